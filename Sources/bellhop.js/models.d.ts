@@ -14,16 +14,19 @@ export type GetBadgesInclude = "conversations" | Word;
 export interface Badges {
   /** Unread messages. */
   messages: number;
-  /** Open requests to the user that are not seen, counted by their own rows: no bound of notifications touches them. */
+  /**
+   * Open requests to the user that are not seen. Counted from the requests themselves, independent of the limit on
+   * notifications.
+   */
   requests: number;
-  /** All other unseen notifications but those of category `message`. */
+  /** All other unseen notifications, except those of the category `message`. */
   bell: number;
   total: number;
-  /** Grows with every change; the larger one of an epoch is the newer. */
+  /** Increases with every change. Within one epoch, the larger version is the newer one. */
   version: number;
   epoch: string;
   asOf: string;
-  /** With `include=conversations`, those with unread messages, which add up to `messages`. */
+  /** Only with `include=conversations`: the conversations with unread messages. Their counts add up to `messages`. */
   conversations?: BadgesConversation[];
 }
 
@@ -39,11 +42,11 @@ export interface Event {
     | "auth.password_changed" | "auth.profile_updated" | "auth.logout" | "emergency.accepted"
     | "emergency.arriving" | "emergency.completed" | "emergency.cancelled" | Word;
   userId: string;
-  /** Other members are ignored, and never reach a device. */
+  /** Other members are ignored and never reach a device. */
   data?: EventDetails | null;
 }
 
-/** Other members are ignored, and never reach a device. */
+/** Other members are ignored and never reach a device. */
 export interface EventDetails {
   visitId?: string | null;
   visitType?: string | null;
@@ -51,7 +54,7 @@ export interface EventDetails {
   status?: string | null;
   previousStatus?: string | null;
   emergencyId?: string | null;
-  /** The names of what changed, as a list or as the keys of an object; at most 100. */
+  /** Names of the changes, as a list or as the keys of an object; at most 100. */
   changes?: any;
 }
 
@@ -68,7 +71,7 @@ export interface Notification {
   priority: Priority;
   title: string;
   message: string;
-  /** Says nothing of the matter. */
+  /** Text for the lock screen, which does not reveal the content. */
   lockScreen: string;
   data: { [name: string]: any };
   haptic: Haptic | null;
@@ -103,13 +106,13 @@ export interface NotificationDraft {
 }
 
 export interface ChangeNotificationsBody {
-  /** The id of the last notification that is meant. */
+  /** Id of the newest notification to change. */
   upTo: string;
   category?: string | null;
   set: NotificationStateChange;
 }
 
-/** At least one of them. `seen: false` goes with neither of the others being true. */
+/** At least one member is required. `seen: false` cannot be combined with `read: true` or `archived: true`. */
 export interface NotificationStateChange {
   seen?: boolean | null;
   read?: boolean | null;
@@ -130,22 +133,22 @@ export interface BadgesAfter {
   badges: Badges;
 }
 
-/** As the caller sees it; a backend has read nothing, and has nothing unread. */
+/** A conversation as the caller sees it. `readPosition` and `unread` are null for a backend. */
 export interface Conversation {
   id: string;
   kind: "direct" | "group" | Word;
   title: string | null;
-  /** Null if a backend made it. */
+  /** Null if a backend created the conversation. */
   createdBy: string | null;
   createdAt: string;
   memberCount: number;
-  /** The newest message's number. */
+  /** Sequence number of the newest message. */
   lastSequence: number;
-  /** Conversations are listed by it; the greatest first. */
+  /** Sort key of the conversation list, in descending order. */
   order: string;
   lastMessage: ConversationSummaryLastMessage | null;
   readPosition: number | null;
-  /** The last sequence, less the read position, less what is the caller's own or deleted behind it. */
+  /** Messages after the read position, without the caller's own and deleted ones. */
   unread: number | null;
 }
 
@@ -153,13 +156,13 @@ export interface ConversationSummary {
   id: string;
   kind: "direct" | "group" | Word;
   title: string | null;
-  /** Null if a backend made it. */
+  /** Null if a backend created the conversation. */
   createdBy: string | null;
   createdAt: string;
   memberCount: number;
-  /** The newest message's number. */
+  /** Sequence number of the newest message. */
   lastSequence: number;
-  /** Conversations are listed by it; the greatest first. */
+  /** Sort key of the conversation list, in descending order. */
   order: string;
   lastMessage: ConversationSummaryLastMessage | null;
 }
@@ -168,7 +171,7 @@ export interface ConversationSummaryLastMessage {
   id: string;
   sequence: number;
   senderId: string;
-  /** One line; null if it is deleted. */
+  /** Preview in one line; null if the message is deleted. */
   preview: string | null;
   sentAt: string;
 }
@@ -184,17 +187,17 @@ export interface ConversationWithMembers {
   id: string;
   kind: "direct" | "group" | Word;
   title: string | null;
-  /** Null if a backend made it. */
+  /** Null if a backend created the conversation. */
   createdBy: string | null;
   createdAt: string;
   memberCount: number;
-  /** The newest message's number. */
+  /** Sequence number of the newest message. */
   lastSequence: number;
-  /** Conversations are listed by it; the greatest first. */
+  /** Sort key of the conversation list, in descending order. */
   order: string;
   lastMessage: ConversationSummaryLastMessage | null;
   readPosition: number | null;
-  /** The last sequence, less the read position, less what is the caller's own or deleted behind it. */
+  /** Messages after the read position, without the caller's own and deleted ones. */
   unread: number | null;
   members: string[];
 }
@@ -208,7 +211,7 @@ export interface Message {
   conversationId: string;
   sequence: number;
   senderId: string;
-  /** Empty if it is deleted. */
+  /** Empty if the message is deleted. */
   text: string;
   sentAt: string;
   deletedAt: string | null;
@@ -222,7 +225,7 @@ export interface SendMessageBody {
 
 export interface SentMessage {
   message: Message;
-  /** Null for a backend. */
+  /** Unread messages of the sender in the conversation; null for a backend. */
   unread: number | null;
   badges: Badges;
 }
@@ -251,7 +254,7 @@ export interface UserRequest {
   fromUserId: string;
   toUserId: string;
   fromName: string | null;
-  /** What it is about, such as a group. */
+  /** Id of the subject of the request, such as a group. */
   aboutId: string | null;
   status: "open" | "accepted" | "declined" | Word;
   createdAt: string;
@@ -262,7 +265,7 @@ export interface CreateRequestBody {
   kind: RequestKind;
   toUserId: string;
   fromUserId?: string | null;
-  /** How the one who asks is called, for the notification. */
+  /** Name of the requester, shown in the notification. */
   fromName?: string | null;
   aboutId?: string | null;
 }
@@ -273,7 +276,7 @@ export interface UserRequestWithBadges {
 }
 
 export interface SeeRequestsBody {
-  /** The id of the last request on the screen. */
+  /** Id of the newest request on the screen. */
   seenUpTo: string;
 }
 
@@ -290,7 +293,7 @@ export interface Preferences {
 
 export interface QuietHours {
   start: string;
-  /** Not the start. */
+  /** Must differ from `start`. */
   end: string;
 }
 
@@ -320,23 +323,23 @@ export interface StreamState {
 }
 
 export interface WantedTable {
-  /** By it events name the subscription; its place if absent. */
+  /** Id of the subscription in events. Defaults to its index in the list. */
   id?: string;
   schema?: string;
   /**
-   * A declared table, or `posts` of the schema `bellhop`, with the columns of its filters id, author_id, visibility,
-   * sequence, like_count and repost_count; updates of it are told as `engagement_update`.
+   * A declared table, or `posts` in the schema `bellhop`. Filters on `posts` can use the columns id, author_id,
+   * visibility, sequence, like_count and repost_count. Its updates are delivered as `engagement_update`.
    */
   table: string;
   event?: "*" | "INSERT" | "UPDATE" | "DELETE" | Word;
   /**
-   * Conditions `column=[not.]op.value`, joined by commas, all of which must hold. Operators: eq, neq, lt, lte, gt,
+   * Conditions `column=[not.]op.value`, separated by commas; all of them must hold. Operators: eq, neq, lt, lte, gt,
    * gte, in, like, ilike, is, isdistinct. `in.(…)` takes up to 1,000 values; `in.()` is the empty set. A number or a
-   * time has at most 128 bytes. Where the file of tables names the columns' types, values are compared by them, and
-   * other columns are refused.
+   * time has at most 128 bytes. If the file of tables declares the types of the columns, values are compared by
+   * type, and other columns are rejected.
    */
   filter?: string;
-  /** Columns that are sent, beside the primary key; all if absent. */
+  /** Columns to send besides the primary key. Defaults to all columns. */
   select?: string[] | null;
 }
 
@@ -394,17 +397,17 @@ export interface ChangeResultRejected {
 }
 
 export interface OwnEvent {
-  /** Its name, which does not begin as the service's own events do. */
+  /** Name of the event. Its first part must not be one that the service uses for its own events. */
   event: string;
-  /** The keys of which a receiver holds one, such as `user:ada`, `shop:s1:staff` or `everyone`. */
+  /** Keys that receive the event, such as `user:ada`, `shop:s1:staff` or `everyone`. A receiver needs one of them. */
   to?: string[];
   /** A topic that the file of tables declares, such as `order:o1`. */
   topic?: string;
-  /** Any JSON, of at most 16 KiB. */
+  /** Any JSON value of at most 16 KiB. */
   data: any;
   /**
-   * Names a state that the event carries whole; where it waits for a slow or resuming stream, the next one replaces
-   * it. Each topic has names of its own, and so have events to keys.
+   * Name of a state that the event carries completely. A newer event with this name replaces an older one that still
+   * waits for a slow or resuming stream. Each topic has its own names; events to keys share the names of the tenant.
    */
   collapse?: string | null;
 }
@@ -414,28 +417,28 @@ export interface Published {
 }
 
 export interface WebhookState {
-  /** Whether an address is set. Without one nothing is stored. */
+  /** Whether a webhook address is configured. Without one, the service stores no webhooks. */
   enabled: boolean;
-  /** Not accepted yet, those included whose time has not come. */
+  /** Webhooks that the receiver has not accepted yet, including those not due yet. */
   waiting: number;
   oldestDueAt: string | null;
-  /** The most attempts that one of them has had. */
+  /** Highest number of attempts among the waiting webhooks. */
   attemptsMax: number;
   dead: number;
   /**
-   * Of what waits or is dead: `status_` and the receiver's answer, `private_address`, `name_not_found`,
-   * `unreachable`, `timeout`, `tls` or `no_answer`.
+   * Last error among waiting and failed webhooks: `status_` followed by the status of the receiver's answer,
+   * `private_address`, `name_not_found`, `unreachable`, `timeout`, `tls` or `no_answer`.
    */
   lastError: string | null;
   lastErrorAt: string | null;
 }
 
 export interface DeadWebhook {
-  /** Its `webhook-id`. */
+  /** The `webhook-id` of the webhook. */
   id: string;
   type: WebhookType;
   userId: string | null;
-  /** The id of the notification or the booking. */
+  /** Id of the notification or the booking. */
   subjectId: string;
   reason: "expired" | "outbox.full" | Word;
   attempts: number;
@@ -460,7 +463,7 @@ export interface Explanation {
   reason: string;
   event: ExplanationEvent;
   caller: ExplanationCaller;
-  /** Every key by which the event could be heard or seen. */
+  /** All keys that could deliver the event. */
   keys: ExplanationKey[];
   invalidations?: { [name: string]: any }[];
   row?: { [name: string]: any } | null;
@@ -517,17 +520,17 @@ export interface ReplaceBarberBody {
 
 export interface QueueStatus {
   shopId: string;
-  /** Today's confirmed bookings. */
+  /** Number of today's confirmed bookings. */
   queueLength: number;
   /** ceil(queueLength / barbers × average service time). */
   avgWaitTime: number;
-  /** Barbers on duty. */
+  /** Number of barbers on duty. */
   currentlyServing: number;
-  /** Bookings in progress. */
+  /** Number of bookings in progress. */
   inService: number;
   /**
-   * `paused`: all who are on duty are on a break. The estimate takes it that a break lasts 15 minutes, and at least
-   * 5 more. `unstaffed`: nobody is on duty, and there is no estimate.
+   * `paused`: all barbers on duty are on a break. The estimate assumes that a break lasts 15 minutes, and at least 5
+   * more from now. `unstaffed`: no barber is on duty, and there is no estimate.
    */
   state: "open" | "paused" | "unstaffed" | Word;
   estimatedWaitTimes: QueueStatusEstimatedWaitTimes;
@@ -547,11 +550,11 @@ export interface QueueStatusEstimate {
   sampleSize: number;
 }
 
-/** Minutes, whole, rounded up. */
+/** Whole minutes, rounded up. */
 export interface Wait {
-  /** As likely longer as shorter. */
+  /** Median: half of the waits are shorter. */
   p50: number;
-  /** Nine waits of ten are shorter. */
+  /** 90th percentile: nine of ten waits are shorter. */
   p90: number;
 }
 
@@ -561,7 +564,7 @@ export interface QueueEntry {
   customerName: string | null;
   status: BookingStatus;
   lane: Tier;
-  /** Null in service, or not due within 15 minutes. */
+  /** Null if the customer is in service or not due within 15 minutes. */
   position: number | null;
   wait: Wait | null;
   barberId: string | null;
@@ -588,7 +591,7 @@ export interface Booking {
   id: string;
   userId: string | null;
   shopId: string;
-  /** Null is any barber. */
+  /** Null means any barber. */
   barberId: string | null;
   service: string;
   scheduledStart: string;
@@ -616,37 +619,37 @@ export interface QueueAccuracy {
 
 export interface LaneAccuracy {
   n: number;
-  /** Minutes. */
+  /** Mean absolute error in minutes. */
   meanAbsoluteError: number | null;
-  /** Minutes; positive: waits were shorter than told. */
+  /** Mean error in minutes. A positive value means that waits were shorter than estimated. */
   bias: number | null;
   shareUnderP90: number | null;
   formula: LaneAccuracyFormula;
-  /** Share of the formula's error that is avoided. */
+  /** Share of the formula's error that the estimate avoids. */
   improvement: number | null;
 }
 
 export interface LaneAccuracyFormula {
   n: number;
-  /** Minutes. */
+  /** Mean absolute error in minutes. */
   meanAbsoluteError: number | null;
-  /** Minutes; positive: waits were shorter than told. */
+  /** Mean error in minutes. A positive value means that waits were shorter than estimated. */
   bias: number | null;
   shareUnderEstimate: number | null;
 }
 
 export interface ErrorSummary {
   n: number;
-  /** Minutes. */
+  /** Mean absolute error in minutes. */
   meanAbsoluteError: number | null;
-  /** Minutes; positive: waits were shorter than told. */
+  /** Mean error in minutes. A positive value means that waits were shorter than estimated. */
   bias: number | null;
 }
 
 export interface PresenceRule {
   shopId: string;
   codeRequired: boolean;
-  /** How long it counts to have shown it once. */
+  /** Seconds for which a confirmed presence is valid. */
   lifetimeSeconds: number;
 }
 
@@ -657,9 +660,9 @@ export interface ReplacePresenceRuleBody {
 export interface PresenceCode {
   shopId: string;
   code: string;
-  /** When to show the next one. */
+  /** Time to display the next code. */
   rotatesAt: string;
-  /** When it is accepted no more. */
+  /** Time from which the code is no longer accepted. */
   expiresAt: string;
 }
 
@@ -673,7 +676,7 @@ export interface Presence {
 }
 
 export interface ShowPresenceBody {
-  /** In any case, with hyphens and spaces; O reads as 0, I and L as 1. */
+  /** Code as displayed. Case, hyphens and spaces are ignored; O is read as 0, I and L as 1. */
   code?: string | null;
 }
 
@@ -718,7 +721,7 @@ export interface DJItemView {
   userVote: DJVote;
 }
 
-/** A track in the queue. Votes are counted; who has voted is never told. */
+/** A track in the queue. Votes are counted, but the voters stay secret. */
 export interface DJItem {
   trackId: string;
   trackName: string;
@@ -809,7 +812,7 @@ export interface BookingHistoryEntry {
 export interface Challenge {
   id: string;
   name: string;
-  /** The shop whose staff keeps it. */
+  /** Shop whose staff manages the challenge. */
   shopId: string | null;
   startsAt: string;
   endsAt: string;
@@ -823,17 +826,17 @@ export interface ReplaceChallengeBody {
   name: string;
   shopId?: string | null;
   startsAt: string;
-  /** Behind startsAt. */
+  /** End of the challenge, after `startsAt`. */
   endsAt: string;
   mode: "add" | "best" | Word;
   order?: "descending" | "ascending" | Word | null;
 }
 
 export interface AddScoreBody {
-  /** Backends must name it; others are themselves. */
+  /** User to add the score for. Required for backends; defaults to the caller for other tokens. */
   userId?: string | null;
   score: number;
-  /** Shown beside the score; left out, it stays as it is. */
+  /** Name shown beside the score. If omitted, the name stays as it is. */
   displayName?: string | null;
 }
 
@@ -844,10 +847,10 @@ export interface AddedScore {
   score: number;
   rank: number;
   position: number;
-  /** False: the score stayed as it was. */
+  /** False if the score did not change. */
   changed: boolean;
   entries: number;
-  /** Counts the changes of the leaderboard. */
+  /** Number of changes of the leaderboard. */
   version: number;
   epoch: string;
 }
@@ -857,7 +860,7 @@ export type GetLeaderboardAround = "me" | Word;
 export interface Leaderboard {
   challengeId: string;
   entries: number;
-  /** Counts the changes of the leaderboard. */
+  /** Number of changes of the leaderboard. */
   version: number;
   epoch: string;
   items: LeaderboardItem[];
@@ -868,16 +871,16 @@ export interface LeaderboardItem {
   userId: string;
   displayName: string | null;
   score: number;
-  /** One more than the number of better scores. */
+  /** Number of better scores, plus one. */
   rank: number;
-  /** Of each alone. */
+  /** Unique position, also among equal scores. */
   position: number;
 }
 
 export interface PostView {
   id: string;
   authorId: string;
-  /** Its place among the tenant's posts; feeds are ordered by it. */
+  /** Sequence number of the post within the tenant. Feeds are ordered by it. */
   sequence: number;
   visibility: "public" | "followers" | Word;
   text: string;
@@ -885,16 +888,16 @@ export interface PostView {
   createdAt: string;
   likeCount: number;
   repostCount: number;
-  /** By the caller. */
+  /** True if the caller likes the post. */
   liked: boolean;
-  /** By the caller. */
+  /** True if the caller has reposted the post. */
   reposted: boolean;
 }
 
 export interface Post {
   id: string;
   authorId: string;
-  /** Its place among the tenant's posts; feeds are ordered by it. */
+  /** Sequence number of the post within the tenant. Feeds are ordered by it. */
   sequence: number;
   visibility: "public" | "followers" | Word;
   text: string;
@@ -907,9 +910,9 @@ export interface Post {
 export interface CreatePostBody {
   authorId?: string | null;
   visibility?: "public" | "followers" | Word | null;
-  /** At most 4000 bytes; not blank without media. */
+  /** At most 4000 bytes. Must not be blank unless the post has media. */
   text?: string | null;
-  /** Addresses of pictures and films, which the service does not look at. */
+  /** URLs of pictures and videos. The service does not fetch them. */
   media?: string[] | null;
 }
 
@@ -924,11 +927,11 @@ export interface Engagement {
 export interface Feed {
   items: PostView[];
   next: string | null;
-  /** The number of the newest post of the tenant. */
+  /** Sequence number of the newest post of the tenant. */
   newest: number;
-  /** With `since`: new posts of others. */
+  /** Number of new posts by others. Present only with `since`. */
   newCount?: number;
-  /** There are more than are counted. */
+  /** True if the number of new posts exceeds `newCount`. */
   newCountIsMore?: boolean;
 }
 
@@ -937,9 +940,9 @@ export interface UserProfile {
   followerCount: number;
   followingCount: number;
   postCount: number;
-  /** The caller follows them. */
+  /** True if the caller follows the user. */
   followed: boolean;
-  /** They follow the caller. */
+  /** True if the user follows the caller. */
   followsYou: boolean;
 }
 
@@ -964,7 +967,7 @@ export interface Me {
   tier: string | null;
   scope: string[];
   omittedKeys: number;
-  /** The keys that the token claims, where memberships say otherwise. */
+  /** Keys in the token. Present only if the scope differs because of memberships. */
   claims?: string[];
   tokenId: string | null;
   sessionId: string | null;
@@ -982,13 +985,13 @@ export interface Config {
   posts: ConfigPosts;
   dj: ConfigDj;
   leaderboards: ConfigLeaderboards;
-  /** What one stream may subscribe to, and the bounds of a filter; above them 422. */
+  /** Limits of one stream's subscriptions and filters. Exceeding one is 422. */
   subscriptions: ConfigSubscriptions;
-  /** How stale query keys are gathered before they are told. */
+  /** How the service collects stale query keys before it sends them. */
   invalidations: ConfigInvalidations;
-  /** What a delivery of table changes may hold. */
+  /** Limits of a delivery of table changes. */
   changes: ConfigChanges;
-  /** What events of an app's own may hold. */
+  /** Limits of the events that an app publishes. */
   publish: ConfigPublish;
 }
 
@@ -1020,40 +1023,40 @@ export interface ConfigConversations {
   membersMax: number;
   conversationsOfUserMax: number;
   textBytesMax: number;
-  /** Messages that one step back of a read position may mark unread. */
+  /** Maximum number of messages that one step back of the read position can mark as unread. */
   rewindMax: number;
   previewCharactersMax: number;
 }
 
 export interface ConfigUserRequests {
-  /** Open requests of one who asks. */
+  /** Maximum number of open requests per requester. */
   openMax: number;
-  /** Requests that one PATCH marks as seen. */
+  /** Maximum number of requests that one PATCH marks as seen. */
   seenAtOnceMax: number;
 }
 
 export interface ConfigPosts {
   textBytesMax: number;
   mediaMax: number;
-  /** Of the address of one of them. */
+  /** Maximum length of one media URL. */
   mediaBytesMax: number;
-  /** Authors that a user can follow. */
+  /** Maximum number of authors that a user can follow. */
   followedMax: number;
-  /** More new posts are said to be more. */
+  /** Maximum value of `newCount`. If there are more, `newCountIsMore` is true. */
   newCountMax: number;
   pageMax: number;
-  /** Engagement of a post is told once in this time at most. */
+  /** Minimum seconds between two engagement updates of a post. */
   tellingSeconds: number;
 }
 
 export interface ConfigDj {
   tracksMax: number;
   tracksPerUserMax: number;
-  /** Of a shop's votes; more are told once a second. */
+  /** Maximum number of vote updates per shop. Further votes are combined into one update a second. */
   updatesPerSecondMax: number;
-  /** How long who has shown to be there counts as there. */
+  /** Seconds for which a confirmed presence is valid. */
   presenceSeconds: number;
-  /** How long a shop's code is shown. */
+  /** Seconds for which a shop displays a code. */
   codeSeconds: number;
 }
 
@@ -1061,16 +1064,16 @@ export interface ConfigLeaderboards {
   entriesMax: number;
   topDefault: number;
   topMax: number;
-  /** On each side of the caller. */
+  /** Number of entries on each side of the caller. */
   aroundDefault: number;
   aroundMax: number;
-  /** Lines of a board that those who watch it see live. */
+  /** Number of lines that subscribers of a leaderboard receive live. */
   watchedTop: number;
-  /** The pause between two updates of one board. */
+  /** Seconds between two updates of a leaderboard. */
   updateSeconds: number;
 }
 
-/** What one stream may subscribe to, and the bounds of a filter; above them 422. */
+/** Limits of one stream's subscriptions and filters. Exceeding one is 422. */
 export interface ConfigSubscriptions {
   perStreamMax: number;
   requestBytesMax: number;
@@ -1078,37 +1081,37 @@ export interface ConfigSubscriptions {
   selectedColumnsMax: number;
   filterBytesMax: number;
   conditionsMax: number;
-  /** Values of one `in`; split longer lists over several subscriptions. */
+  /** Maximum number of values in one `in`. Split longer lists over several subscriptions. */
   valuesMax: number;
   valueBytesMax: number;
   valuesPerStreamMax: number;
-  /** Conditions such as `like.%word%`. */
+  /** Maximum number of conditions such as `like.%word%`. */
   searchesPerStreamMax: number;
-  /** Characters between two `%` of a pattern. */
+  /** Maximum number of characters between two `%` of a pattern. */
   patternRunMax: number;
 }
 
-/** How stale query keys are gathered before they are told. */
+/** How the service collects stale query keys before it sends them. */
 export interface ConfigInvalidations {
-  /** Of tables that declare no other. */
+  /** Length of the window for tables that do not declare their own. */
   windowMilliseconds: number;
-  /** Of more within a window a stream is told to fetch everything. */
+  /** Maximum number of stale keys per window. Beyond it, the stream receives `stream:resync`. */
   keysPerStreamMax: number;
-  /** Of more `causesComplete` is false. */
+  /** Maximum number of causes per event. Beyond it, `causesComplete` is false. */
   causesPerEventMax: number;
 }
 
-/** What a delivery of table changes may hold. */
+/** Limits of a delivery of table changes. */
 export interface ConfigChanges {
   bodyBytesMax: number;
   itemsMax: number;
   itemBytesMax: number;
   duplicatesKnownSeconds: number;
-  /** How many tables are declared; their names are not for everyone. */
+  /** Number of declared tables. Their names are not public. */
   tables: number;
 }
 
-/** What events of an app's own may hold. */
+/** Limits of the events that an app publishes. */
 export interface ConfigPublish {
   eventsMax: number;
   dataBytesMax: number;
@@ -1132,9 +1135,9 @@ export interface StreamResync {
 }
 
 export interface StreamScope {
-  /** The first keys in the order of their texts; GET /v1/me has all. */
+  /** First keys in lexical order. GET /v1/me returns all of them. */
   scope: string[];
-  /** All keys that the stream has. */
+  /** Number of all keys of the stream. */
   keyCount: number;
   omittedKeys: number;
 }
@@ -1161,14 +1164,14 @@ export interface MessageCreated {
   conversationId: string;
   message: Message;
   preview: string;
-  /** The conversation's new place in the list. */
+  /** New sort key of the conversation in the list. */
   order: string;
-  /** The receiver's own, in this conversation. */
+  /** Unread messages of the receiver in this conversation. */
   unread: number;
   badges: Badges;
 }
 
-/** The counts are there where they have changed. */
+/** `unread` and `badges` are present only if they changed. */
 export interface MessageDeleted {
   conversationId: string;
   messageId: string;
@@ -1177,14 +1180,14 @@ export interface MessageDeleted {
   badges?: Badges;
 }
 
-/** It is new, or has another title or other members. */
+/** The conversation is new, or its title or members changed. */
 export interface ConversationUpdated {
   conversation: ConversationSummary;
   joined: string[];
   left: string[];
 }
 
-/** The user is in it no more; the counts are there if they have changed. */
+/** The user is no longer a member. `badges` is present only if it changed. */
 export interface ConversationRemoved {
   conversationId: string;
   badges?: Badges;
@@ -1200,8 +1203,8 @@ export interface BookingStatusChange {
 }
 
 /**
- * At most 20 a second of a shop at once; what is voted beyond them is told once a second, as it stands. The
- * positions of the other tracks follow from the scores.
+ * Sent at most 20 times a second per shop. Votes beyond that rate are combined: the current state follows once a
+ * second. Clients derive the positions of the other tracks from the scores.
  */
 export interface DjQueueUpdate {
   shopId: string;
@@ -1231,7 +1234,7 @@ export interface TrackAdded {
   epoch: string;
 }
 
-/** The track's members are null when the music stops. */
+/** The members that describe the track are null when the music stops. */
 export interface TrackPlaying {
   shopId: string;
   trackId: string | null;
@@ -1252,12 +1255,15 @@ export interface TrackRemoved {
 }
 
 /**
- * At most once a second and challenge. To everybody whose rank, position or score has changed: the own ones. To
- * those who watch `leaderboard:{challengeId}`: the first 100 lines once, as they were published last, and then what
- * has become of them: some hundred bytes as a rule, 10 KB where all have moved, 35 with the longest ids and names. A
- * change belongs to whoever has the version `since`. Who has a larger one than `version` has it already; who has
- * another one was too slow, and names the topic anew, which sends the state. The own ones have no id and are not
- * replayed; a stream begins with those of the challenges that have moved within the last hour.
+ * Sent at most once a second per challenge, to two groups of receivers.
+ *
+ * Each user whose rank, position or score changed receives their own standing. These events have no id and are not
+ * replayed. A new stream starts with the standings in challenges that changed within the last hour.
+ *
+ * Subscribers of `leaderboard:{challengeId}` first receive the top 100 as last published, then only changes to it. A
+ * change usually has a few hundred bytes; it has 10 KB if all lines move, and 35 KB with the longest ids and names.
+ * Apply a change only if you hold the version `since`. If your version is newer than `version`, ignore the change.
+ * If it is any other version, your client fell behind: subscribe to the topic again to receive the full state.
  */
 export type LeaderboardUpdate = OwnRank | LeaderboardTop | LeaderboardChange;
 
@@ -1266,7 +1272,7 @@ export interface OwnRank {
   rank: number;
   position: number;
   score: number;
-  /** Changes that it tells of; 0 at the beginning of a stream. */
+  /** Number of changes that the event combines; 0 at the start of a stream. */
   changed: number;
   version: number;
   epoch: string;
@@ -1276,7 +1282,7 @@ export interface LeaderboardTop {
   challengeId: string;
   entries: number;
   top: LeaderboardItem[];
-  /** Changes that it tells of; 0 at the beginning of a stream. */
+  /** Number of changes that the event combines; 0 at the start of a stream. */
   changed: number;
   version: number;
   epoch: string;
@@ -1285,16 +1291,16 @@ export interface LeaderboardTop {
 export interface LeaderboardChange {
   challengeId: string;
   entries: number;
-  /** The version whose lines these change. */
+  /** Version that the changes apply to. */
   since: number;
   /**
-   * Lines that came, or are not what or where they were. Without a score it and the name are as they were, and
-   * others have passed.
+   * Lines that are new, changed or moved. A line without a score keeps its score and name; only its rank or position
+   * changed.
    */
   moved: LeaderboardChangeMoved[];
-  /** Users who are not among the first lines any more. */
+  /** Users that left the first lines. */
   left: string[];
-  /** Changes that it tells of. */
+  /** Number of changes that the event combines. */
   changed: number;
   version: number;
   epoch: string;
@@ -1311,18 +1317,18 @@ export interface LeaderboardChangeMoved {
 export interface QueryInvalidate {
   keys: string[][];
   causes: ChangeCause[];
-  /** False where a cause is withheld or left out; then it must not be taken for one's own echo. */
+  /** False if a cause is withheld or left out. The client must then not treat the event as an echo of its own change. */
   causesComplete: boolean;
 }
 
-/** A change that made keys stale; no column of its row. */
+/** A change that made query keys stale. It contains no column of the row. */
 export interface ChangeCause {
   schema: string;
   table: string;
   type: "INSERT" | "UPDATE" | "DELETE" | Word;
   recordId: string | null;
   actorId: string | null;
-  /** The `X-Client-Id` of the client that made it. */
+  /** The `X-Client-Id` of the client that made the change. */
   originId: string | null;
 }
 
@@ -1331,30 +1337,29 @@ export interface TableChange {
   schema: string;
   table: string;
   type: "INSERT" | "UPDATE" | "DELETE" | Word;
-  /** What it means for those who asked, by their filter and by what they may see. */
+  /** Effect on the subscriber, considering the filter and the subscriber's access. */
   change: "enter" | "update" | "leave" | Word;
-  /** The selected columns; null of a row that left. */
+  /** The selected columns; null if the row left. */
   record: { [name: string]: any } | null;
-  /** Of a row that left the primary key alone. */
+  /** The previous row. For a row that left, only its primary key. */
   oldRecord: { [name: string]: any } | null;
   commitTimestamp: string | null;
 }
 
 export interface EngagementUpdate {
   postIds: string[];
-  /** By record, its counts by the names that the table declares. */
+  /** Counts by record id, with the names that the table declares. */
   updates: { [name: string]: { [name: string]: any } };
 }
 
 /**
- * To connected followers of its author, as they are at that moment, and to the author's other devices. `postId`,
- * `barberId` and `timestamp` are the post's `id`, `authorId` and `createdAt` once more, for apps that know them by
- * these names.
+ * Sent to the followers of the author that are connected at that moment, and to the author's other devices.
+ * `postId`, `barberId` and `timestamp` repeat `id`, `authorId` and `createdAt` for apps that use those names.
  */
 export interface FeedNewPost {
   id: string;
   authorId: string;
-  /** Its place among the tenant's posts; feeds are ordered by it. */
+  /** Sequence number of the post within the tenant. Feeds are ordered by it. */
   sequence: number;
   visibility: "public" | "followers" | Word;
   text: string;
@@ -1372,7 +1377,7 @@ export interface FeedPostRemoved {
   postId: string;
 }
 
-/** To the follower's own streams; from here on they hear the author's posts, or do not any more. */
+/** Sent to the follower's own streams. From then on, they receive or no longer receive the author's posts. */
 export interface FollowChanged {
   authorId: string;
   followerId: string;
@@ -1386,7 +1391,7 @@ export interface Problem {
   status: number;
   detail: string;
   /**
-   * Stable: programs go by it. All there are stand in `x-codes`; a later version may have more, to be taken by their
+   * Stable code for programs. `x-codes` lists all codes. Later versions may add codes; handle an unknown code by its
    * status.
    */
   code: ProblemCode;
@@ -1397,7 +1402,7 @@ export interface Problem {
 }
 
 export interface ProblemError {
-  /** A JSON pointer, ?name of a query item, or a header. */
+  /** A JSON pointer into the body, `?name` of a query parameter, or the name of a header. */
   pointer: string;
   detail: string;
 }
@@ -1462,115 +1467,115 @@ export interface Events {
 
 /** All calls by method and path: what each is given, and what it brings. */
 export interface Operations {
-  /** All counts of the caller in one call. */
+  /** Get badge counts */
   "GET /v1/badges": {
     query: { include?: GetBadgesInclude };
     body: undefined;
     answer: Badges;
   };
-  /** Something happened to a user; they are told. For backends. */
+  /** Create an event */
   "POST /v1/events": {
     query: {};
     body: Event;
     answer: Notified;
   };
-  /** The caller's notifications, newest first. */
+  /** List notifications */
   "GET /v1/notifications": {
     query: { category?: string; state?: ListNotificationsState; priority?: Priority; limit?: number; cursor?: string };
     body: undefined;
     answer: Page<Notification>;
   };
-  /** A notification that is no event. For backends. */
+  /** Create a notification */
   "POST /v1/notifications": {
     query: {};
     body: NotificationDraft;
     answer: Notified;
   };
-  /** The same for all up to one that was on the screen. */
+  /** Update notifications in bulk */
   "PATCH /v1/notifications": {
     query: {};
     body: ChangeNotificationsBody;
     answer: ChangedCount;
   };
-  /** One notification, with the counts. */
+  /** Get a notification */
   "GET /v1/notifications/{id}": {
     query: {};
     body: undefined;
     answer: NotificationWithBadges;
   };
-  /** Seen, read or archived, or the undoing of it. */
+  /** Update a notification's state */
   "PATCH /v1/notifications/{id}": {
     query: {};
     body: NotificationStateChange;
     answer: NotificationWithBadges;
   };
-  /** Removes it for good, with its badge. */
+  /** Delete a notification */
   "DELETE /v1/notifications/{id}": {
     query: {};
     body: undefined;
     answer: BadgesAfter;
   };
-  /** The caller's conversations, the one with the newest message first. */
+  /** List conversations */
   "GET /v1/conversations": {
     query: { unread?: boolean; limit?: number; cursor?: string };
     body: undefined;
     answer: Page<Conversation>;
   };
-  /** A conversation of the caller with others. */
+  /** Create a conversation */
   "POST /v1/conversations": {
     query: {};
     body: CreateConversationBody;
     answer: ConversationWithMembers;
   };
-  /** One conversation, with its members, and what of it is unread to the caller. */
+  /** Get a conversation */
   "GET /v1/conversations/{id}": {
     query: {};
     body: undefined;
     answer: ConversationWithMembers;
   };
-  /** Another title; null for none. */
+  /** Rename a conversation */
   "PATCH /v1/conversations/{id}": {
     query: {};
     body: ChangeConversationBody;
     answer: ConversationWithMembers;
   };
-  /** Adds somebody to a group, who has nothing unread from before. */
+  /** Add a member to a conversation */
   "PUT /v1/conversations/{id}/members/{userId}": {
     query: {};
     body: undefined;
     answer: ConversationWithMembers;
   };
-  /** Leaves a conversation; its unread messages leave the badge. */
+  /** Remove a member from a conversation */
   "DELETE /v1/conversations/{id}/members/{userId}": {
     query: {};
     body: undefined;
     answer: BadgesAfter;
   };
-  /** Messages, the newest first; with `since`, the oldest first from behind that number. */
+  /** List messages */
   "GET /v1/conversations/{id}/messages": {
     query: { since?: number; limit?: number; cursor?: string };
     body: undefined;
     answer: Page<Message>;
   };
-  /** Sends a message. */
+  /** Send a message */
   "POST /v1/conversations/{id}/messages": {
     query: {};
     body: SendMessageBody;
     answer: SentMessage;
   };
-  /** Takes a message's text away; it is unread no more. */
+  /** Delete a message */
   "DELETE /v1/conversations/{id}/messages/{messageId}": {
     query: {};
     body: undefined;
     answer: BadgesAfter;
   };
-  /** How far the caller has read. */
+  /** Set the read position */
   "PUT /v1/conversations/{id}/read-position": {
     query: {};
     body: ReadConversationBody;
     answer: ReadPosition;
   };
-  /** What waits for the caller, or what the caller waits for; newest first. */
+  /** List requests */
   "GET /v1/requests": {
     query: {
       direction?: ListRequestsDirection;
@@ -1582,259 +1587,259 @@ export interface Operations {
     body: undefined;
     answer: Page<UserRequest>;
   };
-  /** Asks somebody. */
+  /** Create a request */
   "POST /v1/requests": {
     query: {};
     body: CreateRequestBody;
     answer: UserRequestWithBadges;
   };
-  /** The caller has seen the open requests up to one. */
+  /** Mark requests as seen */
   "PATCH /v1/requests": {
     query: {};
     body: SeeRequestsBody;
     answer: ChangedCount;
   };
-  /** One request, for its two users and backends. */
+  /** Get a request */
   "GET /v1/requests/{id}": {
     query: {};
     body: undefined;
     answer: UserRequest;
   };
-  /** Accepts or declines; by whoever was asked, or a backend. */
+  /** Answer a request */
   "PATCH /v1/requests/{id}": {
     query: {};
     body: AnswerRequestBody;
     answer: UserRequestWithBadges;
   };
-  /** Withdraws an open request, with its notification. */
+  /** Withdraw a request */
   "DELETE /v1/requests/{id}": {
     query: {};
     body: undefined;
     answer: BadgesAfter;
   };
-  /** How the caller wants to be reached. */
+  /** Get preferences */
   "GET /v1/preferences": {
     query: {};
     body: undefined;
     answer: Preferences;
   };
-  /** Replaces all of them; what is left out takes its default. */
+  /** Replace preferences */
   "PUT /v1/preferences": {
     query: {};
     body: PreferencesWish;
     answer: Preferences;
   };
-  /** A ticket that opens one stream within 30 seconds. */
+  /** Create a stream ticket */
   "POST /v1/stream-tickets": {
     query: {};
     body: CreateStreamTicketBody | undefined;
     answer: StreamTicket;
   };
-  /** What one of the caller's streams subscribed to, and what it was given. */
+  /** Get a stream */
   "GET /v1/streams/{id}": {
     query: {};
     body: undefined;
     answer: StreamState;
   };
-  /** The topics and tables of an open stream of the caller. */
+  /** Get a stream's subscriptions */
   "GET /v1/streams/{id}/subscriptions": {
     query: {};
     body: undefined;
     answer: Subscriptions;
   };
-  /** Replaces them at once, without reconnecting. */
+  /** Replace a stream's subscriptions */
   "PUT /v1/streams/{id}/subscriptions": {
     query: {};
     body: ReplaceSubscriptionsBody;
     answer: Subscriptions;
   };
-  /** An open stream lives on with a new token of the same user. */
+  /** Renew a stream's token */
   "PUT /v1/streams/{id}/token": {
     query: {};
     body: RenewStreamTokenBody;
     answer: TokenExpiry;
   };
-  /** Revokes a token, a session, or what a user was issued before a moment. For backends. */
+  /** Revoke tokens */
   "POST /v1/revocations": {
     query: {};
     body: RevokeBody;
     answer: Revocation;
   };
-  /** Rows that changed in an app's own database. For backends and webhooks. */
+  /** Submit table changes */
   "POST /v1/changes": {
     query: { format?: TakeChangesFormat };
     body: any;
     answer: ChangeResult;
   };
-  /** Events of an app's own, one or several in their order. For backends. */
+  /** Publish events */
   "POST /v1/publish": {
     query: {};
     body: OwnEvent | OwnEvent[];
     answer: Published;
   };
-  /** What waits to be sent to the app's own address. For backends. */
+  /** Get the webhook state */
   "GET /v1/webhooks": {
     query: {};
     body: undefined;
     answer: WebhookState;
   };
-  /** Webhooks that are tried no more, the newest first. For backends. */
+  /** List failed webhooks */
   "GET /v1/webhooks/dead": {
     query: { limit?: number; cursor?: string };
     body: undefined;
     answer: Page<DeadWebhook>;
   };
-  /** Has a dead webhook be tried for another day, from now on. For backends. */
+  /** Retry a failed webhook */
   "POST /v1/webhooks/dead/{id}/retry": {
     query: {};
     body: undefined;
     answer: DeadWebhook;
   };
-  /** Why an event reached, or did not reach, the holder of a token. For backends. */
+  /** Explain a delivery */
   "POST /v1/explain": {
     query: {};
     body: ExplainBody;
     answer: Explanation;
   };
-  /** The shops of the caller's tenant, by id. */
+  /** List shops */
   "GET /v1/shops": {
     query: { limit?: number; cursor?: string };
     body: undefined;
     answer: Page<Shop>;
   };
-  /** One shop. */
+  /** Get a shop */
   "GET /v1/shops/{id}": {
     query: {};
     body: undefined;
     answer: Shop;
   };
-  /** Makes or changes a shop. For backends, administrators and the shop's staff. */
+  /** Create or replace a shop */
   "PUT /v1/shops/{id}": {
     query: {};
     body: ReplaceShopBody;
     answer: Shop;
   };
-  /** The shop's barbers, by id. */
+  /** List barbers */
   "GET /v1/shops/{id}/barbers": {
     query: {};
     body: undefined;
     answer: Page<Barber>;
   };
-  /** A barber comes, goes, or takes a break. */
+  /** Create or update a barber */
   "PUT /v1/shops/{id}/barbers/{barberId}": {
     query: {};
     body: ReplaceBarberBody;
     answer: Barber;
   };
-  /** Removes a barber who has no bookings any more. */
+  /** Remove a barber */
   "DELETE /v1/shops/{id}/barbers/{barberId}": {
     query: {};
     body: undefined;
     answer: undefined;
   };
-  /** How long the wait is; never older than a minute. */
+  /** Get the queue status */
   "GET /v1/shops/{id}/queue": {
     query: {};
     body: undefined;
     answer: QueueStatus;
   };
-  /** The line, as far as the caller may see it. */
+  /** List queue entries */
   "GET /v1/shops/{id}/queue/entries": {
     query: {};
     body: undefined;
     answer: Page<QueueEntry>;
   };
-  /** A customer without a booking joins the line. For staff and backends. */
+  /** Add a walk-in customer */
   "POST /v1/shops/{id}/queue/entries": {
     query: {};
     body: AddWalkInBody;
     answer: Booking;
   };
-  /** How good past estimates were, and the plain formula's beside them. For staff and backends. */
+  /** Get queue estimate accuracy */
   "GET /v1/shops/{id}/queue/accuracy": {
     query: {};
     body: undefined;
     answer: QueueAccuracy;
   };
-  /** How guests show that they are at the shop. */
+  /** Get the presence rule */
   "GET /v1/shops/{id}/presence": {
     query: {};
     body: undefined;
     answer: PresenceRule;
   };
-  /** Whether guests must give the shop's code. For backends, administrators and the shop's staff. */
+  /** Replace the presence rule */
   "PUT /v1/shops/{id}/presence": {
     query: {};
     body: ReplacePresenceRuleBody;
     answer: PresenceRule;
   };
-  /** The code to show in the shop now. For backends, administrators and the shop's staff. */
+  /** Get the presence code */
   "GET /v1/shops/{id}/presence/code": {
     query: {};
     body: undefined;
     answer: PresenceCode;
   };
-  /** Whether the caller is at the shop. */
+  /** Get the caller's presence */
   "GET /v1/shops/{id}/presence/me": {
     query: {};
     body: undefined;
     answer: Presence;
   };
-  /** The caller is at the shop, for the next ten minutes. */
+  /** Confirm the caller's presence */
   "PUT /v1/shops/{id}/presence/me": {
     query: {};
     body: ShowPresenceBody | undefined;
     answer: Presence;
   };
-  /** The caller has left the shop. */
+  /** End the caller's presence */
   "DELETE /v1/shops/{id}/presence/me": {
     query: {};
     body: undefined;
     answer: undefined;
   };
-  /** What plays, and what is to come, in order. */
+  /** Get the DJ session */
   "GET /v1/shops/{id}/dj": {
     query: {};
     body: undefined;
     answer: DJSession;
   };
-  /** Lets guests choose the music, or ends it. For backends, administrators and the shop's staff. */
+  /** Start or end the DJ session */
   "PUT /v1/shops/{id}/dj": {
     query: {};
     body: ReplaceDJSessionBody;
     answer: DJSession;
   };
-  /** The next track by order plays. For backends, administrators and the shop's staff. */
+  /** Play the next track */
   "POST /v1/shops/{id}/dj/current-track": {
     query: {};
     body: PlayNextTrackBody | undefined;
     answer: DJSession;
   };
-  /** A queued track plays now; null stops the music. For backends, administrators and the shop's staff. */
+  /** Play a queued track */
   "PUT /v1/shops/{id}/dj/current-track": {
     query: {};
     body: PlayTrackBody;
     answer: DJSession;
   };
-  /** Adds a track, voted up by who adds it; one that is queued already is voted up. */
+  /** Add a track to the queue */
   "POST /v1/shops/{id}/dj/tracks": {
     query: {};
     body: AddTrackBody;
     answer: DJItemAnswer;
   };
-  /** Takes a track out of the queue. For who has added it, and who runs the shop. */
+  /** Remove a track from the queue */
   "DELETE /v1/shops/{id}/dj/tracks/{trackId}": {
     query: {};
     body: undefined;
     answer: undefined;
   };
-  /** The caller's vote on a track; one side at a time, none takes it back. */
+  /** Vote on a track */
   "PUT /v1/shops/{id}/dj/tracks/{trackId}/vote": {
     query: {};
     body: VoteOnTrackBody;
     answer: DJItemAnswer;
   };
-  /** The bookings the caller may see, latest start first. */
+  /** List bookings */
   "GET /v1/bookings": {
     query: {
       shopId?: string;
@@ -1848,169 +1853,169 @@ export interface Operations {
     body: undefined;
     answer: Page<Booking>;
   };
-  /** Books a time. */
+  /** Create a booking */
   "POST /v1/bookings": {
     query: {};
     body: CreateBookingBody;
     answer: Booking;
   };
-  /** One booking; its ETag begins with its version. */
+  /** Get a booking */
   "GET /v1/bookings/{id}": {
     query: {};
     body: undefined;
     answer: Booking;
   };
-  /** Another status, time or barber, or that the customer is there. */
+  /** Update a booking */
   "PATCH /v1/bookings/{id}": {
     query: {};
     body: ChangeBookingBody;
     answer: Booking;
   };
-  /** Who changed what, when; oldest first. Nothing in it is ever changed. */
+  /** Get a booking's history */
   "GET /v1/bookings/{id}/history": {
     query: { limit?: number; cursor?: string };
     body: undefined;
     answer: Page<BookingHistoryEntry>;
   };
-  /** The challenges of the caller's tenant, by id. */
+  /** List challenges */
   "GET /v1/challenges": {
     query: { limit?: number; cursor?: string };
     body: undefined;
     answer: Page<Challenge>;
   };
-  /** One challenge. */
+  /** Get a challenge */
   "GET /v1/challenges/{id}": {
     query: {};
     body: undefined;
     answer: Challenge;
   };
-  /** Makes or changes a challenge. For backends, administrators and the staff of its shop. */
+  /** Create or replace a challenge */
   "PUT /v1/challenges/{id}": {
     query: {};
     body: ReplaceChallengeBody;
     answer: Challenge;
   };
-  /** Removes a challenge with all its scores. */
+  /** Delete a challenge */
   "DELETE /v1/challenges/{id}": {
     query: {};
     body: undefined;
     answer: undefined;
   };
-  /** A score of whom a backend or an administrator names. */
+  /** Add a score */
   "POST /v1/challenges/{id}/scores": {
     query: {};
     body: AddScoreBody;
     answer: AddedScore;
   };
-  /** Takes a user off the leaderboard. One's own; anybody's for backends and administrators. */
+  /** Withdraw a score */
   "DELETE /v1/challenges/{id}/scores/{userId}": {
     query: {};
     body: undefined;
     answer: undefined;
   };
-  /** The top, or those around the caller; the caller's own place always. */
+  /** Get a leaderboard */
   "GET /v1/challenges/{id}/leaderboard": {
     query: { limit?: number; around?: GetLeaderboardAround };
     body: undefined;
     answer: Leaderboard;
   };
-  /** Posts of one author, or the public ones of all, the newest first. */
+  /** List posts */
   "GET /v1/posts": {
     query: { authorId?: string; limit?: number; cursor?: string };
     body: undefined;
     answer: Page<PostView>;
   };
-  /** Posts. */
+  /** Create a post */
   "POST /v1/posts": {
     query: {};
     body: CreatePostBody;
     answer: PostView;
   };
-  /** One post. */
+  /** Get a post */
   "GET /v1/posts/{id}": {
     query: {};
     body: undefined;
     answer: PostView;
   };
-  /** Removes a post. Its author, an administrator or a backend does. */
+  /** Delete a post */
   "DELETE /v1/posts/{id}": {
     query: {};
     body: undefined;
     answer: undefined;
   };
-  /** Likes a post. Doing it again changes nothing. */
+  /** Like a post */
   "PUT /v1/posts/{id}/likes/{userId}": {
     query: {};
     body: undefined;
     answer: Engagement;
   };
-  /** Takes it back. */
+  /** Unlike a post */
   "DELETE /v1/posts/{id}/likes/{userId}": {
     query: {};
     body: undefined;
     answer: Engagement | undefined;
   };
-  /** Reposts a post. Doing it again changes nothing. */
+  /** Repost a post */
   "PUT /v1/posts/{id}/reposts/{userId}": {
     query: {};
     body: undefined;
     answer: Engagement;
   };
-  /** Takes it back. */
+  /** Remove a repost */
   "DELETE /v1/posts/{id}/reposts/{userId}": {
     query: {};
     body: undefined;
     answer: Engagement | undefined;
   };
-  /** Posts of those whom the caller follows, and the own ones, the newest first. */
+  /** Get the feed */
   "GET /v1/feed": {
     query: { since?: number; limit?: number; cursor?: string };
     body: undefined;
     answer: Feed;
   };
-  /** How many follow a user, are followed and were posted; `me` is the caller. */
+  /** Get a user's profile counts */
   "GET /v1/users/{id}": {
     query: {};
     body: undefined;
     answer: UserProfile;
   };
-  /** Those who follow a user, as far as the caller is one of the two. */
+  /** List followers */
   "GET /v1/users/{id}/followers": {
     query: { limit?: number; cursor?: string };
     body: undefined;
     answer: Page<Following>;
   };
-  /** Those whom a user follows, as far as the caller is one of the two. */
+  /** List followed users */
   "GET /v1/users/{id}/following": {
     query: { limit?: number; cursor?: string };
     body: undefined;
     answer: Page<Following>;
   };
-  /** Since when one follows the other. */
+  /** Get a follower */
   "GET /v1/users/{id}/followers/{followerId}": {
     query: {};
     body: undefined;
     answer: Following;
   };
-  /** Follows a user. Doing it again changes nothing. */
+  /** Follow a user */
   "PUT /v1/users/{id}/followers/{followerId}": {
     query: {};
     body: undefined;
     answer: Followed;
   };
-  /** Follows no longer. An author lets go of a follower by the same. */
+  /** Unfollow a user */
   "DELETE /v1/users/{id}/followers/{followerId}": {
     query: {};
     body: undefined;
     answer: undefined;
   };
-  /** The token as the service reads it. */
+  /** Get the caller's identity */
   "GET /v1/me": {
     query: {};
     body: undefined;
     answer: Me;
   };
-  /** The constants that clients poll, wait and draw by. */
+  /** Get client configuration */
   "GET /v1/config": {
     query: {};
     body: undefined;

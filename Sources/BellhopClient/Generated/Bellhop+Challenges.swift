@@ -6,7 +6,7 @@ extension Bellhop {
     public struct Challenge: Codable, Sendable, Hashable {
         public let id: String
         public let name: String
-        /// The shop whose staff keeps it.
+        /// Shop whose staff manages the challenge.
         public let shopId: String?
         public let startsAt: Date
         public let endsAt: Date
@@ -53,7 +53,7 @@ extension Bellhop {
         public var name: String
         public var shopId: String?
         public var startsAt: Date
-        /// Behind startsAt.
+        /// End of the challenge, after `startsAt`.
         public var endsAt: Date
         public var mode: ReplaceChallengeBody.Mode
         public var order: ReplaceChallengeBody.Order?
@@ -90,10 +90,10 @@ extension Bellhop {
     }
 
     public struct AddScoreBody: Codable, Sendable, Hashable {
-        /// Backends must name it; others are themselves.
+        /// User to add the score for. Required for backends; defaults to the caller for other tokens.
         public var userId: String?
         public var score: Int64
-        /// Shown beside the score; left out, it stays as it is.
+        /// Name shown beside the score. If omitted, the name stays as it is.
         public var displayName: String?
 
         public init(userId: String? = nil, score: Int64, displayName: String? = nil) {
@@ -110,10 +110,10 @@ extension Bellhop {
         public let score: Int64
         public let rank: Int
         public let position: Int
-        /// False: the score stayed as it was.
+        /// False if the score did not change.
         public let changed: Bool
         public let entries: Int
-        /// Counts the changes of the leaderboard.
+        /// Number of changes of the leaderboard.
         public let version: Int
         public let epoch: String
 
@@ -145,7 +145,7 @@ extension Bellhop {
     public struct Leaderboard: Codable, Sendable, Hashable {
         public let challengeId: String
         public let entries: Int
-        /// Counts the changes of the leaderboard.
+        /// Number of changes of the leaderboard.
         public let version: Int
         public let epoch: String
         public let items: [LeaderboardItem]
@@ -168,9 +168,9 @@ extension Bellhop {
         public let userId: String
         public let displayName: String?
         public let score: Int64
-        /// One more than the number of better scores.
+        /// Number of better scores, plus one.
         public let rank: Int
-        /// Of each alone.
+        /// Unique position, also among equal scores.
         public let position: Int
 
         public init(userId: String, displayName: String? = nil, score: Int64, rank: Int, position: Int) {
@@ -182,12 +182,16 @@ extension Bellhop {
         }
     }
 
-    /// At most once a second and challenge. To everybody whose rank, position or score has changed: the own ones. To
-    /// those who watch `leaderboard:{challengeId}`: the first 100 lines once, as they were published last, and then
-    /// what has become of them: some hundred bytes as a rule, 10 KB where all have moved, 35 with the longest ids and
-    /// names. A change belongs to whoever has the version `since`. Who has a larger one than `version` has it already;
-    /// who has another one was too slow, and names the topic anew, which sends the state. The own ones have no id and
-    /// are not replayed; a stream begins with those of the challenges that have moved within the last hour.
+    /// Sent at most once a second per challenge, to two groups of receivers.
+    ///
+    /// Each user whose rank, position or score changed receives their own standing. These events have no id and are not
+    /// replayed. A new stream starts with the standings in challenges that changed within the last hour.
+    ///
+    /// Subscribers of `leaderboard:{challengeId}` first receive the top 100 as last published, then only changes to it.
+    /// A change usually has a few hundred bytes; it has 10 KB if all lines move, and 35 KB with the longest ids and
+    /// names. Apply a change only if you hold the version `since`. If your version is newer than `version`, ignore the
+    /// change. If it is any other version, your client fell behind: subscribe to the topic again to receive the full
+    /// state.
     public enum LeaderboardUpdate: Codable, Sendable, Hashable {
         case ownRank(OwnRank)
         case leaderboardTop(LeaderboardTop)
@@ -223,7 +227,7 @@ extension Bellhop {
         public let rank: Int
         public let position: Int
         public let score: Int64
-        /// Changes that it tells of; 0 at the beginning of a stream.
+        /// Number of changes that the event combines; 0 at the start of a stream.
         public let changed: Int
         public let version: Int
         public let epoch: String
@@ -245,7 +249,7 @@ extension Bellhop {
         public let challengeId: String
         public let entries: Int
         public let top: [LeaderboardItem]
-        /// Changes that it tells of; 0 at the beginning of a stream.
+        /// Number of changes that the event combines; 0 at the start of a stream.
         public let changed: Int
         public let version: Int
         public let epoch: String
@@ -265,14 +269,14 @@ extension Bellhop {
     public struct LeaderboardChange: Codable, Sendable, Hashable {
         public let challengeId: String
         public let entries: Int
-        /// The version whose lines these change.
+        /// Version that the changes apply to.
         public let since: Int
-        /// Lines that came, or are not what or where they were. Without a score it and the name are as they were, and
-        /// others have passed.
+        /// Lines that are new, changed or moved. A line without a score keeps its score and name; only its rank or
+        /// position changed.
         public let moved: [LeaderboardChange.Moved]
-        /// Users who are not among the first lines any more.
+        /// Users that left the first lines.
         public let left: [String]
-        /// Changes that it tells of.
+        /// Number of changes that the event combines.
         public let changed: Int
         public let version: Int
         public let epoch: String

@@ -14,17 +14,18 @@ extension Bellhop {
     public struct Badges: Codable, Sendable, Hashable {
         /// Unread messages.
         public let messages: Int
-        /// Open requests to the user that are not seen, counted by their own rows: no bound of notifications touches
-        /// them.
+        /// Open requests to the user that are not seen. Counted from the requests themselves, independent of the limit
+        /// on notifications.
         public let requests: Int
-        /// All other unseen notifications but those of category `message`.
+        /// All other unseen notifications, except those of the category `message`.
         public let bell: Int
         public let total: Int
-        /// Grows with every change; the larger one of an epoch is the newer.
+        /// Increases with every change. Within one epoch, the larger version is the newer one.
         public let version: Int
         public let epoch: String
         public let asOf: Date
-        /// With `include=conversations`, those with unread messages, which add up to `messages`.
+        /// Only with `include=conversations`: the conversations with unread messages. Their counts add up to
+        /// `messages`.
         public let conversations: [Badges.Conversation]?
 
         public init(

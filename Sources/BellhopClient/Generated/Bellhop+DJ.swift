@@ -6,7 +6,7 @@ extension Bellhop {
     public struct PresenceRule: Codable, Sendable, Hashable {
         public let shopId: String
         public let codeRequired: Bool
-        /// How long it counts to have shown it once.
+        /// Seconds for which a confirmed presence is valid.
         public let lifetimeSeconds: Int
 
         public init(shopId: String, codeRequired: Bool, lifetimeSeconds: Int) {
@@ -27,9 +27,9 @@ extension Bellhop {
     public struct PresenceCode: Codable, Sendable, Hashable {
         public let shopId: String
         public let code: String
-        /// When to show the next one.
+        /// Time to display the next code.
         public let rotatesAt: Date
-        /// When it is accepted no more.
+        /// Time from which the code is no longer accepted.
         public let expiresAt: Date
 
         public init(shopId: String, code: String, rotatesAt: Date, expiresAt: Date) {
@@ -72,7 +72,7 @@ extension Bellhop {
     }
 
     public struct ShowPresenceBody: Codable, Sendable, Hashable {
-        /// In any case, with hyphens and spaces; O reads as 0, I and L as 1.
+        /// Code as displayed. Case, hyphens and spaces are ignored; O is read as 0, I and L as 1.
         public var code: String?
 
         public init(code: String? = nil) {
@@ -168,7 +168,7 @@ extension Bellhop {
         }
     }
 
-    /// A track in the queue. Votes are counted; who has voted is never told.
+    /// A track in the queue. Votes are counted, but the voters stay secret.
     public struct DJItem: Codable, Sendable, Hashable {
         public let trackId: String
         public let trackName: String
@@ -298,8 +298,8 @@ extension Bellhop {
         }
     }
 
-    /// At most 20 a second of a shop at once; what is voted beyond them is told once a second, as it stands. The
-    /// positions of the other tracks follow from the scores.
+    /// Sent at most 20 times a second per shop. Votes beyond that rate are combined: the current state follows once a
+    /// second. Clients derive the positions of the other tracks from the scores.
     public struct DjQueueUpdate: Codable, Sendable, Hashable {
         public let shopId: String
         public let trackId: String
@@ -362,7 +362,7 @@ extension Bellhop {
         }
     }
 
-    /// The track's members are null when the music stops.
+    /// The members that describe the track are null when the music stops.
     public struct TrackPlaying: Codable, Sendable, Hashable {
         public let shopId: String
         public let trackId: String?

@@ -3,22 +3,22 @@
 import Foundation
 
 extension Bellhop {
-    /// As the caller sees it; a backend has read nothing, and has nothing unread.
+    /// A conversation as the caller sees it. `readPosition` and `unread` are null for a backend.
     public struct Conversation: Codable, Sendable, Hashable {
         public let id: String
         public let kind: ConversationSummary.Kind
         public let title: String?
-        /// Null if a backend made it.
+        /// Null if a backend created the conversation.
         public let createdBy: String?
         public let createdAt: Date
         public let memberCount: Int
-        /// The newest message's number.
+        /// Sequence number of the newest message.
         public let lastSequence: Int
-        /// Conversations are listed by it; the greatest first.
+        /// Sort key of the conversation list, in descending order.
         public let order: String
         public let lastMessage: ConversationSummary.LastMessage?
         public let readPosition: Int?
-        /// The last sequence, less the read position, less what is the caller's own or deleted behind it.
+        /// Messages after the read position, without the caller's own and deleted ones.
         public let unread: Int?
 
         public init(
@@ -44,13 +44,13 @@ extension Bellhop {
         public let id: String
         public let kind: ConversationSummary.Kind
         public let title: String?
-        /// Null if a backend made it.
+        /// Null if a backend created the conversation.
         public let createdBy: String?
         public let createdAt: Date
         public let memberCount: Int
-        /// The newest message's number.
+        /// Sequence number of the newest message.
         public let lastSequence: Int
-        /// Conversations are listed by it; the greatest first.
+        /// Sort key of the conversation list, in descending order.
         public let order: String
         public let lastMessage: ConversationSummary.LastMessage?
 
@@ -82,7 +82,7 @@ extension Bellhop {
             public let id: String
             public let sequence: Int
             public let senderId: String
-            /// One line; null if it is deleted.
+            /// Preview in one line; null if the message is deleted.
             public let preview: String?
             public let sentAt: Date
 
@@ -125,17 +125,17 @@ extension Bellhop {
         public let id: String
         public let kind: ConversationSummary.Kind
         public let title: String?
-        /// Null if a backend made it.
+        /// Null if a backend created the conversation.
         public let createdBy: String?
         public let createdAt: Date
         public let memberCount: Int
-        /// The newest message's number.
+        /// Sequence number of the newest message.
         public let lastSequence: Int
-        /// Conversations are listed by it; the greatest first.
+        /// Sort key of the conversation list, in descending order.
         public let order: String
         public let lastMessage: ConversationSummary.LastMessage?
         public let readPosition: Int?
-        /// The last sequence, less the read position, less what is the caller's own or deleted behind it.
+        /// Messages after the read position, without the caller's own and deleted ones.
         public let unread: Int?
         public let members: [String]
 
@@ -178,7 +178,7 @@ extension Bellhop {
         public let conversationId: String
         public let sequence: Int
         public let senderId: String
-        /// Empty if it is deleted.
+        /// Empty if the message is deleted.
         public let text: String
         public let sentAt: Date
         public let deletedAt: Date?
@@ -210,7 +210,7 @@ extension Bellhop {
 
     public struct SentMessage: Codable, Sendable, Hashable {
         public let message: Message
-        /// Null for a backend.
+        /// Unread messages of the sender in the conversation; null for a backend.
         public let unread: Int?
         public let badges: Badges
 
@@ -249,9 +249,9 @@ extension Bellhop {
         public let conversationId: String
         public let message: Message
         public let preview: String
-        /// The conversation's new place in the list.
+        /// New sort key of the conversation in the list.
         public let order: String
-        /// The receiver's own, in this conversation.
+        /// Unread messages of the receiver in this conversation.
         public let unread: Int
         public let badges: Badges
 
@@ -267,7 +267,7 @@ extension Bellhop {
         }
     }
 
-    /// The counts are there where they have changed.
+    /// `unread` and `badges` are present only if they changed.
     public struct MessageDeleted: Codable, Sendable, Hashable {
         public let conversationId: String
         public let messageId: String
@@ -285,7 +285,7 @@ extension Bellhop {
         }
     }
 
-    /// It is new, or has another title or other members.
+    /// The conversation is new, or its title or members changed.
     public struct ConversationUpdated: Codable, Sendable, Hashable {
         public let conversation: ConversationSummary
         public let joined: [String]
@@ -298,7 +298,7 @@ extension Bellhop {
         }
     }
 
-    /// The user is in it no more; the counts are there if they have changed.
+    /// The user is no longer a member. `badges` is present only if it changed.
     public struct ConversationRemoved: Codable, Sendable, Hashable {
         public let conversationId: String
         public let badges: Badges?

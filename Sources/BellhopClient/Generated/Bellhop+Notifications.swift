@@ -7,7 +7,7 @@ extension Bellhop {
         public var id: String
         public var type: Event.Kind
         public var userId: String
-        /// Other members are ignored, and never reach a device.
+        /// Other members are ignored and never reach a device.
         public var data: Event.Details?
 
         public init(id: String, type: Event.Kind, userId: String, data: Event.Details? = nil) {
@@ -37,7 +37,7 @@ extension Bellhop {
             public static let emergencyCancelled = Kind(rawValue: "emergency.cancelled")
         }
 
-        /// Other members are ignored, and never reach a device.
+        /// Other members are ignored and never reach a device.
         public struct Details: Codable, Sendable, Hashable {
             public var visitId: String?
             public var visitType: String?
@@ -45,7 +45,7 @@ extension Bellhop {
             public var status: String?
             public var previousStatus: String?
             public var emergencyId: String?
-            /// The names of what changed, as a list or as the keys of an object; at most 100.
+            /// Names of the changes, as a list or as the keys of an object; at most 100.
             public var changes: JSON?
 
             public init(
@@ -80,7 +80,7 @@ extension Bellhop {
         public let priority: Priority
         public let title: String
         public let message: String
-        /// Says nothing of the matter.
+        /// Text for the lock screen, which does not reveal the content.
         public let lockScreen: String
         public let data: JSON
         public let haptic: Haptic?
@@ -187,7 +187,7 @@ extension Bellhop {
     }
 
     public struct ChangeNotificationsBody: Codable, Sendable, Hashable {
-        /// The id of the last notification that is meant.
+        /// Id of the newest notification to change.
         public var upTo: String
         public var category: String?
         public var set: NotificationStateChange
@@ -199,7 +199,7 @@ extension Bellhop {
         }
     }
 
-    /// At least one of them. `seen: false` goes with neither of the others being true.
+    /// At least one member is required. `seen: false` cannot be combined with `read: true` or `archived: true`.
     public struct NotificationStateChange: Codable, Sendable, Hashable {
         public var seen: Bool?
         public var read: Bool?
@@ -256,7 +256,7 @@ extension Bellhop {
 
     public struct QuietHours: Codable, Sendable, Hashable {
         public let start: String
-        /// Not the start.
+        /// Must differ from `start`.
         public let end: String
 
         public init(start: String, end: String) {

@@ -6,7 +6,7 @@ extension Bellhop {
     public struct PostView: Codable, Sendable, Hashable {
         public let id: String
         public let authorId: String
-        /// Its place among the tenant's posts; feeds are ordered by it.
+        /// Sequence number of the post within the tenant. Feeds are ordered by it.
         public let sequence: Int
         public let visibility: Post.Visibility
         public let text: String
@@ -14,9 +14,9 @@ extension Bellhop {
         public let createdAt: Date
         public let likeCount: Int
         public let repostCount: Int
-        /// By the caller.
+        /// True if the caller likes the post.
         public let liked: Bool
-        /// By the caller.
+        /// True if the caller has reposted the post.
         public let reposted: Bool
 
         public init(
@@ -40,7 +40,7 @@ extension Bellhop {
     public struct Post: Codable, Sendable, Hashable {
         public let id: String
         public let authorId: String
-        /// Its place among the tenant's posts; feeds are ordered by it.
+        /// Sequence number of the post within the tenant. Feeds are ordered by it.
         public let sequence: Int
         public let visibility: Post.Visibility
         public let text: String
@@ -77,9 +77,9 @@ extension Bellhop {
     public struct CreatePostBody: Codable, Sendable, Hashable {
         public var authorId: String?
         public var visibility: CreatePostBody.Visibility?
-        /// At most 4000 bytes; not blank without media.
+        /// At most 4000 bytes. Must not be blank unless the post has media.
         public var text: String?
-        /// Addresses of pictures and films, which the service does not look at.
+        /// URLs of pictures and videos. The service does not fetch them.
         public var media: [String]?
 
         public init(
@@ -121,11 +121,11 @@ extension Bellhop {
     public struct Feed: Codable, Sendable, Hashable, PageOfItems {
         public let items: [PostView]
         public let next: String?
-        /// The number of the newest post of the tenant.
+        /// Sequence number of the newest post of the tenant.
         public let newest: Int
-        /// With `since`: new posts of others.
+        /// Number of new posts by others. Present only with `since`.
         public let newCount: Int?
-        /// There are more than are counted.
+        /// True if the number of new posts exceeds `newCount`.
         public let newCountIsMore: Bool?
 
         public init(
@@ -144,9 +144,9 @@ extension Bellhop {
         public let followerCount: Int
         public let followingCount: Int
         public let postCount: Int
-        /// The caller follows them.
+        /// True if the caller follows the user.
         public let followed: Bool
-        /// They follow the caller.
+        /// True if the user follows the caller.
         public let followsYou: Bool
 
         public init(
@@ -189,7 +189,7 @@ extension Bellhop {
 
     public struct EngagementUpdate: Codable, Sendable, Hashable {
         public let postIds: [String]
-        /// By record, its counts by the names that the table declares.
+        /// Counts by record id, with the names that the table declares.
         public let updates: [String: JSON]
 
         public init(postIds: [String], updates: [String: JSON]) {
@@ -198,13 +198,12 @@ extension Bellhop {
         }
     }
 
-    /// To connected followers of its author, as they are at that moment, and to the author's other devices. `postId`,
-    /// `barberId` and `timestamp` are the post's `id`, `authorId` and `createdAt` once more, for apps that know them by
-    /// these names.
+    /// Sent to the followers of the author that are connected at that moment, and to the author's other devices.
+    /// `postId`, `barberId` and `timestamp` repeat `id`, `authorId` and `createdAt` for apps that use those names.
     public struct FeedNewPost: Codable, Sendable, Hashable {
         public let id: String
         public let authorId: String
-        /// Its place among the tenant's posts; feeds are ordered by it.
+        /// Sequence number of the post within the tenant. Feeds are ordered by it.
         public let sequence: Int
         public let visibility: Post.Visibility
         public let text: String
@@ -246,7 +245,7 @@ extension Bellhop {
         }
     }
 
-    /// To the follower's own streams; from here on they hear the author's posts, or do not any more.
+    /// Sent to the follower's own streams. From then on, they receive or no longer receive the author's posts.
     public struct FollowChanged: Codable, Sendable, Hashable {
         public let authorId: String
         public let followerId: String

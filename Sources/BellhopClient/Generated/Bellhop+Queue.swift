@@ -5,16 +5,16 @@ import Foundation
 extension Bellhop {
     public struct QueueStatus: Codable, Sendable, Hashable {
         public let shopId: String
-        /// Today's confirmed bookings.
+        /// Number of today's confirmed bookings.
         public let queueLength: Int
         /// ceil(queueLength / barbers × average service time).
         public let avgWaitTime: Int
-        /// Barbers on duty.
+        /// Number of barbers on duty.
         public let currentlyServing: Int
-        /// Bookings in progress.
+        /// Number of bookings in progress.
         public let inService: Int
-        /// `paused`: all who are on duty are on a break. The estimate takes it that a break lasts 15 minutes, and at
-        /// least 5 more. `unstaffed`: nobody is on duty, and there is no estimate.
+        /// `paused`: all barbers on duty are on a break. The estimate assumes that a break lasts 15 minutes, and at
+        /// least 5 more from now. `unstaffed`: no barber is on duty, and there is no estimate.
         public let state: QueueStatus.State
         public let estimatedWaitTimes: QueueStatus.EstimatedWaitTimes
         public let estimate: QueueStatus.Estimate?
@@ -36,8 +36,8 @@ extension Bellhop {
             self.updatedAt = updatedAt
         }
 
-        /// `paused`: all who are on duty are on a break. The estimate takes it that a break lasts 15 minutes, and at
-        /// least 5 more. `unstaffed`: nobody is on duty, and there is no estimate.
+        /// `paused`: all barbers on duty are on a break. The estimate assumes that a break lasts 15 minutes, and at
+        /// least 5 more from now. `unstaffed`: no barber is on duty, and there is no estimate.
         public struct State: Word {
             public let rawValue: String
 
@@ -73,11 +73,11 @@ extension Bellhop {
         }
     }
 
-    /// Minutes, whole, rounded up.
+    /// Whole minutes, rounded up.
     public struct Wait: Codable, Sendable, Hashable {
-        /// As likely longer as shorter.
+        /// Median: half of the waits are shorter.
         public let p50: Int
-        /// Nine waits of ten are shorter.
+        /// 90th percentile: nine of ten waits are shorter.
         public let p90: Int
 
         public init(p50: Int, p90: Int) {
@@ -92,7 +92,7 @@ extension Bellhop {
         public let customerName: String?
         public let status: BookingStatus
         public let lane: Tier
-        /// Null in service, or not due within 15 minutes.
+        /// Null if the customer is in service or not due within 15 minutes.
         public let position: Int?
         public let wait: Wait?
         public let barberId: String?
@@ -168,7 +168,7 @@ extension Bellhop {
         public let id: String
         public let userId: String?
         public let shopId: String
-        /// Null is any barber.
+        /// Null means any barber.
         public let barberId: String?
         public let service: String
         public let scheduledStart: Date
@@ -238,13 +238,13 @@ extension Bellhop {
 
     public struct LaneAccuracy: Codable, Sendable, Hashable {
         public let n: Int
-        /// Minutes.
+        /// Mean absolute error in minutes.
         public let meanAbsoluteError: Double?
-        /// Minutes; positive: waits were shorter than told.
+        /// Mean error in minutes. A positive value means that waits were shorter than estimated.
         public let bias: Double?
         public let shareUnderP90: Double?
         public let formula: LaneAccuracy.Formula
-        /// Share of the formula's error that is avoided.
+        /// Share of the formula's error that the estimate avoids.
         public let improvement: Double?
 
         public init(
@@ -261,9 +261,9 @@ extension Bellhop {
 
         public struct Formula: Codable, Sendable, Hashable {
             public let n: Int
-            /// Minutes.
+            /// Mean absolute error in minutes.
             public let meanAbsoluteError: Double?
-            /// Minutes; positive: waits were shorter than told.
+            /// Mean error in minutes. A positive value means that waits were shorter than estimated.
             public let bias: Double?
             public let shareUnderEstimate: Double?
 
@@ -280,9 +280,9 @@ extension Bellhop {
 
     public struct ErrorSummary: Codable, Sendable, Hashable {
         public let n: Int
-        /// Minutes.
+        /// Mean absolute error in minutes.
         public let meanAbsoluteError: Double?
-        /// Minutes; positive: waits were shorter than told.
+        /// Mean error in minutes. A positive value means that waits were shorter than estimated.
         public let bias: Double?
 
         public init(n: Int, meanAbsoluteError: Double? = nil, bias: Double? = nil) {

@@ -39,7 +39,7 @@ extension Bellhop {
         public let fromUserId: String
         public let toUserId: String
         public let fromName: String?
-        /// What it is about, such as a group.
+        /// Id of the subject of the request, such as a group.
         public let aboutId: String?
         public let status: UserRequest.Status
         public let createdAt: Date
@@ -75,7 +75,7 @@ extension Bellhop {
         public var kind: RequestKind
         public var toUserId: String
         public var fromUserId: String?
-        /// How the one who asks is called, for the notification.
+        /// Name of the requester, shown in the notification.
         public var fromName: String?
         public var aboutId: String?
 
@@ -102,7 +102,7 @@ extension Bellhop {
     }
 
     public struct SeeRequestsBody: Codable, Sendable, Hashable {
-        /// The id of the last request on the screen.
+        /// Id of the newest request on the screen.
         public var seenUpTo: String
 
         public init(seenUpTo: String) {

@@ -4,16 +4,16 @@ import Foundation
 
 extension Bellhop {
     public struct WebhookState: Codable, Sendable, Hashable {
-        /// Whether an address is set. Without one nothing is stored.
+        /// Whether a webhook address is configured. Without one, the service stores no webhooks.
         public let enabled: Bool
-        /// Not accepted yet, those included whose time has not come.
+        /// Webhooks that the receiver has not accepted yet, including those not due yet.
         public let waiting: Int
         public let oldestDueAt: Date?
-        /// The most attempts that one of them has had.
+        /// Highest number of attempts among the waiting webhooks.
         public let attemptsMax: Int
         public let dead: Int
-        /// Of what waits or is dead: `status_` and the receiver's answer, `private_address`, `name_not_found`,
-        /// `unreachable`, `timeout`, `tls` or `no_answer`.
+        /// Last error among waiting and failed webhooks: `status_` followed by the status of the receiver's answer,
+        /// `private_address`, `name_not_found`, `unreachable`, `timeout`, `tls` or `no_answer`.
         public let lastError: String?
         public let lastErrorAt: Date?
 
@@ -32,11 +32,11 @@ extension Bellhop {
     }
 
     public struct DeadWebhook: Codable, Sendable, Hashable {
-        /// Its `webhook-id`.
+        /// The `webhook-id` of the webhook.
         public let id: String
         public let type: WebhookType
         public let userId: String?
-        /// The id of the notification or the booking.
+        /// Id of the notification or the booking.
         public let subjectId: String
         public let reason: DeadWebhook.Reason
         public let attempts: Int
@@ -89,7 +89,7 @@ extension Bellhop {
         public let tier: String?
         public let scope: [String]
         public let omittedKeys: Int
-        /// The keys that the token claims, where memberships say otherwise.
+        /// Keys in the token. Present only if the scope differs because of memberships.
         public let claims: [String]?
         public let tokenId: String?
         public let sessionId: String?
@@ -126,13 +126,13 @@ extension Bellhop {
         public let posts: Config.Posts
         public let dj: Config.Dj
         public let leaderboards: Config.Leaderboards
-        /// What one stream may subscribe to, and the bounds of a filter; above them 422.
+        /// Limits of one stream's subscriptions and filters. Exceeding one is 422.
         public let subscriptions: Config.Subscriptions
-        /// How stale query keys are gathered before they are told.
+        /// How the service collects stale query keys before it sends them.
         public let invalidations: Config.Invalidations
-        /// What a delivery of table changes may hold.
+        /// Limits of a delivery of table changes.
         public let changes: Config.Changes
-        /// What events of an app's own may hold.
+        /// Limits of the events that an app publishes.
         public let publish: Config.Publish
 
         public init(
@@ -210,7 +210,7 @@ extension Bellhop {
             public let membersMax: Int
             public let conversationsOfUserMax: Int
             public let textBytesMax: Int
-            /// Messages that one step back of a read position may mark unread.
+            /// Maximum number of messages that one step back of the read position can mark as unread.
             public let rewindMax: Int
             public let previewCharactersMax: Int
 
@@ -227,9 +227,9 @@ extension Bellhop {
         }
 
         public struct UserRequests: Codable, Sendable, Hashable {
-            /// Open requests of one who asks.
+            /// Maximum number of open requests per requester.
             public let openMax: Int
-            /// Requests that one PATCH marks as seen.
+            /// Maximum number of requests that one PATCH marks as seen.
             public let seenAtOnceMax: Int
 
             public init(openMax: Int, seenAtOnceMax: Int) {
@@ -241,14 +241,14 @@ extension Bellhop {
         public struct Posts: Codable, Sendable, Hashable {
             public let textBytesMax: Int
             public let mediaMax: Int
-            /// Of the address of one of them.
+            /// Maximum length of one media URL.
             public let mediaBytesMax: Int
-            /// Authors that a user can follow.
+            /// Maximum number of authors that a user can follow.
             public let followedMax: Int
-            /// More new posts are said to be more.
+            /// Maximum value of `newCount`. If there are more, `newCountIsMore` is true.
             public let newCountMax: Int
             public let pageMax: Int
-            /// Engagement of a post is told once in this time at most.
+            /// Minimum seconds between two engagement updates of a post.
             public let tellingSeconds: Int
 
             public init(
@@ -268,11 +268,11 @@ extension Bellhop {
         public struct Dj: Codable, Sendable, Hashable {
             public let tracksMax: Int
             public let tracksPerUserMax: Int
-            /// Of a shop's votes; more are told once a second.
+            /// Maximum number of vote updates per shop. Further votes are combined into one update a second.
             public let updatesPerSecondMax: Int
-            /// How long who has shown to be there counts as there.
+            /// Seconds for which a confirmed presence is valid.
             public let presenceSeconds: Int
-            /// How long a shop's code is shown.
+            /// Seconds for which a shop displays a code.
             public let codeSeconds: Int
 
             public init(
@@ -290,12 +290,12 @@ extension Bellhop {
             public let entriesMax: Int
             public let topDefault: Int
             public let topMax: Int
-            /// On each side of the caller.
+            /// Number of entries on each side of the caller.
             public let aroundDefault: Int
             public let aroundMax: Int
-            /// Lines of a board that those who watch it see live.
+            /// Number of lines that subscribers of a leaderboard receive live.
             public let watchedTop: Int
-            /// The pause between two updates of one board.
+            /// Seconds between two updates of a leaderboard.
             public let updateSeconds: Int
 
             public init(
@@ -312,7 +312,7 @@ extension Bellhop {
             }
         }
 
-        /// What one stream may subscribe to, and the bounds of a filter; above them 422.
+        /// Limits of one stream's subscriptions and filters. Exceeding one is 422.
         public struct Subscriptions: Codable, Sendable, Hashable {
             public let perStreamMax: Int
             public let requestBytesMax: Int
@@ -320,13 +320,13 @@ extension Bellhop {
             public let selectedColumnsMax: Int
             public let filterBytesMax: Int
             public let conditionsMax: Int
-            /// Values of one `in`; split longer lists over several subscriptions.
+            /// Maximum number of values in one `in`. Split longer lists over several subscriptions.
             public let valuesMax: Int
             public let valueBytesMax: Int
             public let valuesPerStreamMax: Int
-            /// Conditions such as `like.%word%`.
+            /// Maximum number of conditions such as `like.%word%`.
             public let searchesPerStreamMax: Int
-            /// Characters between two `%` of a pattern.
+            /// Maximum number of characters between two `%` of a pattern.
             public let patternRunMax: Int
 
             public init(
@@ -348,13 +348,13 @@ extension Bellhop {
             }
         }
 
-        /// How stale query keys are gathered before they are told.
+        /// How the service collects stale query keys before it sends them.
         public struct Invalidations: Codable, Sendable, Hashable {
-            /// Of tables that declare no other.
+            /// Length of the window for tables that do not declare their own.
             public let windowMilliseconds: Int
-            /// Of more within a window a stream is told to fetch everything.
+            /// Maximum number of stale keys per window. Beyond it, the stream receives `stream:resync`.
             public let keysPerStreamMax: Int
-            /// Of more `causesComplete` is false.
+            /// Maximum number of causes per event. Beyond it, `causesComplete` is false.
             public let causesPerEventMax: Int
 
             public init(windowMilliseconds: Int, keysPerStreamMax: Int, causesPerEventMax: Int) {
@@ -364,13 +364,13 @@ extension Bellhop {
             }
         }
 
-        /// What a delivery of table changes may hold.
+        /// Limits of a delivery of table changes.
         public struct Changes: Codable, Sendable, Hashable {
             public let bodyBytesMax: Int
             public let itemsMax: Int
             public let itemBytesMax: Int
             public let duplicatesKnownSeconds: Int
-            /// How many tables are declared; their names are not for everyone.
+            /// Number of declared tables. Their names are not public.
             public let tables: Int
 
             public init(bodyBytesMax: Int, itemsMax: Int, itemBytesMax: Int, duplicatesKnownSeconds: Int, tables: Int) {
@@ -382,7 +382,7 @@ extension Bellhop {
             }
         }
 
-        /// What events of an app's own may hold.
+        /// Limits of the events that an app publishes.
         public struct Publish: Codable, Sendable, Hashable {
             public let eventsMax: Int
             public let dataBytesMax: Int

@@ -40,19 +40,19 @@ extension Bellhop {
     }
 
     public struct WantedTable: Codable, Sendable, Hashable {
-        /// By it events name the subscription; its place if absent.
+        /// Id of the subscription in events. Defaults to its index in the list.
         public let id: String?
         public let schema: String?
-        /// A declared table, or `posts` of the schema `bellhop`, with the columns of its filters id, author_id,
-        /// visibility, sequence, like_count and repost_count; updates of it are told as `engagement_update`.
+        /// A declared table, or `posts` in the schema `bellhop`. Filters on `posts` can use the columns id, author_id,
+        /// visibility, sequence, like_count and repost_count. Its updates are delivered as `engagement_update`.
         public let table: String
         public let event: WantedTable.Event?
-        /// Conditions `column=[not.]op.value`, joined by commas, all of which must hold. Operators: eq, neq, lt, lte,
+        /// Conditions `column=[not.]op.value`, separated by commas; all of them must hold. Operators: eq, neq, lt, lte,
         /// gt, gte, in, like, ilike, is, isdistinct. `in.(…)` takes up to 1,000 values; `in.()` is the empty set. A
-        /// number or a time has at most 128 bytes. Where the file of tables names the columns' types, values are
-        /// compared by them, and other columns are refused.
+        /// number or a time has at most 128 bytes. If the file of tables declares the types of the columns, values are
+        /// compared by type, and other columns are rejected.
         public let filter: String?
-        /// Columns that are sent, beside the primary key; all if absent.
+        /// Columns to send besides the primary key. Defaults to all columns.
         public let select: [String]?
 
         public init(
@@ -224,9 +224,9 @@ extension Bellhop {
     }
 
     public struct StreamScope: Codable, Sendable, Hashable {
-        /// The first keys in the order of their texts; GET /v1/me has all.
+        /// First keys in lexical order. GET /v1/me returns all of them.
         public let scope: [String]
-        /// All keys that the stream has.
+        /// Number of all keys of the stream.
         public let keyCount: Int
         public let omittedKeys: Int
 

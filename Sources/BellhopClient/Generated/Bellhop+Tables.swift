@@ -41,16 +41,18 @@ extension Bellhop {
     }
 
     public struct OwnEvent: Codable, Sendable, Hashable {
-        /// Its name, which does not begin as the service's own events do.
+        /// Name of the event. Its first part must not be one that the service uses for its own events.
         public let event: String
-        /// The keys of which a receiver holds one, such as `user:ada`, `shop:s1:staff` or `everyone`.
+        /// Keys that receive the event, such as `user:ada`, `shop:s1:staff` or `everyone`. A receiver needs one of
+        /// them.
         public let to: [String]?
         /// A topic that the file of tables declares, such as `order:o1`.
         public let topic: String?
-        /// Any JSON, of at most 16 KiB.
+        /// Any JSON value of at most 16 KiB.
         public let data: JSON
-        /// Names a state that the event carries whole; where it waits for a slow or resuming stream, the next one
-        /// replaces it. Each topic has names of its own, and so have events to keys.
+        /// Name of a state that the event carries completely. A newer event with this name replaces an older one that
+        /// still waits for a slow or resuming stream. Each topic has its own names; events to keys share the names of
+        /// the tenant.
         public let collapse: String?
 
         public init(event: String, to: [String]? = nil, topic: String? = nil, data: JSON, collapse: String? = nil) {
@@ -94,7 +96,7 @@ extension Bellhop {
         public let reason: String
         public let event: Explanation.Event
         public let caller: Explanation.Caller
-        /// Every key by which the event could be heard or seen.
+        /// All keys that could deliver the event.
         public let keys: [Explanation.Key]
         public let invalidations: [JSON]?
         public let row: JSON?
@@ -168,7 +170,8 @@ extension Bellhop {
     public struct QueryInvalidate: Codable, Sendable, Hashable {
         public let keys: [[String]]
         public let causes: [ChangeCause]
-        /// False where a cause is withheld or left out; then it must not be taken for one's own echo.
+        /// False if a cause is withheld or left out. The client must then not treat the event as an echo of its own
+        /// change.
         public let causesComplete: Bool
 
         public init(keys: [[String]], causes: [ChangeCause], causesComplete: Bool) {
@@ -178,14 +181,14 @@ extension Bellhop {
         }
     }
 
-    /// A change that made keys stale; no column of its row.
+    /// A change that made query keys stale. It contains no column of the row.
     public struct ChangeCause: Codable, Sendable, Hashable {
         public let schema: String
         public let table: String
         public let type: ChangeCause.Kind
         public let recordId: String?
         public let actorId: String?
-        /// The `X-Client-Id` of the client that made it.
+        /// The `X-Client-Id` of the client that made the change.
         public let originId: String?
 
         public init(
@@ -216,11 +219,11 @@ extension Bellhop {
         public let schema: String
         public let table: String
         public let type: TableChange.Kind
-        /// What it means for those who asked, by their filter and by what they may see.
+        /// Effect on the subscriber, considering the filter and the subscriber's access.
         public let change: TableChange.Change
-        /// The selected columns; null of a row that left.
+        /// The selected columns; null if the row left.
         public let record: JSON?
-        /// Of a row that left the primary key alone.
+        /// The previous row. For a row that left, only its primary key.
         public let oldRecord: JSON?
         public let commitTimestamp: Date?
 
@@ -248,7 +251,7 @@ extension Bellhop {
             public static let delete = Kind(rawValue: "DELETE")
         }
 
-        /// What it means for those who asked, by their filter and by what they may see.
+        /// Effect on the subscriber, considering the filter and the subscriber's access.
         public struct Change: Word {
             public let rawValue: String
 

@@ -1,13 +1,20 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// The bookings the caller may see, latest start first.
+    /// List bookings
+    ///
+    /// Lists the bookings that the caller can see, the latest start first.
     ///
     /// `GET /v1/bookings`
     ///
     /// - Parameters:
-    ///   - day: a day in the shop's time zone; goes with shopId.
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - shopId: only bookings at this shop.
+    ///   - status: only bookings with this status.
+    ///   - barberId: only bookings with this barber.
+    ///   - userId: only bookings of this user.
+    ///   - day: a day in the shop's time zone. Requires `shopId`.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listBookings(
         shopId: String? = nil, status: Bellhop.BookingStatus? = nil, barberId: String? = nil, userId: String? = nil,
         day: String? = nil, limit: Int? = nil, cursor: String? = nil
@@ -23,8 +30,7 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The bookings the caller may see, latest start first. All pages, one after another; `limit` is how many items one
-    /// of them has.
+    /// List bookings, page by page; `limit` is the number of items on a page.
     public func bookingPages(
         shopId: String? = nil, status: Bellhop.BookingStatus? = nil, barberId: String? = nil, userId: String? = nil,
         day: String? = nil, limit: Int? = nil
@@ -36,16 +42,19 @@ extension BellhopClient {
         }
     }
 
-    /// Books a time.
+    /// Create a booking
     ///
-    /// Customers book for themselves; the shop's people and backends for a `userId` or a `customerName`. A barber's
-    /// time is taken from the request on, by bookings that are pending, confirmed or in progress: 409
-    /// `booking.overlap`. Without a `barberId` any barber will do, and no time is reserved. Customers have the black
-    /// card if their token's tier says so (403 `booking.tier_not_claimed`, unless `selfDeclared` is set), and book what
-    /// is not over (403 `booking.in_past`).
+    /// Customers book for themselves. The shop's staff, administrators and backends book for a `userId` or a
+    /// `customerName`.
     ///
-    /// The customer's notifications are of category `booking`, with `bookingId`, `shopId` and `status` in their `data`;
-    /// one's own changes are listed, and light no badge.
+    /// Pending, confirmed and in-progress bookings reserve the barber's time. An overlapping booking is 409
+    /// `booking.overlap`. Without a `barberId`, any barber can serve the booking, and no time is reserved.
+    ///
+    /// Customers can book with the black card only if the tier in their token says so (403 `booking.tier_not_claimed`),
+    /// unless `selfDeclared` is set. They cannot book a time in the past (403 `booking.in_past`).
+    ///
+    /// The customer's notifications have the category `booking`, with `bookingId`, `shopId` and `status` in `data`.
+    /// Changes that the customer makes appear in the list but do not count in the badge.
     ///
     /// | when | title | message | priority |
     /// |---|---|---|---|
@@ -54,7 +63,7 @@ extension BellhopClient {
     /// | it is in progress | It's Your Turn | Your {service} at {shop} has started | NORMAL |
     /// | it is completed | Booking Completed | Your {service} at {shop} is complete | NORMAL |
     /// | it is cancelled | Booking Cancelled | Your {service} at {shop} has been cancelled | HIGH |
-    /// | nobody came | Booking Missed | Your {service} at {shop} was missed | NORMAL |
+    /// | the customer did not come | Booking Missed | Your {service} at {shop} was missed | NORMAL |
     /// | its time or barber changes | Booking Changed | Your {service} at {shop} has been changed | HIGH |
     /// | the customer has arrived | You're in Line | {shop} has noted that you are there | LOW |
     ///
@@ -72,7 +81,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// One booking; its ETag begins with its version.
+    /// Get a booking
+    ///
+    /// The ETag of the booking begins with its version. Send it as `If-Match` to update the booking.
     ///
     /// `GET /v1/bookings/{id}`
     public func getBooking(id: String) async throws -> Bellhop.Answer<Bellhop.Booking> {
@@ -80,26 +91,36 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// One booking; its ETag begins with its version.
+    /// Get a booking
+    ///
+    /// The ETag of the booking begins with its version. Send it as `If-Match` to update the booking.
     ///
     /// `GET /v1/bookings/{id}`
     ///
     /// - Returns: nil where the state is still the one that `ifNoneMatch` names (304).
+    ///
+    /// - Parameters:
+    ///   - ifNoneMatch: the ETag of the client's version. While it is current, the answer is 304.
     public func getBooking(id: String, ifNoneMatch: String) async throws -> Bellhop.Answer<Bellhop.Booking>? {
         var call = try Bellhop.Call("GET", "/v1/bookings/{id}", ["id": id])
         try call.header("If-None-Match", ifNoneMatch)
         return try await answerUnlessCurrent(call)
     }
 
-    /// Another status, time or barber, or that the customer is there.
+    /// Update a booking
     ///
-    /// The moves: pending → confirmed, cancelled; confirmed → in-progress, cancelled, no-show; in-progress → completed,
-    /// cancelled. Customers may cancel until the service begins, and change the time while it is pending, to one that
-    /// is not over (403 `booking.in_past`); the rest is the shop's. Any other move is 409 `booking.invalid_transition`
-    /// with `allowed`. Asking for the present status again changes nothing.
+    /// Changes the status, time or barber, or records the customer's arrival.
     ///
-    /// In one transaction the booking is stored, its history written, the customer notified, `booking:status_change`
-    /// sent, and the queue computed anew.
+    /// Allowed status changes: pending → confirmed, cancelled; confirmed → in-progress, cancelled, no-show; in-progress
+    /// → completed, cancelled. Any other change is 409 `booking.invalid_transition` with `allowed`. Setting the current
+    /// status again changes nothing.
+    ///
+    /// Customers can cancel until the service begins. While the booking is pending, they can also move it to a time
+    /// that is not in the past (403 `booking.in_past`). All other changes require a service token, an administrator
+    /// token, or a token of the shop's staff.
+    ///
+    /// One transaction stores the booking, appends to its history, notifies the customer, publishes
+    /// `booking:status_change` and recomputes the queue.
     ///
     /// `PATCH /v1/bookings/{id}`
     ///
@@ -117,12 +138,15 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Who changed what, when; oldest first. Nothing in it is ever changed.
+    /// Get a booking's history
+    ///
+    /// Lists each change with its time and actor, the oldest first. The history is append-only.
     ///
     /// `GET /v1/bookings/{id}/history`
     ///
     /// - Parameters:
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func getBookingHistory(id: String, limit: Int? = nil, cursor: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Page<Bellhop.BookingHistoryEntry>>
     {
@@ -132,8 +156,7 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Who changed what, when; oldest first. Nothing in it is ever changed. All pages, one after another; `limit` is
-    /// how many items one of them has.
+    /// Get a booking's history, page by page; `limit` is the number of items on a page.
     public func bookingHistoryPages(id: String, limit: Int? = nil)
         -> Bellhop.Pages<Bellhop.Page<Bellhop.BookingHistoryEntry>>
     {

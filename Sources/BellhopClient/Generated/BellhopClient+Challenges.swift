@@ -1,12 +1,15 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// The challenges of the caller's tenant, by id.
+    /// List challenges
+    ///
+    /// Lists the challenges of the caller's tenant, ordered by id.
     ///
     /// `GET /v1/challenges`
     ///
     /// - Parameters:
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listChallenges(limit: Int? = nil, cursor: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Page<Bellhop.Challenge>>
     {
@@ -16,13 +19,12 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The challenges of the caller's tenant, by id. All pages, one after another; `limit` is how many items one of
-    /// them has.
+    /// List challenges, page by page; `limit` is the number of items on a page.
     public func challengePages(limit: Int? = nil) -> Bellhop.Pages<Bellhop.Page<Bellhop.Challenge>> {
         Bellhop.Pages { cursor in try await listChallenges(limit: limit, cursor: cursor) }
     }
 
-    /// One challenge.
+    /// Get a challenge
     ///
     /// `GET /v1/challenges/{id}`
     public func getChallenge(id: String) async throws -> Bellhop.Answer<Bellhop.Challenge> {
@@ -30,11 +32,13 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Makes or changes a challenge. For backends, administrators and the staff of its shop.
+    /// Create or replace a challenge
     ///
-    /// Scores count from `startsAt` to before `endsAt`. With `add` a user's scores are added, with `best` the best one
-    /// stays. `order` says whether the highest or the lowest wins. Once there are scores, `mode` and `order` cannot
-    /// change (409 `challenge.has_scores`). There are at most 10,000 (409 `challenge.too_many`).
+    /// Requires a service token, an administrator token, or a token of the staff of its shop. Scores count from
+    /// `startsAt` until before `endsAt`. With the mode `add`, the scores of a user are added up; with `best`, only the
+    /// best one counts. `order` sets whether the highest or the lowest score wins. `mode` and `order` cannot change
+    /// once the challenge has scores (409 `challenge.has_scores`). At most 10,000 challenges can exist (409
+    /// `challenge.too_many`).
     ///
     /// `PUT /v1/challenges/{id}`
     ///
@@ -50,7 +54,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Removes a challenge with all its scores.
+    /// Delete a challenge
+    ///
+    /// Deletes the challenge and all of its scores. Requires a service token, an administrator token, or a token of the
+    /// staff of its shop.
     ///
     /// `DELETE /v1/challenges/{id}`
     ///
@@ -63,12 +70,15 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// A score of whom a backend or an administrator names.
+    /// Add a score
     ///
-    /// Users post no scores of their own (403 `score.not_judge`), unless `selfDeclared` is set. The answer's rank and
-    /// position are those behind this very change. 409 before the start (`challenge.not_started`), from the end on
-    /// (`challenge.ended`), for a sum beyond 64 bits (`score.overflow`), and on a board with 2,000,000 entries
-    /// (`challenge.full`). Without the key 400 `idempotency.missing_key`.
+    /// Adds a score for the user in `userId`. Requires a service token or an administrator token (403
+    /// `score.not_judge`). With the setting `selfDeclared`, users can add their own scores, too.
+    ///
+    /// The answer contains the rank and position right after this change. 409 has one of these codes:
+    /// `challenge.not_started` before the start, `challenge.ended` from the end on, `score.overflow` for a sum beyond
+    /// 64 bits, and `challenge.full` on a board with 2,000,000 entries. Without an `Idempotency-Key` the answer is 400
+    /// `idempotency.missing_key`.
     ///
     /// `POST /v1/challenges/{id}/scores`
     ///
@@ -84,7 +94,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Takes a user off the leaderboard. One's own; anybody's for backends and administrators.
+    /// Withdraw a score
+    ///
+    /// Removes a user from the leaderboard. Users can remove only themselves; a service or administrator token can
+    /// remove any user.
     ///
     /// `DELETE /v1/challenges/{id}/scores/{userId}`
     ///
@@ -99,15 +112,19 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The top, or those around the caller; the caller's own place always.
+    /// Get a leaderboard
     ///
-    /// Best first; equal scores share a `rank` (1, 2, 2, 4) and stand in the order they were reached in, which
-    /// `position` counts. Poll with If-None-Match: while nothing has changed it is a 304.
+    /// Returns the top entries, or with `around=me` the entries around the caller. The caller's own entry is always in
+    /// `me`. The best score comes first. Equal scores share a `rank` (1, 2, 2, 4). They are ordered by when they were
+    /// reached, and `position` counts in that order. Poll with `If-None-Match`: while the leaderboard is unchanged, the
+    /// answer is 304.
     ///
     /// `GET /v1/challenges/{id}/leaderboard`
     ///
     /// - Parameters:
-    ///   - limit: from the top, 100 by default, at most 500; around the caller on each side, 5 and 100.
+    ///   - limit: number of entries. From the top: 100 by default, at most 500. Around the caller, on each side: 5
+    ///     by default, at most 100.
+    ///   - around: set to `me` to get the entries around the caller.
     public func getLeaderboard(id: String, limit: Int? = nil, around: Bellhop.GetLeaderboardAround? = nil) async throws
         -> Bellhop.Answer<Bellhop.Leaderboard>
     {
@@ -117,17 +134,22 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The top, or those around the caller; the caller's own place always.
+    /// Get a leaderboard
     ///
-    /// Best first; equal scores share a `rank` (1, 2, 2, 4) and stand in the order they were reached in, which
-    /// `position` counts. Poll with If-None-Match: while nothing has changed it is a 304.
+    /// Returns the top entries, or with `around=me` the entries around the caller. The caller's own entry is always in
+    /// `me`. The best score comes first. Equal scores share a `rank` (1, 2, 2, 4). They are ordered by when they were
+    /// reached, and `position` counts in that order. Poll with `If-None-Match`: while the leaderboard is unchanged, the
+    /// answer is 304.
     ///
     /// `GET /v1/challenges/{id}/leaderboard`
     ///
     /// - Returns: nil where the state is still the one that `ifNoneMatch` names (304).
     ///
     /// - Parameters:
-    ///   - limit: from the top, 100 by default, at most 500; around the caller on each side, 5 and 100.
+    ///   - limit: number of entries. From the top: 100 by default, at most 500. Around the caller, on each side: 5
+    ///     by default, at most 100.
+    ///   - around: set to `me` to get the entries around the caller.
+    ///   - ifNoneMatch: the ETag of the client's version. While it is current, the answer is 304.
     public func getLeaderboard(
         id: String, limit: Int? = nil, around: Bellhop.GetLeaderboardAround? = nil, ifNoneMatch: String
     ) async throws -> Bellhop.Answer<Bellhop.Leaderboard>? {

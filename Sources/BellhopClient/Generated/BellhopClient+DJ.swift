@@ -1,7 +1,9 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// How guests show that they are at the shop.
+    /// Get the presence rule
+    ///
+    /// Returns how guests confirm that they are at the shop.
     ///
     /// `GET /v1/shops/{id}/presence`
     public func getPresenceRule(id: String) async throws -> Bellhop.Answer<Bellhop.PresenceRule> {
@@ -9,9 +11,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Whether guests must give the shop's code. For backends, administrators and the shop's staff.
+    /// Replace the presence rule
     ///
-    /// Who has shown to be there before stays so until it expires.
+    /// Requires a service token, an administrator token, or a token of the shop's staff. Sets whether guests must enter
+    /// the shop's code. Guests already present stay present until their presence expires.
     ///
     /// `PUT /v1/shops/{id}/presence`
     ///
@@ -27,10 +30,11 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The code to show in the shop now. For backends, administrators and the shop's staff.
+    /// Get the presence code
     ///
-    /// It changes every minute; the one before is accepted for one more. 409 `presence.no_code` where the shop asks for
-    /// none.
+    /// Requires a service token, an administrator token, or a token of the shop's staff. Returns the code to display in
+    /// the shop. The code changes every minute; the previous one stays valid for another minute. A shop without a code
+    /// answers 409 `presence.no_code`.
     ///
     /// `GET /v1/shops/{id}/presence/code`
     public func getPresenceCode(id: String) async throws -> Bellhop.Answer<Bellhop.PresenceCode> {
@@ -38,7 +42,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Whether the caller is at the shop.
+    /// Get the caller's presence
+    ///
+    /// Returns whether the caller is at the shop.
     ///
     /// `GET /v1/shops/{id}/presence/me`
     public func getPresence(id: String) async throws -> Bellhop.Answer<Bellhop.Presence> {
@@ -46,12 +52,16 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The caller is at the shop, for the next ten minutes.
+    /// Confirm the caller's presence
     ///
-    /// With the code that the shop shows, where it asks for one: 403 `presence.code_required` without,
-    /// `presence.wrong_code` with another; ten wrong ones in ten minutes are followed by 429. Doing it again goes on
-    /// for ten more minutes. Nobody is at two shops: showing it at one ends it at the other. A booking in progress
-    /// counts as present without any of this.
+    /// Marks the caller as present at the shop for the next ten minutes. Repeating the call extends the presence by ten
+    /// minutes from then.
+    ///
+    /// If the shop requires its code, a missing code is 403 `presence.code_required` and a wrong one is 403
+    /// `presence.wrong_code`. After ten wrong codes within ten minutes, the answer is 429.
+    ///
+    /// A user is present at one shop at most: a presence at another shop ends. A user with a booking in progress counts
+    /// as present without this call.
     ///
     /// `PUT /v1/shops/{id}/presence/me`
     ///
@@ -67,9 +77,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The caller has left the shop.
+    /// End the caller's presence
     ///
-    /// Also for one who was not there. A booking in progress goes on counting.
+    /// Succeeds even if the caller was not present. A booking in progress still counts as presence.
     ///
     /// `DELETE /v1/shops/{id}/presence/me`
     ///
@@ -82,10 +92,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// What plays, and what is to come, in order.
+    /// Get the DJ session
     ///
-    /// The track that plays is on top; the others follow by score, then what was added first, then track id. Watch
-    /// `dj:{shopId}` on a stream instead of polling.
+    /// Returns the current track and the queue. The current track is first. The others follow by score, then by the
+    /// time they were added, then by track id. Instead of polling, subscribe to `dj:{shopId}` on a stream.
     ///
     /// `GET /v1/shops/{id}/dj`
     public func getDJSession(id: String) async throws -> Bellhop.Answer<Bellhop.DJSession> {
@@ -93,23 +103,27 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// What plays, and what is to come, in order.
+    /// Get the DJ session
     ///
-    /// The track that plays is on top; the others follow by score, then what was added first, then track id. Watch
-    /// `dj:{shopId}` on a stream instead of polling.
+    /// Returns the current track and the queue. The current track is first. The others follow by score, then by the
+    /// time they were added, then by track id. Instead of polling, subscribe to `dj:{shopId}` on a stream.
     ///
     /// `GET /v1/shops/{id}/dj`
     ///
     /// - Returns: nil where the state is still the one that `ifNoneMatch` names (304).
+    ///
+    /// - Parameters:
+    ///   - ifNoneMatch: the ETag of the client's version. While it is current, the answer is 304.
     public func getDJSession(id: String, ifNoneMatch: String) async throws -> Bellhop.Answer<Bellhop.DJSession>? {
         var call = try Bellhop.Call("GET", "/v1/shops/{id}/dj", ["id": id])
         try call.header("If-None-Match", ifNoneMatch)
         return try await answerUnlessCurrent(call)
     }
 
-    /// Lets guests choose the music, or ends it. For backends, administrators and the shop's staff.
+    /// Start or end the DJ session
     ///
-    /// The queue ends with the session.
+    /// Requires a service token, an administrator token, or a token of the shop's staff. In a DJ session, guests choose
+    /// the music. Ending the session clears the queue.
     ///
     /// `PUT /v1/shops/{id}/dj`
     ///
@@ -125,10 +139,11 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The next track by order plays. For backends, administrators and the shop's staff.
+    /// Play the next track
     ///
-    /// Call it when a track has ended. With `after`, the track that has ended (null: none played), it changes nothing
-    /// if another one plays by now: two players that tell of the same end skip one track, not two.
+    /// Requires a service token, an administrator token, or a token of the shop's staff. Call it when a track has
+    /// ended. `after` names the track that ended; null means that no track was playing. If another track is already
+    /// playing, the call changes nothing. Two players that report the same end therefore skip only one track.
     ///
     /// `POST /v1/shops/{id}/dj/current-track`
     ///
@@ -144,9 +159,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// A queued track plays now; null stops the music. For backends, administrators and the shop's staff.
+    /// Play a queued track
     ///
-    /// The track that played leaves the queue.
+    /// Requires a service token, an administrator token, or a token of the shop's staff. Plays a track from the queue;
+    /// null stops the music. The previous track leaves the queue.
     ///
     /// `PUT /v1/shops/{id}/dj/current-track`
     ///
@@ -162,10 +178,11 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Adds a track, voted up by who adds it; one that is queued already is voted up.
+    /// Add a track to the queue
     ///
-    /// Guests must be at the shop (403 `dj.not_present`); who runs the shop need not. A queue has at most 50 tracks, of
-    /// one guest at most 5.
+    /// The new track starts with an upvote of the caller. Adding a track that is already queued gives it the caller's
+    /// upvote. Guests must be at the shop (403 `dj.not_present`); this does not apply to staff, administrators and
+    /// backends. A queue holds at most 50 tracks, and at most 5 of one guest.
     ///
     /// `POST /v1/shops/{id}/dj/tracks`
     ///
@@ -181,9 +198,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Takes a track out of the queue. For who has added it, and who runs the shop.
+    /// Remove a track from the queue
     ///
-    /// The one that plays cannot be taken out (409 `dj.playing`): let another one play.
+    /// Requires the token of the user in `addedBy`, a service token, an administrator token, or a token of the shop's
+    /// staff. The current track cannot be removed (409 `dj.playing`): play another track instead.
     ///
     /// `DELETE /v1/shops/{id}/dj/tracks/{trackId}`
     ///
@@ -198,10 +216,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The caller's vote on a track; one side at a time, none takes it back.
+    /// Vote on a track
     ///
-    /// 403 `dj.not_present` from outside the shop, 409 `dj.not_active` without a session. The same vote again changes
-    /// nothing.
+    /// Sets the caller's vote on a track: `up`, `down`, or `none` to withdraw the vote. A caller outside the shop gets
+    /// 403 `dj.not_present`; without a session the answer is 409 `dj.not_active`. Repeating a vote changes nothing.
     ///
     /// `PUT /v1/shops/{id}/dj/tracks/{trackId}/vote`
     ///

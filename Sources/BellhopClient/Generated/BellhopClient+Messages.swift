@@ -1,13 +1,16 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// The caller's conversations, the one with the newest message first.
+    /// List conversations
+    ///
+    /// Lists the caller's conversations. The conversation with the newest message comes first.
     ///
     /// `GET /v1/conversations`
     ///
     /// - Parameters:
-    ///   - unread: only those with unread messages.
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - unread: if true, only conversations with unread messages.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listConversations(unread: Bool? = nil, limit: Int? = nil, cursor: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Page<Bellhop.Conversation>>
     {
@@ -18,21 +21,24 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The caller's conversations, the one with the newest message first. All pages, one after another; `limit` is how
-    /// many items one of them has.
+    /// List conversations, page by page; `limit` is the number of items on a page.
     public func conversationPages(unread: Bool? = nil, limit: Int? = nil)
         -> Bellhop.Pages<Bellhop.Page<Bellhop.Conversation>>
     {
         Bellhop.Pages { cursor in try await listConversations(unread: unread, limit: limit, cursor: cursor) }
     }
 
-    /// A conversation of the caller with others.
+    /// Create a conversation
     ///
-    /// An id of the caller's own makes repeating it harmless: 200 with the one there is. A user's is a random UUID, of
-    /// version 4 or 7, so that trying ids tells nobody which conversations there are (422 `/id` for others, taken or
-    /// not); a backend's is what it likes. 409 `conversation.id_taken` if it is somebody else's. A pair has one
-    /// `direct` conversation, whoever begins it; one who has left comes back to it. A backend is in none of those it
-    /// makes. At most 256 members, and 1,000 conversations of each user (409 `conversation.too_many`).
+    /// Creates a conversation of the caller with other users. A service token creates a conversation without joining
+    /// it. Limits: 256 members per conversation, and 1,000 conversations per user (409 `conversation.too_many`).
+    ///
+    /// A client-chosen `id` makes the call idempotent: a repeated call returns 200 with the existing conversation. A
+    /// user's id must be a random UUID of version 4 or 7, so that guessing ids reveals nothing; any other id is 422
+    /// `/id`, taken or not. A backend may choose any id. An id that belongs to a conversation of other users is 409
+    /// `conversation.id_taken`.
+    ///
+    /// Two users share one `direct` conversation, no matter which of them creates it. A user rejoins it after leaving.
     ///
     /// `POST /v1/conversations`
     ///
@@ -48,7 +54,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// One conversation, with its members, and what of it is unread to the caller.
+    /// Get a conversation
+    ///
+    /// Returns the conversation with its members and the caller's unread count.
     ///
     /// `GET /v1/conversations/{id}`
     public func getConversation(id: String) async throws -> Bellhop.Answer<Bellhop.ConversationWithMembers> {
@@ -56,7 +64,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Another title; null for none.
+    /// Rename a conversation
+    ///
+    /// Sets the title of a group; null removes it. Requires membership or a service token. A direct conversation is 409
+    /// `conversation.direct`.
     ///
     /// `PATCH /v1/conversations/{id}`
     ///
@@ -72,14 +83,16 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Adds somebody to a group, who has nothing unread from before.
+    /// Add a member to a conversation
     ///
-    /// Members and backends add. Who is in it already stays. A full conversation is 409 `conversation.full`.
+    /// Adds a user to a group. Requires membership or a service token. Earlier messages do not count as unread for the
+    /// new member. Adding a present member changes nothing. A full conversation is 409 `conversation.full`; a direct
+    /// one is 409 `conversation.direct`.
     ///
     /// `PUT /v1/conversations/{id}/members/{userId}`
     ///
     /// - Parameters:
-    ///   - userId: a user's id; `me` is the caller.
+    ///   - userId: id of the user; `me` is the caller.
     ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
     @discardableResult
     public func addMember(id: String, userId: String, idempotencyKey: String? = nil) async throws
@@ -90,14 +103,15 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Leaves a conversation; its unread messages leave the badge.
+    /// Remove a member from a conversation
     ///
-    /// Members leave by themselves; backends remove anybody.
+    /// Users can remove only themselves; a service token can remove any member. The unread messages of the conversation
+    /// leave the member's badge.
     ///
     /// `DELETE /v1/conversations/{id}/members/{userId}`
     ///
     /// - Parameters:
-    ///   - userId: a user's id; `me` is the caller.
+    ///   - userId: id of the user; `me` is the caller.
     ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
     @discardableResult
     public func removeMember(id: String, userId: String, idempotencyKey: String? = nil) async throws
@@ -108,15 +122,17 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Messages, the newest first; with `since`, the oldest first from behind that number.
+    /// List messages
     ///
-    /// Numbers have no gaps. A deleted message keeps its number, and has no text.
+    /// Lists the newest messages first. With `since`, lists messages after that sequence number, the oldest first.
+    /// Sequence numbers have no gaps. A deleted message keeps its number and has an empty text.
     ///
     /// `GET /v1/conversations/{id}/messages`
     ///
     /// - Parameters:
-    ///   - since: the last sequence that is known.
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - since: sequence number of the last message that the client has.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listMessages(id: String, since: Int? = nil, limit: Int? = nil, cursor: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Page<Bellhop.Message>>
     {
@@ -127,18 +143,18 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Messages, the newest first; with `since`, the oldest first from behind that number. All pages, one after
-    /// another; `limit` is how many items one of them has.
+    /// List messages, page by page; `limit` is the number of items on a page.
     public func messagePages(id: String, since: Int? = nil, limit: Int? = nil)
         -> Bellhop.Pages<Bellhop.Page<Bellhop.Message>>
     {
         Bellhop.Pages { cursor in try await listMessages(id: id, since: since, limit: limit, cursor: cursor) }
     }
 
-    /// Sends a message.
+    /// Send a message
     ///
-    /// It gets the conversation's next number, is unread to every other member, and is told to each with that member's
-    /// own counts (`message:created`). An id of the sender's own makes repeating it harmless: 200 with the first.
+    /// The message gets the next sequence number of the conversation and counts as unread for every other member. Each
+    /// member receives `message:created` with that member's own counts. A client-chosen `id` makes the call idempotent:
+    /// a repeated call returns 200 with the first message.
     ///
     /// `POST /v1/conversations/{id}/messages`
     ///
@@ -154,9 +170,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Takes a message's text away; it is unread no more.
+    /// Delete a message
     ///
-    /// Senders delete their own, backends any. Doing it again changes nothing.
+    /// Erases the text of the message, which then no longer counts as unread. Users can delete only their own messages;
+    /// a service token can delete any. Deleting a message again changes nothing.
     ///
     /// `DELETE /v1/conversations/{id}/messages/{messageId}`
     ///
@@ -172,12 +189,12 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// How far the caller has read.
+    /// Set the read position
     ///
-    /// A position only grows, since several devices report theirs in any order: a smaller one changes nothing, unless
-    /// `allowRewind` says that messages are to be unread again (back over 10,000 at most, and not before the caller
-    /// joined). One behind the last message is 422. The answer is told to all of the caller's devices as
-    /// `conversation:read`.
+    /// Stores how far the caller has read. The position only moves forward, because several devices report theirs in
+    /// any order; a smaller position changes nothing. With `allowRewind`, it can move back to mark messages as unread:
+    /// by at most 10,000 messages, and not to before the caller joined. A position after the last message is 422. All
+    /// devices of the caller receive the new position as `conversation:read`.
     ///
     /// `PUT /v1/conversations/{id}/read-position`
     ///

@@ -1,11 +1,14 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// Something happened to a user; they are told. For backends.
+    /// Create an event
     ///
-    /// The texts come from templates, and of `data` only the members named here are used. Idempotent by user and id: an
-    /// event the user had before gets 200 and the first answer, also when its notification was removed since. An event
-    /// that changes nothing a user would want to hear of (`changes: []`) makes no notification: 200 and null.
+    /// Requires a service token. Turns the event into a notification for the user. The texts come from templates; the
+    /// templates use only the members of `data` that are listed here.
+    ///
+    /// The call is idempotent by user and event id. A repeated event returns 200 and the first answer, even if its
+    /// notification has been removed. An event without a relevant change (`changes: []`) creates no notification and
+    /// returns 200 with null.
     ///
     /// | type | title | message | priority |
     /// |---|---|---|---|
@@ -23,9 +26,9 @@ extension BellhopClient {
     /// | `emergency.completed` | Emergency Completed | Your emergency request is complete | HIGH |
     /// | `emergency.cancelled` | Emergency Cancelled | Your emergency request has been cancelled | NORMAL |
     ///
-    /// A title that is written with capitals loses them in the message: "Dental Cleaning" is "your dental cleaning".
-    /// Without a `hospital` there is no "at", without a `visitType` it is a visit, and without the setting `appName`
-    /// just "Welcome!".
+    /// In a message, a `visitType` in title case becomes lower case: "Dental Cleaning" becomes "your dental cleaning".
+    /// Without a `hospital`, the message omits "at". Without a `visitType`, the text says "visit". Without the setting
+    /// `appName`, the title of `auth.signup` is "Welcome!".
     ///
     /// `POST /v1/events`
     ///
@@ -41,13 +44,18 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The caller's notifications, newest first.
+    /// List notifications
+    ///
+    /// Lists the caller's notifications, the newest first.
     ///
     /// `GET /v1/notifications`
     ///
     /// - Parameters:
-    ///   - state: without it, all but the archived.
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - category: only notifications of this category.
+    ///   - state: state to filter by. By default, all notifications that are not archived.
+    ///   - priority: only notifications of this priority.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listNotifications(
         category: String? = nil, state: Bellhop.ListNotificationsState? = nil, priority: Bellhop.Priority? = nil,
         limit: Int? = nil, cursor: String? = nil
@@ -61,8 +69,7 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The caller's notifications, newest first. All pages, one after another; `limit` is how many items one of them
-    /// has.
+    /// List notifications, page by page; `limit` is the number of items on a page.
     public func notificationPages(
         category: String? = nil, state: Bellhop.ListNotificationsState? = nil, priority: Bellhop.Priority? = nil,
         limit: Int? = nil
@@ -73,7 +80,9 @@ extension BellhopClient {
         }
     }
 
-    /// A notification that is no event. For backends.
+    /// Create a notification
+    ///
+    /// Requires a service token. Creates a notification with your own title and text, without an event.
     ///
     /// `POST /v1/notifications`
     ///
@@ -89,9 +98,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The same for all up to one that was on the screen.
+    /// Update notifications in bulk
     ///
-    /// Nothing that arrives in between is marked by mistake.
+    /// Changes the state of all notifications up to `upTo`. Notifications that arrive later stay as they are.
     ///
     /// `PATCH /v1/notifications`
     ///
@@ -107,7 +116,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// One notification, with the counts.
+    /// Get a notification
+    ///
+    /// Returns the notification and the caller's current counts.
     ///
     /// `GET /v1/notifications/{id}`
     public func getNotification(id: String) async throws -> Bellhop.Answer<Bellhop.NotificationWithBadges> {
@@ -115,10 +126,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Seen, read or archived, or the undoing of it.
+    /// Update a notification's state
     ///
-    /// What was read or archived counts as seen. Undoing `seen` undoes the others and lights the badge again. Asking
-    /// for what is so already changes nothing.
+    /// Marking a notification as read or archived also marks it as seen. `seen: false` also clears `read` and
+    /// `archived`, and the notification counts in the badge again. Setting a state that already holds changes nothing.
     ///
     /// `PATCH /v1/notifications/{id}`
     ///
@@ -134,7 +145,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Removes it for good, with its badge.
+    /// Delete a notification
+    ///
+    /// Deletes the notification permanently and removes it from the badge.
     ///
     /// `DELETE /v1/notifications/{id}`
     ///
@@ -149,7 +162,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// How the caller wants to be reached.
+    /// Get preferences
+    ///
+    /// Returns how the caller wants to receive notifications: sound, haptics, quiet hours and time zone.
     ///
     /// `GET /v1/preferences`
     public func getPreferences() async throws -> Bellhop.Answer<Bellhop.Preferences> {
@@ -157,9 +172,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Replaces all of them; what is left out takes its default.
+    /// Replace preferences
     ///
-    /// Preferences silence, and never drop a notification. Quiet hours do not hold back URGENT.
+    /// Replaces all preferences of the caller. Omitted members take their defaults. Preferences can silence a
+    /// notification but never drop it. Quiet hours do not silence URGENT notifications.
     ///
     /// `PUT /v1/preferences`
     ///

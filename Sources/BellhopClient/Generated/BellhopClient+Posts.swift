@@ -1,13 +1,16 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// Posts of one author, or the public ones of all, the newest first.
+    /// List posts
+    ///
+    /// Lists the posts of one author, or the public posts of all authors; the newest first.
     ///
     /// `GET /v1/posts`
     ///
     /// - Parameters:
-    ///   - authorId: `me` is the caller.
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - authorId: only posts of this author; `me` is the caller. By default, the public posts of all authors.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listPosts(authorId: String? = nil, limit: Int? = nil, cursor: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Page<Bellhop.PostView>>
     {
@@ -18,16 +21,16 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Posts of one author, or the public ones of all, the newest first. All pages, one after another; `limit` is how
-    /// many items one of them has.
+    /// List posts, page by page; `limit` is the number of items on a page.
     public func postPages(authorId: String? = nil, limit: Int? = nil) -> Bellhop.Pages<Bellhop.Page<Bellhop.PostView>> {
         Bellhop.Pages { cursor in try await listPosts(authorId: authorId, limit: limit, cursor: cursor) }
     }
 
-    /// Posts.
+    /// Create a post
     ///
-    /// Connected followers hear it (`feed:new_post`); it is in all their feeds. It takes as long with a million
-    /// followers as with ten. Backends name the author.
+    /// The post appears in the feeds of all followers, and connected followers receive `feed:new_post`. The call takes
+    /// the same time for ten followers as for a million. A service token names the author in `authorId`. An author can
+    /// have at most 100,000 posts (409 `post.too_many`).
     ///
     /// `POST /v1/posts`
     ///
@@ -43,7 +46,7 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// One post.
+    /// Get a post
     ///
     /// `GET /v1/posts/{id}`
     public func getPost(id: String) async throws -> Bellhop.Answer<Bellhop.PostView> {
@@ -51,10 +54,11 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Removes a post. Its author, an administrator or a backend does.
+    /// Delete a post
     ///
-    /// Feeds are told (`feed:post_removed`), and those who watch it (`table:change`). Its likes and reposts go by and
-    /// by.
+    /// Requires the author's token, an administrator token, or a service token. Feeds receive `feed:post_removed`;
+    /// table subscriptions on the post receive `table:change`. Its likes and reposts are removed later, in the
+    /// background.
     ///
     /// `DELETE /v1/posts/{id}`
     ///
@@ -67,12 +71,14 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Likes a post. Doing it again changes nothing.
+    /// Like a post
+    ///
+    /// Liking a post again changes nothing.
     ///
     /// `PUT /v1/posts/{id}/likes/{userId}`
     ///
     /// - Parameters:
-    ///   - userId: a user's id; `me` is the caller. Backends name others.
+    ///   - userId: id of the user; `me` is the caller. A service token can name any user.
     ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
     @discardableResult
     public func putLike(id: String, userId: String, idempotencyKey: String? = nil) async throws
@@ -83,14 +89,17 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Takes it back.
+    /// Unlike a post
+    ///
+    /// Unliking a post that the user does not like changes nothing. A post that the user can no longer see can still be
+    /// unliked (204).
     ///
     /// `DELETE /v1/posts/{id}/likes/{userId}`
     ///
     /// - Returns: no value where there is nothing to show (204).
     ///
     /// - Parameters:
-    ///   - userId: a user's id; `me` is the caller. Backends name others.
+    ///   - userId: id of the user; `me` is the caller. A service token can name any user.
     ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
     @discardableResult
     public func deleteLike(id: String, userId: String, idempotencyKey: String? = nil) async throws
@@ -101,12 +110,14 @@ extension BellhopClient {
         return try await answerIfAny(call)
     }
 
-    /// Reposts a post. Doing it again changes nothing.
+    /// Repost a post
+    ///
+    /// Reposting a post again changes nothing.
     ///
     /// `PUT /v1/posts/{id}/reposts/{userId}`
     ///
     /// - Parameters:
-    ///   - userId: a user's id; `me` is the caller. Backends name others.
+    ///   - userId: id of the user; `me` is the caller. A service token can name any user.
     ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
     @discardableResult
     public func putRepost(id: String, userId: String, idempotencyKey: String? = nil) async throws
@@ -117,14 +128,17 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Takes it back.
+    /// Remove a repost
+    ///
+    /// Removing a repost that does not exist changes nothing. A repost of a post that the user can no longer see can
+    /// still be removed (204).
     ///
     /// `DELETE /v1/posts/{id}/reposts/{userId}`
     ///
     /// - Returns: no value where there is nothing to show (204).
     ///
     /// - Parameters:
-    ///   - userId: a user's id; `me` is the caller. Backends name others.
+    ///   - userId: id of the user; `me` is the caller. A service token can name any user.
     ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
     @discardableResult
     public func deleteRepost(id: String, userId: String, idempotencyKey: String? = nil) async throws
@@ -135,15 +149,18 @@ extension BellhopClient {
         return try await answerIfAny(call)
     }
 
-    /// Posts of those whom the caller follows, and the own ones, the newest first.
+    /// Get the feed
     ///
-    /// With `since`, the `sequence` of the newest post that the client knows: what is newer, and exactly how many of
-    /// others there are. `newest` is what to ask with the next time.
+    /// Returns the posts of the caller and of the authors that the caller follows, the newest first. `since` is the
+    /// `sequence` of the newest post that the client has. With it, the answer has only newer posts, and the exact
+    /// number of new posts by others. Pass `newest` as `since` in the next call.
     ///
     /// `GET /v1/feed`
     ///
     /// - Parameters:
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - since: sequence number of the newest post that the client has.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func getFeed(since: Int? = nil, limit: Int? = nil, cursor: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Feed>
     {
@@ -154,17 +171,21 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Posts of those whom the caller follows, and the own ones, the newest first.
+    /// Get the feed
     ///
-    /// With `since`, the `sequence` of the newest post that the client knows: what is newer, and exactly how many of
-    /// others there are. `newest` is what to ask with the next time.
+    /// Returns the posts of the caller and of the authors that the caller follows, the newest first. `since` is the
+    /// `sequence` of the newest post that the client has. With it, the answer has only newer posts, and the exact
+    /// number of new posts by others. Pass `newest` as `since` in the next call.
     ///
     /// `GET /v1/feed`
     ///
     /// - Returns: nil where the state is still the one that `ifNoneMatch` names (304).
     ///
     /// - Parameters:
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - since: sequence number of the newest post that the client has.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
+    ///   - ifNoneMatch: the ETag of the client's version. While it is current, the answer is 304.
     public func getFeed(since: Int? = nil, limit: Int? = nil, cursor: String? = nil, ifNoneMatch: String) async throws
         -> Bellhop.Answer<Bellhop.Feed>?
     {
@@ -176,13 +197,14 @@ extension BellhopClient {
         return try await answerUnlessCurrent(call)
     }
 
-    /// Posts of those whom the caller follows, and the own ones, the newest first. All pages, one after another;
-    /// `limit` is how many items one of them has.
+    /// Get the feed, page by page; `limit` is the number of items on a page.
     public func feedPages(since: Int? = nil, limit: Int? = nil) -> Bellhop.Pages<Bellhop.Feed> {
         Bellhop.Pages { cursor in try await getFeed(since: since, limit: limit, cursor: cursor) }
     }
 
-    /// How many follow a user, are followed and were posted; `me` is the caller.
+    /// Get a user's profile counts
+    ///
+    /// Returns the number of followers, of followed authors and of posts. `me` is the caller.
     ///
     /// `GET /v1/users/{id}`
     public func getUser(id: String) async throws -> Bellhop.Answer<Bellhop.UserProfile> {
@@ -190,12 +212,15 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Those who follow a user, as far as the caller is one of the two.
+    /// List followers
+    ///
+    /// Lists the followers of a user. Without a service token, the list has only relations that the caller is part of.
     ///
     /// `GET /v1/users/{id}/followers`
     ///
     /// - Parameters:
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listFollowers(id: String, limit: Int? = nil, cursor: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Page<Bellhop.Following>>
     {
@@ -205,18 +230,21 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Those who follow a user, as far as the caller is one of the two. All pages, one after another; `limit` is how
-    /// many items one of them has.
+    /// List followers, page by page; `limit` is the number of items on a page.
     public func followerPages(id: String, limit: Int? = nil) -> Bellhop.Pages<Bellhop.Page<Bellhop.Following>> {
         Bellhop.Pages { cursor in try await listFollowers(id: id, limit: limit, cursor: cursor) }
     }
 
-    /// Those whom a user follows, as far as the caller is one of the two.
+    /// List followed users
+    ///
+    /// Lists the authors that a user follows. Without a service token, the list has only relations that the caller is
+    /// part of.
     ///
     /// `GET /v1/users/{id}/following`
     ///
     /// - Parameters:
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listFollowing(id: String, limit: Int? = nil, cursor: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Page<Bellhop.Following>>
     {
@@ -226,32 +254,34 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Those whom a user follows, as far as the caller is one of the two. All pages, one after another; `limit` is how
-    /// many items one of them has.
+    /// List followed users, page by page; `limit` is the number of items on a page.
     public func followingPages(id: String, limit: Int? = nil) -> Bellhop.Pages<Bellhop.Page<Bellhop.Following>> {
         Bellhop.Pages { cursor in try await listFollowing(id: id, limit: limit, cursor: cursor) }
     }
 
-    /// Since when one follows the other.
+    /// Get a follower
+    ///
+    /// Returns since when the user follows the author; 404 if the user does not.
     ///
     /// `GET /v1/users/{id}/followers/{followerId}`
     ///
     /// - Parameters:
-    ///   - followerId: a user's id; `me` is the caller. Backends name others.
+    ///   - followerId: id of the follower; `me` is the caller. A service token can name any user.
     public func getFollower(id: String, followerId: String) async throws -> Bellhop.Answer<Bellhop.Following> {
         let call = try Bellhop.Call(
             "GET", "/v1/users/{id}/followers/{followerId}", ["id": id, "followerId": followerId])
         return try await answer(call)
     }
 
-    /// Follows a user. Doing it again changes nothing.
+    /// Follow a user
     ///
-    /// Open streams hear the author's posts from the next one on. A user follows at most 1,000 others.
+    /// Open streams receive the author's posts from the next one on. Following a user again changes nothing. A user can
+    /// follow at most 1,000 others.
     ///
     /// `PUT /v1/users/{id}/followers/{followerId}`
     ///
     /// - Parameters:
-    ///   - followerId: a user's id; `me` is the caller. Backends name others.
+    ///   - followerId: id of the follower; `me` is the caller. A service token can name any user.
     ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
     @discardableResult
     public func follow(id: String, followerId: String, idempotencyKey: String? = nil) async throws
@@ -263,12 +293,14 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Follows no longer. An author lets go of a follower by the same.
+    /// Unfollow a user
+    ///
+    /// Removes the relation. Both the follower and the author can do this.
     ///
     /// `DELETE /v1/users/{id}/followers/{followerId}`
     ///
     /// - Parameters:
-    ///   - followerId: a user's id; `me` is the caller. Backends name others.
+    ///   - followerId: id of the follower; `me` is the caller. A service token can name any user.
     ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
     @discardableResult
     public func unfollow(id: String, followerId: String, idempotencyKey: String? = nil) async throws

@@ -1,10 +1,11 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// How long the wait is; never older than a minute.
+    /// Get the queue status
     ///
-    /// `queueLength`, `avgWaitTime` and `estimatedWaitTimes` are the plain formula; `estimate` is the better one: the
-    /// median and the 90th percentile for who would join now. Watch `queue:{shopId}` on a stream instead of polling.
+    /// Returns the current wait; the data is at most one minute old. `queueLength`, `avgWaitTime` and
+    /// `estimatedWaitTimes` come from the plain formula. `estimate` is more accurate: the median and the 90th
+    /// percentile of the wait of a customer joining now. Instead of polling, subscribe to `queue:{shopId}` on a stream.
     ///
     /// `GET /v1/shops/{id}/queue`
     public func getQueue(id: String) async throws -> Bellhop.Answer<Bellhop.QueueStatus> {
@@ -12,9 +13,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The line, as far as the caller may see it.
+    /// List queue entries
     ///
-    /// Staff see everybody, customers their own place.
+    /// Staff see all entries; customers see only their own.
     ///
     /// `GET /v1/shops/{id}/queue/entries`
     public func listQueueEntries(id: String) async throws -> Bellhop.Answer<Bellhop.Page<Bellhop.QueueEntry>> {
@@ -22,7 +23,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// A customer without a booking joins the line. For staff and backends.
+    /// Add a walk-in customer
+    ///
+    /// Requires a service token, an administrator token, or a token of the shop's staff. Adds a customer without a
+    /// booking to the waiting line.
     ///
     /// `POST /v1/shops/{id}/queue/entries`
     ///
@@ -38,7 +42,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// How good past estimates were, and the plain formula's beside them. For staff and backends.
+    /// Get queue estimate accuracy
+    ///
+    /// Requires a service token, an administrator token or a staff token. Compares past estimates with the actual
+    /// waits, and does the same for the plain formula.
     ///
     /// `GET /v1/shops/{id}/queue/accuracy`
     public func getQueueAccuracy(id: String) async throws -> Bellhop.Answer<Bellhop.QueueAccuracy> {

@@ -1,12 +1,18 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// What waits for the caller, or what the caller waits for; newest first.
+    /// List requests
+    ///
+    /// Lists the requests to the caller, or with `direction=outgoing` the requests from the caller; the newest first.
     ///
     /// `GET /v1/requests`
     ///
     /// - Parameters:
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - direction: requests to the caller (`incoming`) or from the caller (`outgoing`).
+    ///   - status: only requests with this status.
+    ///   - kind: only requests of this kind.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listRequests(
         direction: Bellhop.ListRequestsDirection? = nil, status: Bellhop.ListRequestsStatus? = nil,
         kind: Bellhop.RequestKind? = nil, limit: Int? = nil, cursor: String? = nil
@@ -20,8 +26,7 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// What waits for the caller, or what the caller waits for; newest first. All pages, one after another; `limit` is
-    /// how many items one of them has.
+    /// List requests, page by page; `limit` is the number of items on a page.
     public func requestPages(
         direction: Bellhop.ListRequestsDirection? = nil, status: Bellhop.ListRequestsStatus? = nil,
         kind: Bellhop.RequestKind? = nil, limit: Int? = nil
@@ -31,12 +36,12 @@ extension BellhopClient {
         }
     }
 
-    /// Asks somebody.
+    /// Create a request
     ///
-    /// The request itself counts in the `requests` badge of whoever is asked, until it is seen or answered, whatever
-    /// becomes of the notification of category `request` that tells of it. The same request again, while it is open, is
-    /// 200 with the first. Backends say for whom they ask by `fromUserId`. At most 500 open ones of a user (409
-    /// `request.too_many`).
+    /// Asks another user. Until it is seen or answered, the request counts in the recipient's `requests` badge,
+    /// regardless of its notification (category `request`). Repeating the same request while it is open returns 200
+    /// with the first one. A service token names the requester in `fromUserId`. A user can have at most 500 open
+    /// requests (409 `request.too_many`).
     ///
     /// `POST /v1/requests`
     ///
@@ -52,11 +57,11 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The caller has seen the open requests up to one.
+    /// Mark requests as seen
     ///
-    /// The notifications that tell of them count as seen too, as far as they are still there; and a request is seen
-    /// when its notification is. Whoever asks is not told. The oldest 500 at once: call again while `changed` is as
-    /// many.
+    /// Marks the caller's open incoming requests up to `seenUpTo` as seen, together with their notifications. Marking
+    /// such a notification as seen marks its request as seen, too. The requester is not informed. One call marks the
+    /// oldest 500; repeat the call while `changed` is 500.
     ///
     /// `PATCH /v1/requests`
     ///
@@ -72,7 +77,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// One request, for its two users and backends.
+    /// Get a request
+    ///
+    /// Requires the token of the requester or the recipient, or a service token.
     ///
     /// `GET /v1/requests/{id}`
     public func getRequest(id: String) async throws -> Bellhop.Answer<Bellhop.UserRequest> {
@@ -80,10 +87,11 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Accepts or declines; by whoever was asked, or a backend.
+    /// Answer a request
     ///
-    /// The notification that asked counts as read, and whoever has asked is notified. Another answer than the one that
-    /// was given is 409 `request.answered`; the same one changes nothing.
+    /// Accepts or declines a request. Requires the recipient's token or a service token. The notification of the
+    /// request becomes read, and the requester is notified. Repeating the same answer changes nothing; a different
+    /// answer is 409 `request.answered`.
     ///
     /// `PATCH /v1/requests/{id}`
     ///
@@ -99,7 +107,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Withdraws an open request, with its notification.
+    /// Withdraw a request
+    ///
+    /// Deletes an open request and its notification. Requires the requester's token or a service token.
     ///
     /// `DELETE /v1/requests/{id}`
     ///

@@ -1,10 +1,11 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// What waits to be sent to the app's own address. For backends.
+    /// Get the webhook state
     ///
-    /// Notifications that reached nobody, their withdrawals, and changes of bookings of the token's tenant. What is
-    /// sent stands under `webhooks`.
+    /// Requires a service token. Returns the state of the outbox of the token's tenant: notifications that did not
+    /// reach their user, withdrawals of such notifications, and changes of bookings. The section `webhooks` describes
+    /// the payloads.
     ///
     /// `GET /v1/webhooks`
     public func getWebhooks() async throws -> Bellhop.Answer<Bellhop.WebhookState> {
@@ -12,15 +13,18 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Webhooks that are tried no more, the newest first. For backends.
+    /// List failed webhooks
     ///
-    /// They were not accepted within a day, or more waited than may. They are stored for seven days, 10,000 of them at
-    /// most, and are gone as soon as their notification is seen. What they say is left out: it is their user's.
+    /// Requires a service token. Lists webhooks that the service has given up on, the newest first. Either the receiver
+    /// did not accept them within a day, or the outbox was full. The service stores them for seven days, at most 10,000
+    /// of them, and removes each as soon as its notification is seen. The payload is omitted because it belongs to the
+    /// user.
     ///
     /// `GET /v1/webhooks/dead`
     ///
     /// - Parameters:
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listDeadWebhooks(limit: Int? = nil, cursor: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Page<Bellhop.DeadWebhook>>
     {
@@ -30,13 +34,14 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Webhooks that are tried no more, the newest first. For backends. All pages, one after another; `limit` is how
-    /// many items one of them has.
+    /// List failed webhooks, page by page; `limit` is the number of items on a page.
     public func deadWebhookPages(limit: Int? = nil) -> Bellhop.Pages<Bellhop.Page<Bellhop.DeadWebhook>> {
         Bellhop.Pages { cursor in try await listDeadWebhooks(limit: limit, cursor: cursor) }
     }
 
-    /// Has a dead webhook be tried for another day, from now on. For backends.
+    /// Retry a failed webhook
+    ///
+    /// Requires a service token. The service tries the webhook again for one more day from now.
     ///
     /// `POST /v1/webhooks/dead/{id}/retry`
     ///
@@ -51,7 +56,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The token as the service reads it.
+    /// Get the caller's identity
+    ///
+    /// Returns the caller's token as the service reads it.
     ///
     /// `GET /v1/me`
     public func getMe() async throws -> Bellhop.Answer<Bellhop.Me> {
@@ -59,7 +66,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The constants that clients poll, wait and draw by.
+    /// Get client configuration
+    ///
+    /// Returns the limits and intervals that clients use to poll, wait and draw.
     ///
     /// `GET /v1/config`
     public func getConfig() async throws -> Bellhop.Answer<Bellhop.Config> {
@@ -67,11 +76,16 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The constants that clients poll, wait and draw by.
+    /// Get client configuration
+    ///
+    /// Returns the limits and intervals that clients use to poll, wait and draw.
     ///
     /// `GET /v1/config`
     ///
     /// - Returns: nil where the state is still the one that `ifNoneMatch` names (304).
+    ///
+    /// - Parameters:
+    ///   - ifNoneMatch: the ETag of the client's version. While it is current, the answer is 304.
     public func getConfig(ifNoneMatch: String) async throws -> Bellhop.Answer<Bellhop.Config>? {
         var call = try Bellhop.Call("GET", "/v1/config")
         try call.header("If-None-Match", ifNoneMatch)

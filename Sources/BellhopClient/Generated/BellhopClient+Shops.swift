@@ -1,12 +1,15 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// The shops of the caller's tenant, by id.
+    /// List shops
+    ///
+    /// Lists the shops of the caller's tenant, ordered by id.
     ///
     /// `GET /v1/shops`
     ///
     /// - Parameters:
-    ///   - cursor: the `next` of the page before, with the same filters.
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
     public func listShops(limit: Int? = nil, cursor: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Page<Bellhop.Shop>>
     {
@@ -16,13 +19,12 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The shops of the caller's tenant, by id. All pages, one after another; `limit` is how many items one of them
-    /// has.
+    /// List shops, page by page; `limit` is the number of items on a page.
     public func shopPages(limit: Int? = nil) -> Bellhop.Pages<Bellhop.Page<Bellhop.Shop>> {
         Bellhop.Pages { cursor in try await listShops(limit: limit, cursor: cursor) }
     }
 
-    /// One shop.
+    /// Get a shop
     ///
     /// `GET /v1/shops/{id}`
     public func getShop(id: String) async throws -> Bellhop.Answer<Bellhop.Shop> {
@@ -30,7 +32,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Makes or changes a shop. For backends, administrators and the shop's staff.
+    /// Create or replace a shop
+    ///
+    /// Requires a service token, an administrator token, or a token of the shop's staff.
     ///
     /// `PUT /v1/shops/{id}`
     ///
@@ -46,7 +50,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The shop's barbers, by id.
+    /// List barbers
+    ///
+    /// Lists all barbers of the shop, ordered by id.
     ///
     /// `GET /v1/shops/{id}/barbers`
     public func listBarbers(id: String) async throws -> Bellhop.Answer<Bellhop.Page<Bellhop.Barber>> {
@@ -54,9 +60,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// A barber comes, goes, or takes a break.
+    /// Create or update a barber
     ///
-    /// For backends, administrators and the shop's staff. A name that is left out stays.
+    /// Requires a service token, an administrator token, or a token of the shop's staff. Sets whether the barber is on
+    /// duty and on a break. An omitted name stays as it is.
     ///
     /// `PUT /v1/shops/{id}/barbers/{barberId}`
     ///
@@ -72,7 +79,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Removes a barber who has no bookings any more.
+    /// Remove a barber
+    ///
+    /// Requires a service token, an administrator token, or a token of the shop's staff. A barber with bookings that
+    /// are not over is 409 `barber.booked`.
     ///
     /// `DELETE /v1/shops/{id}/barbers/{barberId}`
     ///

@@ -1,7 +1,9 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// A ticket that opens one stream within 30 seconds.
+    /// Create a stream ticket
+    ///
+    /// Returns a ticket that opens one stream of the caller within 30 seconds.
     ///
     /// `POST /v1/stream-tickets`
     @discardableResult
@@ -13,11 +15,11 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// What one of the caller's streams subscribed to, and what it was given.
+    /// Get a stream
     ///
-    /// `events` and `bytes` are what the stream was given since it was opened, as it is on the wire, without the
-    /// comments that keep it alive; `waitingBytes` of them wait for a client that reads slowly. All streams together
-    /// are in `/metrics`.
+    /// Returns the subscriptions and the traffic of one of the caller's streams. `events` and `bytes` count everything
+    /// written since the stream opened, without keep-alive comments. `waitingBytes` of them wait for a slow client.
+    /// `/metrics` has the totals of all streams.
     ///
     /// `GET /v1/streams/{id}`
     public func showStream(id: String) async throws -> Bellhop.Answer<Bellhop.StreamState> {
@@ -25,7 +27,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// The topics and tables of an open stream of the caller.
+    /// Get a stream's subscriptions
+    ///
+    /// Returns the topics and tables of one of the caller's open streams.
     ///
     /// `GET /v1/streams/{id}/subscriptions`
     public func getSubscriptions(id: String) async throws -> Bellhop.Answer<Bellhop.Subscriptions> {
@@ -33,16 +37,22 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Replaces them at once, without reconnecting.
+    /// Replace a stream's subscriptions
     ///
-    /// What is not named stays as it is. With `lastEventId`, the last id of an earlier stream, the rows that changed
-    /// since are told first, without ids, and then a block with nothing but an `id:`, which is the new last id
-    /// (EventSource keeps it by itself); if they cannot be, the stream says `stream:resync`. Filters without an `eq` or
-    /// `in` have to be evaluated at every change of their table: all streams of a user together may have as many of a
-    /// table as one stream may, 10 searches and 90 others (429 `subscriptions.too_many`), and all users' are bounded
-    /// too (503 `subscriptions.full`). The subscriptions of all streams of a user together have at most 4 MiB (429
-    /// `subscriptions.too_many`). What is refused is named by `errors`, each topic (403 `topic.forbidden`) and each
-    /// table or filter (422) by its pointer, up to 20: without those, the rest is accepted.
+    /// Replaces the topics or tables of an open stream at once, without a reconnect. An omitted member stays as it is.
+    ///
+    /// `lastEventId` is the last id of an earlier stream and requires `tables`. The service first sends the rows that
+    /// changed since, without ids. A block with nothing but an `id:` follows, which is the new last id; EventSource
+    /// keeps it by itself. If the service cannot replay the rows, it sends `stream:resync`.
+    ///
+    /// A filter without an `eq` or `in` must be evaluated at every change of its table. All streams of one user
+    /// together may have as many of these per table as one stream may: 10 searches and 90 others (429
+    /// `subscriptions.too_many`). The total of all users is limited, too (503 `subscriptions.full`).
+    ///
+    /// The subscriptions of all streams of one user together may take at most 4 MiB (429 `subscriptions.too_many`).
+    ///
+    /// A refusal names each refused topic (403 `topic.forbidden`), table or filter (422) by its pointer in `errors`, up
+    /// to 20. Without these, the service accepts the rest.
     ///
     /// `PUT /v1/streams/{id}/subscriptions`
     @discardableResult
@@ -54,7 +64,9 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// An open stream lives on with a new token of the same user.
+    /// Renew a stream's token
+    ///
+    /// Keeps an open stream alive with a new token of the same user and tenant.
     ///
     /// `PUT /v1/streams/{id}/token`
     @discardableResult
@@ -66,9 +78,10 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Revokes a token, a session, or what a user was issued before a moment. For backends.
+    /// Revoke tokens
     ///
-    /// Requests are refused and streams closed within a second.
+    /// Requires a service token. Revokes one token, one session, or all tokens of a user issued before a given time.
+    /// Within a second, the service refuses requests with these tokens and closes their streams.
     ///
     /// `POST /v1/revocations`
     ///

@@ -1,22 +1,28 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// Rows that changed in an app's own database. For backends and webhooks.
+    /// Submit table changes
     ///
-    /// One change or an array of at most 1,000, each in a form that is told by its shape: a Supabase Database Webhook,
-    /// a Realtime `postgres_changes` frame, a `broadcast_changes` message, a Debezium event, or CloudEvents 1.0 around
-    /// one of them (structured, batched, or binary with `ce-` headers). 202: what was accepted is on disk and on its
-    /// way. A Realtime frame may have either form: that of protocol 1.0.0, or the array of 2.0.0. What is wrong with
-    /// one item rejects that item alone, in an array or by itself; so does a row that reaches nobody because it came
-    /// without the columns that say whom. Who sends proves itself by a backend's token, by the shared secret, or by
-    /// signing the delivery (Standard Webhooks). A backend whose token names a tenant tells rows of that tenant alone.
-    /// Duplicates are told by CloudEvents' source and id, by Debezium's position, or by `webhook-id`, and never by
-    /// content.
+    /// Accepts rows that changed in an app's own database. Requires a service token, the shared webhook secret, or a
+    /// signed delivery (Standard Webhooks). If the service token names a tenant, the call can change only rows of that
+    /// tenant.
+    ///
+    /// The body is one change or an array of at most 1,000. The service detects the format of each item: a Supabase
+    /// Database Webhook, a Realtime `postgres_changes` frame, a `broadcast_changes` message, or a Debezium event. Each
+    /// can come inside CloudEvents 1.0 (structured, batched, or binary with `ce-` headers). A Realtime frame may have
+    /// the form of protocol 1.0.0 or the array form of 2.0.0.
+    ///
+    /// 202 means that the accepted changes are on disk and will be published. An invalid item is rejected alone, in an
+    /// array or by itself. A row that reaches no reader, because the columns that determine its audience are missing,
+    /// is rejected the same way.
+    ///
+    /// Duplicates are detected by the source and id of CloudEvents, by the position of Debezium, or by `webhook-id`;
+    /// never by content.
     ///
     /// `POST /v1/changes`
     ///
     /// - Parameters:
-    ///   - format: a form that every item must have.
+    ///   - format: format that every item must have.
     ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
     @discardableResult
     public func takeChanges(_ body: JSON, format: Bellhop.TakeChangesFormat? = nil, idempotencyKey: String? = nil)
@@ -29,14 +35,18 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Events of an app's own, one or several in their order. For backends.
+    /// Publish events
     ///
-    /// An event reaches the streams that hold one of the keys of `to`, or those that named `topic` and hold a key of
-    /// its audience, which the file of tables declares. Streams resume behind it as behind any other event. An array is
-    /// one transaction: all of its events are published, or none. Names of events do not begin as the service's own do,
-    /// and some that mean something else to browsers are refused (`error`, `open`, `message`, `close`, `abort`, and the
-    /// members of every JavaScript object, such as `constructor`). A key has a prefix, such as `user:`; `everyone` is
-    /// the only one without. 202: they are on disk, and on their way.
+    /// Requires a service token. Publishes one event of the app, or several in order. An event with `to` reaches the
+    /// streams that hold one of these keys. An event with `topic` reaches the streams that subscribe to the topic and
+    /// hold a key of its audience, which the file of tables declares. Streams can resume from these events like from
+    /// any other.
+    ///
+    /// An array is one transaction: either all of its events are published, or no event is. The first part of an event
+    /// name must not be one that the service uses for its own events. Names with a meaning of their own in browsers are
+    /// refused, too: `error`, `open`, `message`, `close`, `abort`, and the members of every JavaScript object, such as
+    /// `constructor`. A key has a prefix, such as `user:`; only `everyone` has none. 202 means that the events are on
+    /// disk and will be delivered.
     ///
     /// `POST /v1/publish`
     ///
@@ -52,11 +62,11 @@ extension BellhopClient {
         return try await answer(call)
     }
 
-    /// Why an event reached, or did not reach, the holder of a token. For backends.
+    /// Explain a delivery
     ///
-    /// Given the event's id and a token, or the claims of one, it tells whether a stream of theirs hears the event, and
-    /// which key, membership, filter or topic decides. The present memberships are asked; subscriptions are those of
-    /// the request.
+    /// Requires a service token. Explains why an event was or was not delivered to the holder of a token. Pass the id
+    /// of the event, and either a token or its claims. The answer names the key, membership, filter or topic that
+    /// decides. It considers the current memberships and the subscriptions in the request.
     ///
     /// `POST /v1/explain`
     @discardableResult

@@ -43,7 +43,7 @@ final class Reactor: @unchecked Sendable {
     private var afterTurn: [@Sendable () -> Void] = []
     private var isListening = true
     /// Whose request began last.
-    private var lastOpened: Connection?
+    private(set) var lastOpened: Connection?
     /// Nil before the start and from the stop on.
     var lingering: LingeringSockets?
     private var firstWaiting: Request?
@@ -68,8 +68,8 @@ final class Reactor: @unchecked Sendable {
         lingering = LingeringSockets(pollDescriptor: pollDescriptor)
         let context = Unmanaged.passUnretained(self).toOpaque()
         var options = [
-            // It must come first. C takes the function's address as an integer; the type before the cast is the one it calls:
-            // a `va_list`, which is not read, is passed as a pointer on x86-64 and on ARM.
+            // It must come first. C takes the function's address as an integer; the type before the cast is the one it
+            // calls: a `va_list`, which is not read, is passed as a pointer on x86-64 and on ARM.
             MHD_OptionItem(
                 .EXTERNAL_LOGGER,
                 unsafeBitCast(
@@ -461,29 +461,6 @@ final class Reactor: @unchecked Sendable {
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) + 1, ordering: .relaxed)
         lastOpened = connection
         return connection.begin(target, receivedAt: configuration.clock.now())
-    }
-
-    /// Answers a head whose Content-Length the library refuses, before the library does: it would write its answer twice.
-    ///
-    /// The library does not say which connection it is working on. So each one is answered that waits for the rest of a
-    /// head and has such a length in it already; it would be refused when the rest is there.
-    func refuseUnusableLength() {
-        // As a rule it is the one whose request began last, since a head comes in one piece.
-        if let lastOpened, refuseUnusableLength(of: lastOpened) { return }
-        for connection in connections where refuseUnusableLength(of: connection) {}
-    }
-
-    private func refuseUnusableLength(of connection: Connection) -> Bool {
-        guard let request = connection.request, connection.phase == .head,
-            let problem = BodyFraming.refusal(ofLengthIn: connection.handle)
-        else { return false }
-        let descriptor = cmhd_connection_descriptor(connection.handle)
-        guard descriptor >= 0 else { return false }
-        request.isLeftUnread = true
-        answerPast(request, on: descriptor, with: problem)
-        // What the library writes now goes nowhere, and it closes the connection.
-        shutdown(descriptor, Int32(SHUT_WR))
-        return true
     }
 
     /// The connection's request is over, if it has one.

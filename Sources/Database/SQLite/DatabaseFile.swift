@@ -89,8 +89,8 @@ final class DatabaseFile: Sendable {
 
     /// Releases the database. Called when its last writing connection is closed.
     func release() {
-        // Before the lock file: closing a descriptor drops the process's `fcntl` locks on the file, and whoever gets the lock
-        // file next may be in this process.
+        // Before the lock file: closing a descriptor drops the process's `fcntl` locks on the file, and whoever gets the
+        // lock file next may be in this process.
         owned.withLock { $0.take() }?.giveUp()
         let descriptor = lockDescriptor.exchange(-1, ordering: .acquiringAndReleasing)
         guard descriptor >= 0 else { return }

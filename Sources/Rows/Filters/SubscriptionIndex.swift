@@ -196,7 +196,7 @@ public struct SubscriptionIndex {
             users.append("")
         }
         users[Int(slot)] = user
-        let (holder, bytes) = (Holder(tenant: tenant, user: user), Self.bytes(of: subscriptions))
+        let (holder, bytes) = (Holder(tenant: tenant, user: user), subscriptions.storedBytes)
         holdings[slot] = (holder, bytes)
         bytesOfHolders[holder, default: 0] += bytes
         var numbers: [Int32] = []
@@ -218,10 +218,6 @@ public struct SubscriptionIndex {
         bytesOfHolders[holder] = left == 0 ? nil : left
     }
 
-    private static func bytes(of subscriptions: [TableSubscription]) -> Int {
-        subscriptions.reduce(0) { $0 + $1.storedBytes }
-    }
-
     public func subscriptions(of slot: Int32) -> [TableSubscription] {
         guard slot >= 0, Int(slot) < slots.count else { return [] }
         return slots[Int(slot)].map { registrations[Int($0)].subscription }
@@ -238,7 +234,7 @@ public struct SubscriptionIndex {
         try TableSubscription.requireWithinLimits(of: subscriptions, at: "/tables")
         let freedBytes = holdings[slot]?.bytes ?? 0
         let bytes =
-            (bytesOfHolders[Holder(tenant: tenant, user: user)] ?? 0) - freedBytes + Self.bytes(of: subscriptions)
+            (bytesOfHolders[Holder(tenant: tenant, user: user)] ?? 0) - freedBytes + subscriptions.storedBytes
         guard bytes <= bytesPerUserMax else {
             throw Failure(
                 .rateLimited, "subscriptions.too_many",

@@ -55,6 +55,11 @@ public struct TableSubscription: Sendable, Hashable {
     }
 }
 
+extension [TableSubscription] {
+    /// The sum of ``TableSubscription/storedBytes``.
+    var storedBytes: Int { reduce(0) { $0 + $1.storedBytes } }
+}
+
 // MARK: - Writing
 
 extension TableSubscription: JSONObjectWritable {

@@ -246,8 +246,8 @@ enum SchoolMoves {
             "t1": "student-dashboard/s1 session-history/s1 teacher-dashboard",
             "a1": "student-dashboard/s1 session-history/s1 admin-dashboard",
         ],
-        // FR-009: points: leaderboard, detail, dashboards. FR-017: any column: the admins' lists. FR-010: class: lists, class detail, dashboards, of both
-        // classes. US5-3: a new student.
+        // FR-009: points: leaderboard, detail, dashboards. FR-017: any column: the admins' lists.
+        // FR-010: class: lists, class detail, dashboards, of both classes. US5-3: a new student.
         "students insert": ["t1": "students class/c1 teacher-dashboard", "a1": "students class/c1 admin-dashboard"],
         "students update": [
             "s1": "student/s1 student-dashboard/s1 leaderboard/c1", "s2": "leaderboard/c1",

@@ -14,8 +14,8 @@ struct ServerAddress {
         guard let options = Self.options(of: text) else {
             throw DatabaseError(.url, "the postgres:// URL cannot be read: \(Self.mistake(in: text))")
         }
-        // A password with a "/", "?" or "@" in it ends the user's part early, and libpq takes the rest for a host, a port or
-        // a database, which it names in its errors.
+        // A password with a "/" or "@" in it ends the user's part early, and libpq takes the rest for a host, a port or a
+        // database, which it names in its errors.
         let isCut =
             text.prefix { $0 != "?" }.contains("@") && options["user"] == nil
             || ["host", "port", "dbname"].contains { options[$0]?.contains("@") == true }

@@ -1,26 +1,28 @@
 import CSpawn
 import Foundation
 
-/// A process that a test starts, with nothing of the tests open but its output.
+/// A child process of a test. It inherits none of the tests' descriptors except the pipe for its output.
 ///
-/// Instead of Foundation's `Process`, which lists /proc/self/fd and copies 256 bytes of each name: where so many
-/// descriptors are open that the last name stands at the end of what was read, that is behind the end of its memory.
+/// This replaces Foundation's `Process`, which lists /proc/self/fd and copies 256 bytes of each directory entry. With
+/// many open descriptors, the last entry lies at the end of the buffer, and the copy reads past that end.
 public final class ChildProcess {
-    /// No process of that name could be started.
+    /// No program of that name could be started.
     public struct NotStarted: Error {
         let command: [String]
         let reason: Int32
     }
 
     public let identifier: pid_t
-    /// What it writes to standard output and, unless that is dropped, to standard error.
+    /// The process's standard output and, unless `dropsErrors` is set, its standard error.
     public let output: FileHandle
-    /// How it ended; nil before that is known.
+    /// The exit status; nil until it is known.
     private var status: Int32?
 
+    /// Starts a process.
+    ///
     /// - Parameters:
-    ///   - command: a program of the path, and its arguments.
-    ///   - dropsErrors: whether what it writes to standard error goes nowhere.
+    ///   - command: the name of a program in `PATH`, and its arguments.
+    ///   - dropsErrors: whether standard error is discarded.
     public init(
         _ command: [String], environment: [String: String] = ProcessInfo.processInfo.environment,
         in folder: String = "/", dropsErrors: Bool = false
@@ -45,7 +47,8 @@ public final class ChildProcess {
             posix_spawn_file_actions_adddup2(&actions, writing, 2)
         }
         posix_spawn_file_actions_addclosefrom_np(&actions, 3)
-        // As a shell starts it: no signal is blocked, and those that the tests ignore do what they do.
+        // Starts the child as a shell does: no signal is blocked, and signals that the tests ignore have their
+        // default action.
         var (blocked, usual) = (sigset_t(), sigset_t())
         sigemptyset(&blocked)
         sigfillset(&usual)
@@ -67,18 +70,18 @@ public final class ChildProcess {
         wait()
     }
 
-    /// Nothing once its end is known: its number may be another's by then.
+    /// Sends a signal. Does nothing once the process is known to have ended: the kernel may have reused its number.
     public func send(_ signal: Int32) {
         if status == nil { kill(identifier, signal) }
     }
 
-    /// Whether it has not ended.
+    /// Whether the process is still running.
     public var isRunning: Bool {
         if status == nil { noteEnd(WNOHANG) }
         return status == nil
     }
 
-    /// Waits for its end; gives what it exited with, or 128 and the signal that ended it, as shells do.
+    /// Waits until the process ends. Returns its exit code, or 128 plus the signal that ended it, as shells do.
     @discardableResult
     public func wait() -> Int32 {
         while status == nil { noteEnd(0) }
@@ -89,7 +92,7 @@ public final class ChildProcess {
         var raw: Int32 = 0
         let ended = waitpid(identifier, &raw, options)
         guard ended == identifier else {
-            // Somebody else has asked for its end: how it ended is not known.
+            // Other code has already waited for the process, so its exit status is lost.
             if ended < 0, errno == ECHILD { status = 128 }
             return
         }
@@ -97,7 +100,7 @@ public final class ChildProcess {
         status = signal == 0 ? raw >> 8 & 0xFF : 128 + signal
     }
 
-    /// Waits for its end; gives how it ended, as ``wait()`` does, and everything it has written since.
+    /// Waits until the process ends. Returns its exit status, as ``wait()`` does, and the rest of its output.
     public func finish() -> (status: Int32, text: String) {
         let text = String(decoding: output.readDataToEndOfFile(), as: UTF8.self)
         return (wait(), text)

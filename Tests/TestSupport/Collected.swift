@@ -1,8 +1,8 @@
 import Foundation
 
-/// What several threads report, and a wait for a number of reports.
+/// A list that several threads append to, with a wait for a number of elements.
 ///
-/// `@unchecked Sendable`: `elements` is only touched while `condition` is locked.
+/// `@unchecked Sendable`: `elements` is only accessed while `condition` is locked.
 public final class Collected<Element: Sendable>: @unchecked Sendable {
     /// Guards `elements`.
     private let condition = NSCondition()
@@ -21,7 +21,7 @@ public final class Collected<Element: Sendable>: @unchecked Sendable {
 
     public var all: [Element] { condition.withLock { elements } }
 
-    /// Waits until there are `count` elements, at most for ``patience``, and returns those that there are.
+    /// Waits up to ``patience`` until there are `count` elements. Returns the elements collected by then.
     public func wait(for count: Int) -> [Element] {
         condition.withLock {
             let deadline = Date().addingTimeInterval(patience / .seconds(1))

@@ -1,4 +1,4 @@
-/// Does work for each of the elements at the same time, and gives the results in the order in which they come.
+/// Runs `work` for all elements concurrently. Returns the results in the order of the elements.
 @discardableResult
 public func concurrently<Elements: Sequence, Result: Sendable>(
     _ elements: Elements, _ work: @escaping @Sendable (Elements.Element) async throws -> Result

@@ -1,9 +1,9 @@
 import Foundation
 
-/// How much random work a test does. `TEST_EFFORT` decides: `quick` (the default) for a contributor's run, `full` for CI,
-/// and `long` for `make test-long`.
+/// Returns how much random work a test does. `TEST_EFFORT` selects the amount: `quick` (the default) for a
+/// contributor's run, `full` for CI, and `long` for `make test-long`.
 ///
-/// A test whose proof grows with its rounds takes their number from here, and prints the seed that repeats a failure.
+/// Randomized tests take their number of rounds from here and print the seed that repeats a failure.
 public func effort(quick: Int, full: Int, long: Int) -> Int {
     switch ProcessInfo.processInfo.environment["TEST_EFFORT"] {
     case "long": long

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Lets threads wait until a test opens it.
+/// A gate that blocks threads until a test opens it.
 ///
-/// `@unchecked Sendable`: `hasOpened` is only touched while `condition` is locked.
+/// `@unchecked Sendable`: `hasOpened` is only accessed while `condition` is locked.
 public final class Gate: @unchecked Sendable {
     /// Guards `hasOpened`.
     private let condition = NSCondition()

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A listening TCP socket on the loopback interface, whose connections are served each on a thread of its own.
+/// A listening TCP socket on the loopback interface that serves each connection on a thread of its own.
 public final class LoopbackListener: Sendable {
     public struct Unusable: Error {}
 
@@ -17,7 +17,7 @@ public final class LoopbackListener: Sendable {
         address.sin_addr.s_addr = UInt32(INADDR_LOOPBACK).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            // A sockaddr_in is a sockaddr to the socket calls; the length says which.
+            // The socket calls take a `sockaddr_in` as a `sockaddr`; the length distinguishes the two.
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 bind(descriptor, $0, length) == 0 && listen(descriptor, 64) == 0
                     && getsockname(descriptor, $0, &length) == 0
@@ -28,11 +28,13 @@ public final class LoopbackListener: Sendable {
         port = Int(UInt16(bigEndian: address.sin_port))
     }
 
-    /// Accepts connections until the listener is stopped, once. Whoever serves a connection owns its descriptor.
+    /// Accepts connections until the listener is stopped. Call this once. The handler of a connection owns its
+    /// descriptor.
     public func serve(_ connection: @escaping @Sendable (Int32) -> Void) {
         isServing.store(true, ordering: .relaxed)
         Thread.detachNewThread { [descriptor] in
-            // Closed here, where it is used: its number may be another listener's at once, with connections of its own.
+            // The accepting thread closes the descriptor. If `stop` closed it, another listener could reuse the
+            // number while this thread still accepts on it.
             defer { close(descriptor) }
             while true {
                 let accepted = accept(descriptor, nil, nil)
@@ -42,14 +44,14 @@ public final class LoopbackListener: Sendable {
         }
     }
 
-    /// To be called once.
+    /// Stops the listener. Call this once.
     public func stop() {
         shutdown(descriptor, Int32(SHUT_RDWR))
         if !isServing.load(ordering: .relaxed) { close(descriptor) }
     }
 }
 
-/// Connects a TCP socket to a port of the loopback interface; whether that could be done.
+/// Connects a TCP socket to a port of the loopback interface. Returns whether the connection was established.
 public func connectToLoopback(_ descriptor: Int32, port: Int) -> Bool {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

@@ -1,13 +1,13 @@
-/// Everything after which the HTTP library may drop a request on its way.
+/// Requests that can make the HTTP library drop the request while it reads it.
 public enum MalformedRequests {
-    /// What the damaged ones are made from.
+    /// The well-formed request that the damaged ones are derived from.
     public static let sound = "GET /hello HTTP/1.1\r\nHost: x\r\nX-Name: a\r\n\r\n"
 
     private static let chunked = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     public static let all: [String] = longQueries + heads + bodies + damaged
 
-    /// Each item of a query is a record in the memory of the connection.
+    /// The library stores each item of a query as a record in the connection's memory.
     private static let longQueries = [250, 300, 2000].flatMap { count in
         ["&", "&=", "&a=b", "&%zz"].map { item in
             "GET /?\(String(repeating: item, count: count)) HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -38,7 +38,7 @@ public enum MalformedRequests {
         "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ]
 
-    /// Damage at every place of a sound head, and its end there.
+    /// A well-formed head with a wrong byte inserted at each position, and a head truncated at each position.
     private static let damaged = (0..<sound.utf8.count).flatMap { place in
         let split = sound.utf8.index(sound.utf8.startIndex, offsetBy: place)
         let (before, after) = (String(sound[..<split]), String(sound[split...]))

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A TCP connection, for what no HTTP client would send.
+/// A TCP connection for requests that no HTTP client would send.
 public final class RawConnection: Sendable {
     public struct Failed: Error {
         let what: String
@@ -13,7 +13,7 @@ public final class RawConnection: Sendable {
         if var bytes = receiveBufferBytes {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
         }
-        // Bounds a failure; nothing waits for it to pass.
+        // The timeout only bounds a failure; no test waits for it to expire.
         var timeout = timeval(tv_sec: Int(patience / .seconds(1)), tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         guard connectToLoopback(descriptor, port: port) else { throw Failed(what: "connect") }
@@ -34,9 +34,10 @@ public final class RawConnection: Sendable {
         }
     }
 
-    /// Sends byte by byte until an answer arrives, and reads that to its end; nil: all was sent without an answer.
+    /// Sends a text byte by byte until an answer arrives, and reads the answer to its end. Returns nil if everything
+    /// was sent without an answer.
     ///
-    /// - Parameter pause: called behind each byte, as to move the clock of a server.
+    /// - Parameter pause: an action after each byte, such as advancing a server's clock.
     public func drip(_ text: String, pause: () async throws -> Void) async throws -> String? {
         for byte in text.utf8 {
             try send([byte])
@@ -46,7 +47,7 @@ public final class RawConnection: Sendable {
         return nil
     }
 
-    /// Whether there is something to read, or the end.
+    /// Returns whether the socket has data or has reached its end.
     public func hasAnswer(within milliseconds: Int32) -> Bool {
         var ready = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&ready, 1, milliseconds) > 0
@@ -54,7 +55,8 @@ public final class RawConnection: Sendable {
 
     public func finishSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Reads up to and with the first occurrence of a text, and what came in the same piece; or all, at the end.
+    /// Reads up to and including the first occurrence of `text`, plus any bytes received with it. Without `text`,
+    /// reads to the end.
     public func read(until text: String? = nil) throws -> String {
         var all: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -68,17 +70,17 @@ public final class RawConnection: Sendable {
         }
     }
 
-    /// An answer to one request.
+    /// A response to one request.
     public struct Answer {
         public var status = 0
         public var body: [UInt8] = []
-        /// Whether the connection ends behind it.
+        /// Whether the server closes the connection after this response.
         public var isLast = false
         fileprivate var headBytes = 0
         fileprivate var bodyBytes = 0
     }
 
-    /// Reads the answer to one request, by its Content-Length; the connection stays open.
+    /// Reads the response to one request, using its Content-Length. The connection stays open.
     public func readAnswer() throws -> Answer {
         var all: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16_384)
@@ -95,7 +97,7 @@ public final class RawConnection: Sendable {
         }
     }
 
-    /// Nil: there is more of it to come.
+    /// Returns the parsed head, or nil if it is not complete yet.
     private static func head(of bytes: [UInt8]) -> Answer? {
         let lineEndBytes = 2
         var answer = Answer()

@@ -1,23 +1,23 @@
 import Foundation
 import Glibc
 
-/// An HTTP server that does to its clients what a test wants, one request a connection.
+/// An HTTP server whose behavior a test scripts. It serves one request per connection.
 public final class ScriptedReceiver: Sendable {
-    /// A request as it was received.
+    /// A request as the server received it.
     public struct Delivery: Sendable {
         public let line: String
-        /// By lower-case names.
+        /// The header fields, by lower-case name.
         public let headers: [String: String]
         public let body: [UInt8]
     }
 
     public enum Reply: Sendable {
         case status(Int, headers: [String] = [])
-        /// Bytes as they are, and then the end of the connection.
+        /// Sends these bytes unchanged, then closes the connection.
         case raw(String)
-        /// Nothing, and the end of the connection.
+        /// Sends nothing and closes the connection.
         case nothing
-        /// Nothing, until the client has gone.
+        /// Sends nothing and waits until the client disconnects.
         case never
     }
 
@@ -28,7 +28,7 @@ public final class ScriptedReceiver: Sendable {
     public var port: Int { listener.port }
     public var url: String { "http://127.0.0.1:\(port)/hooks" }
 
-    /// - Parameter reply: called on a thread of the request, and may wait.
+    /// - Parameter reply: called on the thread of the connection; it may block.
     public init(_ reply: @escaping @Sendable (Delivery) -> Reply) throws {
         listener = try LoopbackListener()
         listener.serve { [deliveries, connections] descriptor in

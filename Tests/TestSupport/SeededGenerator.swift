@@ -12,7 +12,8 @@ private let givenSeed: UInt64? = ProcessInfo.processInfo.environment["TEST_SEED"
     return seed
 }
 
-/// Random numbers that a failure's printed seed brings back: SplitMix64 (Steele, Lea, Flood 2014).
+/// A seeded random number generator, so that the printed seed repeats a failure: SplitMix64 (Steele, Lea, Flood
+/// 2014).
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

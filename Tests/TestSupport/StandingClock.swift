@@ -1,8 +1,8 @@
 import Foundation
 
-/// A clock that stands still until a test moves it.
+/// A clock that stands still until a test advances it.
 ///
-/// `@unchecked Sendable`: the variables are only touched with `lock` taken.
+/// `@unchecked Sendable`: the variables are only accessed while `lock` is held.
 public final class StandingClock: @unchecked Sendable {
     private let lock = NSLock()
     /// Milliseconds since 1970.
@@ -29,7 +29,7 @@ public final class StandingClock: @unchecked Sendable {
 
     public func advance(milliseconds: Int) { advance(to: now + milliseconds) }
 
-    /// Until a test has moved it that far, or the task is cancelled.
+    /// Waits until a test has advanced the clock to `moment`, or the task is cancelled.
     public func wait(until moment: Int) async throws {
         let key = lock.withLock {
             count += 1

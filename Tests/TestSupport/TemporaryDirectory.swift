@@ -1,6 +1,6 @@
 import Foundation
 
-/// An empty directory of a test's own, which goes with everything in it when nothing refers to it any more.
+/// An empty directory of one test. It is deleted with its contents when the last reference to it is released.
 public final class TemporaryDirectory: Sendable {
     public let path: String
 
@@ -12,10 +12,10 @@ public final class TemporaryDirectory: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// The path of a file in it, which need not exist.
+    /// Returns the path of a file in the directory. The file need not exist.
     public func file(_ name: String) -> String { path + "/" + name }
 
-    /// Writes a file; gives its path.
+    /// Writes a file and returns its path.
     @discardableResult
     public func write(_ text: String, to name: String) throws -> String {
         try text.write(toFile: file(name), atomically: true, encoding: .utf8)

@@ -1,18 +1,18 @@
 import Foundation
 
-/// The threads that test bodies run on.
+/// The threads that run test bodies.
 ///
 /// Swift's own pool has as many threads as the machine has cores. Many tests block their thread until a socket or a
-/// database answers. On the pool, two of them stop all tasks of the code under test on a machine with two cores.
+/// database answers. On a machine with two cores, two such tests would stop every task of the code under test.
 ///
-/// `@unchecked Sendable`: `jobs` is only touched while `condition` is locked.
+/// `@unchecked Sendable`: `jobs` is only accessed while `condition` is locked.
 final class TestThreads: TaskExecutor, @unchecked Sendable {
-    /// A few more threads than cores, so that some can block. Many more would let the tests slow each other down.
+    /// A few more threads than cores, because some block. Many more would slow the tests down.
     static let shared = TestThreads(count: ProcessInfo.processInfo.activeProcessorCount + 4)
 
     /// Guards `jobs`.
     private let condition = NSCondition()
-    /// The oldest is the last.
+    /// The queued jobs; the oldest is the last.
     private var jobs: [UnownedJob] = []
 
     private init(count: Int) {

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Runs each test case of a suite on the threads of tests (``TestThreads``), and notes how long it takes in the file that
-/// `TEST_DURATIONS` names: one line with the seconds and the name.
+/// Runs each test case of a suite on the threads of ``TestThreads`` and records its duration. The file that
+/// `TEST_DURATIONS` names receives one line per test case, with the seconds and the name.
 ///
-/// The times that Swift Testing prints begin before a test gets its turn among those that run at once; these do not.
+/// The times that Swift Testing prints start before a test gets a thread; these times do not.
 public struct TimedTrait: SuiteTrait, TestTrait, TestScoping {
     public let isRecursive = true
 
@@ -23,13 +23,13 @@ public struct TimedTrait: SuiteTrait, TestTrait, TestScoping {
     private static func note(_ duration: Duration, of test: Test) {
         guard let file else { return }
         let module = test.sourceLocation.fileID.prefix { $0 != "/" }
-        // One write a line: lines of tests that end at the same time do not mix.
+        // Each line is one write, so that lines of tests that end at the same time do not mix.
         let line = Array("\(duration / .seconds(1))\t\(module)/\(test.name)\n".utf8)
         _ = write(file, line, line.count)
     }
 }
 
 extension Trait where Self == TimedTrait {
-    /// Gives each test case a thread of its own and notes how long it takes (``TimedTrait``).
+    /// Runs each test case on the threads of ``TestThreads`` and records its duration (``TimedTrait``).
     public static var timed: Self { TimedTrait() }
 }

@@ -30,7 +30,7 @@ import Testing
         #expect(Cursor(text) == nil)
     }
 
-    /// Neither a cursor of another log nor one that somebody has made up is of any place in the log.
+    /// A cursor of another log and a forged cursor both map to no position in the log.
     @Test func forgedCursor_isOfNoPlace() throws {
         let (ids, others) = (Self.ids("k"), Self.ids("k", key: 2))
         #expect(ids.sequence(of: others.cursor(41)) == nil)
@@ -38,7 +38,7 @@ import Testing
         var forged = 0
         for sequence in Int64(0)..<1000 {
             var text = Array(ids.cursor(sequence).text)
-            // One digit is another: the last, or one of them all.
+            // Changes one digit: by turns the last, or any of the others.
             let index = text.count - 1 - Int(sequence) % 13
             text[index] = text[index] == "0" ? "1" : "0"
             guard let cursor = Cursor(String(text)) else { continue }
@@ -48,7 +48,7 @@ import Testing
         #expect(forged > 900)
     }
 
-    /// SCH FR-003, EC2: what cannot be replayed is said, never passed over.
+    /// SCH FR-003, EC2: a position that cannot be replayed is reported, never skipped silently.
     @Test func resumption_isDecided_byEpochAndBounds() {
         let ids = Self.ids("k")
         func decide(_ sequence: Int64) -> Resumption { decide(ids.cursor(sequence).text) }
@@ -59,7 +59,7 @@ import Testing
         #expect(decide("") == .fresh)
         #expect(decide(20) == .after(20))
         #expect(decide(15) == .after(15))
-        // Right before the oldest row that is stored: nothing was missed.
+        // Directly before the oldest stored row: nothing was missed.
         #expect(decide(9) == .after(9))
         #expect(decide(8) == .resync(.gap))
         #expect(decide(21) == .resync(.gap))

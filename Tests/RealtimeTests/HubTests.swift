@@ -15,7 +15,7 @@ import Values
         return slots.sorted()
     }
 
-    /// SCH EC10: each stream of a user is independent. SCH FR-013: the tenant comes first.
+    /// SCH EC10: the streams of one user are independent. SCH FR-013: events never cross tenants.
     @Test func personalEvent_reachesEachStreamOfItsAudience_once() {
         var hub = Hub()
         hub.join(0, tenant: "a", scope: ["user:1", "everyone"], topics: [])
@@ -40,7 +40,7 @@ import Values
         #expect(matches(&hub, event("a", ["user:2", "user:3"], topic: "queue:s")) == [1])
     }
 
-    /// A topic that is spelled as a key must not open that key's events, nor the other way round.
+    /// A topic spelled like a scope key must not receive that key's events, and vice versa.
     @Test func topicAndScopeKey_ofTheSameSpelling_areDifferent() {
         var hub = Hub()
         hub.join(0, tenant: "a", scope: ["user:1"], topics: ["user:2"])
@@ -61,7 +61,7 @@ import Values
         #expect(matches(&hub, event("a", ["user:9"], topic: "queue:3")) == [0])
     }
 
-    /// SCH FR-002: all state of a stream is freed on disconnect.
+    /// SCH FR-002: a disconnect frees all state of the stream.
     @Test func leaving_freesEverything() {
         var hub = Hub()
         for slot in 0..<100 {
@@ -74,13 +74,13 @@ import Values
         #expect(matches(&hub, event("t1", ["user:5", "everyone"])) == [5])
     }
 
-    /// A hub and the plain statement of its rule, which do the same operations.
+    /// A hub and a naive model of its matching rule, which receive the same operations.
     private struct Pair {
         struct Stream {
             var tenant: ID<Tenant>, scope: Set<String>, topics: Set<ID<Hub>>
         }
 
-        /// Two look alike: composed, and decomposed.
+        /// Includes two tenants that look alike: é composed, and é decomposed.
         static let tenants: [ID<Tenant>] = ["a", "b", "\u{E9}", "e\u{301}"]
         static let keys = ["user:1", "user:2", "user:3", "everyone", "shop:1:staff", "queue:1", "tenant:service"]
         static let topics = ["queue:1", "queue:2", "user:1", "everyone", "queue:\u{212A}", "queue:K"]
@@ -126,7 +126,7 @@ import Values
         }
     }
 
-    /// Random joins, leaves and replacements against the plain statement of the rule, over all streams.
+    /// Compares random joins, leaves and replacements with the naive model, which scans all streams.
     @Test func randomOperations_matchThePlainRule() {
         let seed = randomSeed()
         var pair = Pair(random: SeededGenerator(seed: seed))

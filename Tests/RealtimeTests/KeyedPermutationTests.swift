@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(.timed) struct KeyedPermutationTests {
-    /// The example of the paper.
+    /// The test vector of the paper.
     @Test func example_isThePapers() {
         let key: [UInt8] = [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27]
         let permutation = KeyedPermutation(key: key)
@@ -20,8 +20,8 @@ import Testing
         for id in ids { #expect(OpaqueID(id.text.utf8) == id) }
     }
 
-    /// What stands beside one another among the numbers does not among the ids: of any two, each is as often the larger
-    /// one, and every bit of them is as often set as not.
+    /// Consecutive numbers get ids without visible order: of two neighbours, each is as often the larger, and each
+    /// bit of the ids is set half of the time.
     @Test func ids_tellNeitherOrderNorDistance() {
         let permutation = KeyedPermutation(key: Array(1...16))
         let ids = (0..<4_096).map { permutation.seal($0).bits }
@@ -31,7 +31,7 @@ import Testing
             let set = ids.count { $0 & (1 << UInt64(bit)) != 0 }
             #expect((1_850...2_250).contains(set), "bit \(bit)")
         }
-        // Flipping one bit of a number changes about half of the id's.
+        // Flipping one bit of the number changes about half of the bits of the id.
         for bit in 0..<64 {
             let changed = (ids[7] ^ permutation.seal(7 ^ (1 << UInt64(bit))).bits).nonzeroBitCount
             #expect((12...52).contains(changed), "bit \(bit)")

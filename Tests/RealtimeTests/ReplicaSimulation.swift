@@ -1,7 +1,8 @@
 import Realtime
 import TestSupport
 
-/// An entry of the simulated log. Entries of one number differ in their content, wherever they were written.
+/// An entry of the simulated log. Two entries with the same sequence number always differ in content, even across
+/// failovers.
 struct SimulatedEntry: LogEntry, Equatable {
     let sequence: Int64
     let content: Int
@@ -9,10 +10,10 @@ struct SimulatedEntry: LogEntry, Equatable {
     func isSame(as other: SimulatedEntry) -> Bool { self == other }
 }
 
-/// The database server of a simulation. A failover takes entries away, and starts another timeline.
+/// The simulated database server. A failover removes the last entries and starts a new timeline.
 struct SimulatedServer {
     var entries: [SimulatedEntry] = []
-    /// How many of them are retained no longer.
+    /// The number of entries that retention has removed.
     var pruned = 0
     var (epoch, epochTimeline, timeline) = (0, 0, 0)
     private(set) var names = 0
@@ -28,13 +29,15 @@ struct SimulatedServer {
         return Array(entries.suffix(count))
     }
 
-    /// - Parameter lost: how many of the last entries the server that takes over has not got.
+    /// Promotes a standby.
+    ///
+    /// - Parameter lost: how many of the last entries the promoted server lacks.
     mutating func failOver(losing lost: Int) {
         entries.removeLast(min(lost, entries.count - pruned))
         timeline += 1
     }
 
-    /// Gives the log another epoch, as one statement does.
+    /// Renews the log's epoch if it is still `old`, like the service's single SQL statement.
     mutating func renew(_ old: String) {
         guard old == "\(epoch)" else { return }
         names += 1
@@ -54,11 +57,12 @@ struct SimulatedServer {
     }
 }
 
-/// One replica: what its pump does between two steps of the scheduler, and what its streams have received.
+/// One replica: the state of its pump between two steps of the scheduler, and the entries its streams have received.
 struct SimulatedReplica {
     typealias Follower = LogFollower<SimulatedEntry>
 
-    /// What was asked is answered by the server as it was then, and acted upon later.
+    /// An answer that the server has given but the replica has not processed yet. It reflects the server's state when
+    /// the question was asked.
     enum Pending {
         case read(Follower.Question, [SimulatedEntry], isAll: Bool)
         case poll(Follower.Question, LogState<SimulatedEntry>)
@@ -71,7 +75,7 @@ struct SimulatedReplica {
     var handOvers: [(entries: [SimulatedEntry], term: Int)] = []
     var announcements: [Int64?] = []
     var pausedUntil = 0
-    /// Since streams began: the entry before the first, and what they received.
+    /// The sequence number before the first entry that the streams received, and those entries.
     var base: Int64
     var received: [SimulatedEntry] = []
 
@@ -83,11 +87,11 @@ struct SimulatedReplica {
 
 /// Two replicas on one server under a seeded schedule of commits, deliveries, polls, failovers, pauses and crashes.
 ///
-/// What must hold: every stream receives every entry once and in order, or its epoch ends, within two seconds of any
-/// failover, whatever is announced meanwhile. An id of the log's present epoch names one entry only.
+/// Invariants: every stream receives every entry once and in order, or its epoch ends within two seconds of a
+/// failover, whatever is announced meanwhile. An id of the log's current epoch names exactly one entry.
 struct ReplicaSimulation {
     static let pollPause = Duration.seconds(1)
-    /// How far the clock moves with each step of the traffic that follows a schedule.
+    /// How far the clock advances with each step of the traffic after the schedule.
     private static let beat = Duration.milliseconds(250)
 
     private var random: SeededGenerator
@@ -95,7 +99,7 @@ struct ReplicaSimulation {
     private var replicas: [SimulatedReplica] = []
     private var now = Duration.zero
     private var step = 0
-    /// What any replica has given to streams, also replicas that have crashed.
+    /// Every entry that any replica has delivered to streams, including crashed replicas.
     private var told: [(epoch: String, entry: SimulatedEntry)] = []
     private(set) var failure: String?
 
@@ -105,7 +109,7 @@ struct ReplicaSimulation {
 
     /// Runs one schedule.
     ///
-    /// - Returns: what does not hold; nil if everything does.
+    /// - Returns: the violated invariant, or nil.
     static func run(seed: UInt64) -> String? {
         var simulation = ReplicaSimulation(seed: seed)
         simulation.run()
@@ -119,7 +123,7 @@ struct ReplicaSimulation {
             act()
         }
         for index in replicas.indices { replicas[index].pausedUntil = 0 }
-        // Each keeps writing, and so announces to the other: less than a second is never silent.
+        // Both replicas keep writing, and so announce to each other: the log is never silent for a second.
         for _ in 0..<8 where failure == nil {
             for index in replicas.indices { commit(index, 1) }
             settle()
@@ -165,7 +169,7 @@ struct ReplicaSimulation {
         }
     }
 
-    /// Everything that waits is done; the clock moves.
+    /// Completes all pending work and advances the clock.
     private mutating func settle() {
         now += Self.beat
         for index in replicas.indices {
@@ -177,7 +181,7 @@ struct ReplicaSimulation {
 
     private mutating func failOver() {
         server.failOver(losing: number(5))
-        // Connections end; each replica notices sooner or later.
+        // All connections end, and each replica notices at a different time.
         for index in replicas.indices { replicas[index].announcements.append(nil) }
     }
 
@@ -187,7 +191,7 @@ struct ReplicaSimulation {
         for other in replicas.indices { replicas[other].announcements.append(server.newest) }
     }
 
-    /// The process ends, and another one starts: it compares the timeline first, as `EventLog.epoch` does.
+    /// The process ends and another starts. It compares the timeline first, as `EventLog.epoch` does.
     private mutating func restart(_ index: Int) {
         if server.timeline != server.epochTimeline { server.renew("\(server.epoch)") }
         replicas[index] = SimulatedReplica(server, at: now)
@@ -221,7 +225,7 @@ struct ReplicaSimulation {
         replicas[index].follower.announced(replicas[index].announcements.removeFirst())
     }
 
-    /// The next step of the thread that looks at the log.
+    /// Performs the next step of the polling loop.
     private mutating func work(_ index: Int) {
         guard let pending = replicas[index].pending else { return }
         replicas[index].pending = nil

@@ -15,11 +15,11 @@ import Testing
     }
 }
 
-/// What one replica decides, input by input.
+/// The decisions of one replica, input by input.
 @Suite(.timed) struct LogFollowerTests {
     private typealias Follower = LogFollower<SimulatedEntry>
 
-    /// A follower whose changes can be expected.
+    /// A follower in a class, so that `#expect` can call its mutating functions.
     private final class Replica {
         private var follower = Follower(head: 0, epoch: "a", at: .zero)
 
@@ -65,11 +65,12 @@ import Testing
         #expect(polls == 3)
     }
 
-    /// Without a timeline to compare: the log has lost 2 and 3, and goes on with others until its end lies further on.
+    /// No timeline comparison takes place. The log has lost entries 2 and 3, and continues with others past its old
+    /// end.
     @Test func doubt_isKept_untilTheOldHeadIsCompared() throws {
         let follower = Replica()
         #expect(follower.committed(1...3, content: 1) == 3)
-        // Own entries with a number that was published: the old head is 3.
+        // Own entries that reuse a published number: the old head stays 3.
         #expect(follower.committed(2...2, content: 2) == 0)
         #expect(follower.committed(4...9, content: 2) == 6)
         let question = try #require(follower.ask())
@@ -78,7 +79,8 @@ import Testing
         #expect(follower.polled(Self.state(9, content: other), question) == .renew(epoch: "a"))
     }
 
-    /// A read that finds another entry in the published one's place ends in an epoch, and not in another read.
+    /// A read finds a different entry at a published position. The follower then polls and renews the epoch; it does
+    /// not read again.
     @Test func anotherEntry_foundByARead_isFoundByThePoll() throws {
         let follower = Replica()
         #expect(follower.committed(1...1, content: 1) == 1)
@@ -99,7 +101,7 @@ import Testing
         #expect(follower.polled(Self.state(0, isMoved: true), question) == .renew(epoch: "a"))
     }
 
-    /// A commit on the server that was lost, handed over when the log has its other epoch already.
+    /// An entry committed on the lost server is handed over after the log has adopted its new epoch.
     @Test func entriesOfAnEarlierTerm_areReadInsteadOfPublished() throws {
         let follower = Replica()
         let question = try #require(follower.ask(at: .seconds(1)))
@@ -111,7 +113,7 @@ import Testing
         #expect(follower.committed(1...1, content: 2, term: 1) == 1)
     }
 
-    /// The process renews the epoch while a poll that has read the old one is on its way.
+    /// The process renews the epoch while the answer to a poll still carries the old one.
     @Test func epochOfAPollThatCameTooLate_isNotAdopted() throws {
         let follower = Replica()
         let question = try #require(follower.ask(at: .seconds(1)))

@@ -19,7 +19,7 @@ import Testing
         var stream = Stream(head: 10)
         #expect(receive(&stream, 11) == false)
         #expect(receive(&stream, 12) == false)
-        // 0 stands for stream:ready.
+        // 0 stands for `stream:ready`.
         #expect(sent(stream.opened(position: 10, chunks: [[0, 8, 10]])) == [0, 8, 10, 11, 12])
         #expect(stream.phase == .live)
         #expect(receive(&stream, 13) == true)
@@ -35,7 +35,7 @@ import Testing
         #expect(sent(stream.drained()) == [])
     }
 
-    /// A client that comes from a faster shard: its cursor is ahead of what this one has handled.
+    /// The client comes from a faster shard: its cursor is ahead of the events that this shard has handled.
     @Test func cursorAheadOfTheShard_receivesNothingTwice() {
         var stream = Stream(head: 10)
         #expect(receive(&stream, 11) == false)
@@ -56,7 +56,7 @@ import Testing
         let actions = stream.opened(position: 10, chunks: [[0]])
         #expect(sent(actions) == [0])
         guard case .load(let after, let through) = try #require(actions.last) else {
-            Issue.record("the log is not read again")
+            Issue.record("the log was not read again")
             return
         }
         #expect((after, through) == (10, 20))
@@ -80,7 +80,7 @@ import Testing
         }
         #expect(rounds == Stream.roundsMax - 1)
         guard case .resync(.overflow, let position)? = actions.first else {
-            Issue.record("no resync")
+            Issue.record("no resync was sent")
             return
         }
         #expect(position == sequence)
@@ -108,8 +108,9 @@ import Testing
         #expect(receive(&stream, 12) == true)
     }
 
-    /// VIS NFR-2.3, issue text "nothing lost and nothing twice": every interleaving of worker, shard and socket that the
-    /// seed makes ends with each event after the cursor exactly once and in order, unless the client was sent a resync.
+    /// VIS NFR-2.3: nothing is lost and nothing is delivered twice. The seed chooses an interleaving of worker, shard
+    /// and socket. Each event after the cursor arrives exactly once and in order, unless the client received a
+    /// resync.
     @Test func everyInterleaving_losesNothing_andDoublesNothing() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -123,11 +124,11 @@ import Testing
     }
 }
 
-/// One stream, the log, the shard behind the log, a worker that answers late, and a socket that drains late.
+/// One stream, the log, the shard that follows the log, a worker that answers late, and a socket that drains late.
 private struct World {
     var random: SeededGenerator
     var stream: StreamReplay<[Int64]>
-    /// Committed events, and how many of them the shard has handled.
+    /// The number of committed events, and the number that the shard has handled.
     var committed: Int64
     var handled: Int64
     let cursor: Int64
@@ -135,7 +136,7 @@ private struct World {
     var opening: (through: Int64, newest: Int64)?
     var loading: (after: Int64, through: Int64)?
     var got: [Int64] = []
-    /// Set by a resync: what comes after it is all that is owed.
+    /// The position of the last resync; the stream owes only the events after it.
     var base: Int64
 
     init(random: SeededGenerator, bytes: Int) {

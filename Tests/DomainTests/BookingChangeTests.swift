@@ -5,7 +5,8 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// What may be changed of a booking, by whom and when, and what its customer receives (decisions 1 and 8).
+/// Which fields of a booking may change, by whom and when, and the notifications that its customer receives
+/// (decisions 1 and 8).
 @Suite(.timed) struct BookingChangeTests {
     private static let nine = Timestamp(microseconds: 1_767_949_200_000_000)
 
@@ -32,7 +33,7 @@ import Testing
         }
     }
 
-    /// A time is changed by the customer while it is pending, by the shop until the end.
+    /// The customer may change the time while the booking is pending; the shop may change it until the booking ends.
     @Test(arguments: BookingStatus.allCases)
     func time_isChanged_whileItCanBe(_ status: BookingStatus) throws {
         let expected: (customer: String, staff: String) =
@@ -49,7 +50,7 @@ import Testing
             #expect(try Self.outcome(json, of: booking, by: .customer) == expected.customer, "\(json)")
             #expect(try Self.outcome(json, of: booking, by: .staff) == expected.staff, "\(json)")
         }
-        // What is so already may be asked for by everybody, in every status.
+        // Any actor may request a change to the current values, in every status.
         for actor in BookingActor.allCases {
             #expect(try Self.outcome(#"{"durationMinutes": 30, "barberId": "b1"}"#, of: booking, by: actor) == "same")
         }
@@ -101,7 +102,8 @@ import Testing
         #expect(BookingNotification.draft(anonymous, previous: nil, shopName: "The Cut Club", byCustomer: false) == nil)
     }
 
-    /// Half-open times: one may begin when another ends; who waits in the line or has no barber takes none.
+    /// Times are half-open: one booking may begin when another ends. Bookings in the queue or without a barber
+    /// reserve no time.
     @Test(arguments: BookingStatus.allCases)
     func time_isTaken_byActiveBookingsOfABarber(_ status: BookingStatus) {
         var booking = Self.booking(status)

@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// What a score becomes, and what a challenge refuses (CUT L-1).
+/// How a score is computed, and which submissions a challenge refuses (CUT L-1).
 @Suite(.timed) struct ChallengeTests {
     private static func challenge(_ mode: Challenge.Mode, _ order: Challenge.Order = .descending) -> Challenge {
         Challenge(
@@ -30,7 +30,7 @@ import Testing
             #expect(throws: Failure.self) { try challenge.score(score, after: present) }
         }
         #expect(try challenge.score(.max, after: .min) == -1)
-        // In best mode nothing is added, and nothing can overflow.
+        // In best mode nothing is added, so nothing can overflow.
         #expect(try Self.challenge(.best).score(.max, after: .max) == .max)
     }
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// The order of a shop's tracks and their counts (CUT D-1 to D-5, decisions 9 and 10).
+/// The order of a shop's tracks and their vote counts (CUT D-1 to D-5, decisions 9 and 10).
 @Suite(.timed) struct DJQueueTests {
     private static func item(
         _ name: String, up: Int = 0, down: Int = 0, at seconds: Int64 = 0
@@ -18,7 +18,7 @@ import Testing
 
     private static func names(_ queue: DJQueue) -> [String] { queue.items.map(\.track.trackId.text) }
 
-    /// Decision 10: score falling, then added first, then the track's id by its bytes.
+    /// Decision 10: descending score, then time of addition, then the bytes of the track's id.
     @Test func order_isScore_thenAddition_thenId() {
         let items = [
             Self.item("late", up: 2, at: 9), Self.item("low", up: 1, down: 3, at: 1), Self.item("b", up: 2, at: 5),
@@ -26,7 +26,7 @@ import Testing
             Self.item("e\u{301}", up: 2, at: 5),
         ]
         let queue = DJQueue(DJSession(shopId: ID("s1")), items: items.shuffled())
-        // Canonically equal ids are two ids, in the order of their bytes, as in the databases.
+        // Canonically equivalent ids are different ids, ordered by their bytes, as in the databases.
         #expect(
             Self.names(queue).map { Array($0.utf8) }
                 == ["top", "Z", "b", "e\u{301}", "é", "late", "low"].map { Array($0.utf8) })
@@ -48,7 +48,7 @@ import Testing
         #expect(DJQueue(session, items: items).current == nil)
     }
 
-    /// Whatever the votes: a total order, the same from any arrangement, that moves only what was voted on.
+    /// For any votes the order is total and independent of the initial arrangement. A vote moves only its own track.
     @Test func order_isTotalAndStable() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    /// D-3: one side per user; whoever changes it, the counts are those of a recount.
+    /// D-3: one vote per user. After any change of a vote, the counts equal a recount.
     @Test func tally_isTheRecount_afterAnyVotes() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    /// D-5; and the moment that is published is what the order goes by.
+    /// D-5; the item is ordered by the same timestamp that is published.
     @Test func addedTrack_hasOneVote_andTheMomentThatIsPublished() throws {
         let track = DJTrack(trackId: ID("t"), trackName: "t", artistName: "x", albumArt: nil)
         let item = DJQueueItem.added(track, as: ID("i"), by: ID("u1"), at: Timestamp(microseconds: 1_234_567))
@@ -116,7 +116,7 @@ import Testing
         let isRenewed = budget.take(at: Timestamp(microseconds: 8_000_000))
         #expect(isRenewed)
         #expect(budget.publishedCount == 1)
-        // Replicas whose clocks differ share the second that has begun.
+        // Replicas whose clocks differ share the budget of the later second.
         for seconds: Int64 in [7, 8, 7, 8] { _ = budget.take(at: Timestamp(microseconds: seconds * 1_000_000)) }
         #expect(budget == DJUpdateBudget(second: 8, publishedCount: 5))
         // A clock that was an hour ahead does not silence the shop for an hour.
@@ -126,7 +126,7 @@ import Testing
         #expect(early.second == 7)
     }
 
-    /// D-4: counts and no voters; the reader's own vote only where one reads.
+    /// D-4: the JSON has vote counts but no voters, and a user's own vote only when that user reads it.
     @Test func json_hasTheDocumentsMembers() throws {
         var session = DJSession(shopId: ID("s1"), isActive: true, startedAt: Timestamp(microseconds: 0), version: 3)
         session.currentItem = ID("item-a")
@@ -148,8 +148,8 @@ import Testing
         #expect(written([ID("item-a"): .down]) == json(#","userVote":"down""#))
     }
 
-    /// The whole queue at its longest, with every byte that JSON escapes: the size of a stream's buffers (64 KiB here, 16
-    /// in the kernel).
+    /// The longest possible queue, in which JSON escapes every byte, fits the buffers of a stream (64 KiB in the
+    /// service, 16 KiB in the kernel).
     @Test func longestQueue_fitsOneStream() {
         func long(_ count: Int) -> String { String(repeating: "\"", count: count) }
         let items = (0..<DJLimits.tracksMax).map { index in

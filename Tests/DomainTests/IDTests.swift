@@ -4,7 +4,7 @@ import Testing
 @testable import Values
 
 @Suite(.timed) struct IDTests {
-    /// Equality, order and dictionaries say of texts that look alike what their bytes say.
+    /// Equality, ordering and hashing of texts that look alike follow their bytes.
     @Test func ids_areTheirBytes() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)

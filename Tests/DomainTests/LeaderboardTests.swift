@@ -5,9 +5,9 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// The order of a board against a sorted array, which needs no thought to be right (CUT L-1, L-2; decision 11).
+/// The order of a board, compared with a sorted array (CUT L-1, L-2; decision 11).
 @Suite(.timed) struct LeaderboardTests {
-    /// The same board as a dictionary, sorted again at each question.
+    /// A naive board: a dictionary that is sorted again for each query.
     private struct PlainBoard {
         var standings: [String: Standing] = [:]
 
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    /// Scores from few to many, so that ties, long runs and single ones are all met; boards grow to many blocks,
+    /// Between 3 and 1,000,000 distinct scores give ties, long runs and single entries. Boards grow to many blocks,
     /// shrink to a few entries, and grow again.
     @Test(arguments: [3, 40, 1_000_000]) func board_isWhatASortedArraySays(scores: Int64) throws {
         let seed = randomSeed(of: "board_isWhatASortedArraySays(\(scores))")
@@ -24,7 +24,7 @@ import Testing
         var (board, plain, changes) = (Leaderboard(), PlainBoard(), Int64(0))
         let steps = effort(quick: 6_000, full: 30_000, long: 300_000)
         for step in 0..<steps {
-            // Up to 3,000 users; in the middle of the run most leave.
+            // Up to 3,000 users, most of whom leave in the middle of the run.
             let user = "user-\(Int.random(in: 0..<3000, using: &random))"
             let isMiddle = (steps * 7 / 15..<steps * 11 / 15).contains(step)
             let isLeaving = isMiddle && Int.random(in: 0..<10, using: &random) < 9
@@ -32,7 +32,7 @@ import Testing
             let standing =
                 isLeaving ? nil : Standing(key: .random(in: 0..<scores, using: &random), reached: changes)
             let before = board.set(standing, of: ID(user))
-            // Not an expectation for each step: that would take most of the time.
+            // Calls `#expect` only on failure: one call per step would take most of the time.
             if before != plain.standings[user] { Issue.record("seed \(seed), step \(step)") }
             plain.standings[user] = standing
             guard step % (steps / 60) == 0 else { continue }
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// A board read at once is the same as one made step by step, and goes on like it.
+    /// A board built from sorted entries equals one built step by step, and behaves the same afterwards.
     @Test func boardOfSortedEntries_isTheSame() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -89,7 +89,7 @@ import Testing
         return entries
     }
 
-    /// Decision 11: 1, 2, 2, 4; among equals who was first.
+    /// Decision 11: ranks are 1, 2, 2, 4; among equal scores, the earliest comes first.
     @Test func ranks_shareTies_andPositionsDoNot() {
         var board = Leaderboard()
         for (index, (user, score)) in [("a", 30), ("b", 20), ("c", 40), ("d", 30)].enumerated() {
@@ -104,7 +104,7 @@ import Testing
         #expect(board.entries(around: ID("nobody"), 5).isEmpty)
     }
 
-    /// Ids are distinguished by their bytes: two spellings of é are two users.
+    /// Ids are compared by their bytes: two spellings of é are two users.
     @Test func ids_areBytes() {
         var (board, pending) = (Leaderboard(), PendingChanges())
         let ids = [ID<User>("caf\u{e9}"), ID<User>("cafe\u{301}")]
@@ -117,7 +117,7 @@ import Testing
         #expect(ids.map { board.standing(of: $0)?.reached } == [1, 2])
     }
 
-    /// Whoever's rank or position has changed is updated, and nobody else.
+    /// Exactly the users whose rank or position changed are updated.
     @Test func movement_isOfThoseWhosePlaceChanged() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    /// The place behind changes that are not committed is the place once they are.
+    /// The place computed with uncommitted changes equals the place after their commit.
     @Test func pendingChanges_countAsIfCommitted() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -157,12 +157,12 @@ import Testing
                 after.set(isLeaving ? nil : standing, of: user)
                 #expect(pending.place(of: standing, on: board) == after.place(of: standing), "seed \(seed)")
             }
-            // A group may be undone.
+            // The group of changes may be rolled back.
             if Bool.random(using: &random) { board = after }
         }
     }
 
-    /// The memory that limits count on, of a board that grew from nothing.
+    /// The memory per entry that the limits assume, for a board that grew from empty.
     @Test func entries_areCompact() {
         var board = Leaderboard()
         var random = SeededGenerator(seed: 7)
@@ -173,7 +173,7 @@ import Testing
         }
         #expect(board.count == count)
         #expect(board.damage == nil)
-        // 29 of them are the id's; arrays that have just grown are up to half empty.
+        // The id takes 29 of these bytes; arrays that have just grown are up to half empty.
         #expect(board.bytes / board.count <= 110, "\(board.bytes / board.count) bytes an entry")
     }
 }

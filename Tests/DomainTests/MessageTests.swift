@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Values
 
-/// What is read of requests about conversations, and what lists show of messages.
+/// The parsing of requests about conversations, and the previews of messages in lists.
 @Suite(.timed) struct MessageTests {
     @Test(arguments: [
         ("Hello", "Hello"), ("  two\n\n lines\t", "two lines"), ("", ""),

@@ -4,7 +4,8 @@ import TestSupport
 import Testing
 import Values
 
-/// VIS FR-2.1…FR-3.5, the appendix, FR-4.1, FR-5.1 and decisions 17–21, one row for each, with the exact words.
+/// VIS FR-2.1…FR-3.5, the appendix, FR-4.1, FR-5.1 and decisions 17–21: one row per event type, with the exact
+/// wording.
 @Suite(.timed) struct NotificationEventTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let requirement: String
@@ -106,7 +107,7 @@ import Values
         #expect(Preferences().delivery(of: draft.priority, atMinuteOfDay: 0).sounds == row.sound, "FR-5.1, FR-5.2")
     }
 
-    /// VIS Decision 5: no event is without its row above.
+    /// VIS Decision 5: every event type has a row above.
     @Test func everyKind_hasItsRow() {
         #expect(Set(Self.rows.map(\.type)) == Set(NotificationEvent.Kind.allCases.map(\.rawValue)))
     }

@@ -55,7 +55,7 @@ import Values
         #expect(String(decoding: JSONWriter.bytes(read), as: UTF8.self) == #"{"seen":true,"read":true}"#)
     }
 
-    /// Every state reachable by any series of changes satisfies the two rules.
+    /// Every state that a series of changes can reach satisfies the two rules.
     @Test func readAndArchived_areAlwaysSeen() {
         var seen: Set<NotificationState> = [NotificationState()]
         var open = Array(seen)

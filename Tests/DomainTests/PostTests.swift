@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Values
 
-/// What is read of a new post, and what those who watch one receive.
+/// The parsing of a new post, and the updates that subscribers of a post receive.
 @Suite(.timed) struct PostTests {
     private static func draft(_ body: String) throws -> PostDraft {
         var fields = try Fields(Array(body.utf8))
@@ -45,7 +45,8 @@ import Values
         id: ID("p1"), authorId: ID("b1"), sequence: 4, visibility: .followers, text: "x", media: [],
         createdAt: Timestamp(microseconds: 5), engagement: Engagement(likeCount: 2, repostCount: 1))
 
-    /// ENG E-8: as the log stores it, so that a replica reads what another one has written.
+    /// ENG E-8: the change is read back in the form in which the log stores it, so that a replica can read entries of
+    /// another.
     @Test func engagement_isAChangeOfCountsAlone() throws {
         let change = Self.post.engagementChange(readers: ["user:b1"])
         #expect(RowChange(reading: JSONWriter.bytes(change)) == change)

@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// Who is at a shop, and the code that shows it (CUT D-2, decision 13).
+/// The users present at a shop, and the code that proves presence (CUT D-2, decision 13).
 @Suite(.timed) struct PresenceTests {
     private let noon = Timestamp(microseconds: 1_767_960_000_000_000)
 
@@ -30,7 +30,7 @@ import Testing
         #expect(!code.matches(try #require(PresenceCode(typed: "1Z0ZAM"))))
     }
 
-    /// The code that is shown and the one before it open; no other does.
+    /// The current code and the previous one are accepted; all others are refused.
     @Test func windows_areTwo_andFollowEachOther() {
         let start = Timestamp(microseconds: noon.microseconds - noon.microseconds % 60_000_000)
         let shown = PresenceCode.Window(at: start)
@@ -66,7 +66,7 @@ import Testing
         return booking
     }
 
-    /// Decision 13: a booking in progress counts, as long as a service can take.
+    /// Decision 13: a booking in progress proves presence for the maximum duration of a service.
     @Test(arguments: BookingStatus.allCases) func bookings_showWhoIsThere_whileInProgress(_ status: BookingStatus) {
         let presence = Presence(of: booking(status))
         guard status == .inProgress else { return #expect(presence == nil) }

@@ -33,13 +33,13 @@ import Testing
         #expect(accuracy.overall.improvement == nil)
     }
 
-    /// Sums from SQL and outcomes folded one by one are the same.
+    /// Sums computed by SQL equal outcomes folded one by one.
     @Test func accuracy_isTheSumOfItsParts() {
         let parts = EstimateAccuracy(outcomes[..<1]) + EstimateAccuracy(outcomes[1...])
         #expect(parts == EstimateAccuracy(outcomes))
     }
 
-    /// The calibration rests where nine of ten waits are below p90, although p90 is given far too low.
+    /// The calibration settles where nine of ten waits are below p90, even if the given p90 is far too low.
     @Test func calibration_widensTooNarrowPercentiles() {
         var random = SeededGenerator(seed: 7)
         var calibration = PercentileCalibration()
@@ -71,8 +71,9 @@ import Testing
         #expect(abs((wide.p90 - wide.p50) - 1.5 * (plain.p90 - plain.p50)) < 1e-9)
     }
 
-    /// The goals on a simulated shop, with a fixed seed: the standard lane's error at least 20 % below the plain
-    /// formula's, the black-card lane's at least 60 %, nine waits of ten under p90. The full table is the benchmark's.
+    /// The goals on a simulated shop with a fixed seed: the error in the standard lane is at least 20 % below the
+    /// plain formula's, in the black-card lane at least 60 %, and nine of ten waits are below p90. The benchmark
+    /// prints the full table.
     @Test(arguments: [(1, 0.9), (3, 0.93)])
     func estimates_beatThePlainFormula_onASimulatedShop(barbers: Int, load: Double) throws {
         var shop = SimulatedShop(ShopParameters(barbers: barbers, load: load), seed: 11)

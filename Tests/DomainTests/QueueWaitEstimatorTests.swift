@@ -27,7 +27,7 @@ import Testing
         ShopState(barbers: barbers, waiting: waiting, samples: Self.learned, arrivals: arrivals)
     }
 
-    /// Decision 2: without anybody to serve there is no estimate.
+    /// Decision 2: without a working barber there is no estimate.
     @Test func shopWithNobodyToServe_hasNoEstimate() {
         #expect(WaitEstimator.estimate(state([])) == nil)
         #expect(WaitEstimator.estimate(state([], line(.standard, 3))) == nil)
@@ -35,7 +35,7 @@ import Testing
         #expect(WaitEstimator.estimate(state([onBreak], line(.blackCard, 1))) == nil)
     }
 
-    /// Decision 5: those who are due are before a newcomer, as far as no other chair is free for them.
+    /// Decision 5: customers who are due are served before a newcomer, unless another chair is free for them.
     @Test func thoseWhoAreDue_countForNewcomers() throws {
         func due(_ lane: QueueLane, _ minutes: Double..., barberId: String? = nil) -> [WaitingCustomer] {
             minutes.map { WaitingCustomer(id: "\(lane) \($0)", lane: lane, readyInMinutes: $0, barberId: barberId) }
@@ -53,7 +53,7 @@ import Testing
         #expect(try newcomers([a], due(.standard, 16)).standard.p50 == 0)
         let blackCards = try newcomers([a], due(.blackCard, 5, 5))
         #expect((55...75).contains(blackCards.blackCard.p50))
-        // A chair that is asked for by name is that one.
+        // A customer who asks for a barber by name waits for that barber's chair.
         #expect(try newcomers([a, b], due(.standard, 5, barberId: "a")).standard.p50 == 0)
         #expect((25...45).contains(try newcomers([a], due(.standard, 5, barberId: "a")).standard.p50))
     }
@@ -66,7 +66,8 @@ import Testing
         #expect(estimate.sampleSize == 100)
     }
 
-    /// No draw decides about it, so that none is made: the simulation says the same.
+    /// With a free chair and an empty line, chance has no influence, so the estimator draws no samples. The
+    /// simulation gives the same result.
     @Test(arguments: [1, 2, 7]) func freeChair_withNobodyInLine_isNoWait_asTheSimulationSays(busy: Int) throws {
         var barbers = (0..<busy).map { number in
             BarberState(
@@ -92,8 +93,8 @@ import Testing
         #expect(estimate.blackCard.p50Minutes == 12)
     }
 
-    /// One barber, nobody waiting: both lanes wait for the rest of the service, and the longer it has taken, the
-    /// shorter the rest.
+    /// One barber, nobody waiting: both lanes wait for the rest of the service, which gets shorter as the service
+    /// goes on.
     @Test func restOfService_shrinksWithElapsedTime_andIsNotMemoryless() throws {
         var last = Double.infinity
         for elapsed in [0.0, 5, 10, 15, 20, 25] {
@@ -130,7 +131,8 @@ import Testing
         let estimate = try #require(WaitEstimator.estimate(state([barber("a", busyFor: 15)], waiting)))
         #expect(
             estimate.customers.map(\.id) == ["blackCard-0", "blackCard-1", "standard-0", "standard-1", "standard-2"])
-        // A black-card newcomer waits for the two of the lane, as the first of the standard lane does.
+        // A black-card newcomer waits for the two customers of that lane, as the first customer of the standard lane
+        // does.
         #expect(estimate.blackCard.p50 == estimate.customers[2].wait?.p50)
         #expect(estimate[.blackCard].p90 < estimate[.standard].p50)
     }
@@ -155,7 +157,8 @@ import Testing
         #expect(overtaken.standard.p90 > calm.standard.p90 + 10)
     }
 
-    /// More black cards than the barbers can serve: the standard lane never comes, and the estimate ends all the same.
+    /// More black-card customers arrive than the barbers can serve. The standard lane is never served, and the
+    /// estimate still ends.
     @Test func blackCardFlood_endsAtTheLongestWait() throws {
         let flood = ArrivalHistory(count: 10_000, openMinutes: 10_000)
         let estimate = try #require(
@@ -231,7 +234,7 @@ import Testing
         #expect(estimate.blackCard.p50 < estimate.standard.p50)
     }
 
-    /// The same state has the same answer on every replica, in whatever order rows came.
+    /// Every replica computes the same estimate for the same state, regardless of the order of the rows.
     @Test func sameState_hasTheSameEstimate_inWhateverOrder() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)

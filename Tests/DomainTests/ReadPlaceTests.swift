@@ -5,7 +5,7 @@ import Values
 
 @testable import Domain
 
-/// CNT R-COUNTS-3: unread counts without looking at messages.
+/// CNT R-COUNTS-3: unread counts without reading the messages.
 @Suite(.timed) struct ReadPlaceTests {
     @Test func whoJoins_hasNothingUnread_andCannotMakeItSo() throws {
         var place = ReadPlace(joining: 7)
@@ -13,7 +13,7 @@ import Values
         #expect(place.unread(of: 9) == 2)
         let target = try place.target(of: ReadPositionChange(sequence: 1, allowsRewind: true), last: 9)
         #expect(target == 7)
-        place.move(to: 9, last: 9) { _ in fatalError("nothing is counted at the end") }
+        place.move(to: 9, last: 9) { _ in fatalError("reading up to the last message must not count") }
         #expect(place.unread(of: 9) == 0)
     }
 
@@ -52,7 +52,8 @@ import Values
         #expect(try target(1) == 1)
     }
 
-    /// What is counted on the way is asked for once, and only where a move stops between excluded messages.
+    /// A move asks once for the number of excluded messages that it passes, and asks only if it stops before the last
+    /// message while excluded messages remain.
     @Test func move_countsOnlyWhatItPasses() {
         var place = ReadPlace(joined: 0, position: 2, excluded: 3)
         var asked: [ClosedRange<Int>] = []
@@ -66,16 +67,16 @@ import Values
             return 1
         }
         #expect(place.excluded == 2)
-        place.move(to: 9, last: 9) { _ in fatalError("the end needs no count") }
+        place.move(to: 9, last: 9) { _ in fatalError("reading up to the last message must not count") }
         #expect(asked == [3...6, 5...6])
-        place.move(to: 9, last: 12) { _ in fatalError("standing still needs no count") }
+        place.move(to: 9, last: 12) { _ in fatalError("an unchanged position must not count") }
         var clean = ReadPlace(joined: 0, position: 2, excluded: 0)
-        clean.move(to: 6, last: 9) { _ in fatalError("where nothing is excluded nothing is counted") }
+        clean.move(to: 6, last: 9) { _ in fatalError("a place without excluded messages must not count") }
         #expect(clean.unread(of: 9) == 3)
     }
 
-    /// Operations of several users on several devices, a million in CI: after each, every member's unread messages are
-    /// counted one by one, and their sums are the badges.
+    /// Random operations of several users on several devices, a million in CI. After each one, the unread messages of
+    /// every member are counted one by one, and their sums must equal the badges.
     @Test func noCountDrifts_overManyOperations() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -92,18 +93,18 @@ import Values
                 }
             }
         }
-        // Send, delete, read, rewind, leave, join: all have happened.
+        // All kinds of operation have occurred: send, delete, read, rewind, leave, join.
         #expect(kinds.isSuperset(of: 0..<6))
     }
 }
 
-/// Some users in some conversations, with the numbers as they are stored and the messages they are about.
+/// Several users in several conversations: the stored numbers, and the messages that they count.
 private struct ConversationWorld {
     private struct Room {
-        /// The sender of each message, and whether it is deleted; the first is number 1.
+        /// The sender of each message, and whether it is deleted. The first message has number 1.
         var senders: [Int] = []
         var isDeleted: [Bool] = []
-        /// By user; nil: not in it.
+        /// The read place of each user, by user number; nil if the user is not a member.
         var places: [ReadPlace?]
 
         func isExcluded(_ sequence: Int, for user: Int) -> Bool {
@@ -125,7 +126,7 @@ private struct ConversationWorld {
     private static let users = 3
     private var rooms: [Room]
     private var badges = [Int](repeating: 0, count: users)
-    /// Positions that devices saw, and report late.
+    /// Positions that devices have seen and report later.
     private var seen: [(room: Int, sequence: Int)] = []
 
     init() {
@@ -133,7 +134,7 @@ private struct ConversationWorld {
         rooms.append(Room(places: [ReadPlace(joining: 0), nil, ReadPlace(joining: 0)]))
     }
 
-    /// The first difference between what is stored and what is there.
+    /// The first difference between the stored numbers and the actual messages.
     var drift: String? {
         for user in 0..<Self.users {
             var sum = 0
@@ -149,7 +150,9 @@ private struct ConversationWorld {
         return nil
     }
 
-    /// - Returns: which kind of operation it was.
+    /// Performs one random operation.
+    ///
+    /// - Returns: the kind of the operation.
     mutating func step(_ random: inout SeededGenerator) -> Int {
         let index = Int(random.next() % UInt64(rooms.count))
         let user = Int(random.next() % UInt64(Self.users))
@@ -163,7 +166,7 @@ private struct ConversationWorld {
         case 6..<9 where last > 0: return delete(1 + Int(random.next() % UInt64(last)), index)
         case 9: return leave(user, index, place)
         case 10..<12:
-            // A device that was away reports what it saw then.
+            // A device that was offline reports the position that it saw then.
             let late = seen.last { $0.room == index }?.sequence ?? last
             return read(ReadPositionChange(sequence: late, allowsRewind: false), user, index)
         case 12..<14:
@@ -213,12 +216,12 @@ private struct ConversationWorld {
 }
 
 extension ReadPlace {
-    /// As the service counts the newest message if the reader sent it.
+    /// Counts the newest message as the service does if the reader sent it.
     fileprivate mutating func addOwnMessage() {
         self = ReadPlace(joined: joined, position: position, excluded: excluded + 1)
     }
 
-    /// As the service counts another member's message that is deleted; true if it had been unread.
+    /// Counts the deletion of another member's message, as the service does. Returns true if the message was unread.
     fileprivate mutating func addDeletion(of sequence: Int) -> Bool {
         guard sequence > position else { return false }
         addOwnMessage()

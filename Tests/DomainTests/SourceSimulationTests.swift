@@ -2,17 +2,18 @@ import Rows
 import TestSupport
 import Testing
 
-/// A reader of an app's log under a seeded schedule: rows, reads, restores of an older disk, promotions, dropped slots, and
-/// processes that end at any step of making a slot.
+/// A reader of an app's log under a seeded schedule: writes, reads, restores of an older disk, promotions, dropped
+/// slots, and processes that end at any step of creating a slot.
 ///
-/// What must hold: after each snapshot the reader receives every row of the server once and in order, or begins again.
+/// Invariant: after each snapshot, the reader receives every row of the server once and in order, or takes a new
+/// snapshot.
 private struct SourceSimulation {
     private struct Slot {
         var confirmed: Int
     }
 
     private struct Server {
-        /// A row's place in the log is its index and one; rows of one place differ in their number.
+        /// The position of a row in the log is its index plus one; the numbers distinguish rows at the same position.
         var rows: [Int] = []
         var timeline = 1
         var slot: Slot?
@@ -37,14 +38,14 @@ private struct SourceSimulation {
     private var server = Server()
     private var stored = Stored.none
     private var isConnected = false
-    /// The rows of the last snapshot, and those that were read behind it.
+    /// The rows of the last snapshot, and the rows that were read after it.
     private var known: [Int] = []
 
     init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
     private mutating func number(_ bound: Int) -> Int { Int(random.next() % UInt64(bound)) }
 
-    /// - Returns: what does not hold; nil if everything does.
+    /// - Returns: the violated invariant, or nil.
     static func run(seed: UInt64) -> String? {
         var simulation = SourceSimulation(seed: seed)
         for _ in 0..<(10 + simulation.number(40)) { simulation.act() }
@@ -84,7 +85,8 @@ private struct SourceSimulation {
         if number(2) == 0 { server.slot?.confirmed = rows.endIndex }
     }
 
-    /// A disk of before, with its slot as it was. The reader, which runs, connects before the server has written on.
+    /// Restores an older disk, with the slot as it was. The reader is running and connects before the server writes
+    /// more rows.
     private mutating func restore() {
         let place = number(server.rows.count + 1)
         isConnected = false
@@ -93,7 +95,7 @@ private struct SourceSimulation {
         connect(endsAt: number(4) == 0 ? number(3) : nil)
     }
 
-    /// A standby takes over, with the slot or without; it has written on before the reader connects.
+    /// Promotes a standby, with or without the slot. The standby writes rows before the reader connects.
     private mutating func promote() {
         isConnected = false
         server.rows.removeLast(min(server.rows.count, number(4)))
@@ -104,7 +106,7 @@ private struct SourceSimulation {
         write(number(6))
     }
 
-    /// - Parameter endsAt: the step of making the slot after which the process ends.
+    /// - Parameter endsAt: the step of creating the slot after which the process ends.
     private mutating func connect(endsAt: Int?) {
         let identity = SourceIdentity(system: "1", database: "app", timeline: "\(server.timeline)")
         let slot = server.slot.map {
@@ -152,7 +154,7 @@ private struct SourceSimulation {
         #expect(Self.continuity("1/app#2", confirmed: 51) == .isLost(.slotMadeAgain))
     }
 
-    /// Positions of versions that stored no timeline.
+    /// Stored positions without a timeline.
     @Test func positionWithoutATimeline_isReadOn() {
         #expect(Self.continuity("1/app") == .resumes)
         #expect(Self.continuity("1/apps") == .isLost(.otherLog))

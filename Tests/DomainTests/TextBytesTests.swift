@@ -2,13 +2,13 @@ import TestSupport
 import Testing
 import Values
 
-/// What looks at eight bytes at a time finds what a look at each byte finds.
+/// The search of eight bytes at a time finds what a search byte by byte finds.
 @Suite(.timed) struct TextBytesTests {
     private static func naive(_ bytes: [UInt8], from start: Int, _ isFound: (UInt8) -> Bool) -> Int {
         bytes[start...].firstIndex(where: isFound) ?? bytes.count
     }
 
-    /// Each byte at each place of a word, before and behind others that are found themselves.
+    /// Each byte value at each position of a word, between other bytes that also match.
     @Test func everyByte_isFoundAtEveryPlace() {
         for byte in UInt8.min ... .max {
             for place in 0..<17 {
@@ -46,7 +46,7 @@ import Values
             let isFound =
                 buffer.endOfPlainText(from: start) == plainEnd && buffer.endOfLine(from: start) == lineEnd
                 && buffer.isASCII == bytes.allSatisfy { $0 < 0x80 }
-            // Not an expectation for each of a hundred thousand: that would take most of the time.
+            // Calls `#expect` only on failure: a hundred thousand calls would take most of the time.
             if !isFound { Issue.record("\(bytes) from \(start)") }
         }
     }

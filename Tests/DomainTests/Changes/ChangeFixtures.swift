@@ -16,7 +16,7 @@ enum ChangeFixtures {
             .filter { $0.hasSuffix(".json") }.map { String($0.dropLast(5)) }.sorted()
     }
 
-    /// The one change of a fixture.
+    /// Returns the only change in a fixture.
     static func change(
         _ name: String, delivery: ChangeDelivery = ChangeDelivery(), format: ChangeFormat? = nil
     ) throws -> TableChange {
@@ -28,12 +28,12 @@ enum ChangeFixtures {
         return try #require(batch.changes.first, "\(batch.rejections)")
     }
 
-    /// Reads a text that must be one change.
+    /// Reads a text that must contain exactly one change.
     static func change(text: String, delivery: ChangeDelivery = ChangeDelivery()) throws -> TableChange {
         try only(ChangeBatch(reading: Array(text.utf8), delivery: delivery))
     }
 
-    /// Reads a text that must be one rejection.
+    /// Reads a text that must contain exactly one rejection.
     static func rejection(
         text: String, delivery: ChangeDelivery = ChangeDelivery(), format: ChangeFormat? = nil
     ) throws -> ChangeRejection {

@@ -5,7 +5,7 @@ import Values
 
 @testable import Rows
 
-/// SCH: table changes are taken as their senders write them.
+/// SCH: table changes are accepted in the formats that their senders use.
 @Suite(.timed) struct ChangeFormatsTests {
     struct Expectation: Sendable, CustomTestStringConvertible {
         let name: String
@@ -109,7 +109,7 @@ import Values
         #expect(record["meta"] == .object(["colour": .string("gold"), "size": .number(2.5)]))
     }
 
-    /// A webhook has no id, and equal content is no duplicate: a row may go A→B→A→B.
+    /// A webhook has no id, and equal content is not a duplicate: a row may change A→B→A→B.
     @Test func formatsWithoutAnId_haveNoDuplicates_exceptByTheDelivery() throws {
         #expect(try ChangeFixtures.change("supabase-webhook-update").deduplicationID == nil)
         #expect(try ChangeFixtures.change("supabase-realtime-update").deduplicationID == nil)
@@ -148,7 +148,7 @@ import Values
         #expect(try ChangeFixtures.change("debezium-create-mysql").deduplicationID != nil)
     }
 
-    /// All rows of a snapshot have one position, and Debezium's CloudEvents then have one id.
+    /// All rows of a snapshot share one position, so Debezium gives their CloudEvents the same id.
     @Test func debeziumInCloudEvents_areNotDuplicates_forHavingOneId() throws {
         let body = String(decoding: try ChangeFixtures.bytes("cloudevents-debezium"), as: UTF8.self)
         let bob = try ChangeFixtures.change(text: body)
@@ -158,7 +158,7 @@ import Values
         #expect(bob.record == ["pk": .integer(1), "name": .string("Bob")])
     }
 
-    /// The same event in headers, and with the schema of its data: the attributes have no capitals and are text.
+    /// The same event in binary mode, and with a schema: attribute names are lower case and values are text.
     @Test func debeziumInCloudEvents_isUnderstood_inBinaryMode_andWithSchema() throws {
         let delivery = try ChangeDelivery(headers: [
             ("ce-specversion", "1.0"), ("ce-id", "name:s;lsn:1;txId:2"), ("ce-source", "/debezium/postgresql/s"),
@@ -229,7 +229,7 @@ import Values
         #expect(mixed.rejections.map(\.index) == [0, 1, 2, 3, 5])
         delivery.contentType = "application/cloudevents+json"
         #expect(try ChangeFixtures.change("cloudevents-structured", delivery: delivery).kind == .update)
-        // Debezium Server sends arrays under the type of one event.
+        // Debezium Server sends an array under the type of a single event.
         let array = try ChangeBatch(reading: ChangeFixtures.bytes("cloudevents-batch"), delivery: delivery)
         #expect(array == batch)
     }
@@ -259,7 +259,7 @@ import Values
             #expect(batch.items.count == 6)
             #expect(batch.rejections.isEmpty)
             guard case .ignored = batch.items[5] else {
-                Issue.record("a null in an array is a tombstone")
+                Issue.record("a null in an array must be a tombstone")
                 return
             }
         }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Values
 
-/// Whatever arrives, reading it ends, does not crash, and ends the same way the next time.
+/// For any input, reading ends without a crash and gives the same result when repeated.
 @Suite(.timed) struct ChangeFuzzTests {
     private struct Round {
         let seed: UInt64
@@ -39,7 +39,7 @@ import Values
         }
     }
 
-    /// Reads twice and checks what is true of every result. Returns how many items became changes.
+    /// Reads a body twice and checks the invariants of every result. Returns how many items became changes.
     private func read(_ body: [UInt8], _ delivery: ChangeDelivery, _ format: ChangeFormat?, seed: UInt64) -> Int {
         let first = Result { () throws(Failure) in
             try ChangeBatch(reading: body, delivery: delivery, format: format)
@@ -84,7 +84,7 @@ import Values
         #expect(change.unchangedColumns.allSatisfy { change.record?[$0] == nil }, "seed \(seed)")
         for row in [change.record, change.oldRecord] {
             guard let row else { continue }
-            // What is stored as JSON is read again with the reader's default bounds.
+            // The stored JSON can be read back with the reader's default bounds.
             let bytes = JSONWriter.bytes(JSONValue.object(row))
             #expect(throws: Never.self, "seed \(seed)") { try JSONValue(parsing: bytes) }
         }
@@ -103,7 +103,7 @@ import Values
             }
             taken += read(body, round.delivery(), round.format(), seed: round.seed)
         }
-        #expect(taken > 0, "seed \(round.seed): no mutation was harmless, so the mutations prove little")
+        #expect(taken > 0, "seed \(round.seed): no mutated payload was accepted, so the mutations prove little")
     }
 
     private func mutate(_ body: inout [UInt8], with other: [UInt8], _ random: inout SeededGenerator) {
@@ -139,7 +139,7 @@ import Values
         }
     }
 
-    /// Bytes at random hardly get past the reader of JSON; values at random do.
+    /// Random bytes rarely pass the JSON parser; random values do.
     @Test func recordedPayloads_withChangedValues_neverCrash() throws {
         var round = try Round()
         var taken = 0
@@ -191,14 +191,15 @@ import Values
         }
     }
 
-    /// Shapes that cost a careless reader time in proportion to the square, or its stack.
+    /// Shapes for which a careless reader needs quadratic time or exhausts its stack.
     @Test func hostileShapes_end() {
-        // A part of what is allowed, since a test is built without optimization; the cost grows with the size.
+        // An eighth of the allowed size, because tests are built without optimization and the cost grows with the
+        // size.
         let most = ChangeLimits.itemBytesMax / 8
         func insert(_ value: String) -> String {
             #"{"type": "INSERT", "table": "t", "schema": "s", "record": {"id": 1, "x": \#(value)}}"#
         }
-        /// A Debezium row of one array, whose elements have the given meaning.
+        /// A Debezium row with one array, whose elements have the given schema.
         func array(of schema: String, _ element: String) -> String {
             let elements = [String](repeating: element, count: (most - 500) / (element.utf8.count + 1))
             return """

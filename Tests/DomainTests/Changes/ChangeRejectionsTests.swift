@@ -4,7 +4,7 @@ import Values
 
 @testable import Rows
 
-/// What is malformed is rejected with its place and reason; one item never costs another.
+/// Malformed items are rejected with position and reason; one bad item never affects another.
 @Suite(.timed) struct ChangeRejectionsTests {
     struct Malformed: Sendable, CustomTestStringConvertible {
         let text: String
@@ -33,7 +33,7 @@ import Values
     }
 
     static let malformed: [Malformed] = [
-        // No form at all.
+        // Unknown formats.
         Malformed("[[]]", "/0", "must be an object, not an array"),
         Malformed("{}", "", "is none of the known forms"),
         Malformed(#"{"event": "phx_reply", "payload": {"status": "ok"}}"#, "", "is none of the known forms"),
@@ -118,7 +118,7 @@ import Values
             cloudEvent(#""iodebeziumop": "c", "iodebeziumtable": "t", "iodebeziumschema": "s", "data": {"id": 1}"#),
             "/data", "must have before or after"),
         Malformed(cloudEvent(#""data_base64": "W10=""#), "/data_base64", "must be a JSON object, not an array"),
-        // JSON that cannot be read, in an item whose end can be found.
+        // Invalid JSON in an item whose end can be found.
         Malformed(#"[{"type": "INSERT", "type": "DELETE"}]"#, "/0", "stands twice"),
         Malformed(#"[{"a": 01}]"#, "/0", "not valid JSON"),
         Malformed(#"[{"a": 12345678901234567890.}]"#, "/0", "not valid JSON"),
@@ -179,7 +179,7 @@ import Values
         #expect(try ChangeBatch(reading: inside, delivery: complete).rejections.map(\.pointer) == ["/record"])
     }
 
-    // MARK: Bounds: each exactly reached, and exceeded by one
+    // MARK: Bounds: the limit itself, and one above
 
     private func insert(_ record: String) -> String {
         #"{"type": "INSERT", "table": "t", "schema": "s", "record": \#(record)}"#
@@ -244,7 +244,7 @@ import Values
         }
     }
 
-    /// A body that is no JSON is no delivery: there is no item to reject.
+    /// A body that is not JSON contains no item to reject, so the whole delivery is refused.
     @Test func bodyThatIsNoJSON_isRefused() {
         for text in ["\u{0}", "nul", String(repeating: "[", count: 100)] {
             let failure = #expect(throws: Failure.self) { try ChangeBatch(reading: Array(text.utf8)) }
@@ -256,7 +256,8 @@ import Values
         }
     }
 
-    /// Its sender would stop at a refusal, and never get to what comes behind it.
+    /// A single malformed object is rejected like one in an array. If it were refused, its sender would retry it
+    /// forever and never send the next one.
     @Test func objectThatComesAlone_isRejected_asInAnArray() throws {
         let deep = insert(#"{"id": \#(String(repeating: "[", count: 50))\#(String(repeating: "]", count: 50))}"#)
         for text in [#"{"a": 01}"#, #"{"a": 1, "a": 2}"#, #"{"a": "\ud800"}"#, "{]", deep, "{}"] {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Values
 
-/// How the values of rows become JSON: nothing is rounded, nothing that was not sent becomes null.
+/// Column values become JSON without rounding, and missing values do not become null.
 @Suite(.timed) struct ChangeValuesTests {
     private func column(_ number: String) throws -> JSONValue? {
         let row = #"{"id": 1, "n": \#(number)}"#
@@ -35,7 +35,7 @@ import Values
         #expect(try column(text) == value)
     }
 
-    /// What is a number stays equal to what was written, what would be rounded is the text that was written.
+    /// A number stays a JSON number if it is exact; otherwise it becomes the original text.
     @Test func randomNumbers_areNeverRounded() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -57,7 +57,7 @@ import Values
                 #expect(value == text, "seed \(seed)")
                 #expect(text.utf8.count > 15, "seed \(seed)")
             case .number(let value):
-                // A double is distinguished from its neighbours by 17 digits: fewer than what it would take to round.
+                // 17 significant digits identify a double, so text that stays a number has at most 17.
                 let written = (whole + fraction).drop { $0 == "0" }.reversed().drop { $0 == "0" }.count
                 #expect(written <= 17, "seed \(seed): \(text)")
                 #expect(Double(text) == value, "seed \(seed): \(text)")
@@ -104,7 +104,7 @@ import Values
         #expect(record["none"] == .null)
     }
 
-    /// One column of a Debezium event with its schema.
+    /// Returns a Debezium event with one column and its schema.
     private func typed(_ value: String, _ schema: String) -> String {
         """
         {"schema": {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": [
@@ -148,7 +148,7 @@ import Values
         #expect(try ChangeFixtures.rejection(text: typed(value, schema)).pointer == "/payload/after/x")
     }
 
-    /// Dictionaries have no order; what is written has.
+    /// Dictionaries have no order, but the reported mistake is always the same one.
     @Test func ofSeveralMistakes_theSameIsAlwaysReported() throws {
         let names = (0..<50).map { "column\($0)" }
         let fields = names.map { #"{"field": "\#($0)", "type": "int32", "name": "io.debezium.time.Date"}"# }
@@ -179,7 +179,7 @@ import Values
         ("AA==", 0, JSONValue.integer(0)), ("/w==", 0, .integer(-1)), ("fw==", 2, .number(1.27)),
         ("gA==", 1, .number(-12.8)), ("AQ==", 5, .number(0.00001)), ("AQ==", -3, .integer(1_000)),
         ("AP8=", 0, .integer(255)), ("AA==", -5, .integer(0)),
-        // 2^71: a byte 0x80 behind a byte that makes it positive, and eight zeros.
+        // 2^71: the byte 0x80 after a zero byte that keeps the sign positive, then eight zero bytes.
         ("AIAAAAAAAAAAAA==", 0, .string("2361183241434822606848")),
     ])
     func decimal_isItsDigits(encoded: String, scale: Int, value: JSONValue) throws {
@@ -188,13 +188,13 @@ import Values
         #expect(try ChangeFixtures.change(text: typed("\"\(encoded)\"", schema)).record?["x"] == value)
     }
 
-    /// 4 letters for 3 bytes: 683 letters and a filler are 512 bytes.
+    /// 4 letters encode 3 bytes: 683 letters and one padding character are 512 bytes.
     @Test func decimal_ofTooManyBytes_isRejected() throws {
         let schema =
             #""type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "0"}"#
         let most = String(repeating: "A", count: 680) + "AQA="
         guard case .integer(256) = try ChangeFixtures.change(text: typed("\"\(most)\"", schema)).record?["x"] else {
-            Issue.record("leading zeros count for nothing")
+            Issue.record("leading zeros must not count")
             return
         }
         let rejection = try ChangeFixtures.rejection(text: typed("\"\(most.dropLast(4))AQAA\"", schema))

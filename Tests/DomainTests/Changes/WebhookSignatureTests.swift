@@ -82,7 +82,7 @@ import Values
     @Test func missingAndMalformedHeaders_areNamed() throws {
         #expect(try verify(id: nil) == .failure(.missingID))
         #expect(try verify(id: "") == .failure(.missingID))
-        // `a.1` and `2.body` would be signed as `a` and `1.2.body`.
+        // Without this check, `a.1` with `2.body` would have the signature of `a` with `1.2.body`.
         #expect(try verify(id: "msg.1") == .failure(.badID))
         #expect(try verify(id: "msg 1") == .failure(.badID))
         #expect(try verify(timestamp: nil) == .failure(.missingTimestamp))
@@ -104,7 +104,7 @@ import Values
     func unusableSecret_isRefused_andNotShown(text: String) {
         do throws(Failure) {
             _ = try WebhookSignature.Secret(text)
-            Issue.record("\(text) was taken")
+            Issue.record("\(text) was accepted")
         } catch {
             #expect(text.count < 8 || !error.detail.contains(text.dropFirst(6)))
         }
@@ -144,7 +144,8 @@ import Values
     }
 }
 
-/// SHA-256 (FIPS 180-4) and HMAC (RFC 2104), written out: what the tests hand to the signature as its hash.
+/// SHA-256 (FIPS 180-4) and HMAC (RFC 2104) in plain Swift: the hash function that the tests pass to the signature
+/// check.
 enum ReferenceSHA256 {
     private static let constants: [UInt32] = [
         0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98,

@@ -6,7 +6,7 @@ import Testing
 @testable import Values
 
 @Suite(.timed) struct FilterEvaluationTests {
-    /// Column `a` of the row; nil: the row has no such column.
+    /// Evaluates a condition on column `a`; nil means that the row has no such column.
     private func matches(_ condition: String, _ value: JSONValue?) throws -> Bool {
         try Filter(parsing: "a=\(condition)").matches(value.map { ["a": $0, "b": .integer(1)] } ?? ["b": .integer(1)])
     }
@@ -46,7 +46,7 @@ import Testing
         #expect(try matches(condition, value) == expected)
     }
 
-    /// Databases write `+00:00`, clients `Z`, and people what they like.
+    /// Spellings of one moment: databases write `+00:00`, clients write `Z`, and users write any of these.
     @Test(arguments: [
         "2026-01-10T09:30:00Z", "2026-01-10T09:30:00.000Z", "2026-01-10 09:30:00+00", "2026-01-10T11:30:00.0+02:00",
         "2026-01-10T04:00:00-0530", "2026-01-10T09:30", "2026-01-10T09:30:00.0000001Z",
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// The source's clients write UUIDs in capitals, databases in lower case.
+    /// The clients of the source write UUIDs in upper case, databases in lower case.
     @Test func uuid_isEqual_whateverItsCase() throws {
         let (lower, upper) = ("9b2f3c1e-4c1a-4d2b-8e3f-0a1b2c3d4e5f", "9B2F3C1E-4C1A-4D2B-8E3F-0A1B2C3D4E5F")
         for condition in ["eq.", "in.(", "not.neq.", "gte.", "not.isdistinct."] {
@@ -95,7 +95,7 @@ import Testing
         #expect(try matches(condition, value) == expected)
     }
 
-    /// Comparison with NULL does not match, negated or not, except `is` and `isdistinct`.
+    /// A comparison with NULL does not match, negated or not, except with `is` and `isdistinct`.
     @Test(arguments: [
         ("eq.null", false), ("neq.5", false), ("not.eq.5", false), ("lt.5", false), ("not.lt.5", false),
         ("in.(null,5)", false), ("not.in.(5)", false), ("like.%", false), ("not.like.x", false), ("is.null", true),
@@ -113,7 +113,7 @@ import Testing
         #expect(try !matches(condition, nil))
     }
 
-    /// A value of a kind that the filter's value cannot be read as: neither the condition nor its opposite is true.
+    /// The row's value cannot be compared with the filter's value: neither the condition nor its negation matches.
     @Test(arguments: [
         ("eq.abc", JSONValue.integer(5)), ("lt.abc", .integer(5)), ("in.(abc)", .integer(5)), ("like.%", .integer(5)),
         ("is.true", .string("true")), ("is.unknown", .integer(1)), ("isdistinct.abc", .integer(5)),
@@ -143,7 +143,7 @@ import Testing
         #expect(try matches(condition, .string(text)) == expected)
     }
 
-    /// The plain recursion of the definition, which is slow and right.
+    /// The recursive definition of LIKE: slow but obviously correct.
     private func plainLike(_ pattern: ArraySlice<Character>, _ text: ArraySlice<Character>) -> Bool {
         guard let first = pattern.first else { return text.isEmpty }
         switch first {
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    /// What makes a backtracking matcher take time without end: the answer comes all the same.
+    /// A pattern that makes a backtracking matcher take exponential time is answered in one pass.
     @Test func evilPattern_isAnsweredInOnePass() throws {
         let text = String(repeating: "a", count: FilterLimits.searchedBytesMax - 1)
         let pattern = String(repeating: "%a", count: 500) + "%b%"
@@ -178,13 +178,13 @@ import Testing
         let runs = "%" + String(repeating: "a", count: 63) + "b%"
         #expect(try !matches("like.\(runs)", .string(text)))
         #expect(try matches("ilike.\(runs)", .string(text + "B")))
-        // Above the limit: unknown where it would have to be searched, and compared as ever at its ends.
+        // Above the size limit, the result of a search is unknown, while prefixes and suffixes are still compared.
         #expect(try !matches("like.%a%", .string(text + "aa")))
         #expect(try !matches("not.like.%a%", .string(text + "aa")))
         #expect(try matches("like.a%a", .string(text + "aa")))
     }
 
-    /// `in` is the OR of `eq` over its values, for every kind of row.
+    /// `in` equals the OR of `eq` over its values, for every kind of row.
     @Test func in_isTheOrOfEq() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)

@@ -4,8 +4,8 @@ import Values
 
 @testable import Rows
 
-/// Attack: numbers whose spelling grows when they are read. Harm: a trap ends the process for all users, or one filter
-/// costs what thousands cost.
+/// Attack: numbers whose spelling grows when they are read. Harm: a trap ends the process for all users, or one
+/// filter costs as much as thousands.
 @Suite(.timed) struct FilterNumberTests {
     private static func list(_ count: Int, _ value: (Int) -> String) -> String {
         "id=in.(\((0..<count).map(value).joined(separator: ",")))"
@@ -20,7 +20,7 @@ import Values
         }
     }
 
-    /// 120 such values once took 132 KB, which offsets of two bytes cannot address.
+    /// If the zeros were written out, 120 such values would take 132 KB, more than two-byte offsets can address.
     @Test(arguments: [nil, ["id": ColumnType.numeric]])
     func in_takesExponents_withoutWritingTheirZeros(_ columns: ColumnTypes?) throws {
         let text = Self.list(120) { "\($0 + 1)e1100" }
@@ -60,7 +60,7 @@ import Values
         #expect(Self.mistake("id=in.(\(text))") == nil)
     }
 
-    /// The spelling reads back to the same number, and is at most two bytes longer than any other.
+    /// The description reads back to the same number, and is at most two bytes longer than any other spelling.
     @Test func description_isShort_andReadsBack() throws {
         var random = SeededGenerator(seed: 7)
         for _ in 0..<2000 {
@@ -99,7 +99,7 @@ import Values
             #expect(mistake.reason == "a number or a time has at most 128 bytes")
             #expect(mistake.position == text.utf8.count - long.utf8.count - (text.hasSuffix(")") ? 1 : 0))
         }
-        // A text of as many bytes is compared as it stands.
+        // Text of the same length is compared as text.
         #expect(Self.mistake("id=eq.\(long)x") == nil)
         #expect(Self.mistake("id=eq.\(long)", ["id": .text]) == nil)
     }

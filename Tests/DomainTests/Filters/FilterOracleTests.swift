@@ -6,8 +6,9 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// Filters on declared columns against `SELECT … WHERE` of a real PostgreSQL: random rows, as `to_jsonb` writes them,
-/// and random filters. A filter is refused where the statement is an error, and matches the rows that it selects.
+/// Filters on declared columns, compared with `SELECT … WHERE` of a real PostgreSQL, on random rows in the form of
+/// `to_jsonb`. A filter is refused exactly if the statement is an error, and matches the rows that the statement
+/// selects.
 @Suite(.timed) struct FilterOracleTests {
     private let server: PostgresServer
     private let database: String
@@ -17,7 +18,7 @@ import Testing
         database = try server.makeDatabase()
     }
 
-    /// What PostgreSQL selects for each condition: ids, or nil for an error.
+    /// Returns the ids that PostgreSQL selects for each condition; nil for an error.
     private func selected(_ conditions: [String], rows: [String]) throws -> [Set<Int>?] {
         let columns = OracleColumn.all.map { "\($0.name) \($0.sqlType)" }.joined(separator: ", ")
         let list = conditions.map(OracleColumn.literal).joined(separator: ",")
@@ -49,7 +50,7 @@ import Testing
         }
     }
 
-    /// The rows as a trigger of the database sends them.
+    /// Returns the rows as a trigger of the database sends them.
     private func sentRows() throws -> [Int: Filter.Row] {
         let json = try server.run(
             ["SET TimeZone = 'Asia/Kolkata'", "SELECT json_agg(to_jsonb(sample)) FROM sample"], in: database)
@@ -59,7 +60,7 @@ import Testing
         return rows
     }
 
-    /// What the index finds for each row has to be what its filters match.
+    /// Returns the filters that the index finds for each row. They must equal the filters that match the row.
     private func found(by filters: [Int: Filter], in rows: [Int: Filter.Row]) throws -> [Int: Set<Int>] {
         var index = SubscriptionIndex(scannedPerTableMax: .max, scannedPerUserMax: .max)
         for (number, filter) in filters {
@@ -95,7 +96,7 @@ import Testing
             #expect(matched == expected[number], "seed \(seed): \(text)")
             if let filter {
                 let again = try? Filter(parsing: filter.canonical, columns: OracleColumn.types)
-                // What is no number is not equal to itself.
+                // NaN is not equal to itself.
                 #expect(again?.canonical == filter.canonical, "seed \(seed): \(text) is \(filter.canonical)")
             }
         }
@@ -106,7 +107,7 @@ import Testing
         }
     }
 
-    /// Where a filter is not the statement, and why: there are no others.
+    /// The complete list of differences between a filter and its statement, each with its reason.
     @Test(arguments: ExplainedDifference.all)
     func difference_isOneThatIsExplained(_ difference: ExplainedDifference) throws {
         defer { server.drop(database) }
@@ -120,14 +121,14 @@ import Testing
     }
 }
 
-/// A column of the table that filters are tried on.
+/// A column of the table on which filters are tested.
 struct OracleColumn: Sendable {
     let name: String
     let type: ColumnType
     let sqlType: String
-    /// Values of rows, most of which filters ask for too.
+    /// Values of rows; most of them also occur in filters.
     let values: [String]
-    /// Spellings for filters alone; some are no values of the type.
+    /// Spellings for filters only; some are not valid for the type.
     let spellings: [String]
 
     static let types = ColumnTypes(uniqueKeysWithValues: all.map { ($0.name, $0.type) })
@@ -221,7 +222,7 @@ struct OracleColumn: Sendable {
     }
 }
 
-/// One condition as a filter has it, and as a statement has it.
+/// One condition, as a filter and as SQL.
 struct OracleCondition: Sendable {
     let column: OracleColumn
     let filter: String
@@ -232,7 +233,7 @@ struct OracleCondition: Sendable {
         func value() -> String { (column.values + column.spellings).randomElement(using: &random) ?? "" }
         let isNegated = Int.random(in: 0..<4, using: &random) == 0
         let operations = [("eq", "="), ("neq", "<>"), ("lt", "<"), ("lte", "<="), ("gt", ">"), ("gte", ">=")]
-        // `jsonb` is compared by PostgreSQL, and by no filter (`ExplainedDifference`).
+        // PostgreSQL compares `jsonb`, filters do not (`ExplainedDifference`).
         switch column.sqlType == "jsonb" ? 9 : Int.random(in: 0..<12, using: &random) {
         case 0...5:
             let (name, symbol) = operations.randomElement(using: &random) ?? ("eq", "=")
@@ -257,7 +258,7 @@ struct OracleCondition: Sendable {
             let name = Bool.random(using: &random) ? "like" : "ilike"
             let pattern =
                 ["a%", "%b%", "_", "%", "A_c", "%,%", "%5", "", "é", "\\%_"].randomElement(using: &random) ?? ""
-            // Beyond ASCII the two fold cases differently (`ExplainedDifference`).
+            // Beyond ASCII, PostgreSQL and filters fold case differently (`ExplainedDifference`).
             let isASCII = name == "like" || pattern.utf8.allSatisfy { $0 < 0x80 }
             self.init(
                 column, isNegated, "\(isASCII ? name : "like").\(RandomFilters.quoted(pattern))",
@@ -272,15 +273,15 @@ struct OracleCondition: Sendable {
     }
 }
 
-/// The differences between a filter and the statement that it stands for.
+/// A known difference between a filter and the corresponding statement.
 struct ExplainedDifference: Sendable, CustomTestStringConvertible {
     let why: String
     let condition: OracleCondition
-    /// The column's value, as SQL.
+    /// The value of the column, as SQL.
     let row: String
-    /// Whether PostgreSQL selects the row; nil: the statement is an error.
+    /// Whether PostgreSQL selects the row; nil if the statement is an error.
     let isSelected: Bool?
-    /// Whether the filter matches it; nil: the filter is refused.
+    /// Whether the filter matches the row; nil if the filter is refused.
     let isMatched: Bool?
 
     var testDescription: String { why }

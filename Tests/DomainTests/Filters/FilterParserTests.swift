@@ -15,7 +15,7 @@ import Values
         }
     }
 
-    /// ENG E-3: the syntax of FORMATS; spaces are tolerated; ENG E-5: several conditions.
+    /// ENG E-3: the documented syntax, with tolerated spaces; ENG E-5: several conditions.
     @Test(arguments: [
         ("", ""), ("   ", ""), ("id=eq.5", "id=eq.5"), ("id=gt.0,id=lt.100", "id=gt.0,id=lt.100"),
         ("id=in.(1,2,3),details=eq.active", "id=in.(1,2,3),details=eq.active"),
@@ -41,7 +41,7 @@ import Values
         #expect(try Filter(parsing: filter.canonical) == filter)
     }
 
-    /// Issue of the grammar: errors name the place.
+    /// Errors name the position of the mistake.
     @Test(arguments: [
         ("id=gt.0,", 8, "comma too many"), (",id=gt.0", 0, "comma too many"), ("a=eq.1,,b=eq.2", 7, "comma too many"),
         ("undefined", 0, "column=operator.value"), ("=eq.1", 0, "name is missing"), ("id", 0, "column=operator.value"),
@@ -65,7 +65,7 @@ import Values
         #expect(mistake.detail.contains(reason), "\(mistake.detail)")
     }
 
-    /// ENG E-2: tests at the limit and one above.
+    /// ENG E-2: the limit itself, and one above.
     @Test func in_takesAThousandValues_andNotOneMore() throws {
         func filter(_ count: Int) -> String {
             "id=in.(\((0..<count).map { "9b2f3c1e-4c1a-4d2b-8e3f-\(100_000_000_000 + $0)" }.joined(separator: ",")))"
@@ -83,7 +83,7 @@ import Values
         let run = String(repeating: "a", count: FilterLimits.patternRunMax)
         _ = try Filter(parsing: "a=like.%\(run)%")
         #expect(try #require(Self.mistake("a=like.%\(run)b%")).reason.contains("between two '%'"))
-        // Anchored at an end, a run costs its own length and may be longer.
+        // At an anchored end, a run costs only its own length, so it may be longer.
         _ = try Filter(parsing: "a=like.\(run)\(run)%\(run)\(run)")
         let many = (0...FilterLimits.conditionsMax).map { "c\($0)=eq.1" }
         _ = try Filter(parsing: many.dropLast().joined(separator: ","))
@@ -99,7 +99,7 @@ import Values
         #expect(try #require(Self.mistake(long + " ")).reason.contains("at most 65536 bytes"))
     }
 
-    /// Filters from random trees: what is written reads back equal. The seed brings a failure back.
+    /// Random filters read back equal from their canonical text.
     @Test func randomFilter_readsBackEqual_fromItsCanonicalText() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -113,7 +113,8 @@ import Values
         }
     }
 
-    /// Random bytes of the grammar, and valid filters with bytes changed: never a crash, and the same answer twice.
+    /// Random bytes of the grammar, and valid filters with changed bytes: the parser never crashes and repeats its
+    /// answer.
     @Test func fuzzedFilter_isReadOrRefused_andNeverCrashes() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -152,10 +153,10 @@ import Values
                 #expect(Self.mistake(text) == error, "seed \(seed), round \(round): \(text)")
             }
         }
-        #expect(accepted > rounds / 30, "seed \(seed): the fuzzer has to reach what is behind the parser")
+        #expect(accepted > rounds / 30, "seed \(seed): too few fuzzed filters got past the parser")
     }
 
-    /// Deep and wide inputs at the limit of size: the reader has no recursion to exhaust.
+    /// Deep and wide inputs at the size limit: the parser does not recurse, so it cannot exhaust the stack.
     @Test func extremeInputs_areAnswered() {
         for piece in ["(", ")", "\"", "\\", ",", "=", "a=eq.(", "a=in.(", "not.", "a=eq.\"", "%"] {
             let text = String(repeating: piece, count: FilterLimits.filterBytesMax / piece.utf8.count)

@@ -2,7 +2,7 @@ import Rows
 import TestSupport
 import Values
 
-/// Filters and rows over a few columns and values, so that they often meet.
+/// Random filters and rows over a few columns and values, so that they often match.
 enum RandomFilters {
     static let columns = ["id", "school_id", "points", "name", "flag"]
     static let texts = [

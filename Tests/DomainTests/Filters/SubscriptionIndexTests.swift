@@ -26,7 +26,7 @@ import Testing
         return found
     }
 
-    /// ENG E-1: `id=in.(…)` on the server, by hash.
+    /// ENG E-1: the server finds `id=in.(…)` by hash.
     @Test func change_findsTheStreams_thatNamedItsId() throws {
         var index = SubscriptionIndex()
         try index.replace(0, tenant: "a", user: "u", with: [try subscription("id=in.(1,2,3)")])
@@ -45,7 +45,7 @@ import Testing
         #expect(matches(&index, change(nil, ["id": .integer(3)], tenant: "c")).isEmpty)
     }
 
-    /// The old and the new row are both looked up, and a stream found by both receives the change once.
+    /// The old and the new row are both looked up. A stream found by both receives the change once.
     @Test func oldAndNewRow_areBothFound_once() throws {
         var index = SubscriptionIndex()
         try index.replace(0, tenant: "a", user: "u", with: [try subscription("class_id=eq.c1")])
@@ -59,7 +59,7 @@ import Testing
         #expect(found.map { $0.transition(seesOld: false, seesNew: true) } == [nil, .enter, .enter])
     }
 
-    /// ENG E-7: visible posts change while scrolling.
+    /// ENG E-7: the visible posts change while the user scrolls.
     @Test func replacing_isAtomic_andRemovingFreesEverything() throws {
         var index = SubscriptionIndex()
         for slot in 0..<100 {
@@ -88,7 +88,7 @@ import Testing
         #expect(matches(&index, change(nil, ["id": .string("new")], tenant: "t1")).isEmpty)
     }
 
-    /// Of several conditions the least shared value is the one that finds: a school's id in every filter costs nothing.
+    /// A subscription is indexed under its least shared value. A school id that every filter contains costs nothing.
     @Test func conditionThatEverybodyHas_isNotWhatFinds() throws {
         var index = SubscriptionIndex()
         for slot in 0..<500 {
@@ -98,7 +98,8 @@ import Testing
         }
         let row: Filter.Row = ["id": .integer(250), "school_id": .integer(1)]
         #expect(matches(&index, change(row, row)).map(\.slot) == [250])
-        // The first stream stands under the school, as nobody had it before; everybody else under ids.
+        // The first stream is indexed under the school, because no other stream used that value yet. All others are
+        // indexed under their ids.
         #expect(index.candidateCount(change(row, row)) == 2)
     }
 
@@ -152,7 +153,8 @@ import Testing
         #expect(
             refusal { () throws(Failure) in try index.replace(2, tenant: "a", user: "u", with: [four]) }?.kind
                 == .unavailable)
-        // What it frees itself is counted: the same stream may exchange three values for four.
+        // The bound accounts for the values that the replacement frees: one stream may exchange three values for
+        // four.
         try index.replace(0, tenant: "a", user: "u", with: [four])
         let scanned = try subscription("points=lt.1")
         index.remove(0)
@@ -162,7 +164,7 @@ import Testing
         try index.replace(2, tenant: "b", user: "u", with: [scanned])
         try index.replace(1, tenant: "a", user: "u", with: [scanned, scanned])
         #expect(index.subscriptions(of: 1).count == 2)
-        // One that searches texts counts as many.
+        // A filter that searches text counts as many filters.
         let search = try subscription("name=like.%x%")
         #expect(
             refusal { () throws(Failure) in try index.replace(3, tenant: "c", user: "u", with: [search]) }?.kind
@@ -182,7 +184,7 @@ import Testing
         )
     }
 
-    /// What one user has in all streams together is bounded, table by table, and leaves room for others.
+    /// The scanned filters of one user over all streams are bounded per table, and leave room for other users.
     @Test func oneUsersScannedFilters_areBounded_overAllStreams() throws {
         func code(_ body: () throws(Failure) -> Void) -> String? {
             do { try body() } catch { return error.code }
@@ -195,7 +197,8 @@ import Testing
         #expect(
             code { () throws(Failure) in try index.replace(2, tenant: "a", user: "ada", with: [one]) }
                 == "subscriptions.too_many")
-        // What is exchanged counts once, indexed filters not at all, and the other tenant's ada is another.
+        // Replaced filters count once, indexed filters do not count, and the ada of another tenant is a different
+        // user.
         try index.replace(1, tenant: "a", user: "ada", with: [one])
         try index.replace(2, tenant: "a", user: "ada", with: [try subscription("id=eq.1,points=gt.1")])
         try index.replace(3, tenant: "b", user: "ada", with: [one, one])
@@ -209,7 +212,7 @@ import Testing
 
     private typealias Model = [Int32: (tenant: ID<Tenant>, list: [TableSubscription])]
 
-    /// What evaluating every subscription there is finds.
+    /// Evaluates every subscription.
     private static func matches(_ model: Model, _ change: RowVersions) -> [SubscriptionMatch] {
         var found: [SubscriptionMatch] = []
         for (slot, stream) in model.sorted(by: { $0.key < $1.key }) where stream.tenant == change.tenant {
@@ -233,7 +236,7 @@ import Testing
         }
     }
 
-    /// An insert, an update of one column or of all, or a delete.
+    /// Returns an insert, an update of one or all columns, or a delete.
     private static func randomRows(_ random: inout SeededGenerator) -> (old: Filter.Row?, new: Filter.Row?) {
         let old = RandomFilters.row(&random)
         var new = Bool.random(using: &random) ? old : RandomFilters.row(&random)
@@ -245,7 +248,7 @@ import Testing
         }
     }
 
-    /// Random streams come, change and go; each change is compared with evaluating every subscription there is.
+    /// Random streams open, change and close. Each change is compared with the evaluation of every subscription.
     @Test func randomOperations_matchTheEvaluationOfAll() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -270,7 +273,7 @@ import Testing
             let isFound = matches(&index, change) == expected && index.candidateCount(change) >= expected.count
             var asked: [SubscriptionMatch] = []
             for slot in Int32(0)..<30 { index.forEachMatch(change, in: slot) { asked.append($0) } }
-            // Not an expectation for each step: that would take much of the time.
+            // Calls `#expect` only on failure: one call per step would take much of the time.
             if !isFound || asked != expected { Issue.record("seed \(seed), step \(step): \(change)") }
         }
         for slot in model.keys { index.remove(slot) }
@@ -278,7 +281,7 @@ import Testing
         #expect(index.tableCount == 0, "seed \(seed)")
     }
 
-    /// The hash table alone, with hashes that crowd: against a dictionary of lists.
+    /// The hash table alone, with many hash collisions, compared with a dictionary of lists.
     @Test func buckets_behaveAsADictionaryOfLists() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -287,7 +290,7 @@ import Testing
         for step in 0..<effort(quick: 20_000, full: 100_000, long: 1_000_000) {
             let hash = UInt64.random(in: 0..<60, using: &random) &* (step.isMultiple(of: 2) ? 1 : 8)
             let number = Int32.random(in: 0..<50, using: &random)
-            // 0 and 1 are one hash.
+            // The table stores hash 0 as 1.
             let stored = max(hash, 1)
             let isGrowing = (step / 5000).isMultiple(of: 2)
             if Int.random(in: 0..<3, using: &random) > (isGrowing ? 0 : 1) {
@@ -302,7 +305,7 @@ import Testing
             var found: [Int32] = []
             buckets.append(under: hash, to: &found)
             let isRight = Set(found) == Set(model[stored] ?? []) && found.count == model[stored]?.count ?? 0
-            // Not an expectation for each step: that would take most of the time.
+            // Calls `#expect` only on failure: one call per step would take most of the time.
             if !isRight || buckets.count(under: hash) != found.count { Issue.record("seed \(seed), step \(step)") }
         }
         for (hash, numbers) in model { for number in numbers { buckets.remove(number, under: hash) } }

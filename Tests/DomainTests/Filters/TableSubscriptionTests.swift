@@ -51,7 +51,7 @@ import Testing
         #expect(mistakes[0].contains("at byte 3: 'foo.5'"))
     }
 
-    /// A column that there is not never matches, and nobody would find out why.
+    /// A filter on a missing column never matches, and the client would not notice why.
     @Test func declaredTable_hasNoOtherColumns_andNoExpressions() throws {
         let mistakes = fields(
             #"[{"table": "typed", "filter": "points=gt.1,pints=gt.5"}, {"table": "typed", "filter": "data->>a=eq.1"}, "#
@@ -114,7 +114,7 @@ import Testing
     private let old: Filter.Row = ["id": .integer(1), "class_id": .string("c1"), "secret": .string("old")]
     private let new: Filter.Row = ["id": .integer(1), "class_id": .string("c2"), "secret": .string("new")]
 
-    /// Every combination of old and new row, filter and visibility: 16 for the update alone.
+    /// Every combination of old and new row, filter and visibility: 16 for an update alone.
     @Test func transition_isDecidedByFilterAndVisibility_ofBothRows() throws {
         for matchesOld in [false, true] {
             for matchesNew in [false, true] {
@@ -148,7 +148,7 @@ import Testing
         #expect(subscription.transition(.insert, old: nil, new: new, seesOld: false, seesNew: true) == .enter)
     }
 
-    /// An update of which the feed sends only the key of the old row, while the filter asks for another column.
+    /// The feed sends only the key of the old row, while the filter needs another column.
     @Test func oldRow_withoutTheFiltersColumn_wasInNobodysSet() throws {
         let subscription = TableSubscription(id: "s", table: "t", filter: try Filter(parsing: "class_id=eq.c2"))
         let key: Filter.Row = ["id": .integer(1)]
@@ -156,7 +156,7 @@ import Testing
         #expect(subscription.transition(.delete, old: key, new: nil, seesOld: true, seesNew: false) == nil)
     }
 
-    /// An event never carries a column outside `select`, nor anything of a row that is not the receiver's.
+    /// An event never carries a column outside `select`, nor any part of a row that the receiver may not see.
     @Test func sentRows_haveOnlyTheSelection_andALeaveOnlyTheKey() {
         let selection = ColumnSelection(["class_id"])
         func rows(_ transition: RowTransition, _ selection: ColumnSelection?) -> [Filter.Row?] {

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Values
 
-/// Bytes that are no messages are refused with their place, whatever they are.
+/// Bytes that are not a valid message are refused with the position of the mistake.
 @Suite(.timed) struct ReplicationMessageTests {
     private static func number(_ number: Int, bytes: Int) -> [UInt8] {
         (0..<bytes).reversed().map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }

@@ -5,13 +5,13 @@ import TestSupport
 import Testing
 import Values
 
-/// Rows of a real server's log, as `pgoutput` writes them.
+/// Rows from the log of a real server, as `pgoutput` writes them.
 struct LoggedRows {
     let server: PostgresServer
     let database: String
     private let slot: String
 
-    /// Makes a database, runs statements in it, and logs from then on.
+    /// Creates a database, runs statements in it, and creates a slot that logs everything after them.
     init(_ statements: [String]) throws {
         server = try PostgresServer.shared()
         database = try server.makeDatabase()
@@ -28,15 +28,15 @@ struct LoggedRows {
         server.drop(database)
     }
 
-    /// The session that text forms are made in.
+    /// The session settings that determine the text forms.
     static let session = [
         "SET DateStyle = ISO", "SET IntervalStyle = postgres", "SET TimeZone = 'UTC'", "SET bytea_output = hex",
         "SET extra_float_digits = 1",
     ]
 
-    /// What the log has since the last time.
+    /// Returns the messages logged since the last call.
     func messages() throws -> [ReplicationMessage] {
-        // The log is read as far as it is flushed, and commits here do not wait for that.
+        // The log is readable only up to its flushed end, and commits here do not wait for the flush.
         let text = try server.run(
             Self.session + ["CHECKPOINT"] + [
                 """
@@ -52,7 +52,7 @@ struct LoggedRows {
         return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 
-    /// The types of a relation that PostgreSQL does not ship, as the server says.
+    /// Returns the types of a relation that PostgreSQL does not ship, as the server describes them.
     func types(of relation: SourceRelation) throws -> [UInt32: SourceType] {
         let list = "{" + relation.columns.map { "\($0.type)" }.joined(separator: ",") + "}"
         let query = SourceTypeCatalog.query.replacingOccurrences(of: "$1", with: "'\(list)'")
@@ -68,7 +68,7 @@ struct LoggedRows {
             of: found.map { row in "abcde".map { name in row["\(name)"].flatMap { $0 is NSNull ? nil : "\($0)" } } })
     }
 
-    /// The changes of the messages, in their order.
+    /// Returns the changes in the messages, in order.
     func changes() throws -> [TableChange] {
         var relations: [UInt32: SourceRows] = [:]
         var found: [TableChange] = []
@@ -94,7 +94,7 @@ struct LoggedRows {
     }
 }
 
-/// What the log's text forms become is what `to_jsonb` of the same server says.
+/// The text forms of the log become the same JSON as `to_jsonb` on the same server.
 @Suite(.timed) struct SourceTypesTests {
     private static let values: [(type: String, values: [String])] = [
         ("boolean", ["true", "false"]),
@@ -176,7 +176,7 @@ struct LoggedRows {
                 + Self.values.map { number < $0.values.count ? $0.values[number] : "NULL" }.joined(separator: ", ")
                 + ")"
         }
-        // One statement each: in a list of VALUES types would be guessed by all of them.
+        // One statement per row: in a VALUES list, PostgreSQL would derive the types from all rows.
         try log.server.run(rows.map { "INSERT INTO every VALUES \($0)" }, in: log.database)
         let changes = try log.changes()
         #expect(changes.count == rows.count)
@@ -184,7 +184,7 @@ struct LoggedRows {
             let text = try log.server.run(
                 LoggedRows.session + ["SELECT to_jsonb(e)::text FROM every e WHERE id = \(number)"], in: log.database)
             guard case .object(let expected) = try JSONValue(parsing: Array(text.utf8), isExact: true) else {
-                Issue.record("no row \(number)")
+                Issue.record("row \(number) is missing")
                 continue
             }
             #expect(change.record?.count == expected.count)
@@ -219,7 +219,7 @@ struct LoggedRows {
         #expect(changes[1].record == ["id": 1, "note": "b", "long": long])
         #expect(changes[1].unchangedColumns.isEmpty)
         #expect(changes[3].oldRecord == ["id": 2, "note": "b", "long": long])
-        // By the key alone: nothing is known of the row before, and what is stored apart is not sent.
+        // With only the key in the log, the old row is unknown, and values stored out of line are not sent.
         #expect(changes[5].oldRecord == nil)
         #expect(changes[5].record == ["id": 1, "note": "b"])
         #expect(changes[5].unchangedColumns == ["long"])

@@ -5,7 +5,7 @@ import Values
 
 @testable import Rows
 
-/// SCH EC9: who belongs where, from ingested rows, and what of a token's claims still counts.
+/// SCH EC9: memberships derived from ingested rows, and which claims of a token still count.
 @Suite(.timed) struct MembershipsTests {
     var world: SchoolWorld
 
@@ -35,14 +35,14 @@ import Values
         #expect(try world.received(sticker, of: "student_stickers", by: "t2").contains("stickers/s1"))
     }
 
-    /// The token was made before the move, and says otherwise.
+    /// The token was issued before the move and still claims the old class.
     @Test mutating func claimOfAnOldClass_doesNotComeBack_whenTheTeacherHasNoneLeft() throws {
         _ = world.memberships.apply(
             update(schoolClass("c1", "t1"), schoolClass("c1", .null)), of: try world.table("classes"))
         #expect(!world.scope("t1", of: "A", claims: ["class:c1:staff"]).contains("class:c1:staff"))
     }
 
-    /// The first row that is received of a class is its move, and the old row does not name the old teacher.
+    /// The first row received for a class is its move, and the old row does not name the previous teacher.
     @Test mutating func claimOfAClassWhoseRowIsKnown_isNotTaken_evenFromATeacherWhoIsNot() throws {
         let claims: Set = ["class:c9:staff"]
         #expect(world.scope("t9", of: "A", claims: claims).contains("class:c9:staff"))
@@ -62,7 +62,7 @@ import Values
         let claims: Set = ["class:c7:staff", "student:s7:parent"]
         #expect(world.scope("t7", of: "A", claims: claims).isSuperset(of: claims))
         #expect(world.scope("p7", of: "A", claims: claims).contains("student:s7:parent"))
-        // What is known of one thing says nothing of another.
+        // Received rows of one object do not affect claims about another.
         #expect(world.scope("t1", of: "A", claims: ["student:s7:parent"]).contains("student:s7:parent"))
         #expect(!world.scope("p1", of: "A", claims: ["student:s7:parent"]).contains("student:s7:parent"))
     }
@@ -81,7 +81,7 @@ import Values
         #expect(holders(moved) == ["student:s1"])
         #expect(world.scope("s1", of: "A").contains("class:c2:member"))
         #expect(!world.scope("s1", of: "A", claims: ["class:c1:member"]).contains("class:c1:member"))
-        // Both schools have an s1: a deletion that does not say whose is nobody's.
+        // Both schools have an s1: a deletion that does not name the school cannot be attributed to either.
         #expect(world.memberships.apply(RowWrite(.delete, old: ["id": "s1"], new: nil), of: table).refusal != nil)
         let gone = RowWrite(.delete, old: ["id": "s1", "school_id": "A"], new: nil)
         #expect(holders(world.memberships.apply(gone, of: table)) == ["student:s1"])
@@ -101,7 +101,7 @@ import Values
         #expect(world.scope("s8", of: "B").contains("class:c1:member"))
     }
 
-    /// A primary key may change: the row of the old one is gone.
+    /// A primary key may change: the row under the old key is gone.
     @Test mutating func rowThatChangesItsKey_isOneRow() throws {
         let table = try world.table("parent_students")
         let moved = update(
@@ -112,11 +112,11 @@ import Values
         #expect(world.scope("p3", of: "A").isSuperset(of: ["student:s1:parent", "student:s3:parent"]))
     }
 
-    /// Databases send the primary key alone of a deleted row, unless they are configured to send more.
+    /// Databases send only the primary key of a deleted row, unless they are configured to send more.
     @Test mutating func deletion_thatNamesThePrimaryKeyAlone_isUnderstoodFromWhatIsRemembered() throws {
         let table = try world.table("students")
         try world.load("students", ["id": "s8", "class_id": "c1", "school_id": "B"])
-        // Some senders leave the other columns out, some write null for them.
+        // Some senders omit the other columns, others set them to null.
         let nulls: RowWrite.Row = ["id": "s8", "class_id": .null, "school_id": .null]
         for old in [["id": "s8"], nulls] {
             let gone = RowWrite(.delete, old: old, new: nil)
@@ -187,7 +187,7 @@ import Values
         _ = memberships.apply(member("2", "ann", "red"), of: table)
         _ = memberships.apply(member("3", "ann", "blue", active: false), of: table)
         #expect(teams(memberships, "ann") == ["team:red"])
-        // Two rows say the same: one of them going changes nothing yet.
+        // Two rows grant the same membership: removing one of them changes nothing yet.
         _ = memberships.apply(member("1", "ann", "red", active: false), of: table)
         #expect(teams(memberships, "ann") == ["team:red"])
         _ = memberships.apply(member("2", "ann", "red", active: false), of: table)
@@ -195,8 +195,8 @@ import Values
         #expect(memberships.apply(member("2", "ann", "red", active: false), of: table).isEmpty)
     }
 
-    /// A restart must not let old claims back in: the row of a link that was given to somebody else is stored as it is
-    /// now, and its former owner as somebody of whom rows were received.
+    /// A restart must not revive old claims. The reassigned row is stored with its new owner, and the former owner is
+    /// stored as a user whose rows have been received.
     @Test func formerOwnerOfARow_isKnown_afterARestart() throws {
         let catalog = try TableCatalog(reading: ShippedTables.value(yaml: Self.stateful))
         var memberships = Memberships(catalog)
@@ -227,7 +227,7 @@ import Values
         #expect(memberships.apply(member("1", "ann", "red"), of: table).refusal == nil)
         #expect(memberships.apply(member("2", "ben", "red"), of: table).refusal?.code == "memberships.full")
         #expect(memberships.entryCount == 2)
-        // The row is given to somebody for whom there is no room: it is taken from its owner nevertheless.
+        // The new owner exceeds the limit, so the grant is refused. The former owner still loses it.
         #expect(memberships.apply(member("1", "ben", "red"), of: table).refusal?.code == "memberships.full")
         #expect(teams(memberships, "ann").isEmpty)
         #expect(teams(memberships, "ben").isEmpty)
@@ -244,7 +244,7 @@ import Values
         #expect(teams(memberships, "ann").count == TableLimits.grantsPerSubjectMax)
     }
 
-    /// What a scope has no room for is counted, and what stays is the same every time.
+    /// Keys beyond the limit of a scope are counted, and the same keys are kept every time.
     @Test func scope_saysHowManyKeysItHasNoRoomFor() throws {
         let catalog = try TableCatalog(reading: ShippedTables.value(yaml: Self.stateful))
         var memberships = Memberships(catalog)
@@ -257,7 +257,7 @@ import Values
         #expect(memberships.scope(of: claimant).omitted == 0)
         #expect(memberships.keys(of: claimant).count == TableLimits.grantedKeysMax + 2)
         for index in 0..<7 { _ = memberships.apply(member("c\(index)", "ann", "c\(index)"), of: catalog.tables[0]) }
-        // The same seven keys by another row, and one that a claim has already: none is counted twice.
+        // Another row grants one of the seven keys, and a claim already holds a key: neither is counted twice.
         _ = memberships.apply(member("d", "ben", "c0"), of: catalog.tables[0])
         let (keys, omitted) = memberships.scope(of: claimant)
         #expect(omitted == 7)
@@ -265,7 +265,7 @@ import Values
         #expect(!keys.contains { $0.hasPrefix("team:c") })
     }
 
-    /// A chain is followed: user → student → class.
+    /// Grants are followed transitively: user → student → class.
     @Test func grantedSubject_isASubject() throws {
         let catalog = try TableCatalog(
             reading: ShippedTables.value(
@@ -288,12 +288,12 @@ import Values
             ]
             _ = memberships.apply(RowWrite(.insert, old: nil, new: row), of: catalog.tables[0])
         }
-        // The claim of another student is refuted, and leads to no class either.
+        // The received rows refute the claim of the other student, so that claim grants no class either.
         let keys = memberships.keys(of: .init(tenant: "A", role: "student", claimed: ["user:u1", "student:s7"]))
         #expect(keys == ["user:u1", "student:s1", "class:c1:member"])
     }
 
-    /// A plain reading of the last rows of classes.
+    /// A naive model: the last row of each class.
     private struct ClassRows {
         static let teachers = ["t1", "t2", "t3"]
         static let claims: Set = ["class:c0:staff", "class:c5:staff"]
@@ -301,7 +301,7 @@ import Values
         private var rows: [String: RowWrite.Row] = [:]
         private var everKnown: (teachers: Set<String>, classes: Set<String>) = ([], [])
 
-        /// Another teacher for a class, or none, or the end of the class.
+        /// Returns a random change: another teacher for a class, no teacher, or the deletion of the class.
         mutating func change(_ random: inout SeededGenerator) -> RowWrite {
             let id = "c\(Int.random(in: 0..<6, using: &random))"
             let teacher = Self.teachers.randomElement(using: &random).map(JSONValue.string) ?? .null
@@ -325,8 +325,8 @@ import Values
         }
     }
 
-    /// Random rows, moves and deletions: the keys are those of a plain reading of the last rows; whoever's keys changed
-    /// has a key that the update names; and the stored facts bring the same structure back.
+    /// Random rows, moves and deletions. The keys equal those of the naive model. A holder whose keys changed holds a
+    /// key that the update names. The stored facts restore the same structure.
     @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64])
     mutating func memberships_areWhatTheLastRowsSay(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -4,7 +4,7 @@ import Values
 
 @testable import Rows
 
-/// SCH FR-013…FR-017, decision 23: who sees which row of the school, by every road a row can take.
+/// SCH FR-013…FR-017, decision 23: which role may see which row of the school, for every kind of change to a row.
 @Suite(.timed) struct NoLeakTests {
     enum Role: String, CaseIterable {
         case student, teacher, parent, admin
@@ -14,7 +14,7 @@ import Values
         case insert, update, delete, leave
     }
 
-    /// What a person of a role sees of a change: the row as it was, and as it is.
+    /// The versions of a changed row that a person may see: the old row and the new row.
     struct Sight: Hashable {
         var old = false
         var new = false
@@ -29,9 +29,9 @@ import Values
         var testDescription: String { "\(role) \(table) \(move) school \(school)" }
     }
 
-    /// Who may see the row of `s1`, `c1`, `t1` and `p1`: REQUIREMENTS FR-014 (own rows), FR-015 (students, sessions,
-    /// attendance, stickers of own classes), FR-016 (attendance, sessions, stickers, homework of linked children),
-    /// FR-017 (the whole school).
+    /// The roles that may see the row of `s1`, `c1`, `t1` and `p1`: SCH FR-014 (own rows), FR-015 (students,
+    /// sessions, attendance, stickers of own classes), FR-016 (attendance, sessions, stickers, homework of linked
+    /// children), FR-017 (the whole school).
     static let readers: [(table: String, roles: Set<Role>)] = [
         ("student_stickers", [.student, .teacher, .parent, .admin]),
         ("attendance", [.student, .teacher, .parent, .admin]),
@@ -83,7 +83,7 @@ import Values
         }
     }
 
-    /// The person of the role whom the row is about, and the one it is about after it moved.
+    /// The person of the role to whom the row belongs before the move, and the person to whom it belongs afterwards.
     static func people(_ role: Role) -> (insider: String, outsider: String) {
         switch role {
         case .student: ("s1", "s3")
@@ -97,7 +97,7 @@ import Values
         guard readers.contains(where: { $0.table == test.table && $0.roles.contains(test.role) }) else {
             return Sight()
         }
-        // A student who changes class sees its own row all the while; an admin sees all there is.
+        // A student who changes class can still see their own row; an admin sees all rows of the school.
         let stays = test.role == .admin || (test.table == "students" && test.role == .student)
         switch test.move {
         case .insert: return Sight(new: stays ? insider || test.role == .admin : insider)
@@ -139,8 +139,8 @@ import Values
         }
     }
 
-    /// Nobody receives a cause without seeing a row, nobody of another school receives a key, and a classmate receives the
-    /// leaderboard's key and no other.
+    /// No person receives a cause without access to the row, no other school receives a key, and a classmate receives
+    /// only the leaderboard's key.
     @Test(arguments: cases) func invalidation_containsNoMoreThanItsReaderMaySee(_ test: Case) throws {
         let world = try SchoolWorld()
         let table = try world.table(test.table)

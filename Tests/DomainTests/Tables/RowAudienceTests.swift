@@ -4,9 +4,9 @@ import Values
 
 @testable import Rows
 
-/// Who may see a row: lists, columns behind columns, states that a row must not be in, and rows that reach nobody.
+/// The audience of a row: lists, columns reached through other tables, denied states, and rows without an audience.
 @Suite(.timed) struct RowAudienceTests {
-    /// Organisations own projects, projects have tasks, and a task is seen by those of the project's organisation.
+    /// Organisations own projects, and projects have tasks. The members of the project's organisation may see a task.
     private static let file = """
         version: 1
         tables:
@@ -93,7 +93,7 @@ import Values
         #expect(moved.changes.first?.change.newReaders == ["org:o2:member", "boss:boss-o2"])
     }
 
-    /// As SQL has it: what is null, or not there, is not known to be something else.
+    /// As in SQL, a null or missing value does not satisfy `not`.
     @Test func not_holdsForOtherValues_andForNothingElse() throws {
         func isForAll(_ state: JSONValue?) throws -> Bool {
             var row: RowWrite.Row = ["id": "t", "kind": "public"]
@@ -109,7 +109,8 @@ import Values
         #expect(!isSet.holds(for: [:]))
     }
 
-    /// What the sender left out is said; what the row says is as it is.
+    /// A row is reported if the sender omitted the columns of its audience. A complete row without an audience is
+    /// valid.
     @Test func rowWithoutItsAudiencesColumns_isSaidToReachNobody() throws {
         let bare = try routing(["id": "t"])
         #expect(bare.changes.isEmpty)
@@ -120,7 +121,7 @@ import Values
         ]
         #expect(try routing(whole).unreached == nil)
         #expect(try routing(["id": "t", "watcher_ids": .array(["ann"])]).unreached == nil)
-        // An update that changes nothing that matters reaches nobody either, and nothing is wrong with it.
+        // An update without relevant changes reaches no user either, and is not an error.
         #expect(try routing(whole, .update, old: whole).unreached == nil)
     }
 
@@ -133,7 +134,7 @@ import Values
         #expect(try routing(nil, .delete, old: ["id": "t", "project_id": "p1"]).unreached == nil)
     }
 
-    /// One row is one membership: of a list it would be several, and it is said that it is none.
+    /// One row grants one membership. A list would grant several, so it is refused.
     @Test mutating func listInAMembershipsColumn_isRefused() throws {
         let row: RowWrite.Row = ["id": "p3", "org_id": .array(["o1", "o2"])]
         let refusal = memberships.apply(RowWrite(.insert, old: nil, new: row), of: catalog.tables[1]).refusal

@@ -4,7 +4,7 @@ import Values
 
 @testable import Rows
 
-/// SCH FR-006…FR-012: which queries of whom a change makes stale. A key with `*` comes without its cause.
+/// SCH FR-006…FR-012: which queries of which users a change invalidates. A key with `*` comes without its cause.
 @Suite(.timed) struct SchoolMappingTests {
     let world: SchoolWorld
 
@@ -46,7 +46,7 @@ import Values
             ])
     }
 
-    /// FR-006: inserts alone
+    /// FR-006: only inserts
     @Test func sticker_updatedOrDeleted_invalidatesNothing() throws {
         try expect(RowWrite(.update, old: own(["note": "a"]), new: own(["note": "b"])), of: "student_stickers", [:])
         try expect(RowWrite(.delete, old: own(), new: nil), of: "student_stickers", [:])
@@ -114,7 +114,7 @@ import Values
             ])
     }
 
-    /// FR-010 where the old row has the primary key alone: what was known until now names the class that is left
+    /// FR-010 if the old row has only the primary key: the stored membership names the class that the student leaves
     @Test func student_moved_concernsTheOldClass_evenIfTheOldRowDoesNotNameIt() throws {
         let new: RowWrite.Row = ["id": "s1", "class_id": "c2", "school_id": "A", "points": 5]
         let received = try world.received(RowWrite(.update, old: ["id": "s1"], new: new), of: "students", by: "t1")
@@ -177,7 +177,7 @@ import Values
         #expect(world.catalog.find(schema: "public", table: "lesson_progress") == nil)
     }
 
-    /// FR-005: who, from where, which record
+    /// FR-005: actor, origin and record
     @Test func cause_namesRecordActorAndOrigin() throws {
         let table = try world.table("student_stickers")
         let fromRow = table.cause(of: inserted(["awarded_by": "t1"]))
@@ -191,7 +191,7 @@ import Values
         #expect(try world.table("parent_students").cause(of: link).recordId == #"["p:1","s1"]"#)
     }
 
-    /// FR-013: the fence comes before any other check
+    /// FR-013: the tenant is checked before anything else
     @Test func row_withoutSchool_isRefusedWithThePlace() throws {
         let table = try world.table("attendance")
         let change = RowWrite(.insert, old: nil, new: ["id": "r1", "student_id": "s1"])
@@ -199,7 +199,8 @@ import Values
         #expect(failure?.fields.first?.pointer == "/record/school_id")
     }
 
-    /// Of an old row that is the primary key alone nothing is known: the new row's readers see an update, no entry.
+    /// If the old row has only the primary key, it is assumed to have been visible: readers of the new row receive an
+    /// update, not an enter.
     @Test func oldRowOfThePrimaryKeyAlone_isTakenToHaveBeenVisible() throws {
         let table = try world.table("homework")
         let change = RowWrite(.update, old: ["id": "r1"], new: own(["done": .bool(true)]))
@@ -209,7 +210,7 @@ import Values
         #expect(table.matters(change, memberships: world.memberships))
     }
 
-    /// Ids may be numbers: what is remembered of them is compared as what it names.
+    /// Ids may be numbers: remembered ids are compared by the value they denote.
     @Test func idsThatAreNumbers_doNotLookChanged() throws {
         var world = world
         let row: RowWrite.Row = ["id": 5, "class_id": 7, "school_id": 9, "points": 1]
@@ -221,7 +222,8 @@ import Values
         #expect(reach.new?.tenant == "9")
     }
 
-    /// What an update leaves out is what it was; what its sender cut off nobody knows, and it opens nothing.
+    /// A column omitted from an update keeps its stored value. A column that the sender withheld is unknown, and
+    /// grants no access.
     @Test func columnLeftOutOfTheNewRow_isAsItWas_unlessItWasWithheld() throws {
         let table = try world.table("students")
         func write(_ withheld: Set<String>) -> RowWrite {
@@ -244,7 +246,8 @@ import Values
         #expect(!world.scope("s1", of: "A").contains("class:c1:member"))
     }
 
-    /// What is known of a student's class wins over what a row says of it; the row serves where nothing is known.
+    /// The stored class of a student takes precedence over the class in a row. The row's class is used only if none
+    /// is stored.
     @Test func classOfAStudent_isTheKnownOne_andTheRowsOwnWhereNothingIsKnown() throws {
         let table = try world.table("attendance")
         func keys(_ student: JSONValue) throws -> [String] {

@@ -5,12 +5,12 @@ import Yams
 
 @testable import Rows
 
-/// The files that are shipped, read as the service reads them.
+/// The shipped table files, read as the service reads them.
 enum ShippedTables {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Deploy/tables")
 
-    /// What the service has itself.
+    /// The names that the service reserves for itself.
     static let reserved = ReservedNames(
         templates: [
             "user:{user_id}", "tenant:admin", "tenant:service", "shop:{shop_id}", "shop:{shop_id}:staff", "everyone",
@@ -46,10 +46,10 @@ enum ShippedTables {
     }
 }
 
-/// A school with two classes, and the people whom the tests ask for: `s1` and `s2` with teacher `t1` in `c1`, `s3` with
-/// `t2` in `c2`, `p1` and `p3` the parents of `s1` and `s3`, `a1` the admin.
+/// A school with two classes and the people of the tests: `s1` and `s2` with teacher `t1` in `c1`, `s3` with `t2` in
+/// `c2`, `p1` and `p3` as the parents of `s1` and `s3`, and the admin `a1`.
 ///
-/// Every school has people of the same ids: nothing but the tenant separates them.
+/// Both schools use the same ids, so only the tenant separates them.
 struct SchoolWorld {
     static let schools = ["A", "B"]
 
@@ -89,7 +89,7 @@ struct SchoolWorld {
         _ = memberships.apply(RowWrite(.insert, old: nil, new: row), of: try table(name))
     }
 
-    /// The scope of a person whose token says nothing but who it is.
+    /// Returns the scope of a person whose token names only the person.
     func scope(_ id: String, of school: String, claims: Set<String> = []) -> Set<String> {
         var claimed = claims.union(["everyone", AudienceKey.make("user", id)])
         let role: String
@@ -106,7 +106,8 @@ struct SchoolWorld {
         return memberships.keys(of: MembershipClaimant(tenant: ID(school), role: role, claimed: claimed))
     }
 
-    /// The query keys a person receives for a change, joined by `/`; with `*` where the cause is withheld.
+    /// Returns the query keys that a person receives for a change, joined by `/`, with a `*` if the cause is
+    /// withheld.
     func received(_ change: RowWrite, of name: String, by id: String, of school: String = "A") throws -> Set<String> {
         let keys = scope(id, of: school)
         let received = try table(name).invalidations(of: change, memberships: memberships)

@@ -2,7 +2,7 @@ import Values
 
 @testable import Rows
 
-/// The parts of ``TableDeclaration/routing(of:at:memberships:)``, which tests look at one by one.
+/// The steps of ``TableDeclaration/routing(of:at:memberships:)``, for tests of single steps.
 extension TableDeclaration {
     func reach(of change: RowWrite, memberships: Memberships) throws(Failure) -> Reach {
         try reach(try sides(of: change, memberships), change.operation, memberships)

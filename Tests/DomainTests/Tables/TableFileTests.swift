@@ -6,9 +6,9 @@ import Values
 
 @testable import Rows
 
-/// The file of tables: what is read, what is refused and where.
+/// The table file: accepted declarations, and refused ones with their positions.
 @Suite(.timed) struct TableFileTests {
-    /// A mistake, and whether the JSON Schema finds it (what refers to another place it cannot).
+    /// A mistake, and whether the JSON Schema finds it. The schema cannot find wrong references to other places.
     struct Bad: CustomTestStringConvertible {
         let name: String
         let pointer: String
@@ -46,7 +46,7 @@ import Values
               - {name: room_member, subject: "user:{person}", grants: "room:{room}"}
         """
 
-    /// Each replaces one text of `good`: `from → to`.
+    /// Each entry replaces one text of `good`: `from → to`.
     static let bad: [Bad] = [
         Bad("unknown member", "/tables/0/colour", "table: notes → table: notes\n    colour: red"),
         Bad("unknown member of a group", "/tables/0/invalidates/0/when", "after: [update] → when: {}"),
@@ -143,7 +143,7 @@ import Values
         #expect(notes.types == nil)
     }
 
-    /// Names as databases take them in quotes; they are told apart by their bytes.
+    /// Names may contain anything that databases accept in quotes, and are compared by their bytes.
     @Test func quotedNames_areDeclared() throws {
         let catalog = try TableCatalog(
             reading: ShippedTables.value(
@@ -230,7 +230,7 @@ import Values
         }
     }
 
-    /// A file with one of its values, at a random place, replaced by another or left out.
+    /// Returns a file with one value, at a random position, replaced or removed.
     private static func mutated(_ value: JSONValue, _ random: inout SeededGenerator) -> JSONValue {
         let others: [JSONValue] = [
             .null, .bool(true), 7, .integer(-1), .number(1.5), "", "id", "{id}", "user:{id}", "everyone", "a:{b}:{c}",
@@ -263,7 +263,7 @@ import Values
         }
     }
 
-    /// Whatever stands in a file, it is read or refused with places, the same each time.
+    /// Any file is either read or refused with positions, and the result is the same each time.
     @Test(arguments: [21, 22, 23] as [UInt64]) func anyFile_isReadOrRefusedWithPlaces(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let originals = try ["school", "posts"].map(ShippedTables.document) + [ShippedTables.value(yaml: Self.good)]
@@ -283,7 +283,7 @@ import Values
         }
     }
 
-    /// The page's example of two hops is a file, and does what the page says.
+    /// The documented example of two hops is a valid file and routes as the page says.
     @Test func documentedHops_reachThoseBehindThem() throws {
         let page = try String(
             contentsOf: ShippedTables.folder.deletingLastPathComponent().deletingLastPathComponent()
@@ -336,7 +336,7 @@ import Values
         #expect(invalidations.map(\.audience) == [["user:ann"]])
     }
 
-    /// ENG E-6: a post is for everyone while it is public, and leaves when it is not any longer.
+    /// ENG E-6: a post is visible to everyone while it is public, and leaves their sets when it no longer is.
     @Test func post_thatIsNotPublic_isItsAuthorsAlone() throws {
         let catalog = try ShippedTables.catalog("posts")
         let table = catalog.tables[0]
@@ -366,7 +366,7 @@ import Values
 
     // MARK: The JSON Schema
 
-    /// The shipped files fit the schema, and what is wrong by its form does not. Needs python3 with jsonschema.
+    /// The shipped files satisfy the schema, and files with wrong form do not. Needs python3 with jsonschema.
     @Test func schema_takesTheShippedFiles_andRefusesBadOnes() throws {
         let folder = try TemporaryDirectory()
         func write(_ value: JSONValue, _ name: String) throws {
@@ -376,7 +376,7 @@ import Values
         }
         for name in ["school", "posts", "todo"] { try write(ShippedTables.document(name), "good-\(name).json") }
         try write(ShippedTables.value(yaml: Self.good), "good-notes.json")
-        // What the reader takes, the schema takes too.
+        // The schema accepts every file that the reader accepts.
         var random = SeededGenerator(seed: 31)
         let school = try ShippedTables.document("school")
         for round in 0..<effort(quick: 100, full: 500, long: 2_000) {
@@ -392,7 +392,7 @@ import Values
         #expect(findings == "")
     }
 
-    /// Prints the names of the files of which the schema says something else than their names do.
+    /// Prints the names of the files for which the schema's verdict differs from the one in the name.
     private static let schemaCheck = """
         import glob, json, os, sys
         try: from jsonschema import Draft202012Validator as Validator
@@ -405,7 +405,7 @@ import Values
             if validator.is_valid(json.load(open(path))) != name.startswith("good-"): print(name)
         """
 
-    /// What the check prints; nil where python3 or its jsonschema is missing.
+    /// Returns the output of the check, or nil if python3 or its jsonschema is missing.
     private static func schemaFindings(in folder: TemporaryDirectory) throws -> String? {
         let schema = ShippedTables.folder.appendingPathComponent("tables.schema.json")
         let check = ["env", "python3", "-c", schemaCheck, schema.path, folder.path]
@@ -415,7 +415,7 @@ import Values
         return printed
     }
 
-    /// What the schema and the reader say of bounds is the same.
+    /// The schema has the same bounds as the reader.
     @Test func schema_hasTheReadersBounds() throws {
         let url = ShippedTables.folder.appendingPathComponent("tables.schema.json")
         let text = try String(contentsOf: url, encoding: .utf8)

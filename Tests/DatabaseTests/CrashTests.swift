@@ -4,14 +4,14 @@ import Testing
 
 @testable import Database
 
-/// A process that is killed in the middle of its commits, by running this very test binary a second time.
+/// A process that is killed between its commits. The child process is this test binary, started a second time.
 @Suite(.timed) struct CrashTests {
     private static let placeVariable = "DATABASE_CRASH_TEST_PLACE"
     private static let tables = Migration(
         "0001", sql: ["CREATE TABLE a (id TEXT PRIMARY KEY) STRICT", "CREATE TABLE b (id TEXT PRIMARY KEY) STRICT"])
 
-    /// Does nothing in an ordinary run. In the child it writes until it is killed, noting each acknowledged job in
-    /// a file (`write(2)`, which a kill cannot take back).
+    /// Does nothing in an ordinary run. In the child process, it writes jobs until it is killed. It records each
+    /// acknowledged job in a file with `write(2)`, whose effect survives a kill.
     @Test func child_writesUntilItIsKilled() throws {
         guard let place = ProcessInfo.processInfo.environment[Self.placeVariable] else { return }
         let store = try Store.open(.file(place + "/a.sqlite"))
@@ -31,7 +31,7 @@ import Testing
                         _ = write(acknowledged, line, line.count)
                     })
             } catch {
-                // The queue is full; the disk is what this test is about, so go on as fast as it does.
+                // The queue is full. The test retries at the speed of the disk.
                 sched_yield()
             }
         }
@@ -47,12 +47,12 @@ import Testing
             while lines(of: log).count < before + 500 {
                 guard child.isRunning, Date() < deadline else {
                     child.send(SIGKILL)
-                    Issue.record("the child acknowledged \(lines(of: log).count - before) jobs only")
+                    Issue.record("the child acknowledged only \(lines(of: log).count - before) jobs")
                     return
                 }
                 sched_yield()
             }
-            // The living child has the lock, the killed one no longer.
+            // The running child holds the lock; the kernel releases it when the child is killed.
             #expect(throws: DatabaseError.self) { try Store.open(.file(directory.file("a.sqlite"))) }
             child.send(SIGKILL)
             child.wait()
@@ -76,7 +76,7 @@ import Testing
 
     private func lines(of path: String) -> [String] {
         guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return [] }
-        // The last line may be half written.
+        // The last line may be incomplete.
         return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
     }
 }

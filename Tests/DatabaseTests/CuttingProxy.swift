@@ -2,14 +2,14 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// Stands between a client and PostgreSQL, and cuts the connection around a COMMIT: what a network does when it fails.
+/// A proxy between a client and PostgreSQL that cuts the connection around a COMMIT, as a network failure can.
 ///
-/// `@unchecked Sendable`: the variables are only touched with `lock`.
+/// `@unchecked Sendable`: the variables are only accessed while `lock` is held.
 final class CuttingProxy: @unchecked Sendable {
     enum Cut: Sendable {
-        /// The server never receives it.
+        /// The server never receives the COMMIT.
         case beforeCommit
-        /// The server has done it, and the client is not answered.
+        /// The server executes the COMMIT, but the client receives no answer.
         case afterCommit
     }
 
@@ -29,7 +29,7 @@ final class CuttingProxy: @unchecked Sendable {
 
     var port: Int { listener.port }
 
-    /// The next COMMIT is cut.
+    /// Arms a cut at the next COMMIT.
     func arm(_ cut: Cut) { lock.withLock { armed = cut } }
 
     var cuts: Int { lock.withLock { count } }
@@ -47,7 +47,7 @@ final class CuttingProxy: @unchecked Sendable {
         carry(client, server) { bytes in isCut(bytes) }
     }
 
-    /// What is to be cut with these bytes of the client.
+    /// Returns the armed cut if these bytes of the client contain a COMMIT, and disarms it.
     private func isCut(_ bytes: ArraySlice<UInt8>) -> Cut? {
         guard bytes.contains(UInt8(ascii: "C")), String(decoding: bytes, as: UTF8.self).contains("COMMIT") else {
             return nil
@@ -69,7 +69,7 @@ final class CuttingProxy: @unchecked Sendable {
                 _ = buffer.withUnsafeBytes { send(to, $0.baseAddress, count, Int32(MSG_NOSIGNAL)) }
             }
             if what == .afterCommit {
-                // The client is cut off first; the server gets to read what it was sent.
+                // Cuts off the client first. The server can still read what it was sent.
                 shutdown(from, Int32(SHUT_RDWR))
                 shutdown(to, Int32(SHUT_WR))
                 return

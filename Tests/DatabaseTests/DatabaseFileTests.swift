@@ -4,7 +4,7 @@ import Testing
 
 @testable import Database
 
-/// Who may use the files of a database, and what is said where it is not this process.
+/// The permissions of a database's files, and the error text if this process has none.
 @Suite(.timed) struct DatabaseFileTests {
     private let directory: TemporaryDirectory
 
@@ -62,7 +62,7 @@ import Testing
         #expect(error.detail.contains("/data is on a file system that is mounted read-only"))
     }
 
-    /// A connection that is made later must not read another file than those that are there.
+    /// A connection opened later must not read a file that replaced the original.
     @Test func replacedFile_isOpenedByNobody_andNotTouchedAtTheEnd() throws {
         let path = directory.file("a.sqlite")
         let store = try Store.open(.file(path))
@@ -75,7 +75,7 @@ import Testing
                 #expect(unlink(file) == 0)
                 try copy.write(to: URL(fileURLWithPath: file))
             }
-            // This one has its file still; a second reader would open the other one.
+            // This connection still has the original file open; a second reader would open the replacement.
             #expect(try db.integer("SELECT count(*) FROM items") == 1)
             #expect(errorCode { _ = try store.read { try $0.integer("SELECT count(*) FROM items") } } == .moved)
         }
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    /// What does not exist, or is hidden by its folder, is answered for by the folder.
+    /// If a file does not exist or its folder hides it, the permissions of the folder are reported.
     @Test func closestPlace_isTheFirstThatExists() throws {
         let place = try #require(DatabaseFile.Place(closestTo: directory.file("missing/a.sqlite")))
         #expect(place.path == directory.path)

@@ -1,8 +1,8 @@
 @testable import Database
 
-/// The code of the error that a body ends with; nil for none, or another kind.
+/// Returns the code of the database error that `body` throws; nil if it throws no error, or another kind.
 ///
-/// A function of its own: in a closure with a connection, `#expect(throws:)` is more than the compiler can take.
+/// A separate function, because the compiler cannot check `#expect(throws:)` in a closure with a connection.
 func errorCode(_ body: () throws -> Void) -> DatabaseError.Code? {
     do {
         try body()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Database
 
-/// Real files in real trouble: a clear error, nothing half done, and everything acknowledged is still there.
+/// Failures of real files: the error is clear, no job is half done, and every acknowledged write is still stored.
 @Suite(.timed) struct FailureTests {
     private let directory: TemporaryDirectory
 
@@ -19,7 +19,7 @@ import Testing
         let error = #expect(throws: DatabaseError.self) { _ = try Store.open(url) }
         #expect(error?.code == .locked)
         #expect(error?.detail.contains("\(getpid())") == true)
-        // Another way to write the same path is no way around the lock.
+        // A different spelling of the same path does not bypass the lock.
         let detour = "\(directory.path)/../\(directory.path.split(separator: "/").last!)/a.sqlite"
         #expect(errorCode { _ = try Store.open(.file(detour)) } == .locked)
         store.close()
@@ -62,7 +62,8 @@ import Testing
             if case .failure(let error as DatabaseError) = result { return error.code }
             return nil
         }
-        // The large one gets its own reason; whether the small one survives is SQLite's choice, but it is answered.
+        // The large write fails with its own error. SQLite decides whether the small one succeeds, but it is
+        // answered.
         #expect(codes.contains(.full))
         let stored = try store.read { try $0.rows("SELECT id FROM items ORDER BY id") { try $0.integer(0) } }
         #expect(stored == (codes.contains(nil) ? [1, 2] : [1]))
@@ -79,7 +80,7 @@ import Testing
         let store = try Store.open(.file(directory.file("a.sqlite")), options: options)
         defer { store.close() }
         try store.migrate([Self.items])
-        // As the sqlite3 tool would: a connection that knows nothing of the store.
+        // A connection outside the store, like that of the sqlite3 tool.
         let visitor = try SQLiteConnection(
             DatabaseFile(.file(store.path), access: .readOnly), role: .checkpointer, options: options)
         try visitor.runScript("BEGIN IMMEDIATE")
@@ -89,7 +90,7 @@ import Testing
         #expect(error?.code == .unavailable)
         #expect(error?.cause == .busy)
         #expect(error?.isTransient == true)
-        // Reads do not care.
+        // Reads continue to work.
         #expect(try store.read { try $0.integer("SELECT count(*) FROM items") } == 0)
         try visitor.runScript("ROLLBACK")
         try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }
@@ -132,7 +133,7 @@ import Testing
     }
 
     @Test func directoryThatTakesNoFiles_isAClearError() {
-        // Not even root may make files there.
+        // Not even root may create files in /proc.
         let found = errorCode { _ = try Store.open(.file("/proc/bellhop.sqlite")) }
         #expect(found == .cannotOpen || found == .readOnly)
         #expect(errorCode { _ = try Store.open(.file("/no/such/directory/a.sqlite")) } == .cannotOpen)

@@ -49,7 +49,7 @@ import Testing
         func checksum(_ steps: [Migration.Step]) -> String { Migration("x", sql: steps).checksum(for: .sqlite) }
         #expect(checksum(["ab", "c"]) != checksum(["a", "bc"]))
         #expect(checksum(["abc"]).count == 64)
-        // A statement for another engine does not count.
+        // A statement for another engine does not change the checksum.
         #expect(checksum(["abc", .postgreSQL("x")]) == checksum(["abc"]))
     }
 

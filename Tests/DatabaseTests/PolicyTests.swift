@@ -5,7 +5,7 @@ import Visibility
 
 @testable import Database
 
-/// The rule of visibility in Swift and in SQL, compared with each other.
+/// The visibility rule in Swift, compared with the one in SQL.
 @Suite(.timed) struct PolicyTests {
     @Test func keys_cannotBeConfused_byValuesWithSeparators() {
         let user: AudienceTemplate = "user:{id}"
@@ -14,7 +14,7 @@ import Visibility
         #expect(staff.key { _ in "a" } == "user:a:staff")
         #expect(user.columnValues(of: "user:a%3Astaff") == ["a:staff"])
         #expect(user.columnValues(of: "user:a:staff") == nil)
-        // Encoded otherwise than `AudienceKey` encodes: no row has such a key.
+        // Encoded differently than `AudienceKey` encodes, so no row has such a key.
         #expect(user.columnValues(of: "user:%61") == nil)
         #expect(user.columnValues(of: "user:%c3%a9") == nil)
         #expect(user.columnValues(of: "user:é") == nil)
@@ -45,7 +45,7 @@ import Visibility
                 notes.tenant = ? AND (notes.user_id = ? OR EXISTS (SELECT 1 FROM members AS _held \
                 WHERE _held.tenant = ? AND _held.user_id = ? AND _held.room_id = notes.room_id))
                 """)
-        // One who is nobody is no member of anything; a key of a token opens the row as ever.
+        // A scope without a user has no memberships. A room key in a token still opens the rows of that room.
         func predicate(_ key: String) -> String {
             Self.notes.readPredicate(for: Scope(tenant: "t", keys: [key])).text
         }
@@ -55,7 +55,7 @@ import Visibility
         #expect(Self.notes.read.description == "user:{user_id}, room:{room_id} held by members")
     }
 
-    /// What a key that rows grant costs: one look into the members' index, for each row that is asked about.
+    /// The cost of a key granted by rows: one lookup in the members' index per checked row.
     @Test func membership_isOneLook() throws {
         let store = try Store.open(.memory)
         defer { store.close() }
@@ -78,7 +78,7 @@ import Visibility
         #expect(!plan.contains("TEMP B-TREE"), "\(plan)")
     }
 
-    /// A key that some rows of a table have: what is public, everybody's.
+    /// A key of only those rows of a table that meet a condition: public rows are visible to everyone.
     @Test func conditionalKey_isOfTheRowsThatMeetIt() {
         let policy: Policy = ["user:{user_id}", .when("everyone", "visibility", is: "public")]
         let scope = Scope(tenant: "t", keys: ["user:u", "everyone"])
@@ -118,7 +118,7 @@ import Visibility
         try RandomRow.insert(rows, into: table, in: db)
     }
 
-    /// Swift's `sees`, the SQLite predicate on a query, and the predicate that guards a write agree on every row.
+    /// Swift's `sees`, the SQLite predicate of a query, and the predicate that guards a write agree on every row.
     @Test func theRule_isTheSame_inSwiftAndInSQLite() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -150,12 +150,12 @@ import Visibility
     }
 }
 
-/// How often the rule in Swift was compared with what a database finds.
+/// The number of comparisons between the rule in Swift and the result of a database.
 struct PolicyDecisions {
     private var cases = 0
     private var visible = 0
 
-    /// Compares what an enlarged scope sees of rows by the rule in Swift with the ids that databases find.
+    /// Compares the rows that an enlarged scope sees by the rule in Swift with the ids that the databases return.
     mutating func compare(
         _ rows: [RandomRow], of table: Table, to scope: Scope, readable: [(Set<Int>, String)],
         writable: [(Set<Int>, String)], _ comment: String
@@ -174,8 +174,9 @@ struct PolicyDecisions {
         }
     }
 
-    /// A generator that never meets a visible row would prove nothing. A share would not do as a bound: the random rules of
-    /// a few tables decide about all of their rows, and some seeds draw rules that show next to none.
+    /// Requires a minimum of visible rows, because a generator without any would prove nothing. A fixed share would
+    /// fail for some seeds: the random rules of a few tables decide about all of their rows, and some rules show
+    /// almost none.
     func expect(atLeast count: Int) {
         #expect(cases >= count)
         #expect(visible >= 100)
@@ -184,7 +185,8 @@ struct PolicyDecisions {
 }
 
 extension Table {
-    /// The ids of the rows that a scope reads, by a statement with its own predicate or by one without any.
+    /// Returns the ids of the rows that a scope reads, with the policy's predicate in the statement, or without it
+    /// (`isBare`).
     func readable(to scope: Scope, in store: Store, isBare: Bool = false) throws -> Set<Int> {
         try store.read { db in
             try db.enter(scope)
@@ -204,7 +206,7 @@ extension Table {
 }
 
 struct RandomRow: Sendable {
-    /// Values that try to be taken for something else: separators, braces, escapes, canonically equivalent texts.
+    /// Values that could be mistaken for others: separators, braces, escapes, canonically equivalent texts.
     static let values = [
         "u1", "u2", "", "a:b", ":", "%", "%3A", "{a}", "{", "}", "staff", "é", "e\u{301}", "x\u{0}y", "'", "?", " ",
         "1", "01", "1.0", "🦊", "everyone", "admin",
@@ -218,7 +220,7 @@ struct RandomRow: Sendable {
     init(_ random: inout SeededGenerator) {
         tenant = ["t1", "t1", "t1", "t2", "é", "e\u{301}"].randomElement(using: &random)!
         func value() -> String? {
-            // A few values come often, so that rows and scopes meet.
+            // A few values occur often, so that rows and scopes match.
             switch Int.random(in: 0..<8, using: &random) {
             case 0: nil
             case 1...4: ["u1", "a:b", "é"].randomElement(using: &random)!
@@ -237,7 +239,7 @@ struct RandomRow: Sendable {
         """
     }
 
-    /// Their ids are their places in the list.
+    /// The id of a row is its index in the list.
     static func insert(_ rows: [RandomRow], into table: Table, in db: Connection) throws {
         for (id, row) in rows.enumerated() {
             try db.run(
@@ -258,7 +260,7 @@ struct RandomRow: Sendable {
     }
 }
 
-/// A row that gives its member the key of a club. The columns' names are the other tables' too: `a` is the club here.
+/// A row that grants its member the key of a club. It shares its column names with the other tables; `a` is the club.
 struct RandomSeat: Sendable {
     static let table = Table("seats", read: ["user:{b}"], write: [])
     static let definition =
@@ -283,7 +285,7 @@ struct RandomSeat: Sendable {
             """)
     }
 
-    /// The rule in Swift: whoever sees a seat by the key of its member has the key of its club.
+    /// The rule in Swift: a scope that sees a seat by the member's key holds the key of the seat's club.
     static func keys(of scope: Scope, from seats: [RandomSeat]) -> Set<String> {
         Set(
             seats.compactMap { seat in
@@ -308,7 +310,7 @@ extension Policy {
 }
 
 extension Scope {
-    /// Half of the keys are those of some row, the rest are made of random segments or are no proper keys at all.
+    /// Half of the keys come from rows. The rest consist of random segments or are malformed.
     static func random(_ random: inout SeededGenerator, rows: [RandomRow], table: Table) -> Scope {
         var keys: Set<String> = []
         for _ in 0..<Int.random(in: 0...7, using: &random) {

@@ -5,10 +5,10 @@ import Values
 
 @testable import Database
 
-/// The rule of visibility as PostgreSQL's row-level security, compared with its other two forms.
+/// The visibility rule as PostgreSQL's row-level security, compared with the rule in Swift and in SQLite.
 @Suite(.timed) struct PostgresPolicyTests {
-    /// Decisions about rows, 100,000 in CI: Swift's `sees`, SQLite's predicate, PostgreSQL's policy under a statement
-    /// without any predicate, and PostgreSQL's policy and the predicate together agree on each.
+    /// Compares decisions about rows, 100,000 in CI. Four results must agree: Swift's `sees`, SQLite's predicate,
+    /// PostgreSQL's policy alone, and PostgreSQL's policy together with the predicate.
     @Test func theRule_isTheSame_inSwift_SQLite_andPostgreSQL() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -18,7 +18,7 @@ import Values
         let migration = Migration("0001_rounds", sql: [.both(RandomSeat.definition)] + definitions)
         let stores = try Stores(migration, tables: [RandomSeat.table] + tables)
         defer { stores.close() }
-        // A text of PostgreSQL cannot contain U+0000; a row with one is refused before the database is asked.
+        // PostgreSQL cannot store U+0000 in text. The service refuses such a row before it reaches the database.
         let seats = (0..<120).map { _ in RandomSeat(&random) }.filter { !$0.row.hasNull }
         for store in stores.both {
             try store.writeAndWait { db in for seat in seats { try seat.insert(in: db) } }
@@ -48,7 +48,7 @@ import Values
     private static let notes = Table("notes", read: ["user:{user_id}"], write: ["user:{user_id}"])
     private static let mine = Scope(tenant: "t", keys: ["user:u1"])
 
-    /// Both databases, with one note of `u1`.
+    /// Returns both databases with one note of `u1`.
     private static func storesWithANote() throws -> Stores {
         let migration = Migration(
             "0001_notes",
@@ -61,7 +61,7 @@ import Values
         return stores
     }
 
-    /// What a policy refuses where the statement has no predicate of its own.
+    /// The policy refuses forged rows in a statement without a predicate.
     @Test func forgedRows_areRefused() throws {
         let stores = try Self.storesWithANote()
         defer { stores.close() }
@@ -93,7 +93,7 @@ import Values
                 #expect(removed == 0)
             }
         }
-        // One statement's opening is not the next one's.
+        // A statement's exemption does not carry over to the next statement.
         try stores.postgres.read { db in
             let all = try db.integer("SELECT count(*) FROM \(Self.notes, unscoped: .audit("a test counts"))")
             let afterwards = try db.integer("SELECT count(*) FROM notes")
@@ -102,7 +102,7 @@ import Values
         }
     }
 
-    /// `psql` as the service's own login, which sets no scope, sees nothing in any table.
+    /// `psql` with the service's own login sets no scope and sees no row in any table.
     @Test func sessionWithoutAScope_seesNothing() throws {
         let table = Table("notes", read: ["user:{user_id}", "everyone"], write: [])
         let bookkeeping = Table("records", read: [], write: [])
@@ -123,15 +123,15 @@ import Values
         for name in ["notes", "records"] {
             let seen = try server.run(["SELECT count(*) FROM \(name)"], as: "bellhop", in: stores.database)
             #expect(seen == "0", "\(name)")
-            // Nor does the owner: the policies are forced on everybody whom they can apply to.
+            // The owner sees no rows either: the policies are forced on every role to which they can apply.
             let owned = try server.run(["SELECT count(*) FROM \(name)"], as: "bellhop_owner", in: stores.database)
             #expect(owned == "0", "\(name)")
         }
         #expect(try server.run(["SELECT count(*) FROM notes"], in: stores.database) == "2")
     }
 
-    /// Queries of many callers travel together: each sees what its own scope opens, also where the statement itself asks
-    /// for another's rows; and one that cannot be answered takes nobody else's answer along.
+    /// Queries of many callers share a round trip. Each returns only rows of its caller's scope, even if the
+    /// statement asks for another user's rows. A query that fails does not affect the answers of the others.
     @Test func queriesThatTravelTogether_neverMixTheirScopes() async throws {
         let table = Table("notes", read: ["user:{user_id}", "shop:{shop_id}"], write: [])
         let stores = try Stores(
@@ -210,7 +210,7 @@ import Values
         ]
         let vocabulary = ScopeVocabulary(tables)
         #expect(vocabulary.kinds.count == 5)
-        // What memberships are found by is asked for too.
+        // The vocabulary includes the keys by which memberships are found.
         let clubs = Table("c", read: [RandomSeat.entry("a")], write: [])
         #expect(ScopeVocabulary([clubs]).kinds.map(\.setting) == ["bellhop.key.club._", "bellhop.key.user._"])
         let settings = vocabulary.settings(
@@ -229,7 +229,7 @@ import Values
     }
 }
 
-/// The same tables in SQLite and in PostgreSQL, where the service's own login reads and writes.
+/// The same tables in SQLite and PostgreSQL. On PostgreSQL, reads and writes use the service's own login.
 struct Stores {
     let sqlite: Store
     let postgres: Store
@@ -276,7 +276,7 @@ struct Stores {
 }
 
 extension Scope {
-    /// No claim with a control character becomes a key.
+    /// A claim with a control character never becomes a key.
     fileprivate var withoutNulls: Scope { Scope(tenant: tenant, keys: keys.filter { !$0.contains("%00") }) }
 }
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Database
 
-/// What a store promises is true on PostgreSQL too, while others write at the same time and connections get lost.
+/// The guarantees of a store on PostgreSQL, with concurrent writers and lost connections.
 @Suite(.timed) struct PostgresStoreTests {
     private static let items = Migration(
         "0001_items",
@@ -27,10 +27,10 @@ import Testing
         }
     }
 
-    /// Longer than a service's: beside hundreds of other tests a write may wait for long, and that is none of its faults.
+    /// Longer than a service's timeout: a write may wait long beside hundreds of other tests, which is not a failure.
     private static let patience: Duration = .seconds(60)
 
-    /// Another replica of the same database.
+    /// Returns another replica on the same database.
     private func replica(of stores: Stores, port: Int? = nil, _ change: (inout StoreOptions) -> Void = { _ in }) throws
         -> Store
     {
@@ -92,7 +92,7 @@ import Testing
                 }
                 #expect(found == code)
             }
-            // The transaction goes on.
+            // The transaction continues.
             try db.savepoint { _ = try db.run("INSERT INTO items (id, n) VALUES (4, 4)") }
         }
         #expect(throws: CancellationError.self) {
@@ -130,9 +130,9 @@ import Testing
         #expect(try Self.count(stores.postgres) == 0)
     }
 
-    // MARK: Others write at the same time
+    // MARK: Concurrent writers
 
-    /// Two replicas count the same thing up by reading and writing it: without the lock, updates would be lost.
+    /// Two replicas increment the same rows by reading and writing them. Without the lock, updates would be lost.
     @Test func locks_joinReadAndWrite_acrossReplicas() async throws {
         let stores = try makeStores()
         let other = try replica(of: stores)
@@ -146,7 +146,7 @@ import Testing
         try await concurrently(0..<400) { index in
             let store = index % 2 == 0 ? stores.postgres : other
             try await store.write(lane: index) { db in
-                // In both orders: whoever would wait in a circle is done again instead.
+                // The locks are taken in both orders. The transaction that a deadlock aborts is repeated.
                 for id in index % 3 == 0 ? [index % 4, (index + 1) % 4] : [(index + 1) % 4, index % 4] {
                     try db.lock(["item:\(id)"])
                     let n = try db.integer("SELECT n FROM items WHERE id = \(id)") ?? -1
@@ -157,7 +157,7 @@ import Testing
         #expect(try other.read { try $0.integer("SELECT sum(n) FROM items") } == 800)
     }
 
-    /// Gives each item the next number.
+    /// Assigns the next number to each item.
     private static let numbering = GroupStep<String> { db, items in
         let newest =
             try db.integer("UPDATE counter SET newest = newest + \(items.count) WHERE id = 1 RETURNING newest") ?? 0
@@ -167,8 +167,8 @@ import Testing
             })
     }
 
-    /// Numbers are given by the last step of each group. While one transaction has done everything but its last step,
-    /// others commit; nobody ever sees a number before all those below it.
+    /// The last step of each group assigns the numbers. While one transaction has completed all but its last step,
+    /// others commit. A reader never sees a number before all smaller ones.
     @Test func numbers_areCommittedInTheirOrder_withoutGaps() async throws {
         let stores = try makeStores()
         let other = try replica(of: stores)
@@ -178,7 +178,7 @@ import Testing
         }
         let entered = Gate()
         let gate = Gate()
-        // The first one is at work long before the others, and ends long after them.
+        // The first transaction starts long before the others and ends long after them.
         let slow = Task {
             try await stores.postgres.write(lane: 0) { db in
                 try db.run("INSERT INTO items (id, n) VALUES (1, 1)")
@@ -191,7 +191,7 @@ import Testing
         let isDone = Gate()
         let watching = Task { try await Self.watch(other, until: isDone) }
         try await concurrently(0..<500) { index in
-            // Lane 1: the first replica's other writer, and the other replica.
+            // Lane 1: the second writer of the first replica, and the other replica.
             let store = index % 2 == 0 ? stores.postgres : other
             try await store.write(lane: 1) { db in db.leave("\(index)", for: Self.numbering) }
         }
@@ -204,7 +204,7 @@ import Testing
         #expect(Set(who).count == 501)
     }
 
-    /// Reads what follows the last number seen, again and again; fails on the first gap.
+    /// Reads the numbers after the last one seen, in a loop. Fails at the first gap.
     private static func watch(_ store: Store, until isDone: Gate) async throws -> Int {
         var seen = 0
         while true {
@@ -225,7 +225,7 @@ import Testing
         }
     }
 
-    // MARK: Connections get lost
+    // MARK: Lost connections
 
     @Test func connectionLostInTheMiddle_isDoneAgain_once() throws {
         let stores = try makeStores()
@@ -241,7 +241,7 @@ import Testing
         #expect(try Self.count(stores.postgres) == 1)
     }
 
-    /// A reader's connection that the server closed while nobody used it is replaced without a word.
+    /// An idle reader's connection that the server has closed is replaced without an error.
     @Test func idleConnections_closedByTheServer_areReplaced() throws {
         let stores = try makeStores { $0.readersMax = 2 }
         defer { stores.close() }
@@ -254,8 +254,8 @@ import Testing
         #expect(try Self.count(stores.postgres) == 1)
     }
 
-    /// The answer to COMMIT gets lost: the server is asked what became of it. Nothing is done twice, and nothing that
-    /// was done is called an error.
+    /// The answer to a COMMIT is lost, and the store asks the server for the outcome. No write happens twice, and no
+    /// completed write is reported as failed.
     @Test(arguments: [CuttingProxy.Cut.beforeCommit, .afterCommit])
     func lostAnswerToCommit_isAskedFor(_ cut: CuttingProxy.Cut) throws {
         let stores = try makeStores()
@@ -270,7 +270,7 @@ import Testing
         try store.writeAndWait { db in
             let run = runs.add()
             try db.run("INSERT INTO items (id, n) VALUES (\(run), 1)")
-            // Cuts the next COMMIT only: what asks for the outcome passes.
+            // Cuts only the next COMMIT; the query for the outcome passes.
             if run == 1 { proxy.arm(cut) }
         }
         #expect(proxy.cuts >= 1)

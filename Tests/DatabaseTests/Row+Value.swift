@@ -1,7 +1,7 @@
 import Database
 
 extension Row {
-    /// The value of a column, whatever its type.
+    /// Returns the value of a column of any type.
     func value(_ index: Int) throws -> SQLValue {
         if let number = try? integer(index) { return .integer(Int64(number)) }
         if let number = try? real(index) { return .real(number) }

@@ -151,7 +151,7 @@ import Values
     @Test func failedJob_undoesItsOwnChangesOnly() throws {
         let gate = Gate()
         let results = Collected<Result<Int, any Error>>()
-        // Occupies the writer, so that the three jobs behind it make one group.
+        // Occupies the writer, so that the next three jobs form one group.
         try store.write({ _ in gate.wait() }, completion: { _ in })
         for number in 0..<3 {
             try store.write(
@@ -182,7 +182,7 @@ import Values
         }
         try store.write({ _ in gate.wait() }, completion: { _ in })
         try write([1, 2])
-        // Of no batch, and in between.
+        // A job outside the batch, between its items.
         try store.write({ try Self.insert("single", into: $0) }, completion: { _ in results.append(.success(0)) })
         try write([3])
         gate.open()
@@ -191,7 +191,7 @@ import Values
 
         let second = Gate()
         try store.write({ _ in second.wait() }, completion: { _ in })
-        // The table takes no number below zero.
+        // The table rejects negative numbers.
         try write([4, -5, 6])
         second.open()
         let outcomes = results.wait(for: 7).suffix(3)
@@ -216,7 +216,8 @@ import Values
         }
         gate.open()
         #expect(seen.wait(for: 100) == Array(0..<100))
-        // The waiting job's own commit, and that of the hundred; a busy machine may cut a group by time.
+        // One commit for the waiting job and one for the hundred others. On a busy machine, a group may be split by
+        // time.
         #expect(store.metrics().batches - before < 50)
         #expect(store.metrics().batchJobsLargest > 1)
     }
@@ -278,7 +279,7 @@ import Values
         #expect(code == .notPermitted)
     }
 
-    /// Another user's row and one of the scope's own.
+    /// Inserts a row of the scope and a row of another user.
     private func insertRows() throws {
         try store.writeAndWait { [table, scope] db in
             #expect(try db.run("INSERT INTO \(table, writableBy: scope) VALUES (\("a"), \("t"), \("u1"), 1)") == 1)
@@ -294,7 +295,7 @@ import Values
             _ = try? db.run("INSERT INTO \(table, writableBy: scope) VALUES (\("a"), \("t2"), \("u1"), 1)")
         }
         try insertRows()
-        // A row may not leave the scope.
+        // An update may not move a row out of the scope.
         expectRefused { [table, scope] db in
             try db.run("UPDATE \(table, writableBy: scope) SET user_id = \("u2") WHERE id = \("a")")
         }

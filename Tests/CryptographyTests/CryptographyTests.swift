@@ -3,8 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The wrapper against the vectors of the standards. Signatures of every scheme are judged by Wycheproof's vectors
-/// (`WycheproofTests`).
+/// The wrapper, tested with the vectors of the standards. Wycheproof's vectors (`WycheproofTests`) cover the
+/// signatures of every scheme.
 @Suite(.timed) struct CryptographyTests {
     private static func bytes(_ hex: String) -> [UInt8] {
         stride(from: 0, to: hex.count, by: 2).map { offset in
@@ -15,7 +15,7 @@ import Testing
 
     private static func hex(_ bytes: [UInt8]) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
 
-    /// FIPS 180-4, examples of NIST; a million letters in parts of many sizes.
+    /// FIPS 180-4, NIST's examples; a million letters in parts of many sizes.
     @Test func sha256_isThatOfTheStandard_whateverTheParts() {
         #expect(
             Self.hex(SHA256.hash([])) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
@@ -31,7 +31,7 @@ import Testing
         #expect(Self.hex(hash.finalize()) == "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0")
     }
 
-    /// RFC 4231 §4.2, 4.3 and 4.7, where the key is longer than a block; an empty key and message.
+    /// RFC 4231 §4.2, 4.3 and 4.7 (a key longer than a block); an empty key and message.
     @Test(arguments: [
         (
             [UInt8](repeating: 0x0b, count: 20), "Hi There",
@@ -97,7 +97,7 @@ import Testing
         #expect(throws: PublicKey.Invalid.self) { try PublicKey(.p256, x: [], y: []) }
     }
 
-    /// Numbers of every shape: those with leading zeros or a leading one are encoded differently.
+    /// Numbers of every shape: leading zeros and a leading one bit change the encoding.
     @Test func signaturesOfAnySize_areRefused_withoutACrash() throws {
         let key = try PublicKey(.p256, x: Self.x, y: Self.y)
         for count in 0...130 {

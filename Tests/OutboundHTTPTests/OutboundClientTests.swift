@@ -4,11 +4,11 @@ import Testing
 
 @testable import OutboundHTTP
 
-/// Requests of the service, to receivers of every kind.
+/// Outbound requests of the service, to receivers of every kind.
 @Suite(.timed) struct OutboundClientTests {
     private static let post = OutboundPost(url: "", headers: [("webhook-id", "w1")], body: Array(#"{"a":1}"#.utf8))
 
-    /// Only a failure waits so long.
+    /// Only a failure takes this long.
     private static let patientMilliseconds = Int(patience / .milliseconds(1))
 
     private func post(to url: String, privately: Bool = true, timeoutMilliseconds: Int = Self.patientMilliseconds)
@@ -52,10 +52,10 @@ import Testing
         }
         #expect(answer.status == 200 && answer.httpVersion == "1.1" && answer.failure == nil)
         #expect(answer.headers["x-late"] == "two" && answer.headers["x-early"] == nil)
-        #expect(bytes == 100_000, "no bound but the watcher's")
+        #expect(bytes == 100_000, "only the watcher bounds the body")
         let delivery = try #require(receiver.deliveries.all.first)
         #expect(delivery.line == "GET /hooks HTTP/1.1" && delivery.headers["x-own"] == "1")
-        // Whoever has seen enough ends it; and it ends also where nothing comes.
+        // The watcher ends the request by returning false. `shouldStop` ends it even if no bytes arrive.
         bytes = 0
         #expect(
             client.watch(probe) { piece in
@@ -96,7 +96,7 @@ import Testing
         #expect(try outcome(of: .raw("SSH-2.0-no\r\n")) == .failed(.broken))
     }
 
-    /// What stands behind the head changes nothing of the answer, and is not stored.
+    /// Bytes after the head do not change the outcome and are not stored.
     @Test func body_isThrownAway_whateverItSays() throws {
         let answered = OutboundOutcome.answered(status: 200, retryAfterSeconds: nil)
         #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nless")) == answered)
@@ -116,7 +116,7 @@ import Testing
         #expect(post(to: receiver.url) == .failed(.unreachable))
     }
 
-    /// By their numbers in any spelling, and by a name that means them.
+    /// Private addresses in numeric spellings, and a name that resolves to one.
     @Test(arguments: [
         "127.0.0.1", "localhost", "0x7f000001", "2130706433", "127.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]",
     ])
@@ -139,9 +139,9 @@ import Testing
         let request = OutboundPost(url: receiver.url, headers: [], body: [])
         let outcomes = Collected<OutboundOutcome>()
         Thread { outcomes.append(client.post(request)) }.start()
-        try await eventually("the request arrives") { !receiver.deliveries.all.isEmpty }
+        try await eventually("the receiver gets the request") { !receiver.deliveries.all.isEmpty }
         client.stop()
-        try await eventually("it is broken off") { !outcomes.all.isEmpty }
+        try await eventually("the request is aborted") { !outcomes.all.isEmpty }
         #expect(outcomes.all == [.failed(.stopped)])
         #expect(client.post(request) == .failed(.stopped))
     }

@@ -2,7 +2,7 @@ import OutboundHTTP
 import TestSupport
 import Testing
 
-/// Which addresses are somebody's on the public internet.
+/// The addresses that count as public.
 @Suite(.timed) struct RemoteAddressTests {
     @Test(arguments: [
         "1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.0", "172.15.255.255", "172.32.0.0", "192.167.255.255",
@@ -19,7 +19,7 @@ import Testing
         "169.254.169.254", "172.16.0.0", "172.31.255.255", "192.0.0.8", "192.0.2.1", "192.88.99.1", "192.168.0.1",
         "198.18.0.0", "198.19.255.255", "198.51.100.7", "203.0.113.7", "224.0.0.1", "239.255.255.250", "240.0.0.1",
         "255.255.255.255",
-        // The same of the longer kind, and those that carry an address of the shorter one.
+        // The same ranges in IPv6, and IPv6 addresses that embed an IPv4 address.
         "::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1", "100::1",
         "2001::1", "2001:2::1", "2001:10::1", "2001:1ff::1", "2001:db8::1", "2002:7f00:1::", "3fff::1", "4000::1",
         "fc00::1", "fdff::1", "fe80::1", "fec0::1", "ff02::1",

@@ -1,7 +1,8 @@
 import Rows
 import Values
 
-/// The last byte chooses what the headers say, and a line's end says nothing; the rest is a delivery of table changes.
+/// Reads a delivery of table changes. The last byte of the input chooses the headers, where a newline means no
+/// headers; the rest is the body.
 let readDelivery: FuzzTarget = { input in
     guard let last = input.last else { return }
     let choice = last &- 0x0A
@@ -23,7 +24,7 @@ let readDelivery: FuzzTarget = { input in
         require(
             (change.deduplicationID?.utf8.count ?? 0) <= ChangeLimits.deduplicationIDBytesMax, "an id without bound")
         for case let row? in [change.record, change.oldRecord] {
-            // Rows are stored as JSON and read again with the reader's own bounds.
+            // Rows are stored as JSON, and must be readable with the reader's own bounds.
             let bytes = JSONWriter.bytes(JSONValue.object(row))
             require((try? JSONValue(parsing: bytes)) != nil, "a row that cannot be read again")
         }

@@ -1,8 +1,8 @@
 import Rows
 import Values
 
-/// A filter and, on the next line, a row. A filter's canonical text is the same filter; nothing matches both a condition
-/// and its negation; what matches is found by an index.
+/// Reads a filter and, on the next line, a row. The canonical text of a filter must parse to an equal filter. No row
+/// may match both a filter and its negation.
 let readFilter: FuzzTarget = { input in
     let lines = input.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
     guard let filter = try? Filter(parsing: String(decoding: lines[0], as: UTF8.self)) else { return }

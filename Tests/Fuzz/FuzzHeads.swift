@@ -1,8 +1,8 @@
 import Glibc
 import MicroHTTP
 
-/// The bytes of one connection, sent to a real server. Whatever it answers with 200 is a request that RFC 9112 allows, read
-/// here by a reader that shares nothing with the server's; and after each connection the server goes on.
+/// Sends the bytes of one connection to a real server. If the server answers 200, an independent parser checks that
+/// RFC 9112 allows the request. The server must survive each connection.
 let sendHead: FuzzTarget = { input in
     let sent = input + Array("\r\n\r\n".utf8)
     guard server.exchange(sent).starts(with: Array("HTTP/1.1 200".utf8)), !StrictRequest.isBlurred(sent) else { return }
@@ -35,11 +35,11 @@ private final class FuzzedServer: Sendable {
         }
     }
 
-    /// The first status line, as far as there is one.
+    /// Sends the bytes and returns the first status line, as far as the server sent one.
     func exchange(_ bytes: [UInt8]) -> [UInt8] {
         let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(socket) }
-        // Nothing comes to a request that was cut off; what is answered is answered sooner.
+        // A truncated request gets no answer; any answer arrives sooner than this.
         var patience = timeval(tv_sec: 0, tv_usec: 100_000)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_in()
@@ -49,7 +49,8 @@ private final class FuzzedServer: Sendable {
         let isConnected = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 var result: Int32
-                // libFuzzer's alarm may interrupt the handshake, which then goes on: the next call waits for its end.
+                // libFuzzer's alarm may interrupt the handshake, which then continues; the next call waits for its
+                // end.
                 repeat {
                     result = connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
                 } while result != 0 && errno == EINTR
@@ -57,7 +58,7 @@ private final class FuzzedServer: Sendable {
             }
         }
         require(isConnected, "the server takes no connection: \(errno)")
-        // Sent in two pieces: what is read at once and what is not takes different ways.
+        // Sends two pieces, because bytes of the first read and later bytes take different code paths.
         let middle = bytes.count / 2
         for piece in [bytes[..<middle], bytes[middle...]] where !piece.isEmpty {
             _ = piece.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
@@ -81,11 +82,11 @@ private final class NoStreams: StreamProgram {
     func shardWillStop() {}
 }
 
-/// The grammar of RFC 9112 for the first request of a connection, as plainly as it stands there.
+/// The grammar of RFC 9112 for the first request of a connection, as a direct transcription.
 private enum StrictRequest {
-    /// Whether a line ends with LF alone in a head that has a NUL, or a line that begins with a colon. libmicrohttpd writes
-    /// NULs over colons and line ends, so that such ones can look like sound ones afterwards: `framing.md` has them, and
-    /// why they harm nobody.
+    /// Returns whether the head has a line that ends with LF alone, and also a NUL or a line that begins with a
+    /// colon. libmicrohttpd overwrites colons and line ends with NULs, so such a head can look valid afterwards.
+    /// `framing.md` lists these cases and explains why they are harmless.
     static func isBlurred(_ bytes: [UInt8]) -> Bool {
         let hasBareLF = bytes.indices.contains { bytes[$0] == 0x0A && ($0 == 0 || bytes[$0 - 1] != 0x0D) }
         let hasNoName = bytes.indices.dropFirst().contains { bytes[$0] == 0x3A && bytes[$0 - 1] == 0x0A }
@@ -94,7 +95,7 @@ private enum StrictRequest {
 
     static func mistake(in bytes: [UInt8]) -> String? {
         var rest = bytes[...]
-        // 2.2: an empty line before the request line is ignored; it may end with LF alone, or begin with NUL.
+        // 2.2: an empty line before the request line is ignored. It may end with LF alone, or begin with NUL.
         while [0, 0x0A].contains(rest.first) || rest.starts(with: [0x0D, 0x0A]) {
             rest = rest.drop { $0 != 0x0A }.dropFirst()
         }
@@ -103,7 +104,7 @@ private enum StrictRequest {
         guard parts.count == 3, !parts[0].isEmpty, parts[0].allSatisfy(isToken) else { return "the request line" }
         guard !parts[1].isEmpty, parts[1].allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return "the target" }
         let version = String(decoding: parts[2], as: UTF8.self)
-        // RFC 9110, 2.5: a higher minor version is read as the highest that is known.
+        // RFC 9110, 2.5: a higher minor version is treated as the highest known one.
         guard parts[2].count == 8, version.hasPrefix("HTTP/1."), version.last?.isASCII == true,
             version.last?.isNumber == true
         else { return "the version \(version)" }
@@ -118,7 +119,7 @@ private enum StrictRequest {
             guard let colon = field.firstIndex(of: UInt8(ascii: ":")) else { return "a field without a colon" }
             let name = field[..<colon]
             guard !name.isEmpty, name.allSatisfy(isToken) else { return "the name of a field" }
-            // RFC 9110, 5.5: other control characters may stay.
+            // RFC 9110, 5.5: other control characters may be retained.
             guard !field.contains(0) else { return "a NUL in a value" }
             switch String(decoding: name, as: UTF8.self).lowercased() {
             case "host": hosts += 1
@@ -129,7 +130,7 @@ private enum StrictRequest {
         return "the head does not end"
     }
 
-    /// Up to CR and LF, neither of which stands alone.
+    /// Returns the bytes up to CRLF; nil if the line contains a lone CR or LF.
     private static func line(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         guard let end = rest.firstIndex(of: 0x0A), end > rest.startIndex, rest[end - 1] == 0x0D else { return nil }
         let line = rest[..<(end - 1)]

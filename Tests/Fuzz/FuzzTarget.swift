@@ -1,9 +1,9 @@
 import Glibc
 
-/// Reads an input, and stops the process if something is not as it must be. A crash is the other way to fail.
+/// Reads an input and stops the process if an invariant is violated. A crash is the other kind of failure.
 typealias FuzzTarget = @Sendable (_ input: [UInt8]) -> Void
 
-/// A failure that libFuzzer stores the input of.
+/// Stops the process if the condition is false, so that libFuzzer stores the input.
 func require(_ condition: Bool, _ what: @autoclosure () -> String, line: Int = #line, file: String = #fileID) {
     guard !condition else { return }
     fatalError("\(file):\(line): \(what())")
@@ -19,10 +19,10 @@ private func runDriver(
 /// libFuzzer's callback takes no context.
 nonisolated(unsafe) private var present: FuzzTarget = { _ in }
 
-/// Hands the process over to libFuzzer, whose main is left out: Swift has one of its own.
+/// Hands control to libFuzzer. Its own `main` is not linked, because Swift provides one.
 func runFuzzer(_ target: @escaping FuzzTarget, arguments: [String]) -> Never {
     present = target
-    // libFuzzer reads them as long as the process lives.
+    // libFuzzer reads the arguments for the lifetime of the process, so they are never freed.
     var list = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: arguments.count + 1)
     for (index, argument) in arguments.enumerated() { list[index] = strdup(argument) }
     list[arguments.count] = nil

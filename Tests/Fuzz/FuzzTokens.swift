@@ -6,8 +6,9 @@ import Values
 
 @testable import Service
 
-/// A line is the token's head, the next its claims, and both are signed; without a second line the input is a token as it
-/// comes. Whatever is let in has a sound signature and claims that Foundation reads in the same way.
+/// Verifies a token. The first line of the input is the token's head and the second its claims, and both are signed;
+/// without a second line, the input is the whole token. An accepted token must have a valid signature and claims that
+/// Foundation reads the same way.
 let readToken: FuzzTarget = { input in
     let lines = input.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
     var token = input
@@ -32,7 +33,7 @@ let readToken: FuzzTarget = { input in
 private let secretText = "a secret that only the fuzzer knows, long enough"
 private let tokenSecret = AuthenticationKey(secretText.utf8)
 
-/// Of the seeds.
+/// The time at which the tokens of the seeds are valid.
 private let tokenMoment = Timestamp(microseconds: 1_700_000_000_000_000)
 
 private let tokens: Authenticator = {

@@ -1,7 +1,7 @@
 import Glibc
 
-// Coverage-guided fuzzing of whatever reads bytes of strangers: `.ci/fuzz` builds it with libFuzzer and AddressSanitizer
-// and runs each target. The first argument names the target; the others are libFuzzer's.
+// Coverage-guided fuzzing of all code that reads untrusted bytes. `.ci/fuzz` builds it with libFuzzer and
+// AddressSanitizer and runs each target. The first argument names the target; the others go to libFuzzer.
 
 let targets: [String: FuzzTarget] = [
     "json": readJSON, "filters": readFilter, "deliveries": readDelivery, "tokens": readToken, "heads": sendHead,

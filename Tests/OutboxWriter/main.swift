@@ -1,8 +1,8 @@
 import BellhopClient
 import Foundation
 
-// An app that writes and is killed: `outbox-writer URL TOKEN CONVERSATION DIRECTORY FROM TO` gives the messages FROM up
-// to TO to its bell, one after the other, and ends when none waits any more.
+// An app that a test kills while it writes: `outbox-writer URL TOKEN CONVERSATION DIRECTORY FROM TO` sends the
+// messages FROM up to, but not including, TO in order. It exits when its outbox is empty.
 let arguments = CommandLine.arguments
 guard arguments.count == 7, let from = Int(arguments[5]), let end = Int(arguments[6]), from <= end else { exit(64) }
 let storage = FileStorage(directory: URL(fileURLWithPath: arguments[4]))
@@ -15,12 +15,12 @@ let talk = bell.conversation(arguments[3])
 
 var commands: [Command] = []
 for number in from..<end {
-    // A conversation lets no more than 200 wait.
+    // A conversation queues at most 200 messages.
     if commands.count >= 100 { try await commands.removeFirst().answer() }
     commands.append(try talk.send("M\(number)", id: "m\(number)"))
 }
 for command in commands { try await command.answer() }
-// What an earlier process has left may still wait.
+// Messages of an earlier process may still be queued.
 while try await storage.keys(beginningWith: "").contains(where: { $0.contains("outbox/") }) {
     try await Task.sleep(for: .milliseconds(5))
 }

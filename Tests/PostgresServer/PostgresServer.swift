@@ -1,23 +1,23 @@
 import CPostgreSQL
 import Foundation
 
-/// The PostgreSQL that tests run on: `.ci/postgres start` makes one, and its URL is in `TEST_POSTGRES`.
+/// The PostgreSQL server of the tests. `.ci/postgres start` starts it; `TEST_POSTGRES` holds its URL.
 public struct PostgresServer: Sendable {
     public struct Unusable: Error, CustomStringConvertible {
         public let description: String
     }
 
-    /// Whether the tests of the whole service run on it, and not on SQLite.
+    /// Whether the tests of the whole service run on PostgreSQL instead of SQLite.
     public static let isTheStore = ProcessInfo.processInfo.environment["TEST_STORE"] == "postgres"
 
     public let port: Int
 
-    /// - Parameter port: where the server is reached; in front of it may be something else.
+    /// - Parameter port: the port of the server, or of a proxy in front of it.
     public init(port: Int) {
         self.port = port
     }
 
-    /// - Throws: when there is none. A test that needs one fails then; it does not pass by.
+    /// - Throws: if no server is configured. A test that needs one then fails instead of being skipped.
     public static func shared() throws -> PostgresServer {
         guard let text = ProcessInfo.processInfo.environment["TEST_POSTGRES"], let url = URL(string: text),
             let port = url.port
@@ -31,7 +31,7 @@ public struct PostgresServer: Sendable {
         "postgres://\(user)@127.0.0.1:\(port)/\(database)\(parameters)"
     }
 
-    /// Runs statements one after the other, each its own transaction, and gives the first value of the last one.
+    /// Runs statements in order, each in its own transaction. Returns the first value of the last one.
     @discardableResult
     public func run(_ statements: [String], as user: String = "postgres", in database: String = "postgres") throws
         -> String
@@ -51,7 +51,7 @@ public struct PostgresServer: Sendable {
         return value
     }
 
-    /// Makes a database of its own, owned by the role `bellhop_owner`; empty, or a copy.
+    /// Creates a database owned by the role `bellhop_owner`, either empty or as a copy of a template.
     public func makeDatabase(copying template: String? = nil) throws -> String {
         let name = "t_" + UUID().uuidString.lowercased().replacingOccurrences(of: "-", with: "")
         try run([
@@ -64,7 +64,7 @@ public struct PostgresServer: Sendable {
         return name
     }
 
-    /// A login of the service, as an administrator makes it once the role is there.
+    /// Creates the service's login, as an administrator does once the role exists.
     public func makeLogin() throws {
         try run([
             """

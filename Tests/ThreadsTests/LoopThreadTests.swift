@@ -55,7 +55,7 @@ import Threads
         #expect(outcome.withLock { $0 } == false)
     }
 
-    /// What the body owns is released on its thread, before whoever stops it goes on.
+    /// The thread releases the objects that the body owns before `stop` returns.
     @Test func stop_returnsWhenWhatTheBodyOwnsIsReleased() {
         final class Owned {
             let released: Monitor<Bool>

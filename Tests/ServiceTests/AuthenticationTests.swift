@@ -8,7 +8,8 @@ import Values
 
 @testable import Service
 
-/// Who a token speaks for, over real HTTP with real tokens (FORMATS.md, tokens; RFC 6750, 7515, 7519, 8725).
+/// The identity that a token grants, over real HTTP with real tokens (FORMATS.md, tokens; RFC 6750, 7515, 7519,
+/// 8725).
 @Suite(.timed) struct AuthenticationTests {
     private static func me(_ service: TestService, _ token: String) async throws -> ServiceAnswer {
         try await service.anyone.with(token: token).get("/v1/me")
@@ -96,12 +97,12 @@ import Values
             let answer = try await Self.me(service, TestService.sign(good.merging([claim: value]) { $1 }))
             #expect(answer.status == 401, "\(claim) \(value)")
         }
-        // What a path leads through may be null: that is as good as absent.
+        // A null along the claim's path counts as a missing claim.
         let answer = try await Self.me(service, TestService.sign(good.merging(["app_metadata": .null]) { $1 }))
         #expect(answer.status == 200)
     }
 
-    /// RFC 8725, 3.11: what an issuer signs for another purpose is no access token.
+    /// RFC 8725, 3.11: a token that the issuer signs for another purpose is not an access token.
     @Test func tokensOfAnotherType_areRefused() async throws {
         let service = try TestService.start()
         let payload: [String: JSON] = ["sub": "u1", "exp": .integer(service.clock.now.seconds + 60)]
@@ -118,7 +119,7 @@ import Values
         }
     }
 
-    /// The key that Supabase gives to backends: without a subject, and for ten years.
+    /// The service-role key that Supabase gives to backends has no subject and is valid for ten years.
     @Test func supabaseServiceRoleKey_isABackend_asLongAsTheSettingAllows() async throws {
         func status(_ settings: [String: String], _ changes: [String: JSON] = [:]) async throws -> ServiceAnswer {
             let service = try TestService.start(settings)
@@ -135,7 +136,7 @@ import Values
         let refused = try await status([:])
         #expect(refused.status == 401)
         #expect(refused.json["detail"].string?.contains("BELLHOP_SERVICE_TOKEN_DAYS") == true)
-        // Only backends: neither a user without a name, nor one who lives as long.
+        // Only backends may have such tokens: neither an anonymous user nor a user with the same lifetime.
         #expect(try await status(["serviceTokenDays": "3660"], ["role": "anon"]).status == 401)
         #expect(try await status(["serviceTokenDays": "3660"], ["role": "authenticated", "sub": "u1"]).status == 401)
     }
@@ -198,7 +199,8 @@ import Values
         #expect(try await Self.me(service, issuer.token("k1", at: service.clock.now)).status == 200)
         try issuer.add("k2")
         let second = try issuer.token("k2", at: service.clock.now)
-        // Not within ten seconds of the last fetch: forged ids must not make the service attack its issuer.
+        // The key set is fetched at most once in ten seconds, so that forged key ids cannot make the service flood
+        // its issuer.
         #expect(try await Self.me(service, second).status == 401)
         service.clock.advance(seconds: 11)
         #expect(try await Self.me(service, second).status == 200)
@@ -210,7 +212,7 @@ import Values
         #expect(try await Self.me(service, issuer.token("k1", at: service.clock.now)).status == 200)
     }
 
-    /// Anybody can have it fetched again, by an unknown key id.
+    /// Any client can trigger a fetch with an unknown key id.
     @Test func keySet_thatIsTheSameAgain_leavesWhatWasVerified() async throws {
         var issuer = try Issuer()
         try issuer.add("k1")
@@ -230,7 +232,7 @@ import Values
         #expect(replaced.all.count == 2)
     }
 
-    /// RFC 8725, 2.1: the public key must not be taken for a shared secret.
+    /// RFC 8725, 2.1: the public key must not be accepted as a shared secret.
     @Test func algorithm_isPinnedToTheKey() async throws {
         var issuer = try Issuer()
         try issuer.add("k1")

@@ -8,9 +8,9 @@ import Threads
 
 @testable import Service
 
-/// Copies of a database, and services that start with them.
+/// Backups of a database, and services that start from them.
 @Suite(.timed) struct BackupTests {
-    /// A service on a file, whatever the other tests run on.
+    /// Starts a service on a file, whichever database the other tests use.
     private static func start(in directory: TemporaryDirectory, _ name: String = "live.sqlite") throws -> TestService {
         try TestService.start(
             on: TestDatabase(url: "sqlite:\(directory.file(name))", name: nil), in: directory, at: TestService.morning)
@@ -41,7 +41,7 @@ import Threads
         }.reduce(()) { _, _ in () }
         for copy in 0..<3 {
             let before = answered.withLock { $0 }
-            try await eventually("more are written") { answered.withLock { $0 } > before + 20 }
+            try await eventually("events continue to be written") { answered.withLock { $0 } > before + 20 }
             let known = answered.withLock { $0 }
             let name = "copy\(copy).sqlite"
             try Operations.backUp(Self.settings(directory), to: directory.file(name))
@@ -73,12 +73,12 @@ import Threads
         var kept: String?
         try await service.restart { kept = try Operations.restore(settings, from: copy) }
         #expect(try await service.client(as: .user("ada")).get("/v1/badges").json["bell"].int == 1)
-        // The number that the position names will be given to another event.
+        // Another event will receive the sequence number that the position names.
         try await Self.notify(service, 3)
         let stream = try await service.listen(as: .user("ada"), lastEventID: position)
         #expect(try await stream.next("stream:resync").json["reason"] == "epoch")
         #expect(try await service.position(as: .user("ada")) != position)
-        // Once only.
+        // The epoch changes only once.
         let fresh = try await service.position(as: .user("ada"))
         try await service.restart()
         #expect(try await service.position(as: .user("ada")) == fresh)
@@ -112,7 +112,7 @@ import Threads
         #expect(try Operations.check(settings).isEmpty)
     }
 
-    /// A dump that is filled into another database, and a server that was restored from an archive, have another origin.
+    /// A dump restored into another database and a server restored from an archive both have another origin.
     @Test func restoredServer_givesTheLogAnotherName() async throws {
         let server = try PostgresServer.shared()
         let directory = try TemporaryDirectory()

@@ -2,14 +2,15 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The built `bellhop`, run as a shell or a container runs it, in an empty folder that is its home.
+/// The built `bellhop`, run as in a shell or a container. Its home is an empty folder.
 final class BellhopProcess {
     static let binary = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
         .appendingPathComponent("bellhop")
 
-    /// The user of the image, who owns nothing here.
+    /// Runs a command as the user of the image, who owns no files here.
     static let stranger = ["setpriv", "--reuid", "65532", "--clear-groups"]
-    /// Only root may become somebody else, and the binary may lie where nobody else may look.
+    /// Whether the binary can run as that user: only root can switch users, and the binary may lie in a folder that
+    /// other users cannot read.
     static let canRunAsStranger = (try? BellhopProcess(["--version"], through: stranger).finish())?.status == 0
 
     private let home: TemporaryDirectory
@@ -17,9 +18,9 @@ final class BellhopProcess {
     private var said = Data()
 
     /// - Parameters:
-    ///   - settings: variables, without `BELLHOP_`.
-    ///   - variables: of the environment, by their whole names.
-    ///   - wrapper: a command that runs another one.
+    ///   - settings: variables without the prefix `BELLHOP_`.
+    ///   - variables: environment variables by their full names.
+    ///   - wrapper: a command that runs the service.
     init(
         _ arguments: [String], settings: [String: String] = [:], variables: [String: String] = [:],
         through wrapper: [String] = []
@@ -29,7 +30,7 @@ final class BellhopProcess {
             !$0.key.hasPrefix("BELLHOP_") && !$0.key.hasPrefix("XDG_")
         }
         environment["HOME"] = home.path
-        // Whoever tests how it drains says so.
+        // Tests of the drain override this.
         environment["BELLHOP_DRAIN_SECONDS"] = "0"
         environment.merge(variables) { $1 }
         for (name, value) in settings { environment["BELLHOP_" + name] = value }
@@ -38,7 +39,7 @@ final class BellhopProcess {
 
     deinit { terminate() }
 
-    /// Reads on until the text comes.
+    /// Reads output until it contains the text.
     func awaitText(_ text: String) throws {
         while !String(decoding: said, as: UTF8.self).contains(text) {
             let piece = process.output.availableData
@@ -47,7 +48,7 @@ final class BellhopProcess {
         }
     }
 
-    /// The port that it listens on, when it does.
+    /// Waits until the service listens, and returns its port.
     func awaitPort() throws -> Int {
         try awaitText("Bellhop is listening.")
         let text = String(decoding: said, as: UTF8.self)
@@ -55,19 +56,19 @@ final class BellhopProcess {
         return try #require(found.flatMap { Int($0.1) }, "\(text)")
     }
 
-    /// Where the wrapper, if there is one, becomes the service.
+    /// The process id of the service, also behind a wrapper that replaces itself with the service.
     var identifier: Int32 { process.identifier }
 
     func send(_ signal: Int32) { process.send(signal) }
 
     func terminate() { send(SIGTERM) }
 
-    /// Waits for the end; gives everything that was said.
+    /// Waits until the process ends. Returns its status and all its output.
     func finish() -> (status: Int32, text: String) {
         said += process.output.readDataToEndOfFile()
         return (process.wait(), String(decoding: said, as: UTF8.self))
     }
 
-    /// Files and folders that it has made at home.
+    /// The files and folders that the process has created in its home.
     var leavings: [String] { (try? FileManager.default.subpathsOfDirectory(atPath: home.path)) ?? ["no home"] }
 }

@@ -17,7 +17,7 @@ import Values
 
     static let nine = "2026-01-10T09:00:00Z"
 
-    /// A shop with two barbers on duty, at eight in the morning.
+    /// Starts a service with a shop that has two barbers on duty, at eight in the morning.
     static func shop(_ overrides: [String: String] = [:]) async throws -> TestService {
         let service = try TestService.start(overrides, at: "2026-01-10T08:00:00Z")
         let backend = service.client(as: .service())
@@ -44,7 +44,7 @@ import Values
             headers: ["If-Match": tag(of: booking)])
     }
 
-    /// What a client can say of a version that it knows by an event or a list.
+    /// Returns the entity tag for a version that a client knows from an event or a list.
     static func tag(of booking: JSON, version: Int? = nil) -> String {
         "\"\(version ?? booking["version"].int ?? 0)-\(booking["epoch"].string ?? "")\""
     }
@@ -60,7 +60,7 @@ import Values
         #expect(made[header: "ETag"]?.hasPrefix(Self.tag(of: made.json).dropLast() + "-") == true)
         #expect(made[header: "Location"] == "/v1/bookings/\(made.json["id"].string ?? "")")
         #expect(made.json["status"].string == "pending")
-        // B-3: nobody has been served yet, so the median is the prior's, 28 minutes.
+        // B-3: without completed services, the median is the prior's, 28 minutes.
         #expect(made.json["estimatedCompletion"].string?.hasPrefix("2026-01-10T09:2") == true)
         #expect(try await stream.next("booking:status_change").json["previousStatus"].isNull)
         let confirmed = try await Self.move(staff, made.json, to: ["status": "confirmed"])
@@ -89,7 +89,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// Decision 1: final states are final, only the shop confirms, and the present status changes nothing.
+    /// Decision 1: final states stay final, only the shop confirms, and setting the current status changes nothing.
     @Test func moves_thatTheMachineDoesNotKnow_areRefused() async throws {
         let (user, staff) = (service.client(as: .user("u1")), service.client(as: .staff(of: "s1")))
         let made = try await user.post("/v1/bookings", Self.draft()).json
@@ -110,13 +110,13 @@ import Values
         #expect(changed.json["code"].string == "booking.not_changeable")
     }
 
-    /// FORMATS.md: missing 428, stale 412.
+    /// FORMATS.md: 428 without If-Match, 412 for a stale one.
     @Test func ifMatch_guardsEveryChange() async throws {
         let user = service.client(as: .user("u1"))
         let made = try await user.post("/v1/bookings", Self.draft()).json
         let path = "/v1/bookings/\(made["id"].string ?? "")"
         #expect(try await user.patch(path, ["status": "cancelled"]).status == 428)
-        // A version without its epoch is worth nothing, nor is one of another epoch (decision 34).
+        // A tag needs a version and the current epoch (decision 34).
         for tag in [Self.tag(of: made, version: 2), "\"x\"", "0", "\"1\"", "\"1-zzzzzz\"", "1-", "-"] {
             let refused = try await user.patch(path, ["status": "cancelled"], headers: ["If-Match": tag])
             #expect(refused.refusal == "412 precondition.stale", "\(tag)")
@@ -135,12 +135,12 @@ import Values
             let taken = try await service.client(as: .user("u2")).post("/v1/bookings", Self.draft(start))
             #expect(taken.refusal == "409 booking.overlap", "\(start)")
         }
-        // Half-open: one may begin when another ends. Another barber is free.
+        // Times are half-open: one booking may begin when another ends. The other barber is free.
         for start in ["2026-01-10T08:30:00Z", "2026-01-10T09:30:00Z"] {
             #expect(try await user.post("/v1/bookings", Self.draft(start)).status == 201, "\(start)")
         }
         #expect(try await user.post("/v1/bookings", Self.draft(barber: "b2")).status == 201)
-        // Nobody's time is taken by a booking for any barber, until it gets one.
+        // A booking for any barber reserves no time until it is assigned one.
         let any = try await user.post("/v1/bookings", Self.draft(barber: nil)).json
         let confirmed = try await Self.move(staff, any, to: ["status": "confirmed", "barberId": "b1"])
         #expect(confirmed.refusal == "409 booking.overlap")
@@ -151,7 +151,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// No barber is ever booked twice: 10,000 attempts at once for a hundred times. A contributor's run has fewer.
+    /// No barber is double-booked: 10,000 concurrent attempts for 100 times. A contributor's run makes fewer.
     @Test func tenThousandAttempts_giveEachTimeOnce() async throws {
         let slots = effort(quick: 25, full: 100, long: 100)
         let statuses = try await concurrently(0..<slots) { worker -> [Int] in
@@ -168,7 +168,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// The second wall: the database refuses what the service's question would have let through.
+    /// The second line of defence: constraints in the database refuse what the service's check would miss.
     @Test func database_refusesOverlaps_andChangesOfHistory() async throws {
         let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.draft()).json
         let id = try #require(made["id"].string)
@@ -186,7 +186,7 @@ import Values
         }
     }
 
-    /// A row one may not see is a 404, whoever asks for whatever reason.
+    /// A row that the caller may not see is a 404, for every caller and method.
     @Test func strangers_findNothing() async throws {
         _ = try await service.client(as: .service()).put("/v1/shops/s2", ["name": "Other", "timeZone": "UTC"])
         let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.draft()).json
@@ -235,7 +235,7 @@ import Values
         #expect(try await user.get("/v1/bookings?shopId=s1&day=2026-02-30").status == 422)
     }
 
-    /// Decision 29: without its claim the black card is a wish.
+    /// Decision 29: without the claim in the token, the black card is only a request.
     @Test func blackCard_needsItsClaim() async throws {
         func book(_ service: TestService, _ identity: TestService.Identity, _ more: [String: JSON] = [:]) async throws
             -> ServiceAnswer
@@ -261,7 +261,7 @@ import Values
         let refused = try await user.post("/v1/bookings", past)
         #expect(refused.refusal == "403 booking.in_past")
         #expect(refused.json["errors"][0]["pointer"].string == "/scheduledStart")
-        // What says "now" is a moment old when it is here.
+        // A start of "now" is slightly in the past when the request arrives.
         #expect(try await user.post("/v1/bookings", Self.draft("2026-01-10T07:59:00Z", barber: nil)).status == 201)
         let made = try await user.post("/v1/bookings", Self.draft()).json
         let moved = try await Self.move(user, made, to: ["scheduledStart": "2026-01-10T07:00:00Z"])
@@ -272,12 +272,12 @@ import Values
             #expect(try await service.client(as: identity).post("/v1/bookings", .object(draft)).status == 201)
         }
         service.clock.advance(seconds: 4 * 3600)
-        // A change of something else is none of the time.
+        // Changes to other fields do not check the time.
         let later = service.client(as: .user("u1"))
         #expect(try await Self.move(later, made, to: ["durationMinutes": 25]).status == 200)
     }
 
-    /// The day is the shop's: 23:30 UTC is the next day in Berlin.
+    /// The day follows the shop's time zone: 23:30 UTC is the next day in Berlin.
     @Test func day_isTheShops() async throws {
         let user = service.client(as: .user("u1"))
         for start in ["2026-01-10T22:30:00Z", "2026-01-10T23:30:00Z"] {

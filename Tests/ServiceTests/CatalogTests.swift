@@ -4,12 +4,12 @@ import Testing
 
 @testable import Service
 
-/// What features list of themselves, against what their code does.
+/// The lists that features declare, compared with their code.
 @Suite(.timed) struct CatalogTests {
     private static let features = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Sources/Service/Features")
 
-    /// The code of a feature, by its folder, which has the feature's name.
+    /// Returns the code of a feature from the folder with the feature's name.
     private static func code(of feature: Feature) throws -> String {
         let folder = try #require(
             try FileManager.default.contentsOfDirectory(at: features, includingPropertiesForKeys: nil)
@@ -29,7 +29,7 @@ import Testing
                 count += 1
             }
         }
-        #expect(count > 15, "published events are found at all")
+        #expect(count > 15, "the search must find published events")
     }
 
     @Test func everyKindOfLock_isListed_andEveryListedOneIsMade() throws {

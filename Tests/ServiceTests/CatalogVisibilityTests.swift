@@ -8,11 +8,11 @@ import Visibility
 @testable import Database
 @testable import Service
 
-/// Every policy of the catalog, also those that ask for memberships: what the rule in Swift says of a row, SQLite's
-/// predicate says, and PostgreSQL's policy.
+/// Every policy of the catalog, including those with memberships. The rule in Swift, SQLite's predicate and
+/// PostgreSQL's policy must agree on each row.
 ///
-/// The tables here have the catalog's names and policies, and of their columns those that policies look at: so that any
-/// row can be written, and a table that is added to the catalog is taken in by itself.
+/// The tables here have the catalog's names and policies, but only the columns that policies read. Any row can
+/// therefore be written, and a table added to the catalog is covered automatically.
 @Suite(.timed) struct CatalogVisibilityTests {
     @Test func everyTable_isVisibleAsDeclared_inSwiftAndInSQLite() throws {
         let store = try Store.open(DatabaseURL("sqlite::memory:"), tables: DemoScenario.tables)
@@ -49,7 +49,8 @@ private enum DemoScenario {
             return .both("CREATE TABLE \(table.name) (\(columns.joined(separator: ", "))) STRICT")
         })
 
-    /// What policies look at in a table, its own and those that find memberships in it.
+    /// Returns the columns that policies read: those of the table's own policies and those that find memberships in
+    /// it.
     static func columns(of table: Table) -> [String] {
         let own = (table.read.entries + table.write.entries).flatMap(\.columns)
         let asked = memberships.filter { $0.table.name == table.name }.flatMap { [$0.memberColumn, $0.ofColumn] }
@@ -64,7 +65,7 @@ private enum DemoScenario {
         init(_ table: Table, _ random: inout SeededGenerator) {
             self.table = table
             tenant = ["t1", "t1", "t1", "t2"].randomElement(using: &random) ?? "t1"
-            // Few values, so that rows, memberships and scopes meet.
+            // Few distinct values, so that rows, memberships and scopes match.
             var values: [String: String] = [:]
             let conditions = (table.read.entries + table.write.entries).compactMap(\.condition)
             for column in DemoScenario.columns(of: table) {
@@ -90,7 +91,7 @@ private enum DemoScenario {
         return Scope(tenant: Bool.random(using: &random) ? "t1" : "t2", keys: keys)
     }
 
-    /// The scope with all keys that rows grant its owner: the rule in Swift.
+    /// Returns the scope with all keys that rows grant its owner, by the rule in Swift.
     static func enlarged(_ scope: Scope, _ rows: [Row]) -> Scope {
         var granted: Set<String> = []
         for membership in memberships {
@@ -129,7 +130,7 @@ private enum DemoScenario {
             }
         }
         #expect(cases > 10_000)
-        // A table that nobody ever sees would prove nothing.
+        // A table whose rows are never visible would prove nothing.
         let unseen = tables.filter { !$0.read.templates.isEmpty && visible[$0.name] == nil }
         #expect(unseen.isEmpty, "\(unseen.map(\.name))")
     }
@@ -154,7 +155,7 @@ private enum DemoScenario {
             try db.enter(scope)
             let woven = Set(try db.rows("SELECT row_number FROM \(table, visibleTo: scope)") { try $0.integer(0) })
             guard db.engine == .postgreSQL else { return woven }
-            // The policy alone, under a statement that asks for nothing.
+            // The policy alone, with a statement that has no predicate.
             let bare = Set(try db.rows(SQL(unchecked: "SELECT row_number FROM \(table.name)")) { try $0.integer(0) })
             #expect(bare == woven, "\(table.name) \(scope.keys)")
             return bare

@@ -19,7 +19,7 @@ import Values
         "name": "Most cuts", "startsAt": "2026-01-01T00:00:00Z", "endsAt": "2026-02-01T00:00:00Z", "mode": "add",
     ]
 
-    /// A service in the middle of a challenge.
+    /// Starts a service in the middle of a challenge.
     static func start(
         _ change: [String: JSON] = [:], settings: [String: String] = [:]
     ) async throws -> TestService {
@@ -74,21 +74,21 @@ import Values
         for path in ["/v1/challenges/c1", "/v1/challenges/c1/leaderboard"] {
             #expect(try await backend.get(path).status == 404)
         }
-        // One of the same id begins with nobody on it.
+        // A new challenge with the same id starts with an empty board.
         #expect(try await backend.put("/v1/challenges/c1", Self.draft).status == 201)
         #expect(try await service.board(as: "u1")["entries"].int == 0)
-        // What is left of the old one goes by and by.
+        // The rows of the deleted challenge are removed gradually.
         func leftovers() throws -> Int {
             try service.app.store.read { db in
                 let why = ChallengesFeature.bookkeeping
                 return try db.integer("SELECT count(*) FROM \(ChallengesFeature.scores, unscoped: why)") ?? -1
             }
         }
-        try await eventually("nothing is left", step: { service.clock.advance(seconds: 5) }) { try leftovers() == 0 }
+        try await eventually("no rows are left", step: { service.clock.advance(seconds: 5) }) { try leftovers() == 0 }
         try service.expectExactCounts()
     }
 
-    /// A shop's staff manages its challenges, and nobody else's.
+    /// The staff of a shop manages only that shop's challenges.
     @Test func challengeOfAShop_isItsStaffs() async throws {
         let (own, others) = (service.client(as: .staff(of: "s1")), service.client(as: .staff(of: "s2")))
         var draft = Self.draft.object ?? [:]
@@ -103,14 +103,14 @@ import Values
         #expect(try await own.delete("/v1/challenges/c2").status == 204)
         #expect(try await service.client(as: .user("u1")).put("/v1/challenges/c3", Self.draft).status == 403)
         #expect(try await service.client(as: .admin).put("/v1/challenges/c3", Self.draft).status == 201)
-        // Another tenant has none of them.
+        // Another tenant cannot see them.
         let elsewhere = try await service.client(as: .user("u1", tenant: "t2")).get("/v1/challenges/c1")
         #expect(elsewhere.status == 404)
     }
 
     // MARK: Scores
 
-    /// CUT L-1: the present rank comes with the answer; equal scores share it, and who was first stands first.
+    /// CUT L-1: the answer contains the new rank. Equal scores share a rank, ordered by who reached the score first.
     @Test func scores_areAdded_andRanked() async throws {
         try await service.score("ada", 30, name: "Ada")
         try await service.score("bob", 40)
@@ -124,7 +124,7 @@ import Values
         #expect(Self.lines(board) == ["1 1 bob 40", "2 2 ada 30", "3 2 cem 30", "4 2 dan 30"])
         #expect(board["me"]["position"].int == 3)
         #expect(board["items"][1]["displayName"].string == "Ada")
-        // L-2: who is not on the board is null, and not -1.
+        // L-2: the rank of a user who is not on the board is null, not -1.
         #expect(try await service.board()["me"].isNull)
         try service.expectExactCounts()
     }
@@ -166,7 +166,8 @@ import Values
         #expect(try await service.board(as: "u1")["me"]["score"].int == 5)
     }
 
-    /// Points are earned on the server (decision 29); backends and administrators have their ways, and anybody may leave.
+    /// Users cannot award themselves points (decision 29). Backends and administrators submit scores, and any user
+    /// may leave a challenge.
     @Test func usersPostNoScores_unlessASettingAllowsIt() async throws {
         func post(_ identity: TestService.Identity, _ body: JSON) async throws -> ServiceAnswer {
             try await service.client(as: identity).post(
@@ -205,7 +206,7 @@ import Values
         #expect(try await service.client(as: .user("u1")).delete(path + "u1").status == 204)
         #expect(try await service.client(as: .user("u1")).delete(path + "u1").status == 404)
         #expect(Self.lines(try await service.board(as: "u1")) == ["1 1 u2 5"])
-        // Who comes back begins anew.
+        // A user who returns starts from zero.
         #expect(try await post(.user("u1"), ["score": 7]).json["rank"].int == 1)
         #expect(try await service.client(as: .service()).delete(path + "u2").status == 204)
         #expect(try await service.board(as: "u1")["entries"].int == 1)
@@ -234,16 +235,16 @@ import Values
             ).status
         }
         #expect(try await poll("u1") == 304)
-        // Whose it is belongs to the version: another user's is another answer.
+        // The ETag includes the caller, because another user receives another answer.
         #expect(try await poll("u2") == 200)
         try await service.score("u1", 0, name: "First")
         #expect(try await poll("u1") == 200)
         #expect(try await client.get("/v1/challenges/c1/leaderboard").json["items"][0]["displayName"].string == "First")
     }
 
-    /// Requests that commit together, one after the other, from many at once: each rank is that behind its own commit.
+    /// Many concurrent requests that share one commit: each rank is the one directly after its own change.
     @Test func ranksOfOneGroup_areThoseOfTheirOrder() async throws {
-        // In memory, so that places behind uncommitted changes are asked.
+        // Loads the board into memory, so that places account for uncommitted changes.
         _ = try await service.board()
         let answers = try await concurrently(0..<120) { index in
             try await service.score("u\(index % 40)", Int.random(in: 1...50)).json
@@ -263,7 +264,7 @@ import Values
         try service.expectExactBoards()
     }
 
-    /// A change that was undone leaves no trace: neither in the place of the next one, nor when another gets its number.
+    /// A rolled-back change leaves no trace, neither in the next place nor after another change reuses its revision.
     @Test func changesThatWereUndone_areForgotten() {
         var board = BoardState()
         let start = Timestamp(microseconds: 0)
@@ -287,15 +288,15 @@ import Values
         board.install(Leaderboard(), revision: 0)
         let empty = row(0, mark: 0)
         #expect(position(1, "u1", empty, row(1, mark: 10)) == 1)
-        // u1's was undone: u2 is alone.
+        // The change of u1 was rolled back, so u2 is alone.
         #expect(position(5, "u2", empty, row(1, mark: 20)) == 1)
         #expect(position(7, "u3", row(1, mark: 20), row(2, mark: 21)) == 2)
-        // Another replica has committed something else under the numbers 1 and 2: what is known here does not count.
+        // Another replica has committed other changes as revisions 1 and 2, so the pending changes here are invalid.
         #expect(position(9, "u4", row(2, mark: 99), row(3, mark: 100)) == nil)
         board.setPending(
             [.init(userId: ID("u8"), standing: Standing(key: 3, reached: 1))], behind: 0, through: row(2, mark: 99))
         #expect(position(9, "u4", row(2, mark: 99), row(3, mark: 100)) == 2)
-        // Committed in order; what comes too early is to be read.
+        // Changes are applied in order. A revision that arrives too early must be read from the database.
         #expect(!commit(9, "u4", revision: 3))
         #expect(commit(3, "u8", revision: 1))
         board.follow([.init(userId: ID("u4"), standing: Standing(key: 9, reached: 3))], through: 3)
@@ -304,7 +305,8 @@ import Values
         #expect(board.leaderboard(atLeast: 4) == nil)
     }
 
-    /// Thousands of operations at once, and a recount: the counters, the order that SQL says, and every board in memory.
+    /// Thousands of concurrent operations, then a recount: the counters, the order in SQL, and every board in memory
+    /// must agree.
     @Test func randomScores_leaveWhatARecountFinds() async throws {
         let seed = randomSeed()
         let best: JSON = .object((Self.draft.object ?? [:]).merging(["mode": "best", "order": "ascending"]) { $1 })
@@ -314,7 +316,7 @@ import Values
         try service.expectExactBoards()
     }
 
-    /// Adds, withdraws and reads at random, eight at a time, on each of the services in turn.
+    /// Adds, withdraws and reads scores at random, with eight workers, on each of the services in turn.
     static func play(on services: [TestService], seed: UInt64, steps: Int) async throws {
         try await concurrently(0..<8) { worker in
             var random = SeededGenerator(seed: seed &+ UInt64(worker))
@@ -341,14 +343,15 @@ import Values
         }
     }
 
-    /// A board that is not in memory is asked for in SQL; one that is, is read again after a restart.
+    /// A board that is not in memory is answered from SQL. After a restart, the board in memory gives the same
+    /// answers.
     @Test func boardThatIsNotInMemory_saysTheSame() async throws {
         func views(_ service: TestService) async throws -> [String] {
             var views: [String] = []
             for query in ["", "?limit=4", "?around=me&limit=3", "?around=me&limit=100"] {
                 for user in ["u0", "u17", "u29", "nobody"] {
                     var board = try await service.board(as: user, query).object ?? [:]
-                    // Each of the databases has its own.
+                    // Each database has its own epoch.
                     #expect(board.removeValue(forKey: "epoch") != nil)
                     views.append("\(JSON.object(board))")
                 }
@@ -376,7 +379,8 @@ import Values
         #expect(plain.app.boards.ready.isEmpty)
     }
 
-    /// Above what a request reads by itself, SQL answers until the board is in memory, and both say the same.
+    /// Above the size that a request may load itself, SQL answers until the board is in memory. Both give the same
+    /// answers.
     @Test func largeBoard_isReadBesideTheRequests() async throws {
         let entries = LeaderboardLimits.builtAtOnceMax + 500
         try await service.app.store.write { db in
@@ -400,7 +404,7 @@ import Values
                 SET revision = \(entries), told_revision = \(entries), entries = \(entries)
                 """)
         }
-        // Asked while it is not there: a score too, whose place is counted.
+        // Reads and submits a score while the board is not in memory; SQL counts the place.
         let first = try await service.board(as: "u77", "?around=me")
         let score = try await service.score("new", 500).json
         #expect(first["entries"].int == entries)
@@ -436,7 +440,7 @@ extension TestService {
         return answer.json
     }
 
-    /// The boards in memory are what the table says.
+    /// Checks that the boards in memory equal the table.
     func expectExactBoards() throws {
         for board in app.boards.ready {
             try app.boards.catchUp(board)
@@ -448,7 +452,7 @@ extension TestService {
         }
     }
 
-    /// Waits until everything that has changed is published.
+    /// Waits until all changes are published.
     func untilPublished() async throws {
         try await eventually("all changes are published", step: { clock.advance(seconds: 1) }) {
             !app.boards.hasWork

@@ -6,9 +6,9 @@ import TestSupport
 import Testing
 import Values
 
-/// The wall clock of the built service is set back and forth, as by NTP or by hand, while it runs.
+/// The wall clock of the built service is set back and forth while it runs, as by NTP or by hand.
 @Suite(.timed) struct ClockStepTests {
-    /// The wall clock of one process, moved by a library that is loaded before the system's.
+    /// The wall clock of one process, controlled by a preloaded library.
     private struct WallClock {
         let wrapper: [String]
         private let descriptor: Int32
@@ -17,7 +17,7 @@ import Values
             let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .appendingPathComponent("Fixtures/WallClock/step.c").path
             let (library, file) = (directory.file("step.so"), directory.file("step"))
-            // The toolchain of Swift has the one; where it does not, a system that links programs has the other.
+            // Swift's toolchain contains clang; any other system that can link programs has cc.
             let isBuilt = ["clang", "cc"].contains { compiler in
                 (try? ChildProcess([compiler, "-shared", "-fPIC", "-o", library, source]).finish())?.status == 0
             }
@@ -47,9 +47,9 @@ import Values
         #expect(try await ada.post("\(shop)/dj/tracks", DJTests.track("t1")).status == 201)
     }
 
-    /// More votes than are published one by one: what is left comes round.
+    /// Casts more votes than are published individually; the remaining ones are published later.
     ///
-    /// - Returns: the version after the last one.
+    /// - Returns: the version after the last vote.
     private static func vote(_ guest: BellhopClient) async throws -> Int {
         #expect(try await guest.put("\(shop)/presence/me").status == 200)
         var version = 0
@@ -61,9 +61,9 @@ import Values
         return version
     }
 
-    /// The first one is published at once, the others a second later.
+    /// Submits three scores. The first is published at once, the others a second later.
     ///
-    /// - Returns: the version after the last one.
+    /// - Returns: the version after the last score.
     private static func score(_ backend: BellhopClient) async throws -> Int {
         var version = 0
         for _ in 0..<3 {
@@ -94,7 +94,7 @@ import Values
         let steps = [-7200, 0, 7200, 0].prefix(effort(quick: 1, full: 4, long: 4))
         for (round, ahead) in ([0] + steps).enumerated() {
             wall.step(to: Int64(ahead))
-            // What is published a second later is waited for once, for both.
+            // Waits once for the updates of both that are published a second later.
             let votes = try await Self.vote(service.client(as: .user("guest\(round)")))
             let scores = try await Self.score(service.client(as: .service()))
             try await watchers.votes.follow("dj:queue_update", to: votes)
@@ -103,7 +103,7 @@ import Values
             let computedAt = try #require(queue["updatedAt"].string.flatMap { Timestamp(rfc3339: $0) })
             let now = Int64(Date().timeIntervalSince1970) + Int64(ahead)
             #expect((now - 62...now + 2).contains(computedAt.seconds), "round \(round)")
-            // Of the hours before and behind nothing is left.
+            // No events remain from the hours before and after.
             let (oldest, newest) = ((now - 3660) * 1_000_000, (now + 3660) * 1_000_000)
             try await eventually("the log is pruned in round \(round)") {
                 try log.read {
@@ -118,7 +118,7 @@ import Values
 }
 
 extension StreamListener {
-    /// Waits for the event of a name that says a version, or a later one.
+    /// Waits for the named event with this version or a later one.
     fileprivate func follow(_ name: String, to version: Int) async throws {
         while try await next(name).json["version"].int ?? 0 < version {}
     }

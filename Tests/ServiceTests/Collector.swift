@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A collector of spans by OTLP/HTTP, which reads what it is sent.
+/// An OTLP/HTTP collector that parses the spans it receives.
 final class Collector: Sendable {
     struct CollectedSpan: Sendable {
         let name: String
@@ -20,7 +20,7 @@ final class Collector: Sendable {
 
     let receiver: ScriptedReceiver
 
-    /// - Parameter reply: to the request of a number, beginning with 1.
+    /// - Parameter reply: the reply to each request, by its number; the first request is 1.
     init(_ reply: @escaping @Sendable (Int) -> ScriptedReceiver.Reply = { _ in .status(200) }) throws {
         let count = Collected<Bool>()
         receiver = try ScriptedReceiver { _ in
@@ -31,7 +31,7 @@ final class Collector: Sendable {
 
     var url: String { "http://127.0.0.1:\(receiver.port)/v1/traces" }
 
-    /// All that was received, in its order.
+    /// All received spans, in order.
     var spans: [CollectedSpan] {
         receiver.deliveries.all.flatMap { delivery -> [CollectedSpan] in
             guard let json = try? JSON(parsing: Data(delivery.body)) else { return [] }
@@ -44,7 +44,7 @@ final class Collector: Sendable {
         }
     }
 
-    /// The spans of a trace, once there are some that satisfy a condition.
+    /// Waits until the spans of a trace satisfy a condition, and returns them.
     func spans(of traceId: String, until isComplete: ([CollectedSpan]) -> Bool) async throws -> [CollectedSpan] {
         var found: [CollectedSpan] = []
         try await eventually("the trace is collected") {

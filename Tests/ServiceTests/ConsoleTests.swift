@@ -5,7 +5,7 @@ import Testing
 
 @testable import Service
 
-/// The page at `/`, and the library that it stands on, as they are served. What they do is for `Tests/browser/page.py`.
+/// The page at `/` and its library, as they are served. `Tests/browser/page.py` tests their behavior.
 @Suite(.timed) struct ConsoleTests {
     private static let origin = ["Origin": "https://app.example"]
 
@@ -30,7 +30,7 @@ import Testing
         #expect(again[header: "ETag"] == tag)
     }
 
-    /// A module's source is fetched as by CORS, from whatever page; once, whatever the setting says beside it.
+    /// Browsers fetch modules with CORS from any page. The header appears exactly once, whatever the setting says.
     @Test(arguments: ["", "*", "https://app.example"])
     func library_isReadByPagesOfAnyOrigin(_ corsOrigins: String) async throws {
         let service = try TestService.start(["corsOrigins": corsOrigins])
@@ -49,7 +49,7 @@ import Testing
         #expect(library.contains(#""./bellhop-worker.js",import.meta.url"#))
     }
 
-    /// No part is fetched twice, whichever parts a page takes.
+    /// No part is fetched twice, whichever parts a page imports.
     @Test func library_partsImportFromTheCoreBesideThem() async throws {
         let service = try TestService.start()
         let features = try await client(of: service).get("/bellhop-features.js").text
@@ -95,7 +95,8 @@ import Testing
 
     // MARK: Development tokens
 
-    /// Whoever else could ask: another page of the browser, a page behind a name that points here, a program.
+    /// Other possible callers: another page in the browser, a page whose host name resolves to this server, or a
+    /// program.
     @Test(arguments: [
         ("127.0.0.1:80", "same-origin", true), ("localhost", "same-origin", true), ("[::1]:80", "same-origin", true),
         ("127.0.0.1:80", "cross-site", false), ("127.0.0.1:80", "same-site", false), ("127.0.0.1:80", "none", false),

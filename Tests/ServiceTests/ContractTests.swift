@@ -8,8 +8,7 @@ import Yams
 
 @testable import Service
 
-/// `openapi.yaml` against the router, both ways: nothing is served that is not described, nothing described that is not
-/// served.
+/// `openapi.yaml` and the router agree: every served route is described, and every described operation is served.
 @Suite(.timed) struct ContractTests {
     private static func document() throws -> Node {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -18,7 +17,7 @@ import Yams
         return try #require(try Yams.compose(yaml: text))
     }
 
-    /// `GET /v1/badges` → its operation.
+    /// Returns the operations by method and path, such as `GET /v1/badges`.
     private static func operations(_ document: Node) -> [String: Node] {
         var found: [String: Node] = [:]
         for (path, item) in document["paths"]?.mapping ?? [:] {
@@ -29,7 +28,8 @@ import Yams
         return found
     }
 
-    /// A status is a quoted key: it is found by its text, and not as the number it looks like.
+    /// Returns whether an operation describes a status. The status is a quoted key, so the lookup compares its text,
+    /// not a number.
     private static func answers(_ operation: Node, _ status: String) -> Bool {
         operation["responses"]?.mapping?.keys.contains { $0.string == status } == true
     }
@@ -52,7 +52,7 @@ import Yams
         }
     }
 
-    /// The dispatcher refuses what an endpoint does not declare: an item that is described must be declared.
+    /// The dispatcher refuses undeclared query items, so each described item must be declared.
     @Test func queryItems_areThoseThatTheEndpointDeclares() throws {
         let document = try Self.document()
         let operations = Self.operations(document)
@@ -72,7 +72,7 @@ import Yams
         node["$ref"]?.string.flatMap { find($0, in: document) } ?? node
     }
 
-    /// What a JSON pointer leads to: `#/paths/~1v1~1stream/get`.
+    /// Resolves a JSON pointer such as `#/paths/~1v1~1stream/get`.
     private static func find(_ reference: String, in document: Node) -> Node? {
         reference.dropFirst(2).split(separator: "/").reduce(document as Node?) { node, step in
             node?[String(step).replacingOccurrences(of: "~1", with: "/").replacingOccurrences(of: "~0", with: "~")]
@@ -102,7 +102,7 @@ import Yams
         #expect(items.allSatisfy { $0?["data"]?["contentSchema"]?["$ref"]?.string != nil })
     }
 
-    /// Whatever kind of topic there is may be subscribed to; which others there are, the file of tables says.
+    /// Each kind of topic can be subscribed to; the table file may declare others.
     @Test func topics_areOfEveryKind() throws {
         let schemas = try #require(try Self.document()["components"]?["schemas"])
         let kinds = Catalog.features().flatMap(\.topics).map(\.prefix).sorted()
@@ -116,7 +116,7 @@ import Yams
         }
     }
 
-    /// The codes that stand in the code of the service, and those of the document, with their statuses.
+    /// The error codes in the service's source equal those in the document, with the same statuses.
     @Test func everyErrorCode_isListed_andEveryListedOneIsAnswered() throws {
         let listed = try #require(try Self.document()["components"]?["schemas"]?["Problem"]?["x-codes"]?.mapping)
         var statuses: [String: Int] = [:]
@@ -143,12 +143,12 @@ import Yams
         for match in code.matches(of: /problem\(\s*\d+,\s*"[^"]+",\s*"(?<code>[a-z_.]+)"/) {
             answered.insert(String(match.code))
         }
-        #expect(answered.count > 60, "codes are found at all")
-        #expect(answered.subtracting(statuses.keys) == [], "answered, and not listed under Problem/x-codes")
-        #expect(Set(statuses.keys).subtracting(answered) == [], "listed, and not answered")
+        #expect(answered.count > 60, "the search must find error codes")
+        #expect(answered.subtracting(statuses.keys) == [], "codes in the source that Problem/x-codes does not list")
+        #expect(Set(statuses.keys).subtracting(answered) == [], "listed codes that no answer uses")
     }
 
-    /// Codes that no request is answered with: they stop a start, or become the rejection of one item, or a log's line.
+    /// Codes that are not in any response: they prevent a start, reject a single item, or appear in the log.
     private static let unanswered: Set = [
         "tables.invalid", "tables.unreadable", "webhook.bad_secret", "memberships.full", "event.unreadable",
     ]
@@ -164,7 +164,7 @@ import Yams
         }.joined(separator: "\n")
     }
 
-    /// Each operation shows what is sent and what is answered; `conformance.py` holds examples against their schemas.
+    /// Each operation has examples of requests and responses; `conformance.py` checks them against their schemas.
     @Test func everyOperation_hasExamples() throws {
         let document = try Self.document()
         func expectExample(_ holder: Node?, _ what: String) {
@@ -235,7 +235,7 @@ import Yams
         #expect(try Yams.compose(yaml: answer.text) == Self.document())
         let other = try await service.client(as: .user("u1")).get("/openapi.json")
         #expect(other[header: "Content-Type"] == "application/json")
-        // JSON is YAML; what stands where is asked of one place in each.
+        // JSON is valid YAML, so both documents are parsed and compared by their names.
         let document = try Self.document()
         let inJSON = try #require(try Yams.compose(yaml: other.text))
         func names(_ node: Node?) -> [String] { node?.mapping.map { $0.keys.compactMap(\.string) } ?? [] }

@@ -6,12 +6,12 @@ import Values
 
 @testable import Service
 
-/// Three users with two devices each, and a backend, who do in turn anything that can be done in two conversations; and
-/// a model that knows what must come of it.
+/// Three users with two devices each, and a backend, who perform every possible operation in two conversations, and a
+/// model that predicts the results.
 ///
-/// Each device has a connection of its own: what is waited for is the service, and not a client.
+/// Each device has its own connection, so that the test waits for the service and not for a client.
 final class ConversationDevices {
-    /// What was done, and in what its answer or the rows differ from what must be.
+    /// An operation, and the differences of its answer and of the stored rows from the model.
     struct Step {
         let what: String
         var differences: [String]
@@ -65,7 +65,7 @@ final class ConversationDevices {
     private func ask(
         _ method: String, _ path: String, as actor: Actor, _ body: String? = nil
     ) throws -> (status: Int, json: JSONValue) {
-        // Each request has its own moment, as with a real clock.
+        // Each request has its own timestamp, as with a real clock.
         service.clock.set(Timestamp(microseconds: service.clock.now.microseconds + 1000))
         let device = try #require(devices[actor.name]?.randomElement(using: &random))
         var request = "\(method) \(path) HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer \(device.token)\r\n"
@@ -75,7 +75,8 @@ final class ConversationDevices {
         return (answer.status, try JSONValue(parsing: answer.body))
     }
 
-    /// Asks, and compares the answer's status and counts with what the model says now, after the change.
+    /// Sends a request. Compares the status and the counts of the answer with the model, which already contains the
+    /// change.
     private func expect(
         _ status: Int, _ method: String, _ path: String, as actor: Actor, _ body: String? = nil,
         counts: [String: Int?] = [:]
@@ -99,7 +100,7 @@ final class ConversationDevices {
 
     // MARK: Steps
 
-    /// Does something, and recounts everything after it.
+    /// Performs one operation and recounts everything afterwards.
     func step() throws -> Step {
         let user = Self.users.randomElement(using: &random) ?? ""
         let id = Self.ids.randomElement(using: &random) ?? ""
@@ -136,7 +137,7 @@ final class ConversationDevices {
         return checked(step, sequence: model.room(id).messages.count)
     }
 
-    /// An answer was lost, and the request comes once more; or somebody else takes the id.
+    /// Repeats a request whose answer was lost, or reuses its id as another sender.
     private func sendAgain(in id: String, as actor: Actor) throws -> Step {
         let room = model.room(id)
         guard let index = room.messages.indices.randomElement(using: &random) else {
@@ -174,7 +175,7 @@ final class ConversationDevices {
         return try expect(status, "DELETE", "/v1/conversations/\(id)/messages/\(message.id)", as: actor).step
     }
 
-    /// Mostly oneself; a member who would remove another changes nothing.
+    /// Usually removes the actor itself; a member cannot remove another.
     private func leave(_ id: String, as actor: Actor) throws -> Step {
         let other = Self.users.randomElement(using: &random) ?? ""
         let (actor, user): (Actor, String) =
@@ -238,9 +239,9 @@ final class ConversationDevices {
     }
 }
 
-/// Read without the client's own JSON, which takes longer than the service to answer.
+/// Avoids the client's own JSON type, whose parser takes longer than the service takes to answer.
 extension JSONValue {
-    /// A member of an object; null if there is none.
+    /// Returns a member of an object, or null.
     fileprivate subscript(_ name: String) -> JSONValue {
         guard case .object(let members) = self else { return .null }
         return members[name] ?? .null

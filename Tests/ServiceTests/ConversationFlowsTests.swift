@@ -8,24 +8,24 @@ import Values
 
 @testable import Service
 
-/// The flows and acceptance criteria of trustworthy badges (CNT), with devices that are on, off, or late.
+/// The flows and acceptance criteria of trustworthy badges (CNT), with devices that are online, offline or late.
 @Suite(.timed) struct ConversationFlowsTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }
 
-    /// What one device has: lists that it cached, and the counts, which the server's newer ones overwrite.
+    /// The state of one device: cached lists, and counts that newer ones from the server replace.
     private struct Device {
         var listener: StreamListener?
         var badges: JSON = .null
         var conversations: [JSON] = []
 
-        /// Whatever carries counts: newer ones win, older ones are ignored (CNT R-RT-3).
+        /// Applies counts from any source: newer ones replace older ones, older ones are ignored (CNT R-RT-3).
         mutating func take(_ counts: JSON) {
             if (counts["version"].int ?? -1) > (badges["version"].int ?? -1) { badges = counts }
         }
 
-        /// Coming to the foreground: one round trip (CNT R-RECON-1).
+        /// Reconciles with one round trip when the app comes to the foreground (CNT R-RECON-1).
         mutating func reconcile(_ service: TestService, as user: String) async throws {
             take(try await service.call("GET", "/v1/badges", as: .user(user)).json)
         }
@@ -33,8 +33,8 @@ import Values
         var messages: Int? { badges["messages"].int }
     }
 
-    /// Flow C1, AC-CNT-2: one event brings who is connected all that the conversation's row and the badge need; the next
-    /// reconciliation says the same. How soon it comes is measured where nothing else runs.
+    /// Flow C1, AC-CNT-2: one event carries everything that the conversation's row and the badge need. The next
+    /// reconciliation confirms it. A benchmark measures the latency, because other tests run here at the same time.
     @Test func flowC1_messageArrives_whileAppIsForegrounded() async throws {
         let id = try await service.converse("ana", "ben")
         var device = Device(listener: try await service.listen(as: .user("ben")))
@@ -49,8 +49,8 @@ import Values
         #expect(device.badges == fast)
     }
 
-    /// Flow C2, AC-CNT-4: what one device reads, the other finds read: at once if it listens, at its next
-    /// reconciliation if it does not.
+    /// Flow C2, AC-CNT-4: what a user reads on one device is read on the other: at once if the other is connected,
+    /// otherwise at its next reconciliation.
     @Test func flowC2_readingOnOneDevice_isSeenOnTheOther() async throws {
         let id = try await service.converse("ana", "ben")
         for number in 1...3 { _ = try await service.send("m\(number)", to: id, as: "ana") }
@@ -64,15 +64,15 @@ import Values
         phone.take(delivered["badges"])
         #expect(phone.messages == 0)
         #expect(delivered["unread"] == 0)
-        // The watch was off. It is stale, and then it is not.
+        // The watch was offline, so its counts are stale until it reconciles.
         #expect(watch.messages == 3)
         try await watch.reconcile(service, as: "ben")
         #expect(watch.badges == phone.badges)
         #expect(watch.badges == tablet.badges)
     }
 
-    /// Flow C3, AC-CNT-3: two minutes without a connection. What was said meanwhile comes when the stream is back,
-    /// each message once and in order, and the counts are the server's.
+    /// Flow C3, AC-CNT-3: two minutes without a connection. After the reconnect, each missed message arrives once and
+    /// in order, and the counts are the server's.
     @Test func flowC3_twoMinutesWithoutAConnection_areCaughtUp() async throws {
         let id = try await service.converse("ana", "ben")
         var device = Device(listener: try await service.listen(as: .user("ben")))
@@ -86,7 +86,7 @@ import Values
             service.clock.advance(seconds: 15)
             _ = try await service.send("away \(number)", to: id, as: "ana")
         }
-        // Another device reads some of it in the meantime.
+        // Another device has read some of it in the meantime.
         _ = try await service.read(4, of: id, as: "ben")
         #expect(device.messages == 1)
 
@@ -107,8 +107,8 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// AC-CNT-1: after coming to the foreground the counts are the server's, within one round trip, and a poll against
-    /// them costs a 304.
+    /// AC-CNT-1: after the app comes to the foreground, one round trip brings the server's counts, and a conditional
+    /// poll is answered with 304.
     @Test func acCnt1_foreground_isOneRoundTrip() async throws {
         let id = try await service.converse("ana", "ben")
         _ = try await service.send("hi", to: id, as: "ana")
@@ -122,8 +122,8 @@ import Values
         #expect(try await client.get("/v1/badges", headers: ["If-None-Match": tag]).status == 304)
     }
 
-    /// AC-CNT-5: a cached list that implies another count never wins: counts have versions, lists have none, and the
-    /// list that is fetched anew adds up to the badge.
+    /// AC-CNT-5: a cached list that implies another count never wins. Counts have versions and lists do not; the
+    /// freshly fetched list adds up to the badge.
     @Test func acCnt5_cachedLists_neverWin() async throws {
         let (one, two) = (try await service.converse("ana", "ben"), try await service.converse("cem", "ben"))
         for _ in 1...2 { _ = try await service.send("m", to: one, as: "ana") }
@@ -132,13 +132,13 @@ import Values
         device.conversations = try await service.conversations(of: "ben")
         try await device.reconcile(service, as: "ben")
         #expect(device.messages == 3)
-        // Elsewhere all of one conversation is read; a page of one is all that this device has cached.
+        // Another device reads all of one conversation. This device has cached only a page of one.
         let page = try await service.call("GET", "/v1/conversations?limit=1", as: .user("ben")).items
         let old = device.badges
         _ = try await service.read(2, of: one, as: "ben")
         try await device.reconcile(service, as: "ben")
         #expect(device.messages == 1)
-        // An answer that was late is older, and is ignored.
+        // A late answer carries an older version and is ignored.
         device.take(old)
         #expect(device.messages == 1)
         #expect(page.count == 1)
@@ -148,9 +148,9 @@ import Values
         #expect(unread.map { $0["id"] } == [.string(two)])
     }
 
-    /// CNT R-COUNTS-3 through the whole service and its store: random operations of three users on two devices each, and
-    /// of a backend. After each, its answer and every row that is stored are compared with a model that counts anew.
-    /// `TEST_CONVERSATION_OPERATIONS` asks for more of them: `make test-long` for a million on each store.
+    /// CNT R-COUNTS-3 through the whole service and its store: random operations of three users on two devices each,
+    /// and of a backend. After each operation, its answer and every stored row are compared with a model that
+    /// recounts. `TEST_CONVERSATION_OPERATIONS` sets their number; `make test-long` runs a million on each store.
     @Test func randomOperations_neverDrift() async throws {
         let asked = ProcessInfo.processInfo.environment["TEST_CONVERSATION_OPERATIONS"].flatMap { Int($0) }
         let operations = asked ?? effort(quick: 500, full: 2_000, long: 2_000)
@@ -158,7 +158,7 @@ import Values
         var random = SeededGenerator(seed: seed)
         var done = 0
         while done < operations {
-            // A new service now and then: what is recounted after each operation must not grow without end.
+            // Starts a new service at intervals, because each operation recounts all data.
             let devices = try ConversationDevices(seed: random.next())
             for _ in 0..<min(Self.operationsOfService, operations - done) {
                 let step = try devices.step()
@@ -176,18 +176,18 @@ import Values
 
     private static let operationsOfService = 500
 
-    /// Devices that all act at once: whoever is served first, nothing drifts.
+    /// Concurrent devices leave no drift, whichever request is served first.
     @Test func devicesAtTheSameTime_leaveNoDrift() async throws {
         try await ConversationPlay(service).run(steps: effort(quick: 12, full: 40, long: 200))
     }
 }
 
-/// Three users in two conversations who do anything that can be done there, and whose every answer is one that can be.
+/// Three users in two conversations who perform random operations, and check that every answer is a possible one.
 struct ConversationPlay: Sendable {
     private static let users = ["ana", "ben", "cem"]
     private static let ids = ["c1", "c2"]
     private let service: TestService
-    /// Where the operations go: replicas take turns.
+    /// Further replicas; the operations are distributed over all of them.
     private let others: [TestService]
 
     init(_ service: TestService, and others: [TestService] = []) {
@@ -203,7 +203,7 @@ struct ConversationPlay: Sendable {
         }
     }
 
-    /// Eight devices that all act at once.
+    /// Runs eight devices concurrently.
     func run(steps: Int, of test: String = #function) async throws {
         try await begin()
         let seed = randomSeed(of: test)
@@ -215,7 +215,9 @@ struct ConversationPlay: Sendable {
         #expect(drift.isEmpty, "seed \(seed): \(drift)")
     }
 
-    /// - Returns: what was done.
+    /// Performs one random operation.
+    ///
+    /// - Returns: a description of the operation.
     private func step(_ random: inout SeededGenerator) async throws -> String {
         let user = Self.users.randomElement(using: &random) ?? ""
         let id = Self.ids.randomElement(using: &random) ?? ""

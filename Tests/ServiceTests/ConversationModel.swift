@@ -4,8 +4,8 @@ import Rows
 
 @testable import Service
 
-/// Conversations as they must be: every message and every place by itself, and nothing counted beforehand. What the
-/// service stores as numbers is counted here anew, each time it is asked for.
+/// A model of conversations that keeps every message and every read position, and no counts. It recounts each number
+/// that the service stores, on each query.
 ///
 /// It predicts the status and the counts of each answer, and every row that the service stores.
 struct ConversationModel {
@@ -16,19 +16,19 @@ struct ConversationModel {
     }
 
     struct Place {
-        /// The last number when the member joined.
+        /// The number of the last message when the member joined.
         let joined: Int
         var position: Int
     }
 
     struct Room {
-        /// Number n is at n − 1.
+        /// Message n is at index n − 1.
         var messages: [Message] = []
         var places: [String: Place] = [:]
 
         func index(of messageId: String) -> Int? { messages.firstIndex { $0.id == messageId } }
 
-        /// One by one: others' messages behind the position that are not deleted.
+        /// Counts the unread messages one by one: messages of others after the position that are not deleted.
         func unread(of user: String) -> Int? {
             places[user].map { place in
                 messages[place.position...].reduce(0) { $0 + ($1.sender != user && !$1.isDeleted ? 1 : 0) }
@@ -63,7 +63,7 @@ struct ConversationModel {
     }
 
     private(set) var rooms: [String: Room]
-    /// How often each user's count has changed, and what it was then.
+    /// How often the count of each user has changed, and its current value.
     private var counts: [String: (messages: Int, version: Int)] = [:]
 
     init(_ ids: [String], members: [String]) {
@@ -78,7 +78,7 @@ struct ConversationModel {
 
     func version(of user: String) -> Int { counts[user]?.version ?? 0 }
 
-    /// One operation, one transaction: whose count it has changed has one version more.
+    /// Applies one operation, which is one transaction. Each user whose count changes gets one new version.
     mutating func change(_ id: String, _ body: (inout Room) -> Void) {
         var room = room(id)
         let users = Set(room.places.keys)
@@ -92,7 +92,7 @@ struct ConversationModel {
 
     // MARK: Rows
 
-    /// Every row there must be, without moments and the order of lists.
+    /// Every row that must exist, without timestamps and the order of lists.
     var rows: Set<String> {
         var rows = Set(rooms.flatMap { $1.rows(of: $0) })
         for (user, count) in counts {
@@ -101,7 +101,7 @@ struct ConversationModel {
         return rows
     }
 
-    /// Every row there is, by one statement.
+    /// Returns every stored row with one statement.
     static func storedRows(in db: Connection) throws -> [String] {
         let all = Unscoped.audit("a recount looks at everybody's")
         return try db.rows(
@@ -127,7 +127,7 @@ struct ConversationModel {
         }
     }
 
-    /// What differs between what is stored and what must be; empty if nothing does.
+    /// Returns the differences between the stored rows and the model; empty if there are none.
     func drift(in db: Connection) throws -> [String] {
         let (stored, wanted) = (try Self.storedRows(in: db), rows)
         let found = Set(stored)

@@ -9,7 +9,7 @@ import Values
 
 @testable import Service
 
-/// Conversations over real HTTP: who sees what, what is unread, and who receives what.
+/// Conversations over real HTTP: visibility, unread counts, and delivery.
 @Suite(.timed) struct ConversationsTests {
     let service: TestService
 
@@ -30,7 +30,7 @@ import Values
             #expect(seen.json == made.json, "\(member)")
             #expect(try await service.conversations(of: member).count == 1)
         }
-        // A backend of the tenant sees it, and is in none.
+        // A backend of the tenant can see the conversation without being a member.
         let backend = try await service.call("GET", "/v1/conversations/\(id)", as: .service())
         expect(backend.json, has: ["memberCount": 2, "unread": nil])
         try service.expectExactCounts()
@@ -76,8 +76,8 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// Who tries ids learns nothing of conversations that they may not see: of those that can be guessed none is a user's
-    /// to choose, taken or not.
+    /// Probing ids reveals nothing about conversations that the user may not see. Only backends may choose guessable
+    /// ids, so the answer is the same for taken and free ones.
     @Test func idsThatCanBeGuessed_areBackendsToChoose() async throws {
         func create(_ id: String, as identity: TestService.Identity) async throws -> ServiceAnswer {
             try await service.call("POST", "/v1/conversations", as: identity, #"{"id":"\#(id)","memberIds":["ben"]}"#)
@@ -144,7 +144,8 @@ import Values
 
     // MARK: Messages
 
-    /// CNT R-RT-1, R-RECON-3: preview, order, unread and absolute counts in the event; counts in every answer.
+    /// CNT R-RT-1, R-RECON-3: the event carries preview, order, unread and absolute counts; every answer carries
+    /// counts.
     @Test func message_isDeliveredToEachMember_withTheirOwnCounts() async throws {
         let id = try await service.converse("ana", "ben", "cem")
         _ = try await service.send("zero", to: id, as: "cem")
@@ -163,7 +164,7 @@ import Values
         #expect(delivered["badges"]["messages"] == 2)
         let badges = try await ben.next("badges:update").json
         #expect(badges == delivered["badges"])
-        // The sender's other devices receive it, and nothing is unread to them for it.
+        // The sender's other devices receive the message, and it is not unread for the sender.
         let own = try await ana.next("message:created").json
         #expect(own["unread"] == 1)
         #expect(own["badges"]["messages"] == 1)
@@ -190,7 +191,7 @@ import Values
         let last = try await service.call("GET", "\(path)?since=4&limit=2&cursor=\(rest)", as: .user("ben"))
         #expect(sequences(last) == [7])
         #expect(last.json["next"] == .null)
-        // A cursor belongs to its list, and to whoever it was given to.
+        // A cursor is valid only for its list and for the user who received it.
         #expect(try await service.call("GET", "\(path)?cursor=\(rest)", as: .user("ben")).status == 422)
         #expect(try await service.call("GET", "\(path)?cursor=\(next)", as: .user("ana")).status == 422)
         #expect(try await service.call("GET", "\(path)?since=-1", as: .user("ana")).status == 422)
@@ -238,13 +239,13 @@ import Values
         let delivered = try await ben.next("message:deleted").json
         expect(delivered, has: ["messageId": .string(messageId), "unread": 0])
         #expect(delivered["badges"]["messages"] == 0)
-        // To one who had read it nothing changes but the text.
+        // For a member who had already read the message, only the text changes.
         #expect(try await cem.next("message:deleted").json["badges"] == .null)
         let listed = try await service.call("GET", "/v1/conversations/\(id)/messages", as: .user("ben")).items
         #expect(listed.map { $0["text"] } == [.string("")])
         #expect(listed.first?["deletedAt"] != .null)
         #expect(try await service.conversations(of: "ben").first?["lastMessage"]["preview"] == .null)
-        // Again changes nothing.
+        // A second deletion changes nothing.
         #expect(try await service.call("DELETE", path, as: .user("ana")).status == 200)
         #expect(try await service.call("DELETE", path + "x", as: .user("ana")).status == 404)
         try service.expectExactCounts()
@@ -262,7 +263,7 @@ import Values
 
     // MARK: Reading
 
-    /// CNT R-RT-2: the answer has the counts, and all own devices receive it.
+    /// CNT R-RT-2: the answer carries the counts, and all devices of the user receive them.
     @Test func readPosition_isMonotonic_andDeliveredToOwnDevices() async throws {
         let id = try await service.converse("ana", "ben")
         for number in 1...5 { _ = try await service.send("m\(number)", to: id, as: "ana") }
@@ -272,10 +273,10 @@ import Values
         expect(read.json, has: ["readPosition": 3, "unread": 2])
         #expect(read.json["badges"]["messages"] == 2)
         #expect(try await device.next("conversation:read").json == read.json)
-        // A device that was slower changes nothing.
+        // A slower device reports an older position, which changes nothing.
         let late = try await service.read(2, of: id, as: "ben")
         expect(late.json, has: ["readPosition": 3, "badges": read.json["badges"]])
-        // Marking unread again is said.
+        // Marking messages as unread again must be requested explicitly.
         let back = try await service.read(2, rewinding: true, of: id, as: "ben")
         #expect(back.json["unread"] == 3)
         #expect(try await device.next("conversation:read").json["unread"] == 3)
@@ -287,7 +288,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// Own and deleted messages on the way: a position that stops between them counts what it passed.
+    /// With own and deleted messages on the way, a position between them counts only the messages it has passed.
     @Test func positionsBetweenOwnAndDeletedMessages_areExact() async throws {
         let id = try await service.converse("ana", "ben")
         var ids: [String] = []
@@ -319,7 +320,7 @@ import Values
         let seen = try await service.call("GET", "/v1/conversations/\(id)", as: .user("cem"))
         #expect(seen.json["unread"] == 0)
         #expect(try await service.call("GET", "/v1/conversations/\(id)/messages", as: .user("cem")).items.count == 3)
-        // Nothing from before can be made unread.
+        // Messages from before the member joined cannot be marked unread.
         #expect(try await service.read(0, rewinding: true, of: id, as: "cem").json["unread"] == 0)
         _ = try await service.send("m4", to: id, as: "ana")
         #expect(try await cem.next("message:created").json["unread"] == 1)
@@ -385,7 +386,7 @@ import Values
 
     // MARK: Counts
 
-    /// What `bellhop check` finds, if a number that is stored was not what it counts.
+    /// The drift that `bellhop check` finds when a stored number differs from the recount.
     @Test func recount_findsEachKindOfDrift() async throws {
         let id = try await service.converse("ana", "ben")
         for number in 1...3 { _ = try await service.send("m\(number)", to: id, as: "ana") }
@@ -442,7 +443,7 @@ import Values
 }
 
 extension TestService {
-    /// A new conversation of the named users, made by the first.
+    /// Creates a conversation of the named users; the first one creates it.
     func converse(_ first: String, _ others: String...) async throws -> String {
         let names = others.map { "\"\($0)\"" }.joined(separator: ",")
         let made = try await call("POST", "/v1/conversations", as: .user(first), #"{"memberIds":[\#(names)]}"#)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Service
 
-/// What DJ mode does with a database from before it.
+/// The migration of DJ mode on a database that predates it.
 @Suite(.timed) struct DJMigrationTests {
     private static func insertShopsAndBookings(into db: Connection) throws {
         let writing = Unscoped.audit("a test writes")
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    /// A database from before DJ mode: its shops are known, and who is being served is present.
+    /// In a database that predates DJ mode, the shops are known, and users who are being served are present.
     @Test func migration_knowsTheShopsThatWereThere() throws {
         let tables = Catalog.tables.filter { table in !DJFeature.feature.tables.contains { $0.name == table.name } }
         let before = Catalog.migrations.filter { !DJFeature.migrations.contains($0) }

@@ -9,9 +9,9 @@ import Values
 @testable import Service
 @testable import Domain
 
-/// Many votes at once: the counts are those of a recount, the order is total, and watchers are not flooded.
+/// Many concurrent votes: the counts equal a recount, the order is total, and watchers are not flooded.
 @Suite(.timed) struct DJStormTests {
-    /// One guest's votes, one after the other; the last one on each track counts.
+    /// Casts the votes of one guest in sequence; the last vote on each track counts.
     private static func voteRepeatedly(
         _ client: BellhopClient, times: Int, on tracks: [String], seed: UInt64
     ) async throws -> [String: DJVote] {
@@ -28,7 +28,7 @@ import Values
         return last
     }
 
-    /// Tracks that are added on one service and played on the next.
+    /// Adds tracks on one service and plays them on the next.
     private static func playForeignTracks(on services: [TestService], count: Int) async throws {
         for index in 0..<count {
             let (name, staff) = ("x\(index)", services[index % services.count].client(as: .staff(of: "s1")))
@@ -42,7 +42,7 @@ import Values
     private static func tallies(_ last: [[String: DJVote]], of tracks: [String]) -> [String: DJTally] {
         Dictionary(
             uniqueKeysWithValues: tracks.map { track in
-                // Whoever has added it has voted it up.
+                // The user who adds a track votes for it.
                 (track, last.reduce(DJTally(upvotes: 1)) { $0.replacing(.none, by: $1[track] ?? .none) })
             })
     }
@@ -67,7 +67,7 @@ import Values
         #expect(places == places.sorted(), "\(comment)")
     }
 
-    /// 10,000 votes of 200 guests at once; the first track plays meanwhile. A contributor's run has fewer.
+    /// 10,000 concurrent votes of 200 guests, while the first track plays. A contributor's run has fewer.
     @Test func tenThousandVotes_endInTheRecount_andWatchersReceiveTheEnd() async throws {
         let seed = randomSeed()
         let service = try await DJTests.open()
@@ -90,7 +90,8 @@ import Values
         #expect(session["queue"][0]["trackId"].string == "t0")
         Self.expect(expected, in: session["queue"], "seed \(seed)")
         try service.expectExactCounts()
-        // All of it happened within one second of the service's clock: watchers receive the rest with the next.
+        // All votes fall into one second of the service's clock. Watchers receive the remaining updates in the next
+        // second.
         service.clock.advance(seconds: 1)
         var delivered: [String: JSON] = [:]
         var updates = 0
@@ -108,7 +109,7 @@ import Values
         }
     }
 
-    /// Votes on two replicas at once, while tracks come and go: each counts once.
+    /// Votes on two replicas at the same time, while tracks are added and removed: each vote counts once.
     @Test func votesOnTwoReplicas_countOnce() async throws {
         let seed = randomSeed()
         let (a, b) = try TestService.startReplicas()
@@ -132,10 +133,10 @@ import Values
         Self.expect(Self.tallies(last, of: tracks), in: session["queue"], "seed \(seed)")
         try a.expectExactCounts()
         while try await !stream.next("track:playing").json["trackId"].isNull {}
-        // What the other replica has done just before may be delivered here as well, although the state has it already.
+        // A recent event of the other replica may be delivered although the initial state already includes it.
         let added = stream.received.filter { $0.name == "track:added" }.compactMap { $0.json["trackId"].string }
         #expect(added.filter { $0.hasPrefix("x") } == (0..<foreign).map { "x\($0)" })
-        // Codes are the same on both.
+        // Both replicas accept the same codes.
         #expect(try await backend.put("/v1/shops/s1/presence", ["codeRequired": true]).status == 200)
         let code = try await backend.get("/v1/shops/s1/presence/code").json["code"].string ?? ""
         let guest = b.client(as: .user("late"))

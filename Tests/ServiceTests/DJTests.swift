@@ -21,7 +21,7 @@ import Values
 
     static let session = "/v1/shops/s1/dj"
 
-    /// A shop whose guests choose the music.
+    /// Starts a service with a shop whose guests choose the music.
     static func open(_ overrides: [String: String] = [:]) async throws -> TestService {
         let service = try TestService.start(overrides, at: "2026-01-10T20:00:00Z")
         let backend = service.client(as: .service())
@@ -51,7 +51,7 @@ import Values
         try await client.get(session).json["queue"].array?.compactMap { $0["trackId"].string } ?? []
     }
 
-    /// D-1, D-5: the members are the document's; whoever adds votes it up.
+    /// D-1, D-5: the members of the JSON are the documented ones, and adding a track votes for it.
     @Test func tracks_areAddedAndVoted_andWatchersReceiveIt() async throws {
         let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
         let stream = try await service.listen(as: .user("watcher"), topics: ["dj:s1"])
@@ -95,7 +95,7 @@ import Values
         #expect(playing.status == 200)
         #expect(playing.json["currentTrack"]["trackId"].string == "t2")
         #expect(try await stream.next("track:playing").json["trackName"].string == "Song t2")
-        // Pinned, whatever is voted.
+        // The current track stays first, whatever the votes.
         #expect(try await Self.vote(ada, "t2", "down").json["position"].int == 1)
         #expect(try await Self.vote(ben, "t2", "down").json["score"].int == -2)
         #expect(try await Self.order(ben) == ["t2", "t1"])
@@ -108,12 +108,13 @@ import Values
         #expect(silent.json["currentTrack"].isNull)
         #expect(silent.json["queue"].array?.isEmpty == true)
         #expect(try await stream.next("track:playing").json["trackId"].isNull)
-        // A track that was played may come again, with nobody's votes.
+        // A track that was played may be added again, and starts without the old votes.
         #expect(try await ben.post("\(Self.session)/tracks", Self.track("t2")).json["downvotes"].int == 0)
         try service.expectExactCounts()
     }
 
-    /// D-1: an app that maintains its queue by events, and shows its votes at once, shows what the service has.
+    /// D-1: an app that maintains its queue from events and shows its own votes immediately ends up with the
+    /// service's queue.
     @Test func client_hasTheServicesQueue_byEventsAlone() async throws {
         let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
         #expect(try await ada.post("\(Self.session)/tracks", Self.track("t0")).status == 201)
@@ -136,7 +137,7 @@ import Values
         #expect(queue.tracks.map(\.score) == shown["queue"].array?.compactMap { $0["score"].int })
         #expect(queue.currentTrackId == shown["currentTrack"]["trackId"].string)
         #expect(queue.currentTrackId != nil)
-        // A vote that is refused goes back to what it was, one that is taken stays.
+        // A refused vote reverts to its previous value; an accepted one stays.
         let before = queue
         queue.show(.up, on: "t2")
         #expect(queue != before)
@@ -153,7 +154,8 @@ import Values
         #expect(queue.tracks.map(\.score) == scores)
     }
 
-    /// D-3: one side per user, switching removes the other, none takes it back; the same again changes nothing.
+    /// D-3: one vote per user. Switching sides removes the other vote, `none` withdraws it, and repeating it changes
+    /// nothing.
     @Test func vote_hasOneSide() async throws {
         let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
         #expect(try await ada.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
@@ -169,13 +171,13 @@ import Values
         let before = try await ben.get(Self.session)
         #expect(before.json["queue"][0]["userVote"].string == "down")
         #expect(try await ada.get(Self.session).json["queue"][0]["userVote"].string == "up")
-        // Decision 9: adding what is queued votes it up, and leaves it as it is.
+        // Decision 9: adding a queued track votes for it and leaves the track unchanged.
         var again = try #require(Self.track("t1").object)
         again["trackName"] = "Another name"
         let answer = try await ben.post("\(Self.session)/tracks", .object(again))
         #expect(answer.status == 200)
         expect(answer.json, has: ["upvotes": 2, "downvotes": 0, "trackName": "Song t1", "addedBy": "ada"])
-        // The version is the ETag: it moves with votes, and stands without.
+        // The version is the ETag: it changes only with votes.
         let tag = try #require(before[header: "ETag"])
         #expect(try await ben.get(Self.session, headers: ["If-None-Match": tag]).status == 200)
         let now = try await ben.get(Self.session)
@@ -185,7 +187,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// D-2: the words are the document's.
+    /// D-2: the error text is the documented one.
     @Test func voteFromOutsideTheShop_isRefused() async throws {
         let ada = try await Self.guest("ada", at: service)
         #expect(try await ada.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
@@ -195,9 +197,9 @@ import Values
         #expect(refused.json["detail"].string == "Must be at shop to vote")
         let adding = try await outside.post("\(Self.session)/tracks", Self.track("t2"))
         #expect(adding.refusal == "403 dj.not_present")
-        // Adding a queued track is a vote.
+        // Adding a queued track counts as a vote.
         #expect(try await outside.post("\(Self.session)/tracks", Self.track("t1")).status == 403)
-        // Who runs the shop fills its queue from anywhere, and votes from there only.
+        // Staff may add tracks from anywhere, but vote only when present at the shop.
         #expect(try await staff.post("\(Self.session)/tracks", Self.track("t2")).status == 201)
         #expect(try await Self.vote(staff, "t1", "up").status == 403)
         #expect(
@@ -251,7 +253,8 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// Limits of the queue and of one guest; who added a track may take it out, as the shop may.
+    /// The queue and the tracks per guest are limited. A track may be removed by the guest who added it and by the
+    /// shop.
     @Test func queue_isBounded_andTracksCanBeTakenOut() async throws {
         let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
         for index in 0..<DJLimits.tracksPerUserMax {
@@ -276,7 +279,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// Two players that report the same end skip one track, and not two.
+    /// Two players that report the end of the same track skip only one track.
     @Test func endOfATrack_reportedTwice_skipsOne() async throws {
         for id in ["t1", "t2", "t3"] {
             #expect(try await staff.post("\(Self.session)/tracks", Self.track(id)).status == 201)
@@ -298,7 +301,7 @@ import Values
         #expect(try await Self.order(staff).isEmpty)
     }
 
-    /// An Idempotency-Key makes a repeated "next" the same one.
+    /// With an Idempotency-Key, a repeated "next" skips only once.
     @Test func repeatedNext_withAKey_isDoneOnce() async throws {
         for id in ["t1", "t2"] { _ = try await staff.post("\(Self.session)/tracks", Self.track(id)) }
         for _ in 0..<3 {
@@ -307,7 +310,7 @@ import Values
         }
     }
 
-    /// D-4: who has voted how is nobody's business, on no way out and in no row that others may read.
+    /// D-4: votes of individual users are never published, in no response and in no row that others may read.
     @Test func voters_areNeverPublished() async throws {
         #expect(try await staff.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
         let stream = try await service.listen(as: .service(), topics: ["dj:s1"])
@@ -335,13 +338,13 @@ import Values
         }
     }
 
-    /// What a removed track leaves behind goes by and by.
+    /// The votes on removed tracks are deleted gradually.
     @Test func votesOfPlayedTracks_areForgotten() async throws {
         #expect(try await staff.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
         for index in 0..<5 { _ = try await Self.vote(try await Self.guest("u\(index)", at: service), "t1", "up") }
         for _ in 0..<2 { _ = try await staff.post("\(Self.session)/current-track") }
         let audit = Unscoped.audit("a test counts")
-        try await eventually("nothing is left", step: { service.clock.advance(seconds: 1) }) {
+        try await eventually("all old votes are deleted", step: { service.clock.advance(seconds: 1) }) {
             try service.app.store.read { db in
                 let votes = try db.integer("SELECT count(*) FROM \(DJFeature.votes, unscoped: audit)")
                 return try votes == 0 && db.integer("SELECT count(*) FROM \(DJFeature.tracks, unscoped: audit)") == 0

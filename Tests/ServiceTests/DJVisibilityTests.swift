@@ -10,7 +10,7 @@ import Visibility
 
 @testable import Service
 
-/// The rule of visibility for the tables of DJ mode as they are: Swift, SQLite and PostgreSQL decide the same on each row.
+/// The visibility rule for the actual tables of DJ mode: Swift, SQLite and PostgreSQL decide the same for each row.
 @Suite(.timed) final class DJVisibilityTests {
     private let sqlite: Store
     private let postgres: Store
@@ -29,7 +29,7 @@ import Visibility
         database.drop()
     }
 
-    /// A row with the columns that its audience is made of.
+    /// A row with the columns that determine its audience.
     private struct Row: Sendable {
         let tenant: ID<Tenant>
         let shop: String
@@ -47,7 +47,7 @@ import Visibility
         }
     }
 
-    /// A table, how a row of it is made, and the column by which it is found again.
+    /// A table, a way to insert a row into it, and the column that identifies the row.
     private struct Probe: Sendable {
         let table: Table
         let identifier: String
@@ -88,14 +88,14 @@ import Visibility
         },
     ]
 
-    /// Values that try to be taken for something else.
+    /// Values that could be mistaken for others.
     private static let values = [
         "s1", "s1", "u1", "a:b", "é", "e\u{301}", "%3A", "", "staff", "{s1}", "'", "\\", "s1:staff",
     ]
 
     private static func pick(_ random: inout SeededGenerator) -> String { values.randomElement(using: &random) ?? "" }
 
-    /// Any scope; every second one has the key of a row, so that some of each table's rows are visible.
+    /// Returns a random scope. Every second one has a key of a row, so that some rows of each table are visible.
     private static func scope(seeing subject: Probe, _ rows: [Row], _ random: inout SeededGenerator) -> Scope {
         let any = scope(&random)
         guard Bool.random(using: &random), let row = rows.randomElement(using: &random) else { return any }
@@ -117,7 +117,8 @@ import Visibility
         return Scope(tenant: ["t1", "t1", "t2", "é"].randomElement(using: &random) ?? "t1", keys: Set(keys))
     }
 
-    /// Puts rows of a table into both databases; gives those that are there: of rows with one key the last stays.
+    /// Inserts rows of a table into both databases. Returns the stored ones: of rows with the same key, the last one
+    /// stays.
     private func insertRows(of subject: Probe, _ random: inout SeededGenerator) throws -> [Row] {
         let rows = (1...60).map { number in
             Row(
@@ -132,7 +133,7 @@ import Visibility
         return rows.filter { present.contains($0.number) }
     }
 
-    /// The numbers of the rows that a statement gives to a scope.
+    /// Returns the numbers of the rows that a statement selects for a scope.
     private func numbers(_ sql: SQL, in store: Store, as scope: Scope) throws -> Set<Int> {
         try store.writeAndWait { db in
             try db.enter(scope)
@@ -203,7 +204,7 @@ import Visibility
         }
     }
 
-    /// Decision 10: the databases' order is the domain's, whatever characters the ids have.
+    /// Decision 10: the databases order tracks as the domain does, whatever characters the ids contain.
     @Test func order_isTheSame_onBothEngines_andInSwift() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// How a service ends.
+/// The shutdown of a service.
 @Suite(.timed) struct DrainTests {
     private static func request(_ event: String, _ token: String) -> String {
         let body = #"{"id":"\#(event)","type":"visit.created","userId":"user-\#(event)"}"#
@@ -11,8 +11,8 @@ import Testing
             + "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n" + body
     }
 
-    /// Writes one event after the other, on one connection as long as that is open, until nobody listens any more. Whatever
-    /// is not answered then is lost.
+    /// Writes events one after the other, on one connection while it stays open, until no server listens. Events
+    /// without an answer are recorded as lost.
     private static func write(
         _ name: String, to port: Int, _ token: String, _ written: Collected<String>, _ lost: Collected<String>
     ) {
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    /// A service that drains serves on as not ready, and answers every request that reaches it before the end.
+    /// A draining service reports that it is not ready, and answers every request that arrives before the end.
     @Test func draining_servesOn_asNotReady_andLosesNothing() async throws {
         let service = try TestService.start()
         let (port, token) = (service.port, service.token(for: .service()))
@@ -50,24 +50,24 @@ import Testing
         #expect(try known.readAnswer().status == 200)
         try await eventually("events are written") { written.all.count >= 32 }
 
-        // The service's clock stands: the drain ends when the test has seen what it wants.
+        // The service's clock stands still, so the drain lasts until the test advances it.
         async let restarted: Void = service.restart(drainSeconds: 60)
-        try await eventually("it is not ready") {
+        try await eventually("the service is not ready") {
             let new = try RawConnection(port)
             try new.send(ready)
             return try new.readAnswer().status == 503
         }
         let since = written.all.count
-        try await eventually("it serves on") { written.all.count >= since + 32 }
+        try await eventually("the service continues to answer") { written.all.count >= since + 32 }
         try known.send(ready)
         let last = try known.readAnswer()
         #expect(last.status == 503 && last.isLast)
         service.clock.advance(seconds: 60)
-        try await eventually("no writer finds anybody") { ended.all.count == 16 }
+        try await eventually("all writers have stopped because no server listens") { ended.all.count == 16 }
         try await restarted
         #expect(lost.all == [])
 
-        // What was answered is there: the same event again is answered with the first one's notification.
+        // Every acknowledged event is stored: repeating it returns its notification.
         let connection = try RawConnection(service.port)
         for event in written.all {
             try connection.send(Self.request(event, service.token(for: .service())))
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    /// SIGTERM drains the built service for as long as the setting says; SIGINT does not.
+    /// SIGTERM drains the built service for the configured time; SIGINT does not.
     @Test(arguments: [(SIGTERM, true), (SIGINT, false)])
     func terminated_drains_andInterrupted_doesNot(_ signal: Int32, _ drains: Bool) throws {
         let settings = [

@@ -6,11 +6,11 @@ import Testing
 
 @testable import Service
 
-/// A tag confirms one version of what one caller is shown, in one epoch (decision 34).
+/// A tag identifies one version of the answer to one caller, in one epoch (decision 34).
 @Suite(.timed) struct EntityTagsTests {
     private static let draft = BookingsTests.draft("2026-01-10T22:00:00Z", barber: nil)
 
-    /// Everything that has a tag, with somebody's own in it where there is any.
+    /// Returns every path that has a tag. The answers include data of the caller where a path has any.
     private static func addresses(at service: TestService) async throws -> [String] {
         let backend = service.client(as: .service())
         let ada = try await DJTests.guest("ada", at: service)
@@ -38,7 +38,7 @@ import Testing
                 #expect(answer.status != 304, "\(path) \(other)")
             }
         }
-        // The same version, and each sees the own vote.
+        // Both receive the same version, but each sees only their own vote.
         let (ada, bob) = (service.client(as: .user("ada")), service.client(as: .user("bob")))
         let (hers, his) = (try await ada.get(DJTests.session), try await bob.get(DJTests.session))
         #expect(hers.json["version"] == his.json["version"])
@@ -46,7 +46,7 @@ import Testing
         #expect(his.json["queue"][0]["userVote"] == "none")
     }
 
-    /// The counts' version is the same again after a restore, and the counts are others.
+    /// After a restore, the counts can reach an old version again with different values.
     @Test func tagOfAnotherEpoch_confirmsNothing() async throws {
         let service = try await DJTests.open()
         let ada = service.client(as: .user("ada"))
@@ -76,7 +76,7 @@ import Testing
         #expect(change.status == 200)
     }
 
-    /// Every payload with a version says what it counts in: answers, and events of every kind.
+    /// Every payload with a version also carries the epoch: answers, and events of every kind.
     @Test func versions_comeWithTheirEpoch() async throws {
         let service = try await DJTests.open()
         let epoch = service.app.runner.reader.log.epoch
@@ -102,7 +102,7 @@ import Testing
         #expect(names.isSuperset(of: ["badges:update", "booking:status_change", "dj:session", "track:added"]))
     }
 
-    /// A cache between must not give one user's answer to another.
+    /// A shared cache must not give one user's answer to another.
     @Test func answersByToken_varyByIt() async throws {
         let service = try TestService.start()
         func vary(_ path: String, _ headers: [String: String] = [:]) async throws -> String? {

@@ -4,14 +4,14 @@ import Testing
 
 @testable import Service
 
-/// What is loaded first and what is received after it fit together without a gap.
+/// An initial load and the events received after it fit together without a gap.
 @Suite(.timed) struct EventPositionTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }
 
-    /// While others write, a list and the stream behind its position are the list as it is later: nothing is missing, and
-    /// nothing comes twice.
+    /// While others write, a list plus the events after its position equals the later list: no item is missing, and
+    /// none occurs twice.
     @Test func aListAndTheEventsBehindIt_areTheListOfLater() async throws {
         let writers = Task { [service] in
             try await concurrently(Array(0..<60)) { number in
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    /// Whether one statement was read or several, and whether there was anything to read.
+    /// Each state names its position, whether it was read with one statement or several, and also if it is empty.
     @Test(arguments: [
         "badges", "badges?include=conversations", "notifications", "conversations", "preferences", "feed",
     ])

@@ -7,13 +7,14 @@ import Values
 
 @testable import Service
 
-/// The events of one transaction and audience are one record of the log, and each is read as if it stood alone.
+/// The events of one transaction and audience form one record of the log. Each event is read as if it had a row of
+/// its own.
 @Suite(.timed) struct EventRecordsTests {
     private typealias Draft = LoggedTransactions.Draft
     private static let both: Set = ["user:u1", "user:u2"]
     private static let (u1, u2) = (["user:u1"], ["user:u2"])
 
-    /// Two users' events in turn, one of both, and one of a topic.
+    /// Alternating events of two users, one event for both, and one of a topic.
     private static let interleaved = [
         Draft(audience: u1, data: #"{"n":1}"#), Draft(audience: u2, data: #"{"n":2}"#),
         Draft(audience: u1 + u2, data: #"{"n":3}"#), Draft(audience: u1, topic: "queue:s1", data: #"{"n":4}"#),
@@ -40,7 +41,7 @@ import Values
         }
         for event in log.events {
             #expect(try log.service.app.store.read { try EventLog.event(event.sequence, in: $0) } == event)
-            // By this a replica sees that the log has turned back, wherever its records begin and end.
+            // A replica uses this to detect that the log was rolled back, wherever its records begin and end.
             let seen = try log.service.app.store.read { try EventLog.state(lookingAt: event.sequence, in: $0) }
             #expect(seen.content?.event == event && seen.newest == log.newest)
         }
@@ -49,7 +50,8 @@ import Values
                 == nil)
     }
 
-    /// Any transactions, read from any place to any other, by any page; also while the oldest go.
+    /// Random transactions, read between random positions, in pages of any size, and while pruning removes the
+    /// oldest.
     @Test(arguments: [1, 2, 3] as [UInt64])
     func anyTransactions_areReadAsPublished(seed: UInt64) async throws {
         let log = try LoggedTransactions(TestService.start())
@@ -73,7 +75,7 @@ import Values
             let kept = Int(log.newest - oldest)
             try log.prune(keeping: Int.random(in: max(0, kept - 12)...kept, using: &random))
             oldest = try log.service.app.store.read { try EventLog.oldestSequence(in: $0) }
-            // The last row that went was that of the event before.
+            // Pruning removed exactly the rows of the events before `oldest`.
             #expect(try log.service.app.store.read { try EventLog.event(oldest - 1, in: $0) } == nil)
         }
         for table in [EventLog.events, EventLog.routes, EventLog.shared] { #expect(try log.count(of: table) == 0) }
@@ -95,7 +97,8 @@ import Values
         #expect(try count(after: 2, through: 5, limit: 2) == nil)
     }
 
-    /// More of a topic than may be replayed is more, whether all of it may be seen or not: what follows would be missed.
+    /// A replay beyond the limit is refused even if the reader may not see some of the events. Otherwise it would
+    /// miss the events after the limit.
     @Test func eventsThatAreNotSeen_cutOffNothing() async throws {
         let log = try LoggedTransactions(TestService.start())
         for user in ["u2", "u2", "u2", "u1"] {
@@ -109,7 +112,8 @@ import Values
         #expect(try replay(4) == [log.events[3]])
     }
 
-    /// As a message to the most members is: each has an event and, as far behind it as there are members, counts.
+    /// Shaped like a message to the largest conversation: each member has one event, and after one event per member
+    /// follow their counts.
     @Test func pages_endWithinRecords_andLoseNothing() async throws {
         let log = try LoggedTransactions(TestService.start())
         let (users, transactions) = (256, 3)
@@ -129,7 +133,7 @@ import Values
         }
     }
 
-    /// Whoever reads up to a number looks behind it no further than this.
+    /// The bound on a record's span also bounds how far a reader must look past its end position.
     @Test func records_reachNoFurtherThanTheirBound() async throws {
         let log = try LoggedTransactions(TestService.start())
         for between in [Limits.recordSpanMax - 2, Limits.recordSpanMax - 1] {
@@ -149,7 +153,7 @@ import Values
 
     // MARK: What the database has
 
-    /// Rows from before records have neither column.
+    /// Rows from before the introduction of records have neither column.
     @Test func rowsFromBefore_areRecordsOfOneEvent() async throws {
         let log = try LoggedTransactions(TestService.start())
         for draft in Self.interleaved { try await log.publish([draft]) }
@@ -166,7 +170,7 @@ import Values
         }
     }
 
-    /// A column that was cut off is an error, and no end of the process.
+    /// A truncated column is an error and does not crash the process.
     @Test func brokenColumn_isAnError() throws {
         let column = Array(#"+17 0 test:event 7 {"n":1}-18 5 test:other 2 {}+"#.utf8)
         var reader = EarlierEvents(column)
@@ -184,7 +188,7 @@ import Values
 
     // MARK: Streams
 
-    /// The client has the notification and not the count that its transaction published with it.
+    /// The client has received the notification, but not the count that its transaction published with it.
     @Test func resumeWithinARecord_deliversTheRest() async throws {
         let service = try TestService.start()
         let live = try await service.listen(as: .user("u1"))
@@ -204,7 +208,7 @@ import Values
         #expect(nothing.ready.json["replayed"].int == 0)
     }
 
-    /// What came before an event of a record is found from there as from a row's own.
+    /// The recent changes before a position are found even if the position lies inside a record.
     @Test func changesBeforeARecord_areLookedAtFromWithinIt() async throws {
         let school = try await School()
         try await school.send(School.attendance("a1", of: "s1", "late"))
@@ -220,7 +224,8 @@ import Values
         }
     }
 
-    /// A change behind more events than are looked at is not left out in silence: the stream has to fetch everything.
+    /// If a change lies behind more events than the lookup limit, the stream must fetch everything instead of
+    /// silently missing the change.
     @Test(arguments: [8, 10]) func changesBehindManyOthers_areFoundOrAGap(others: Int) async throws {
         let school = try await School()
         try await school.send(School.attendance("a1", of: "s1", "late"))
@@ -234,7 +239,7 @@ import Values
         #expect(recent?.map(\.isChange) == (others < 10 ? [true] : nil))
     }
 
-    /// Each replica delivers what the other has written, in the order of its numbers.
+    /// Each replica delivers the events that the other has written, in the order of their numbers.
     @Test func recordsOfAReplica_areDeliveredByTheOther_inTheirOrder() async throws {
         let (a, b) = try TestService.startReplicas()
         let streams = try await (b.listen(as: .user("u1")), b.listen(as: .user("u2")))

@@ -4,9 +4,9 @@ import Testing
 
 @testable import MicroHTTP
 
-/// `bellhop health`, which containers run.
+/// `bellhop health`, the health check of containers.
 @Suite(.timed) struct HealthTests {
-    /// Containers may have no IPv6.
+    /// Containers may lack IPv6.
     private static let hosts: [String] = {
         let found = try? SocketAddress.listen(host: "::1", port: 0, count: 1, backlog: 1)
         if let found { close(found.descriptors[0]) }
@@ -16,7 +16,7 @@ import Testing
     private static func listener(answering text: String) throws -> LoopbackListener {
         let listener = try LoopbackListener()
         listener.serve { connection in
-            // A socket that is closed with bytes unread is reset, and the answer may be lost.
+            // Closing a socket with unread bytes resets the connection, and the answer may be lost.
             var request = [UInt8](repeating: 0, count: 1024)
             _ = read(connection, &request, request.count)
             _ = write(connection, text, text.utf8.count)
@@ -25,7 +25,7 @@ import Testing
         return listener
     }
 
-    /// What `bellhop health` says of a port where no healthy service is.
+    /// Returns the output of `bellhop health` for a port without a healthy service.
     private static func unhealthyText(port: String) throws -> String {
         let (status, text) = try BellhopProcess(["health"], settings: ["PORT": port]).finish()
         #expect(status == 1)
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func silence_isGivenUpAfterThreeSeconds() throws {
-        // Nobody accepts: the connection waits.
+        // The listener never accepts, so the connection waits in its backlog.
         let socket = try LoopbackListener()
         defer { socket.stop() }
         let start = ContinuousClock.now
@@ -82,7 +82,7 @@ import Testing
         #expect(text.contains("the settings leave the port open"))
     }
 
-    /// Docker knows exit codes 0 and 1 only.
+    /// Docker accepts only the exit codes 0 and 1.
     @Test func unusableSettings_areReportedToo() throws {
         let text = try Self.unhealthyText(port: "eighty")
         #expect(text.hasPrefix("bellhop: port (BELLHOP_PORT): eighty"))

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The built service against those who have no token: its memory, its descriptors.
+/// The memory and the descriptors of the built service under attack by clients without a token.
 @Suite(.timed) struct HostileClientsTests {
     private static let settings = [
         "JWT_SECRET": TestService.secret, "PORT": "0", "DATABASE": "sqlite::memory:", "REACTORS": "1", "SHARDS": "1",
@@ -18,9 +18,9 @@ import Testing
         return try #require(Int(line.split(separator: " ")[1]))
     }
 
-    /// Waits until nothing is open but the question itself; gives what is allocated then.
+    /// Waits until only this request is open. Returns the number of allocated bytes.
     private static func settle(_ port: Int) async throws -> Int {
-        try await eventually("open requests come back to none") {
+        try await eventually("only this request is open") {
             try metric("bellhop_http_requests_open", at: port) == 1
         }
         return try metric("bellhop_process_allocated_bytes", at: port)
@@ -31,22 +31,22 @@ import Testing
             let shape = MalformedRequests.all[number % MalformedRequests.all.count]
             guard let raw = try? RawConnection(port) else { continue }
             try? raw.send(shape)
-            // A half one gets no answer; whoever has one leaves.
+            // A truncated request gets no answer. A client that has its answer disconnects.
             if number % 8 == 0 { _ = raw.hasAnswer(within: 5) }
         }
     }
 
-    /// `TEST_MALFORMED_REQUESTS` for more of them.
+    /// `TEST_MALFORMED_REQUESTS` raises the number of requests.
     @Test func malformedRequests_leaveNothingBehind() async throws {
         let count = ProcessInfo.processInfo.environment["TEST_MALFORMED_REQUESTS"].flatMap { Int($0) } ?? 4_000
         let service = try BellhopProcess(["serve"], settings: Self.settings)
         let port = try service.awaitPort()
-        // What is made once is made.
+        // Warms up, so that one-time allocations do not count.
         Self.send(1_000, to: port)
         let before = try await Self.settle(port)
         Self.send(count, to: port)
         let after = try await Self.settle(port)
-        // One that stays is 9.7 KB; tables that grow by doubling do so once.
+        // A leaked connection takes 9.7 KB. Tables that grow by doubling do so at most once.
         #expect(after - before < 256 * 1024 + count, "\(after - before) bytes by \(count) requests")
         service.terminate()
         #expect(service.finish().status == 0)
@@ -59,14 +59,14 @@ import Testing
         #expect(change.finish().status == 0)
     }
 
-    /// The limit with which it gets no further one.
+    /// Returns the descriptor limit at which the process cannot open another one.
     private static func firstFreeDescriptor(_ process: Int32) throws -> Int {
         let taken = Set(
             try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd").compactMap { Int($0) })
         return try #require((0...).first { !taken.contains($0) })
     }
 
-    /// What the process has computed so far.
+    /// Returns the CPU time that the process has used.
     private static func computedSeconds(_ process: Int32) throws -> Double {
         let text = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
         let fields = text.drop { $0 != ")" }.split(separator: " ")
@@ -76,7 +76,7 @@ import Testing
     @Test func accepting_pausesWithoutDescriptors_andGoesOn() async throws {
         let service = try BellhopProcess(["serve"], settings: Self.settings, through: ["prlimit", "--nofile=4096"])
         let port = try service.awaitPort()
-        // Nobody is connected: libmicrohttpd alone would ask the kernel again and again.
+        // No client is connected. libmicrohttpd alone would poll the kernel in a busy loop.
         try Self.limit(service.identifier, descriptors: try Self.firstFreeDescriptor(service.identifier))
         let waiting = try RawConnection(port)
         try waiting.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -86,7 +86,7 @@ import Testing
         try Self.limit(service.identifier, descriptors: 4096)
         #expect(try waiting.readAnswer().status == 200)
 
-        // Somebody is connected, and asks for a stream: that needs a second descriptor.
+        // A connected client asks for a stream, which needs a second descriptor.
         try Self.limit(service.identifier, descriptors: try Self.firstFreeDescriptor(service.identifier))
         let token = TestService.sign([
             "sub": "ada", "iat": .integer(Int64(Date().timeIntervalSince1970)),

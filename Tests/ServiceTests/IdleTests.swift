@@ -4,16 +4,16 @@ import Testing
 
 @testable import Service
 
-/// A service that nobody uses asks little of its database, and writes nothing.
+/// An idle service makes few queries and writes nothing.
 @Suite(.timed) struct IdleTests {
-    /// What comes round within minutes looks first whether there is anything to do.
+    /// Periodic jobs with intervals of minutes check first whether there is work.
     @Test func everyTick_looksFirst() {
         for tick in Catalog.features().flatMap(\.ticks) where tick.everySeconds < 600 {
             #expect(tick.due != nil, "\(tick.name)")
         }
     }
 
-    /// With people who have done things, of which nothing is past its time.
+    /// Users have been active, but nothing has expired.
     @Test func nothingIsDue_whereNothingIsPastItsTime() async throws {
         let service = try TestService.start(LevelStory.settings, at: LevelStory.moment)
         _ = try await service.notify(NotificationsTests.draft("news", to: "ada"))

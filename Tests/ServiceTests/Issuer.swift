@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Values
 
-/// A key set in a file, as an issuer publishes it, with what signs for it.
+/// A key set in a file, as an issuer publishes it, with the private keys that sign its tokens.
 struct Issuer {
     private let directory: TemporaryDirectory
     private var keys: [String: IssuerKey] = [:]
@@ -22,15 +22,15 @@ struct Issuer {
         try publish()
     }
 
-    /// Leaves out all keys that were added before.
+    /// Removes all earlier keys from the published set.
     mutating func withdraw() { published = [] }
 
-    /// - Parameter others: what stands in the set before the keys, as JSON.
+    /// - Parameter others: further entries of the set, before the keys, as JSON.
     func publish(beside others: [String] = []) throws {
         try Data(#"{"keys":[\#((others + published).joined(separator: ","))]}"#.utf8).write(to: file)
     }
 
-    /// A token of `u1` that lives for ten minutes.
+    /// Returns a token of `u1` that is valid for ten minutes.
     func token(_ id: String, at now: Timestamp) throws -> String {
         let key = try #require(keys[id])
         let head = #"{"alg":"ES256","typ":"JWT","kid":"\#(id)"}"#

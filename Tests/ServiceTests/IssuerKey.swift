@@ -1,10 +1,10 @@
 import CCrypto
 import Foundation
 
-/// A key pair of P-256 that signs tokens with ES256. It calls libcrypto itself, so that the service's own wrapper is
-/// judged by something else.
+/// A P-256 key pair that signs tokens with ES256. It calls libcrypto directly, so that the tests of the service's
+/// wrapper do not depend on that wrapper.
 ///
-/// `@unchecked Sendable`: the key is never changed after `init`, and libcrypto takes a reference for each signature.
+/// `@unchecked Sendable`: the key never changes after `init`, and libcrypto takes a reference for each signature.
 final class IssuerKey: @unchecked Sendable {
     private let key: OpaquePointer
 
@@ -14,7 +14,7 @@ final class IssuerKey: @unchecked Sendable {
         var made: OpaquePointer?
         guard EVP_PKEY_keygen_init(context) == 1, EVP_PKEY_CTX_set_group_name(context, "P-256") == 1,
             EVP_PKEY_generate(context, &made) == 1, let made
-        else { fatalError("libcrypto makes no key") }
+        else { fatalError("libcrypto created no key") }
         key = made
     }
 
@@ -29,7 +29,7 @@ final class IssuerKey: @unchecked Sendable {
         return (Data(bytes[1..<33]), Data(bytes[33...]))
     }
 
-    /// The 64 bytes of a signature as JWS has them (RFC 7518 §3.4).
+    /// Returns the 64 bytes of a signature in the form of JWS (RFC 7518 §3.4).
     func signature(of message: some Sequence<UInt8>) -> Data {
         let (message, context) = (Array(message), EVP_MD_CTX_new())
         defer { EVP_MD_CTX_free(context) }
@@ -37,7 +37,7 @@ final class IssuerKey: @unchecked Sendable {
         var count = encoded.count
         guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, key) == 1,
             EVP_DigestSign(context, &encoded, &count, message, message.count) == 1
-        else { fatalError("libcrypto does not sign") }
+        else { fatalError("libcrypto did not sign") }
         let parsed = encoded.withUnsafeBufferPointer { bytes in
             var start = bytes.baseAddress
             return d2i_ECDSA_SIG(nil, &start, count)

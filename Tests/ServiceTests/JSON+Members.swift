@@ -1,7 +1,7 @@
 import BellhopClient
 import Testing
 
-/// Expects members of an object, each by itself; it may have others. What is `nil` is null or absent.
+/// Expects each of the given members in an object, which may have others. `nil` means null or absent.
 func expect(
     _ object: JSON, has members: [String: JSON], _ comment: Comment? = nil,
     sourceLocation: SourceLocation = #_sourceLocation

@@ -7,8 +7,7 @@ import Values
 
 @testable import Service
 
-/// What an issuer may publish beside the keys of its tokens (RFC 7517): a key that is of no use here must not take the
-/// others with it.
+/// Other keys in an issuer's key set (RFC 7517): a key that the service cannot use must not disable the others.
 @Suite(.timed) struct KeySetTests {
     private static func status(_ service: TestService, _ token: String) async throws -> Int {
         try await service.anyone.with(token: token).get("/v1/me").status
@@ -16,7 +15,7 @@ import Values
 
     private static let bytes32 = String(repeating: "A", count: 42) + "E"
 
-    /// A good key of P-256, but for what else is said of it: the one of RFC 7515, A.3.
+    /// Returns the P-256 key of RFC 7515, A.3, with additional members that may make it unusable.
     private static func point(_ more: String) -> String {
         #"""
         {"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
@@ -24,7 +23,7 @@ import Values
         """#
     }
 
-    /// Each is a JSON text, by what it is.
+    /// Unusable keys, each with its description and its JSON.
     static let useless: [(String, String)] = [
         ("a shared secret", #"{"kty":"oct","kid":"x","alg":"HS256","k":"\#(bytes32)"}"#),
         ("X25519", #"{"kty":"OKP","crv":"X25519","kid":"x","x":"\#(bytes32)"}"#),
@@ -89,7 +88,7 @@ import Values
         #expect(metrics.contains("bellhop_signing_keys{state=\"skipped\"} 1"), "\(what)")
     }
 
-    /// Of the same id, before and behind it, and of another type: a token is tried with all of them.
+    /// Keys with the same id before and after it, and a key of another type: a token is verified with each of them.
     @Test func usefulKeys_leaveTheOthersUsable() async throws {
         let (own, others) = (Self.point(#""kid":"k1""#), [Self.point(#""kid":"x""#), Self.point(#""use":"sig""#)])
         let edwards = #"{"kty":"OKP","crv":"Ed25519","kid":"k1","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#
@@ -115,7 +114,7 @@ import Values
         try issuer.add("k2")
         try issuer.publish(beside: Self.useless.map(\.1))
         service.clock.advance(seconds: Limits.keySetLifetimeSeconds / 2)
-        // The unknown key has the set fetched again.
+        // The unknown key id triggers a fetch of the set.
         let second = try issuer.token("k2", at: service.clock.now)
         #expect(try await Self.status(service, second) == 200)
         #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 401)

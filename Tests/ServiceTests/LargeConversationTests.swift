@@ -10,13 +10,14 @@ import Values
 
 @testable import Service
 
-/// Conversations as large as they can be: what is written for many members at once is exact for each of them.
+/// Conversations of the maximum size: writes for many members at once are exact for each member.
 @Suite(.timed) struct LargeConversationTests {
     let service: TestService
 
     init() throws { service = try TestService.start(at: TestService.morning) }
 
-    /// The largest there can be: more than are written by one statement, and no multiple of it without the sender.
+    /// The maximum size. It exceeds the rows of one statement, and the number of recipients is not a multiple of that
+    /// number.
     private static let size = ConversationLimits.membersMax
 
     private static func name(_ number: Int) -> String { "u\(number)" }
@@ -28,7 +29,7 @@ import Values
         return try #require(made.json["id"].string)
     }
 
-    /// What each user's count is, and how often it has changed.
+    /// Returns the counts of each user and how often they have changed.
     private static func counts(_ service: TestService) throws -> [String: [Int]] {
         let rows = try service.app.store.read { db in
             try db.rows(
@@ -54,7 +55,8 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// One less for whoever had not read as far, with a version of its own; nothing for the others, nor a new version.
+    /// A deletion decrements the count of each member who had not read that far, with a new version. All other
+    /// members keep their count and version.
     @Test func deletions_takeFromThoseWhoHadNotReadAsFar() async throws {
         let id = try await Self.converse(service)
         var messages: [String] = []
@@ -81,12 +83,13 @@ import Values
             try await Self.expectDeletion(on: listener, counts: number % 3 < 2 ? after[Self.name(number)] : nil)
         }
 
-        // Once more changes nothing.
+        // A second deletion changes nothing.
         #expect(try await service.call("DELETE", path, as: .service()).status == 200)
         #expect(try Self.counts(service) == after)
     }
 
-    /// Every third has read nothing, one message, all; one has a bell too.
+    /// One third of the members has read nothing, one third a single message, and one third everything. One member
+    /// also has a notification.
     private func readByThirds(_ id: String) async throws {
         for number in 1..<Self.size where number % 3 > 0 {
             #expect(try await service.read(number % 3 == 1 ? 1 : 3, of: id, as: Self.name(number)).status == 200)
@@ -95,7 +98,8 @@ import Values
         _ = try await service.notify(draft)
     }
 
-    /// A stream receives the counts that are stored; that of a user who loses nothing receives none.
+    /// Expects the deletion on a stream, with the stored counts; without counts for a user whose count did not
+    /// change.
     private static func expectDeletion(on listener: StreamListener, counts: [Int]?) async throws {
         let deleted = try await listener.next("message:deleted").json
         #expect(deleted["sequence"] == 2)
@@ -109,7 +113,7 @@ import Values
         #expect(try await listener.next("badges:update").json == deleted["badges"])
     }
 
-    /// A stream that was away reads what many statements have stored as if it had been one: in order, and its own only.
+    /// A resumed stream reads the events of several large messages in order, and only its own.
     @Test func streamsResume_overMessagesToMany() async throws {
         let id = try await Self.converse(service)
         let first = try await service.listen(as: .user(Self.name(200)))
@@ -130,7 +134,8 @@ import Values
 
     // MARK: What a message to many costs
 
-    /// The text of a message stands in the log once, whoever receives it; live, resumed and explained it is whole.
+    /// The log stores the text of a message once, however many members receive it. Live, resumed and explained events
+    /// contain the whole text.
     @Test func textOfAMessage_isStoredOnce() async throws {
         let id = try await Self.converse(service)
         let live = try await service.listen(as: .user(Self.name(7)))
@@ -156,14 +161,14 @@ import Values
         }
         #expect(shared.count == 1)
         #expect((shared.first ?? 0) > text.utf8.count)
-        // The message and the counts of each.
+        // One message event and one count per member.
         #expect(stored < Self.size * 2 * 200)
 
         let resumed = try await service.listen(as: .user(Self.name(7)), lastEventID: live.ready.id)
         #expect(try await resumed.next("message:created").json == event.json)
     }
 
-    /// What the events of several messages have in common goes with the last of them, and not before.
+    /// Text shared by events is pruned with the last of those events, and not earlier.
     @Test func sharedText_isPrunedWithItsEvents() async throws {
         let id = try await Self.converse(service)
         _ = try await service.send("first", to: id, as: Self.name(0))
@@ -173,7 +178,7 @@ import Values
             try service.app.store.read { try $0.integer("SELECT count(*) FROM \(table, unscoped: looking)") ?? 0 }
         }
         #expect(try count(EventLog.shared) == 2)
-        // Half of the second message's events go: the other half are whole.
+        // Prunes half of the second message's events; the remaining ones are complete.
         let newest = try service.app.store.read { try EventLog.newestSequence(in: $0) }
         func prune(keeping countMax: Int) throws {
             let retention = EventLog.Retention(seconds: 1_000_000, countMax: countMax)
@@ -194,7 +199,8 @@ import Values
         #expect(try count(EventLog.shared) == 0)
     }
 
-    /// Within the rate limit nobody fills everybody's log: what goes to many is counted by its events and its bytes.
+    /// A single user cannot fill the log within the rate limit: messages to many members are limited by their events
+    /// and their bytes.
     @Test(arguments: [(60, "events"), (4000, "bytes")]) func messagesToMany_areBounded(
         _ length: Int, _ unit: String
     ) async throws {
@@ -212,12 +218,12 @@ import Values
         #expect(last.refusal == "429 event_budget")
         #expect(last.json["detail"].string?.contains(unit) == true)
         #expect((1...60).contains(Int(last[header: "Retry-After"] ?? "") ?? 0))
-        // What was refused left nothing, and stops nobody else, nor what goes to few.
+        // A refused message leaves no trace. Other users, and conversations with few members, are not affected.
         #expect(try Self.counts(service)[Self.name(1)]?.first == sent)
         #expect(try await service.send("mine", to: id, as: Self.name(1)).status == 201)
         let few = try await service.converse(Self.name(0), Self.name(1))
         #expect(try await service.send("to one", to: few, as: Self.name(0)).status == 201)
-        // The same request is done when its time has come, though its key was sent before.
+        // The same request succeeds later, although its Idempotency-Key was sent before.
         let body = #"{"text":"\#(text)"}"#
         func send() async throws -> ServiceAnswer {
             try await service.client(as: .user(Self.name(0))).send(

@@ -13,7 +13,8 @@ import Testing
 
     init() async throws { service = try await ChallengesTests.start() }
 
-    /// Whoever's rank has moved is sent it, at once and then once a second; those who watch get the top.
+    /// A user whose rank changes receives an update at once, and then at most once a second. Watchers receive the
+    /// top.
     @Test func updates_reachThoseWhoMoved_andThoseWhoWatch() async throws {
         for (user, score) in [("ada", 30), ("bob", 20), ("cem", 10)] {
             try await service.score(user, score)
@@ -24,14 +25,14 @@ import Testing
         let state = try await watcher.next("leaderboard:update")
         expect(state.json, has: ["changed": 0, "entries": 3])
         _ = top.merge(state)
-        // What was not published yet comes within the second.
+        // Unpublished changes arrive within the second.
         service.clock.advance(seconds: 1)
         while top.version != 3 { _ = top.merge(try await watcher.next("leaderboard:update")) }
         #expect(top.lines.map(\.userId) == ["ada", "bob", "cem"])
         let ada = try await service.listen(as: .user("ada"))
         let bob = try await service.listen(as: .user("bob"))
         let cem = try await service.listen(as: .user("cem"))
-        // A stream begins with the own rank.
+        // A stream starts with the user's own rank.
         for (stream, rank) in [(ada, 1), (bob, 2), (cem, 3)] {
             #expect(try await stream.next("leaderboard:update").json["rank"].int == rank)
         }
@@ -44,10 +45,10 @@ import Testing
         while published["version"].int != 4 { published = try await watcher.next("leaderboard:update").json }
         expect(published, has: ["since": 3, "left": []])
         #expect(published["moved"].array?.compactMap { $0["userId"].string } == ["cem", "bob"])
-        // Bob was passed: his score is known.
+        // Bob was overtaken. Watchers already know his score, so it is omitted.
         expect(published["moved"][0], has: ["score": 25, "position": 2])
         expect(published["moved"][1], has: ["score": nil, "position": 3])
-        // Within the second nothing comes; after it, all at once.
+        // No update arrives within the second; after it, a single one covers all changes.
         try await service.score("bob", 1)
         try await service.score("bob", 100)
         service.clock.advance(seconds: 1)
@@ -57,12 +58,12 @@ import Testing
         let best = try await bob.next("leaderboard:update").json
         expect(best, has: ["rank": 1, "changed": 2])
         #expect(try await cem.next("leaderboard:update").json["rank"].int == 3)
-        // Her rank moved now, and had not moved before: this is the first that she is sent.
+        // Ada's rank changes for the first time, so this is her first update after the initial one.
         #expect(try await ada.next("leaderboard:update").json["rank"].int == 2)
         #expect(ada.received.count { $0.name == "leaderboard:update" } == 2)
     }
 
-    /// CUT L-1 and decision 30: the first 100 lines are seen live, by what has become of them; each event is bounded.
+    /// CUT L-1 and decision 30: watchers see the first 100 lines live, as changes. The size of each event is bounded.
     @Test func watchers_seeTheFirstHundredLive_asChanges() async throws {
         for number in 0..<130 { try await service.score("u\(number)", 1000 - number) }
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
@@ -73,7 +74,7 @@ import Testing
         let other = try await service.listen(as: .user("fay"), topics: ["leaderboard:c1"])
         let state = try await other.next("leaderboard:update")
         #expect(state.json["top"].array?.count == 100)
-        // One from behind comes first: all others are passed, and one falls out.
+        // A user from below the top takes the first place: all others move down, and one leaves the top.
         service.clock.advance(seconds: 2)
         try await service.score("u120", 600, name: "Newcomer")
         let entered = try await watcher.next("leaderboard:update")
@@ -87,14 +88,14 @@ import Testing
         let small = try await watcher.next("leaderboard:update")
         _ = top.merge(small)
         #expect(small.data.utf8.count < 500)
-        // A change of nobody who is seen says how many there are.
+        // A change outside the top only updates the number of entries.
         service.clock.advance(seconds: 2)
         try await service.score("last", 1)
         let below = try await watcher.next("leaderboard:update")
         _ = top.merge(below)
         #expect(top.entries == 131)
         expect(below.json, has: ["moved": [], "left": []])
-        // What came already changes nothing, and what is missing is noticed.
+        // A repeated event changes nothing, and a missing event is detected.
         let isNew = top.merge(below)
         #expect(!isNew)
         var slow = LeaderboardTop(challengeId: "c1")
@@ -103,7 +104,8 @@ import Testing
         #expect(slow.isBehind)
     }
 
-    /// Whatever happens to a board, what watchers put together is its top; those who come later begin with the same.
+    /// For any changes, the state that a watcher assembles from events equals the top of the board. A later watcher
+    /// starts with the same state.
     @Test func watchedTop_isTheBoards_whateverHappens() async throws {
         var random = SeededGenerator(seed: 30)
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
@@ -135,7 +137,7 @@ import Testing
         }
     }
 
-    /// The board's answer as a client would have it of a first event.
+    /// Returns the lines of a board's answer as a client reads them from its first event.
     private static func lines(of board: JSON) -> [LeaderboardTop.Line] {
         let state: JSON = [
             "challengeId": "c1", "entries": board["entries"], "top": board["items"], "version": board["version"],
@@ -145,7 +147,7 @@ import Testing
         return top.lines
     }
 
-    /// More people than one pass looks up: each who has moved is sent it once, and the next round waits for its second.
+    /// More users than one pass looks up. Each user who moved is updated once, and the next round waits one second.
     @Test func roundOverMany_reachesEachOnce() async throws {
         for index in 0..<30 { try await service.score("u\(index)", 100 - index) }
         _ = try await service.board()
@@ -160,19 +162,19 @@ import Testing
             hasUsers: { _ in true }, deliver: { published.append(contentsOf: $0) })
         updates.start()
         service.clock.advance(seconds: 2)
-        // From the 30th place to the 7th, with u5's score: those between move, the others do not.
+        // From place 30 to place 7, level with u5's score: the users in between move, the others do not.
         try await service.score("u29", 24)
-        try await eventually("who has moved receives it") { published.all.count >= 24 }
+        try await eventually("each user who moved receives an update") { published.all.count >= 24 }
         try await service.score("u0", 1)
         #expect(published.all.map(\.key).sorted() == (6..<30).map { "user:u\($0)" }.sorted())
-        // The first one's rank stays, the own score does not.
+        // The rank of the first user stays the same, but the score changes.
         service.clock.advance(seconds: 1)
-        try await eventually("the first one receives the own score") { published.all.count >= 25 }
+        try await eventually("the first user receives the new score") { published.all.count >= 25 }
         #expect(published.all.last?.key == "user:u0")
         updates.stop()
     }
 
-    /// Own ranks are no rows of the log: a stream that resumes, also after a restart, begins with the present ones.
+    /// Own ranks are not stored in the log. A resumed stream, even after a restart, starts with the current ranks.
     @Test func resumingStream_beginsWithItsRanks() async throws {
         try await service.score("ada", 30)
         let first = try await service.listen(as: .user("ada"))
@@ -187,7 +189,7 @@ import Testing
         let after = try await service.listen(as: .user("ada"), lastEventID: first.lastEventID)
         let state = try await after.next("leaderboard:update").json
         expect(state, has: ["rank": 2, "version": 2])
-        // A challenge that is gone has no ranks.
+        // A deleted challenge has no ranks.
         #expect(try await service.client(as: .service()).delete("/v1/challenges/c1").status == 204)
         let last = try await service.listen(as: .user("ada"))
         let event: JSON = ["id": "e1", "type": "visit.created", "userId": "ada"]
@@ -196,7 +198,7 @@ import Testing
         #expect(!last.received.contains { $0.name == "leaderboard:update" })
     }
 
-    /// By NTP or by hand: nobody waits until the hour comes round again.
+    /// The clock is set back, as by NTP or by hand. Updates continue without waiting until it passes the old time.
     @Test func clockSetBack_stopsNoBoard_alsoNotAfterARestart() async throws {
         func watch(until version: Int, _ stream: StreamListener) async throws {
             while try await stream.next("leaderboard:update").json["version"].int != version {}
@@ -205,7 +207,7 @@ import Testing
         try await service.score("ada", 30)
         try await watch(until: 1, watcher)
         service.clock.advance(seconds: -7200)
-        // The first one is published at once, the second one by what comes round.
+        // The first change is published at once, the second by the periodic job.
         try await service.score("ada", 1)
         try await service.score("ada", 1)
         service.clock.advance(seconds: 2)
@@ -216,12 +218,13 @@ import Testing
         try await service.restart()
         let after = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
         try await service.score("ada", 1)
-        // Published by then, unless it comes a second after the one before it.
+        // Published by now, or one second after the previous update.
         service.clock.advance(seconds: 2)
         try await watch(until: 5, after)
     }
 
-    /// The topic of another tenant's challenge, or of none, has no state; it comes when the challenge does.
+    /// The topic of a missing challenge, or of another tenant's, has no state. Its events arrive once the challenge
+    /// exists.
     @Test func watchers_receiveChallengesThatComeToBe() async throws {
         let stream = try await service.listen(as: .user("u1"), topics: ["leaderboard:c9", "leaderboard:c1"])
         #expect(try await stream.next("leaderboard:update").json["challengeId"].string == "c1")

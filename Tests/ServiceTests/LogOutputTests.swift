@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// What becomes of an event of the log: one line, whatever is in it, and not again and again.
+/// A log event becomes exactly one line, whatever it contains, and repeated warnings are limited.
 @Suite(.timed) struct LogOutputTests {
     private let clock = ManualClock(Timestamp(rfc3339: "2026-01-10T10:00:00Z"))
     private let written = Locked([String]())
@@ -84,7 +84,7 @@ import Values
         }
         logger.error("Something else.")
         #expect(lines.filter { $0.contains("could not be done") }.count == 10)
-        #expect(lines.filter { $0.contains("\"request\"") }.count == 1244, "what is no warning is written each time")
+        #expect(lines.filter { $0.contains("\"request\"") }.count == 1244, "only warnings are limited")
         clock.advance(seconds: 59)
         output.tellRepetitions()
         #expect(lines.count == 10 + 1244 + 1)
@@ -94,12 +94,12 @@ import Values
         #expect(last["message"] as? String == "A request could not be done.")
         #expect(last["level"] as? String == "warning")
         #expect(last["repeated"] as? Int == 1234)
-        // Counted anew.
+        // The count starts again.
         logger.warning("A request could not be done.")
         #expect(lines.count == 10 + 1244 + 1 + 1 + 1)
         for _ in 0..<11 { logger.warning("A request could not be done.") }
         output.stop()
-        #expect(try members(#require(lines.last))["repeated"] as? Int == 2, "the end tells what was left out")
+        #expect(try members(#require(lines.last))["repeated"] as? Int == 2, "the last line counts omitted warnings")
     }
 
     @Test func kindsOfWarnings_areBounded() {

@@ -7,7 +7,8 @@ import Values
 
 @testable import Service
 
-/// The log at its most talkative, of a service with planted secrets that is refused, and refuses, in many ways.
+/// The log at its most verbose level, of a service with planted secrets that refuses requests and is refused in many
+/// ways.
 @Suite(.timed) struct LogSecretsTests {
     private static let jwtSecret = "planted-jwt-secret of more than 32 bytes"
     private static let signingKey = Data("planted-signing-secret-0123456789".utf8).base64EncodedString()
@@ -47,7 +48,7 @@ import Values
         let secrets = try await provoke(client, port)
         try process.awaitText("A webhook was not accepted.")
         try process.awaitText("The signing keys could not be fetched.")
-        // What the database refuses, with what it was asked.
+        // Requests that fail in the database, with their parameters.
         server.drop(name)
         for path in ["/v1/badges", "/v1/notifications"] {
             #expect(try await client.with(token: Self.token("ada")).get(path).status == 503)
@@ -80,7 +81,7 @@ import Values
         #expect((object?["reason"] as? String)?.contains("database") == true, "\(text)")
     }
 
-    /// Asks for what is refused; gives what must not be in the log.
+    /// Sends requests that are refused. Returns the texts that must not appear in the log.
     private func provoke(_ client: BellhopClient, _ port: Int) async throws -> [String] {
         let backend = Self.token("backend", ["role": "service_role"])
         let expired = Self.token("ada", lifetime: -60)
@@ -88,7 +89,7 @@ import Values
         let unknownKey = TestService.sign(
             ["sub": "ada", "exp": .integer(4_000_000_000)], header: ["alg": "ES256", "kid": "planted-kid"])
         for token in [expired, forged, unknownKey, "planted-nonsense"] {
-            // 503 where only a key that could not be fetched would tell.
+            // 503 if only a key that could not be fetched could decide.
             let status = try await client.with(token: token).get("/v1/badges").status
             #expect(status == (token == unknownKey ? 503 : 401))
         }

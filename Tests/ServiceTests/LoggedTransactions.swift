@@ -5,9 +5,9 @@ import Values
 
 @testable import Service
 
-/// A service, and the events that a test publishes in it as they must be read from its log.
+/// A service, and the events that a test publishes in it, in the form in which its log must return them.
 final class LoggedTransactions {
-    /// An event as a transaction publishes it.
+    /// An event that a transaction publishes.
     struct Draft: Sendable {
         var name: StaticString = "test:event"
         var audience: [String]
@@ -19,7 +19,7 @@ final class LoggedTransactions {
 
     let service: TestService
     private let tenant: ID<Tenant>
-    /// What was published, in the order of numbers.
+    /// The published events, in the order of their numbers.
     private(set) var events: [StreamEvent] = []
     /// The number before the first event.
     let start: Int64
@@ -52,7 +52,7 @@ final class LoggedTransactions {
         }
     }
 
-    /// Publishes up to so many events in one transaction, of a few readers, topics, states and texts, in any order.
+    /// Publishes up to `countMax` events in one transaction, with random audiences, topics, names and data.
     func publishAny(_ countMax: Int, random: inout SeededGenerator) async throws {
         let audiences = [["user:u1"], ["user:u2"], ["user:u1", "user:u2"], ["user:u2", "user:u1"]]
         let topics = [nil, nil, nil, "queue:s1", "queue:s2"]
@@ -73,7 +73,7 @@ final class LoggedTransactions {
         try await publish(drafts)
     }
 
-    /// What a replay of these routes must find.
+    /// Returns the events that a replay of these routes must find.
     func expected(
         of routes: [String], by keys: Set<String>, after: Int64, through: Int64, from oldest: Int64 = 0
     ) -> [StreamEvent] {
@@ -102,7 +102,7 @@ final class LoggedTransactions {
         try service.app.store.read { try $0.integer("SELECT count(*) FROM \(table, unscoped: .audit("a test"))") ?? 0 }
     }
 
-    /// Removes what is more than a number of events.
+    /// Prunes the log to `countMax` events.
     func prune(keeping countMax: Int) throws {
         let (now, retention) = (service.clock.now, EventLog.Retention(seconds: 1_000_000, countMax: countMax))
         _ = try service.app.store.writeAndWait { try EventLog.prune(at: now, retention, in: $0) }

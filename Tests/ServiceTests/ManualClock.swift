@@ -3,18 +3,18 @@ import Values
 
 @testable import Service
 
-/// A clock that stands until a test moves it, or lets it run. Its uptime passes with it, and stands while it is set back.
-/// Loops that poll it do so ten times as often as in a service, so that they see soon that a test has moved it.
+/// A clock that stands still until a test advances it or lets it run. Its uptime advances with it, and stands still
+/// when it is set back. Loops poll this clock ten times as often as in a service, so that they notice changes soon.
 ///
-/// `@unchecked Sendable`: what changes is only touched with `lock` locked.
+/// `@unchecked Sendable`: the variables are only accessed while `lock` is held.
 final class ManualClock: @unchecked Sendable {
-    /// Guards what follows.
+    /// Guards the variables below.
     private let lock = NSLock()
     private var moment: Timestamp
     private var passed: Duration = .zero
     private var isRunning = false
 
-    /// - Parameter moment: nil starts at the present, so that tokens of other tools are valid too.
+    /// - Parameter moment: nil starts at the current time, so that tokens of other tools are valid too.
     init(_ moment: Timestamp?) {
         self.moment = moment ?? Clock.system.now()
     }
@@ -28,15 +28,15 @@ final class ManualClock: @unchecked Sendable {
             pause: { $0 / 10 })
     }
 
-    /// Is the system's own from now on: for commands, which run for as long as they take, and whose tokens are of the
-    /// present.
+    /// Follows the system clock from now on. For commands, which take real time and whose tokens use the current
+    /// time.
     func run() { lock.withLock { isRunning = true } }
 
     func set(_ moment: Timestamp) { lock.withLock { move(to: moment) } }
 
     func advance(seconds: Int64) { lock.withLock { move(to: moment.adding(seconds: seconds)) } }
 
-    /// With `lock` locked.
+    /// Call with `lock` held.
     private func move(to moment: Timestamp) {
         passed += .microseconds(max(0, moment.microseconds - self.moment.microseconds))
         self.moment = moment

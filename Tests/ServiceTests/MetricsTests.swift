@@ -8,7 +8,7 @@ import Values
 
 @testable import Service
 
-/// What `/metrics` says, and that operators can look up all of it.
+/// The metrics at `/metrics`, and their documentation for operators.
 @Suite(.timed) struct MetricsTests {
     private static func value(_ sample: String, _ page: String) -> Double? {
         page.split(separator: "\n").first { $0.hasPrefix(sample + " ") }?.split(separator: " ").last.flatMap {
@@ -65,14 +65,14 @@ import Values
         let left = try await service.listen(as: .user("ada"))
         let revoked = try await service.listen(as: .user("bob"))
         left.close()
-        try await eventually("the client has closed") {
+        try await eventually("the closing by the client is counted") {
             try await closed("client") + closed("reset") == 1
         }
         let answer = try await service.call(
             "POST", "/v1/revocations", as: .service(),
             #"{"userId": "bob", "issuedBefore": "\#(service.clock.now.adding(seconds: 1).rfc3339)"}"#)
         #expect(answer.isSuccess, "\(answer.text)")
-        try await eventually("the service has closed") { try await closed("revoked") == 1 }
+        try await eventually("the closing by the service is counted") { try await closed("revoked") == 1 }
         withExtendedLifetime(revoked) {}
         #expect(StreamEnding(.overflow, as: nil) == .slow)
         #expect(StreamEnding(.timedOut, as: nil) == .timedOut)

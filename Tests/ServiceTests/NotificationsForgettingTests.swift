@@ -7,13 +7,13 @@ import Values
 
 @testable import Service
 
-/// VIS NFR-3.2, NFR-4.3: what becomes of removed notifications, on a real database.
+/// VIS NFR-3.2, NFR-4.3: the deletion of removed notifications, on a real database.
 @Suite(.timed) struct NotificationsForgettingTests {
-    /// The moment before which the statements act.
+    /// The time before which the statements act.
     static let due = Timestamp(microseconds: 1000)
 
-    /// What is left after a statement ran over one present, one lately removed and one long removed notification, as
-    /// `id:title`.
+    /// Runs a statement over a current, a recently removed and a long removed notification. Returns the remaining
+    /// ones as `id:title`.
     static func remains(after sql: SQL) throws -> [String] {
         let store = try Store.open(DatabaseURL("sqlite::memory:"))
         defer { store.close() }

@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// Notifications over real HTTP: creation, idempotency, lists, states, the cap, and what must not be possible.
+/// Notifications over real HTTP: creation, idempotency, lists, states, the cap, and forbidden operations.
 @Suite(.timed) struct NotificationsTests {
     let service: TestService
 
@@ -28,7 +28,7 @@ import Values
 
     // MARK: Creation
 
-    /// VIS FR-1.2, FR-1.4, FR-2.1: the answer, the list, the stream and the counts say the same.
+    /// VIS FR-1.2, FR-1.4, FR-2.1: the answer, the list, the stream and the counts agree.
     @Test func event_becomesANotification_everywhereAtOnce() async throws {
         let stream = try await service.listen(as: .user("u1"))
         let made = try await service.publish(Self.event("evt-1"))
@@ -48,7 +48,7 @@ import Values
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
-    /// VIS NFR-4.3: the same id again is answered like the first time, whatever it says now.
+    /// VIS NFR-4.3: a repeated id gets the first answer, even if the body differs.
     @Test func repeatedEvent_isAnsweredLikeTheFirst_andMakesNothing() async throws {
         let first = try await service.publish(Self.event("evt-1"))
         let id = try first.notificationID
@@ -67,11 +67,11 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// Those that meet at the writer are created together: by the same user's limits, and each event once.
+    /// Events that are queued together are created together, within the limits of each user, and each only once.
     @Test func manyAtOnce_areEachCreatedOnce_withExactCounts() async throws {
         let stream = try await service.listen(as: .user("u1"))
         let events = (0..<10).flatMap { round in (1...6).map { (id: "e\(round)", user: "u\($0)") } }
-        // Each event twice, and one user with more than a list has room for.
+        // Sends each event twice, and more events to one user than a list holds.
         let bodies =
             (events + events).map { Self.event($0.id, to: $0.user) } + (0..<60).map { Self.event("f\($0)", to: "full") }
         let answers = try await concurrently(bodies) { [service] in try await service.publish($0) }
@@ -119,7 +119,7 @@ import Values
         #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
     }
 
-    /// Decision 16: a sender's own notification is no request that waits here, whatever its category.
+    /// Decision 16: a notification created directly is never an open request, whatever its category.
     @Test func notificationThatIsNoEvent_countsByItsCategory() async throws {
         for category in ["request", "request", "news", "message"] {
             let made = try await service.notify(Self.draft(category))
@@ -146,10 +146,10 @@ import Values
         expect(delivered, has: ["ids": .array([.string(id)]), "state": ["seen": true]])
 
         let again = try await service.call("PATCH", path, as: .user("u1"), #"{"seen":true}"#)
-        #expect(again.json == seen.json, "nothing changed, so neither moment nor version did")
+        #expect(again.json == seen.json, "nothing changed, so timestamp and version stay the same")
         let archived = try await service.call("PATCH", path, as: .user("u1"), #"{"archived":true}"#)
         #expect(archived.json["notification"]["readAt"] == .null)
-        // The next update published is the archiving: the repetition published nothing.
+        // The next published update is the archiving: the repetition published nothing.
         #expect(try await stream.next("notification:updated").json["state"]["archived"] == true)
 
         #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
@@ -161,7 +161,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// CNT R-RECON-3: the answer carries the counts, also of what is deleted.
+    /// CNT R-RECON-3: the answer carries the counts, also after a deletion.
     @Test func deletion_takesTheBadgeAlong_andIsFinal() async throws {
         let id = try await service.notify(Self.draft("request")).notificationID
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
@@ -210,7 +210,7 @@ import Values
             #expect(page.items.count <= 5)
             found += page.items.compactMap { $0["id"].string }
             path = page.json["next"].string.map { "/v1/notifications?limit=5&cursor=\($0)" }
-            // What arrives meanwhile stands before the first page and moves nothing.
+            // A notification that arrives meanwhile stands before the first page and shifts no other.
             if found.count == 5 { _ = try await service.publish(Self.event("late")) }
         }
         #expect(found == ids.reversed())
@@ -259,11 +259,11 @@ import Values
         #expect(list.items.compactMap { $0["id"].string } == ids.dropFirst().reversed())
         #expect(try await service.call("GET", "/v1/notifications/\(ids[0])", as: .user("u1")).status == 404)
         let evicted = try await service.publish(Self.event("e0"))
-        #expect(evicted.status == 200, "an evicted event does not come back")
+        #expect(evicted.status == 200, "an evicted event must not be created again")
         try service.expectExactCounts()
     }
 
-    /// The rule of the domain, asked of a notification as a client sees it.
+    /// Applies the eviction rule to a notification as a client sees it.
     static func rank(_ json: JSON) throws -> EvictionRule.Rank {
         func moment(_ name: String) -> Timestamp? { json[name].string.flatMap(Timestamp.init(rfc3339:)) }
         return EvictionRule.rank(
@@ -278,8 +278,8 @@ import Values
                     seenAt: moment("seenAt"), readAt: moment("readAt"), archivedAt: moment("archivedAt"))))
     }
 
-    /// Decision 22: read first, then seen, then LOW, then oldest; unread HIGH and URGENT last, the newcomer never. Every
-    /// step is compared with the rule of the domain.
+    /// Decision 22: read notifications go first, then seen ones, then LOW, then the oldest; unread HIGH and URGENT go
+    /// last, the newest never. Each step is compared with the eviction rule.
     @Test func eviction_followsTheRule() async throws {
         var random = SeededGenerator(seed: 22)
         for _ in 0..<50 {
@@ -306,7 +306,7 @@ import Values
 
     // MARK: Visibility and bad input
 
-    /// VIS NFR-3.1: another's notification is not there.
+    /// VIS NFR-3.1: another user's notification is not found.
     @Test func anothersNotification_isNotFound() async throws {
         let id = try await service.publish(Self.event("e")).notificationID
         let strangers: [TestService.Identity] = [.user("u2"), .user("u1", tenant: "other"), .service()]
@@ -361,9 +361,9 @@ import Values
         #expect(try await service.all(of: "u1").map { $0["seenAt"] } == [.null])
     }
 
-    // MARK: Counts under everything at once
+    // MARK: Counts under concurrent operations
 
-    /// CNT R-COUNTS-2, VIS FR-1.2: after any mixture of operations the stored counts are what a recount finds.
+    /// CNT R-COUNTS-2, VIS FR-1.2: after any mixture of operations, the stored counts equal a recount.
     @Test(arguments: 1...UInt64(effort(quick: 1, full: 3, long: 12)))
     func randomOperations_leaveExactCounts(_ seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Service
 
-/// What has a number has it for the service alone: ids on the wire tell nobody how much happens to others.
+/// Sequence numbers stay internal: ids on the wire do not reveal how much activity other users have.
 @Suite(.timed) struct OpaqueIDsTests {
     private static func notify(_ service: TestService, _ user: String, _ id: String, tenant: String? = nil) async throws
     {
@@ -15,13 +15,13 @@ import Testing
         #expect(try await service.client(as: .service(tenant: tenant)).post("/v1/events", body).status == 201)
     }
 
-    /// How often a text is larger than the one before it: a counter's always are, or nearly.
+    /// Returns how often a text is larger than the one before it. For a counter, that is nearly always.
     private static func rises(_ texts: [String]) -> Int { zip(texts, texts.dropFirst()).count { $0.0 < $0.1 } }
 
     @Test func idsOfEvents_tellNothingOfWhatHappensToOthers() async throws {
         let service = try TestService.start()
         let stream = try await service.listen(as: .user("ada"))
-        // Between any two of Ada's are two of another clinic's.
+        // Two events of another clinic lie between any two of Ada's.
         let count = effort(quick: 24, full: 40, long: 400)
         for index in 0..<count {
             try await Self.notify(service, "ada", "a\(index)")
@@ -32,11 +32,11 @@ import Testing
         #expect(Set(ids).count == ids.count)
         let digits = try ids.map { id in try #require(id.split(separator: "-").last) }
         #expect(digits.allSatisfy { $0.utf8.count == OpaqueID.digits })
-        // A counter's texts rise, whatever its digits; these rise as often as they fall.
+        // The texts of a counter rise, whatever its digits; these texts rise as often as they fall.
         let rises = Self.rises(digits.map(String.init))
         #expect(rises > digits.count / 4)
         #expect(rises < digits.count * 3 / 4)
-        // Inside they are the log's numbers, in its order.
+        // Internally they are the log's numbers, in its order.
         let numbers = service.sequences(stream.received)
         #expect(numbers.count == ids.count)
         #expect(numbers == numbers.sorted())
@@ -56,14 +56,14 @@ import Testing
         let (epoch, oldEpoch) = (after.prefix { $0 != "-" }, before.prefix { $0 != "-" })
         #expect(epoch != oldEpoch)
         #expect(after.suffix(OpaqueID.digits) != before.suffix(OpaqueID.digits))
-        // The old number under the new name is of no place.
+        // The old number with the new epoch maps to no position.
         let mixed = "\(epoch)-\(before.suffix(OpaqueID.digits))"
         let stream = try await service.listen(as: .user("ada"), lastEventID: mixed)
         #expect(try await stream.next("stream:resync").json["reason"] == "gap")
     }
 
-    /// A forged id is answered as every other that is of no use: streams begin anew and say so, and an explanation names
-    /// its place.
+    /// A forged id is treated like any other invalid one: a stream starts with a resync, and an explanation is
+    /// refused with the position of the mistake.
     @Test func forgedID_isOfNoUse() async throws {
         let service = try TestService.start()
         try await Self.notify(service, "ada", "a0")
@@ -92,12 +92,12 @@ import Testing
         #expect(Set(ids).count == 64)
         #expect(ids.allSatisfy { OpaqueID($0.utf8) != nil }, "\(ids.prefix(3))")
         #expect((16...48).contains(Self.rises(ids)))
-        // A client's own is taken as it is.
+        // A client's own id is kept.
         let own = try await client.get("/v1/me", headers: ["X-Request-Id": "mine-1"])
         #expect(own[header: "X-Request-Id"] == "mine-1")
     }
 
-    /// A stream's name says where it is, to the process alone that has it: not how many there are.
+    /// Only the process that owns a stream can resolve its name, and the name does not reveal the number of streams.
     @Test func namesOfStreams_doNotCount() async throws {
         let service = try TestService.start()
         var names: [String] = []
@@ -111,7 +111,7 @@ import Testing
         #expect(Set(names).count == names.count)
         let digits = try names.map { try #require($0.split(separator: "-").last) }
         #expect(digits.allSatisfy { OpaqueID($0.utf8) != nil }, "\(names)")
-        // Of neighbours nearly all digits differ.
+        // Nearly all digits of neighbouring names differ.
         for (one, next) in zip(digits, digits.dropFirst()) {
             let differing = zip(one, next).count { $0.0 != $0.1 }
             #expect(differing > 6)

@@ -7,13 +7,13 @@ import Values
 
 @testable import Service
 
-/// Decision 16: `requests` counts open requests that their user has not seen, by their own rows. What becomes of their
-/// notifications does not matter.
+/// Decision 16: `requests` counts open requests that the user has not seen, from the rows of the requests themselves.
+/// The state of their notifications does not matter.
 @Suite(.timed) struct OpenRequestsTests {
     private static func asking(_ user: String) -> String { #"{"kind":"friend","toUserId":"\#(user)"}"# }
     private static let visit = #"{"visitId":"v1","visitType":"Check-up"}"#
 
-    /// Three ask, and then there is more news than is stored.
+    /// Three users send requests, followed by more notifications than are stored.
     @Test func openRequests_areCounted_whateverIsEvicted() async throws {
         let service = try TestService.start(["notificationsKept": "10"], at: TestService.morning)
         var ids: [String] = []
@@ -26,7 +26,7 @@ import Values
         #expect(try await service.badges(of: "ben") == [0, 3, 10, 13])
         try service.expectExactCounts()
 
-        // The badge goes out without the notifications.
+        // The badge is cleared although the notifications are evicted.
         let body = #"{"seenUpTo":"\#(ids[1])"}"#
         let seen = try await service.call("PATCH", "/v1/requests", as: .user("ben"), body)
         #expect(seen.status == 200)
@@ -44,7 +44,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// What is seen in one list is seen in the other.
+    /// An item seen in one list is seen in the other.
     @Test func requestAndItsNotification_areSeenTogether() async throws {
         let service = try TestService.start(at: TestService.morning)
         let id = try await service.ask(Self.asking("ben"), as: "ana")
@@ -66,7 +66,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// An answered request is a notification like others: whoever wants to be reminded of it is, by the bell.
+    /// The notification of an answered request is an ordinary one: marking it as unseen adds to the bell.
     @Test func answeredRequest_countsNoMore() async throws {
         let service = try TestService.start(at: TestService.morning)
         let id = try await service.ask(Self.asking("ben"), as: "ana")
@@ -79,7 +79,8 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// NFR-1.4: as many are stored as the setting says; where it was lowered, the rest goes with what comes.
+    /// NFR-1.4: the setting limits the stored notifications. After it is lowered, each new notification evicts part
+    /// of the excess.
     @Test func loweredBound_isReachedByAndBy() async throws {
         let service = try TestService.start(["notificationsKept": "40"], at: TestService.morning)
         for _ in 0..<40 { _ = try await service.notify(NotificationsTests.draft()) }
@@ -100,7 +101,7 @@ import Values
         #expect(try TestService.settings(["jwtSecret": TestService.secret]).notificationsKept == 500)
     }
 
-    /// After any mixture of operations the counts are what a model says, and what a recount finds.
+    /// After any mixture of operations, the counts equal the model and a recount.
     @Test(arguments: 1...UInt64(effort(quick: 1, full: 3, long: 12)))
     func randomOperations_leaveExactCounts(_ seed: UInt64) async throws {
         let service = try TestService.start(["notificationsKept": "8"], at: TestService.morning)
@@ -118,9 +119,9 @@ import Values
         try service.expectExactCounts()
     }
 
-    // MARK: A database from before
+    // MARK: Migration of an older database
 
-    /// What was known by notifications alone is known by rows afterwards, evicted ones included.
+    /// The migration moves the seen state from notifications to the requests' rows, including evicted notifications.
     @Test func migration_carriesOverWhatWasSeen() throws {
         let mine = ["0003_notifications", "0002_user_requests"]
         let database = PostgresServer.isTheStore ? try PostgresServer.shared().makeDatabase() : nil
@@ -203,10 +204,10 @@ import Values
     }
 }
 
-/// What should be counted of requests to ben while anything happens to him.
+/// A model of the requests to ben that should be counted, under random operations.
 struct RequestsModel {
     let service: TestService
-    /// Of each open request.
+    /// Whether each open request has been seen, by its id.
     private(set) var isSeen: [String: Bool] = [:]
     private var count = 0
 

@@ -2,10 +2,10 @@ import Foundation
 import Glibc
 import TestSupport
 
-/// Stands between a replica and PostgreSQL, and carries nothing while the network is cut: neither side is told, as with a
-/// cable.
+/// A proxy between a replica and PostgreSQL that forwards nothing while the network is cut. As with an unplugged
+/// cable, neither side is notified.
 ///
-/// `@unchecked Sendable`: the variables are only touched with `condition` locked.
+/// `@unchecked Sendable`: the variables are only accessed while `condition` is locked.
 final class PartitionProxy: @unchecked Sendable {
     private let listener: LoopbackListener
     let target: Int
@@ -24,7 +24,7 @@ final class PartitionProxy: @unchecked Sendable {
 
     func cut() { condition.withLock { isCut = true } }
 
-    /// What was sent meanwhile arrives.
+    /// Restores the network. Data sent meanwhile is delivered.
     func heal() {
         condition.withLock { isCut = false }
         condition.broadcast()

@@ -7,18 +7,18 @@ import Values
 
 @testable import Service
 
-/// Each index serves its purpose: no statement looks at more rows than those it is about.
+/// Each index serves its purpose: no statement reads more rows than it needs.
 @Suite(.timed) struct PlanTests {
     private static let scope = Scope(tenant: "t", keys: ["user:u1", "everyone"])
     private static let moment = Timestamp(microseconds: 1)
-    /// All tables of the service, for SQLite's plans.
+    /// A database with all tables of the service, for SQLite's query plans.
     private static let store = Result {
         let store = try Store.open(DatabaseURL("sqlite::memory:"))
         try store.migrate(Catalog.migrations)
         return store
     }
 
-    /// Expects that a statement's plan contains all of some parts, and none of others.
+    /// Expects that a statement's plan contains all of `parts` and none of `others`.
     private static func expectPlan(
         of sql: SQL, contains parts: String..., lacks others: [String] = [],
         sourceLocation: SourceLocation = #_sourceLocation
@@ -30,7 +30,8 @@ import Values
 
     // MARK: Conversations and requests
 
-    /// From the caller's own places, never from all conversations of the tenant; they are put in order, and bounded.
+    /// The plan starts from the caller's own memberships, never from all conversations of the tenant. The result is
+    /// sorted and limited.
     @Test(arguments: [false, true]) func conversations_startFromTheCallersPlaces(_ onlyUnread: Bool) throws {
         try Self.expectPlan(
             of: ConversationsFeature.listing(
@@ -49,7 +50,7 @@ import Values
             lacks: ["SCAN", "TEMP B-TREE"])
     }
 
-    /// What a move passes is counted by two indexes; no message is read.
+    /// The messages that a move passes are counted on two indexes, without reading a message.
     @Test func excludedMessages_areCountedWithoutTheMessages() throws {
         try Self.expectPlan(
             of: ConversationsFeature.countExcluded(in: 1...9, of: ID("u1"), in: ID("c"), tenant: "t"),
@@ -85,7 +86,7 @@ import Values
             contains: "SEARCH notifications USING INDEX notifications_listed", lacks: ["SCAN", "TEMP B-TREE"])
     }
 
-    /// However many a user has.
+    /// The cost does not depend on how many notifications the user has.
     @Test func eviction_takesTheFirstOfItsOrder() throws {
         try Self.expectPlan(
             of: NotificationsFeature.eviction(of: 1, before: ID("n"), of: ID("u1"), tenant: "t", at: Self.moment),
@@ -105,7 +106,7 @@ import Values
 
     // MARK: Posts
 
-    /// A page of a feed looks into the index of each author, and never at what all have written.
+    /// A page of a feed searches the index of each author, and never scans the posts of all authors.
     @Test func feed_walksIndexes() throws {
         let caller = Caller(
             tenant: "t", userId: ID("u1"), role: "authenticated", isService: false, tier: nil, scope: Self.scope,
@@ -129,7 +130,7 @@ import Values
 
     // MARK: DJ mode
 
-    /// A vote's position is counted on the index of the order, up to the track's own place.
+    /// A vote's position is counted on the order's index, up to the track's own place.
     @Test func position_isCountedOnTheIndexOfTheOrder() throws {
         let item = DJQueueItem(
             id: ID("i"), track: DJTrack(trackId: ID("t"), trackName: "n", artistName: "a", albumArt: nil),

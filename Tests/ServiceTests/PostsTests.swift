@@ -16,7 +16,7 @@ import Values
 
     // MARK: Who sees a post
 
-    /// ENG E-6: public posts are everybody's of the tenant, others those of followers.
+    /// ENG E-6: public posts are visible to all users of the tenant, others to followers.
     @Test func post_isSeenByWhomItIsMeantFor() async throws {
         let open = try #require(try await service.post("bob", "open")["id"].string)
         let closed = try #require(try await service.post("bob", "closed", "followers")["id"].string)
@@ -62,7 +62,7 @@ import Values
         #expect(refused.refusal == "403 post.not_yours")
         #expect(try await service.client("eve").put("/v1/posts/\(id)/likes/bob").status == 403)
         #expect(try await service.client("eve").put("/v1/users/bob/followers/ann").status == 403)
-        // An author makes nobody a follower, and may let one go.
+        // An author cannot add a follower, but may remove one.
         #expect(try await service.client("bob").put("/v1/users/bob/followers/eve").status == 403)
         #expect(try await service.client("bob").put("/v1/users/bob/followers/me").status == 409)
         try await service.follow("bob", as: "eve")
@@ -120,14 +120,15 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// A thousand at once, of which some meet themselves: the count is the recount.
+    /// A thousand concurrent toggles, some on the same user: the count equals a recount.
     @Test func thousandTogglesAtOnce_endInTheRecount() async throws {
         let id = try #require(try await service.post("bob")["id"].string)
         let seed = randomSeed()
         try await Self.toggle(id, times: effort(quick: 250, full: 1000, long: 4000), seed: seed, through: [service])
     }
 
-    /// Sends toggles of forty users, twenty-five at a time, and compares with whoever likes it at the end.
+    /// Sends toggles of forty users, twenty-five at a time, and compares the count with the users who like the post
+    /// at the end.
     static func toggle(_ id: String, times: Int, seed: UInt64, through services: [TestService]) async throws {
         var random = SeededGenerator(seed: seed)
         let toggles = (0..<times).map { _ in
@@ -151,7 +152,7 @@ import Values
 
     // MARK: The feed
 
-    /// CUT decision 12: simultaneous posts are all counted, own ones are not new, and a page goes back to the cursor.
+    /// CUT decision 12: simultaneous posts all count, own posts are not new, and a page continues back to the cursor.
     @Test func newCount_isExact_sinceAnyPost() async throws {
         for author in ["bob", "cat"] { try await service.follow(author, as: "ann") }
         _ = try await service.post("bob", "1")
@@ -185,7 +186,7 @@ import Values
         #expect(try await service.client("ann").get("/v1/feed", headers: ["If-None-Match": tag]).status == 200)
     }
 
-    /// The merged feed against a plain one, after random posts, removals, follows and unfollows.
+    /// The merged feed equals a naive one, after random posts, removals, follows and unfollows.
     @Test func mergedFeed_isThePlainOne() async throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -267,8 +268,8 @@ import Values
 
     // MARK: Live
 
-    /// CUT F-1: connected followers receive a post whole, also those who have followed since they connected, and
-    /// nobody else.
+    /// CUT F-1: connected followers receive the whole post, including users who followed after connecting. No other
+    /// user receives it.
     @Test func newPost_reachesConnectedFollowers_asTheyAreAtThatMoment() async throws {
         try await service.follow("bob", as: "ann")
         let early = try await service.listen(as: .user("ann"))
@@ -277,7 +278,7 @@ import Values
         let stranger = try await service.listen(as: .user("eve"))
         let first = try await service.post("bob", "first")
         let delivered = try await early.next("feed:new_post").json
-        // CUT F-1: the members by the names of its document, beside the post's own.
+        // CUT F-1: the documented member names, in addition to the post's own members.
         expect(delivered, has: ["type": "new_post", "postId": delivered["id"], "barberId": delivered["authorId"]])
         #expect(delivered["timestamp"].string != nil)
         #expect(delivered["timestamp"] == delivered["createdAt"])
@@ -302,9 +303,10 @@ import Values
         #expect(!late.received.contains { $0.json["text"] == "first" })
     }
 
-    /// What was posted while nobody listened is replayed to those who follow now; following another one adds nothing old.
+    /// Posts published while no stream was open are replayed to current followers. Following another author adds no
+    /// old posts.
     @Test func resumedStream_getsWhatItMissed_andRemovals() async throws {
-        // More than are asked for one by one.
+        // More authors than the replay queries one by one.
         for index in 0..<50 { try await service.follow("author\(index)", as: "ann") }
         let first = try await service.listen(as: .user("ann"))
         let gone = try #require(try await service.post("author49", "one")["id"].string)
@@ -320,7 +322,7 @@ import Values
         #expect(try await service.client("ann").get("/v1/posts/\(gone)").status == 404)
     }
 
-    /// The table whose row has let a post be received is named; without the row, what is missing.
+    /// The explanation names the table whose row grants the post; without that row, it names the missing one.
     @Test func explanation_namesTheFollowing() async throws {
         try await service.follow("bob", as: "ann")
         let stream = try await service.listen(as: .user("ann"))
@@ -342,7 +344,7 @@ import Values
         [["schema": "bellhop", "table": "posts", "filter": .string("id=in.(\(ids.joined(separator: ",")))")]]
     }
 
-    /// ENG E-1, E-6 to E-8: those who watch receive counts in batches, of the posts that they may see.
+    /// ENG E-1, E-6 to E-8: watchers receive counts in batches, for the posts that they may see.
     @Test func engagement_reachesThoseWhoWatch_inBatches() async throws {
         var ids: [String] = []
         for index in 0..<3 {
@@ -370,7 +372,7 @@ import Values
             received.formUnion((batch["postIds"].array ?? []).compactMap(\.string))
         }
         #expect(received == Set(ids[..<2]))
-        // A post that is gone is delivered as a row that is gone.
+        // A deleted post is delivered as a deleted row.
         #expect(try await service.client("bob").delete("/v1/posts/\(ids[0])").status == 204)
         let removed = try await stranger.next("table:change").json
         #expect(removed["type"] == "DELETE")
@@ -378,7 +380,8 @@ import Values
         #expect(try await service.client("eve").get("/v1/posts/\(ids[0])").status == 404)
     }
 
-    /// A storm is published at its beginning and at its end, and once a second between: the log has no event for each like.
+    /// A storm of likes is published at its start, at its end, and once a second in between: the log has no event per
+    /// like.
     @Test func stormOfLikes_isTwoEvents_andTheLastCount() async throws {
         let id = try #require(try await service.post("bob")["id"].string)
         let stream = try await service.listen(as: .user("eve"))
@@ -395,7 +398,7 @@ import Values
                 """)
         }
         #expect(delivered == 2)
-        // After a pause a single like is delivered without waiting.
+        // After a pause, a single like is delivered immediately.
         service.clock.advance(seconds: 2)
         _ = try await service.client("u0").delete("/v1/posts/\(id)/likes/me")
         #expect(try await stream.next("engagement_update").json["updates"][id]["likeCount"] == 29)
@@ -441,7 +444,7 @@ import Values
         }
         #expect(try left() == 2)
         service.clock.advance(seconds: 2)
-        try await eventually("the likes are forgotten") { try left() == 0 }
+        try await eventually("the likes are deleted") { try left() == 0 }
         try service.expectExactCounts()
     }
 }

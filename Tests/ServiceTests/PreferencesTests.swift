@@ -6,7 +6,7 @@ import Values
 
 @testable import Service
 
-/// VIS FR-5.2, FR-5.3 and quiet hours over real HTTP, with the service's clock in the test's hand.
+/// VIS FR-5.2, FR-5.3 and quiet hours over real HTTP, with a clock that the test controls.
 @Suite(.timed) struct PreferencesTests {
     let service: TestService
 
@@ -33,7 +33,7 @@ import Values
         #expect(try await other.next().name == "notification:created")
     }
 
-    /// VIS FR-5.3: silenced, never dropped.
+    /// VIS FR-5.3: notifications are silenced, never dropped.
     @Test func switchedOff_silences_andDropsNothing() async throws {
         _ = try await service.call("PUT", "/v1/preferences", as: .user("u1"), #"{"sound":false,"haptics":false}"#)
         let made = try await service.publish(NotificationsTests.event("a"))
@@ -41,7 +41,8 @@ import Values
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
-    /// 23:30 in Berlin is 21:30 UTC in summer: quiet there, not yet in London, and never for an emergency.
+    /// 21:30 UTC is 23:30 in Berlin in summer: quiet hours there, not yet in London, and never for urgent
+    /// notifications.
     @Test func quietHours_areOfTheUsersZone_andNotForUrgent() async throws {
         service.clock.set(try #require(Timestamp(rfc3339: "2026-07-01T21:30:00Z")))
         let hours = #""quietHours":{"start":"23:00","end":"07:00"}"#

@@ -29,7 +29,7 @@ import Testing
         return service
     }
 
-    /// Ten minutes; renewed by showing it again; ended by leaving, and by being elsewhere.
+    /// Presence lasts ten minutes. Showing the code again renews it; leaving, or being at another shop, ends it.
     @Test func presence_livesTenMinutes_andIsAtOneShop() async throws {
         let service = try await DJTests.open()
         _ = try await service.client(as: .service()).put("/v1/shops/s2", ["name": "Other", "timeZone": "UTC"])
@@ -49,7 +49,7 @@ import Testing
         #expect(back.json["since"].string == "2026-01-10T20:15:00.000Z")
         #expect(try await ada.put("/v1/shops/s2/presence/me").json["isPresent"].bool == true)
         #expect(try await ada.get(Self.me).json["isPresent"].bool == false)
-        // Leaving one shop is not leaving the other.
+        // Leaving one shop does not end presence at another.
         #expect(try await ada.delete(Self.me).status == 204)
         #expect(try await ada.get("/v1/shops/s2/presence/me").json["isPresent"].bool == true)
         #expect(try await ada.delete("/v1/shops/s2/presence/me").status == 204)
@@ -57,7 +57,7 @@ import Testing
         #expect(try await ada.put(Self.me, ["cod": "x"]).json["errors"][0]["pointer"].string == "/cod")
     }
 
-    /// The code that is shown and the one before open the shop they are of, and no other.
+    /// The current code and the previous one are accepted at their own shop only.
     @Test func codes_rotate_andTwoAreValid() async throws {
         let backend = service.client(as: .service())
         _ = try await backend.put("/v1/shops/s2", ["name": "Other", "timeZone": "UTC"])
@@ -79,13 +79,13 @@ import Testing
         let stale = try await ada.put(Self.me, ["code": .string(code)])
         #expect(stale.refusal == "403 presence.wrong_code")
         #expect(try await ada.put(Self.me, ["code": .string(next)]).status == 200)
-        // The same after a restart: the secret is the database's.
+        // The code is the same after a restart, because its secret is stored in the database.
         let shown = try await Self.code(service)
         try await service.restart()
         #expect(try await Self.code(service) == shown)
     }
 
-    /// The code is shown by the shop: nobody else may ask for it.
+    /// Only people of the shop may read the code.
     @Test func code_isForTheShopsPeople() async throws {
         for (identity, status) in [
             (TestService.Identity.user("ada"), 403), (.staff(of: "s2"), 403), (.service(tenant: "t2"), 404),
@@ -103,7 +103,7 @@ import Testing
         #expect(try await staff.get("\(Self.rule)/code").json["code"].string == "presence.no_code")
     }
 
-    /// Guessing is bounded for each user, over all shops, also for one who knows a right code of some shop.
+    /// Guesses are limited per user over all shops, even for a user who knows a valid code of some shop.
     @Test func guesses_areBounded() async throws {
         let (ada, code) = (service.client(as: .user("ada")), try await Self.code(service))
         let wrong: JSON = ["code": .string(code == "000000" ? "000001" : "000000")]
@@ -123,7 +123,7 @@ import Testing
         #expect(try await ada.put(Self.me, ["code": .string(later)]).status == 200)
     }
 
-    /// Wrong codes that come at the same moment count as well.
+    /// Concurrent wrong codes count as well.
     @Test func guesses_atOnce_areBoundedToo() async throws {
         let ada = service.client(as: .user("ada"))
         let statuses = try await concurrently(0..<40) { _ in try await ada.put(Self.me, ["code": "no code"]).status }
@@ -131,7 +131,7 @@ import Testing
         #expect(statuses.count { $0 == 429 } == 40 - PresenceLimits.wrongCodesMax)
     }
 
-    /// Decision 13: a booking in progress counts as present, until it ends.
+    /// Decision 13: a user whose booking is in progress is present until it ends.
     @Test func bookingInProgress_isPresence() async throws {
         let (ada, staff) = (service.client(as: .user("ada")), service.client(as: .staff(of: "s1")))
         #expect(try await staff.post("\(DJTests.session)/tracks", DJTests.track("t1")).status == 201)
@@ -143,7 +143,7 @@ import Testing
         let presence = try await ada.get(Self.me).json
         expect(presence, has: ["isPresent": true, "source": "booking"])
         #expect(try await DJTests.vote(ada, "t1", "up").status == 200)
-        // Who is being served has not left.
+        // A user who is being served cannot leave.
         #expect(try await ada.delete(Self.me).status == 204)
         #expect(try await DJTests.vote(ada, "t1", "down").status == 200)
         let changed = try await BookingsTests.move(staff, serving.json, to: ["durationMinutes": 45])
@@ -153,13 +153,13 @@ import Testing
         #expect(try await DJTests.vote(ada, "t1", "up").status == 403)
     }
 
-    /// What is past its time goes.
+    /// Expired presences are deleted.
     @Test func pastPresences_areForgotten() async throws {
         let (ada, code) = (service.client(as: .user("ada")), try await Self.code(service))
         #expect(try await ada.put(Self.me, ["code": .string(code)]).status == 200)
         #expect(try await ada.put(Self.me, ["code": "wrong"]).status == 403)
         let audit = Unscoped.audit("a test counts")
-        try await eventually("nothing is left", step: { service.clock.advance(seconds: 60) }) {
+        try await eventually("no expired rows are left", step: { service.clock.advance(seconds: 60) }) {
             try service.app.store.read { db in
                 let present = try db.integer("SELECT count(*) FROM \(DJFeature.presences, unscoped: audit)")
                 let guesses = try db.integer("SELECT count(*) FROM \(DJFeature.attempts, unscoped: audit)")

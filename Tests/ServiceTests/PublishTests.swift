@@ -5,9 +5,9 @@ import Testing
 
 @testable import Service
 
-/// `POST /v1/publish`: events of an app's own, to keys and to declared topics.
+/// `POST /v1/publish`: an app's own events, to keys and to declared topics.
 @Suite(.timed) struct PublishTests {
-    /// Orders, which their customers and the shop may listen to: who has ordered what is a membership by rows.
+    /// Orders, whose customers and shop may subscribe. Rows determine which user has placed which order.
     private static let file = """
         version: 1
         topics:
@@ -56,7 +56,7 @@ import Testing
         #expect(answer.status == 202)
         #expect(answer.json == ["accepted": 1])
         for stream in [ada, staff] { #expect(try await stream.next("order:changed").json == data) }
-        // What comes behind it has come: the one before was not for them.
+        // The event for everyone arrives first, so the earlier one was not delivered to ben.
         #expect(try await publish(["event": "order:done", "to": ["everyone"], "data": nil]).status == 202)
         #expect(try await ben.next().name == "order:done")
     }
@@ -179,7 +179,7 @@ import Testing
         // What was refused changed nothing.
         #expect(try await publish(["event": "e", "topic": "order:o2", "data": 2]).status == 202)
         #expect(try await own.next("e").json == 2)
-        // Once the order is his, he may.
+        // Once the order belongs to ben, he may subscribe to it.
         let given: JSON = [
             "type": "UPDATE", "table": "orders", "schema": "public", "record": ["id": "o1", "user_id": "ben"],
             "old_record": ["id": "o1", "user_id": "ada"],
@@ -190,7 +190,7 @@ import Testing
         #expect(try await own.next("e").json == 1)
     }
 
-    /// A stream that has named a topic hears no more of it from when its key is taken away.
+    /// A stream that subscribes to a topic receives no more of its events once its key is revoked.
     @Test func topic_fallsSilent_withTheKey() async throws {
         let ada = try await service.listen(as: .user("ada"), topics: ["order:o1"])
         let gone: JSON = [

@@ -10,6 +10,7 @@ CREATE TABLE todos (
 );
 -- Includes the owner of a deleted row in the log.
 ALTER TABLE todos REPLICA IDENTITY FULL;
--- `bellhop source setup --role bellhop_reader` grants it SELECT on the tables of its file, and nothing else.
+-- `bellhop source setup --role bellhop_reader` grants it SELECT on the tables of its file and on bellhop.secret, and
+-- nothing else.
 CREATE ROLE bellhop_reader LOGIN REPLICATION PASSWORD :'app_password';
 COMMIT;

@@ -4,25 +4,19 @@ import Database
 public struct SourceSetup: Sendable {
     private let page: TablesPage
     private let role: String?
+    private let senders: [SourceSender]
 
-    /// Creates a setup.
-    ///
-    /// - Parameter role: The role that will read; nil if it is a superuser, or already has its rights.
-    public init(of page: TablesPage, role: String?) {
-        (self.page, self.role) = (page, role)
+    /// - Parameters:
+    ///   - role: the reader's role; nil where it is a superuser or has its rights already.
+    ///   - senders: the roles that may send events in their transactions.
+    public init(of page: TablesPage, role: String?, senders: [SourceSender] = []) {
+        (self.page, self.role, self.senders) = (page, role, senders)
     }
 
-    /// What is wrong with the name of a reader: a grant to PUBLIC would open the tables to every login of the server.
-    public static func mistake(inRole role: String) -> String? {
-        guard ["public", "none"].contains(role.lowercased()) || role.hasPrefix("pg_") || role.isEmpty else {
-            return nil
-        }
-        return
-            "\(role.isEmpty ? "an empty name" : role) is no role that can read: make a login for it, such as bellhop_reader"
+    /// What would be done: one transaction.
+    public var statements: [String] {
+        ["BEGIN"] + SourceStatements.setup(page.tables, role: role, senders: senders) + ["COMMIT"]
     }
-
-    /// What would be done.
-    public var statements: [String] { SourceStatements.setup(page.tables, role: role) }
 
     /// Executes the statements in one transaction.
     ///
@@ -38,9 +32,7 @@ public struct SourceSetup: Sendable {
         guard location.engine == .postgreSQL else { throw SourceProblem("--database must be a postgres:// URL") }
         let server = try SourceServer.open(location) { false }
         let remarks = try server.remarks(of: page.tables)
-        _ = try server.ask("BEGIN")
         for statement in statements { _ = try server.ask(statement) }
-        _ = try server.ask("COMMIT")
         return remarks
     }
 }

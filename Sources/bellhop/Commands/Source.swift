@@ -15,7 +15,8 @@ struct Source: ParsableCommand {
                 Run it as the owner of the tables, or a superuser; again whenever the file of tables has changed. What \
                 is there already stays. The slot is made by the service itself when it first starts.
 
-                  bellhop source setup --database postgres://admin@app/db --tables tables.yaml --role bellhop_reader
+                  bellhop source setup --database postgres://admin@app/db --tables tables.yaml \
+                      --role bellhop_reader --sender app
                   bellhop serve --source postgres://bellhop_reader@app/db --tables tables.yaml
 
                 The role needs REPLICATION: CREATE ROLE bellhop_reader LOGIN REPLICATION PASSWORD '…'
@@ -30,12 +31,22 @@ struct Source: ParsableCommand {
         @Option(help: ArgumentHelp("Who reads: is granted SELECT on the tables.", valueName: "name"))
         var role: String?
 
+        @Option(
+            help: ArgumentHelp(
+                """
+                A role that may call bellhop.notify and bellhop.publish, for every tenant or for those named; several \
+                are given one by one. Roles of earlier setups stay.
+                """, valueName: "role[=tenant,…]"))
+        var sender: [String] = []
+
         @Flag(help: "Print what would be done, and do nothing.")
         var sql = false
 
         func validate() throws {
             guard sql || database != nil else { throw ValidationError("--database is needed, or --sql.") }
-            if let mistake = role.flatMap(SourceSetup.mistake) { throw ValidationError("--role: \(mistake).") }
+            for text in sender where SourceSender(text) == nil {
+                throw ValidationError("--sender \(text): name a role, or ROLE=TENANT,TENANT. PUBLIC is not allowed.")
+            }
         }
 
         func run() throws {
@@ -46,7 +57,7 @@ struct Source: ParsableCommand {
                 let lines = error.list.map { "\($0.line.map { "line \($0): " } ?? "")\($0.pointer) \($0.detail)" }
                 throw Terminal.failure("\(tables): \(lines.joined(separator: "; "))", code: 78)
             }
-            let setup = SourceSetup(of: page, role: role)
+            let setup = SourceSetup(of: page, role: role, senders: sender.compactMap(SourceSender.init))
             if sql { return Terminal.line(setup.statements.map { $0 + ";" }.joined(separator: "\n")) }
             let remarks: [String]
             do {

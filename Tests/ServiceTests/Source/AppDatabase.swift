@@ -57,8 +57,23 @@ struct AppDatabase {
     }
 
     @discardableResult
-    func setUp() throws -> [String] {
-        try SourceSetup(of: TablesPage(named: file), role: reader).run(at: server.url("postgres", name))
+    func setUp(senders: [String] = []) throws -> [String] {
+        let setup = try SourceSetup(
+            of: TablesPage(named: file), role: reader, senders: senders.compactMap(SourceSender.init))
+        return try setup.run(at: server.url("postgres", name))
+    }
+
+    /// Makes a login of its own name.
+    func makeRole(_ suffix: String, _ options: String = "") throws -> String {
+        let role = "\(suffix)_\(name)"
+        try run("CREATE ROLE \(role) LOGIN \(options)")
+        return role
+    }
+
+    /// Runs statements as a role, each its own transaction.
+    @discardableResult
+    func run(as role: String, _ statements: String...) throws -> String {
+        try server.run(statements, as: role, in: name)
     }
 
     /// The settings of a service that reads it; each database has a slot of its own name.
@@ -89,7 +104,9 @@ struct AppDatabase {
             return try look("SELECT count(*) FROM pg_replication_slots WHERE database = '\(name)'") == "0"
         }
         server.drop(name)
-        _ = try? server.run(["DROP ROLE \(reader)"])
+        let roles = try look(
+            "SELECT coalesce(string_agg(quote_ident(rolname), ', '), '') FROM pg_roles WHERE rolname LIKE '%\(name)'")
+        if !roles.isEmpty { _ = try? server.run(["DROP ROLE \(roles)"]) }
     }
 }
 

@@ -111,7 +111,8 @@ import Testing
         #expect(notification.json["data"]["visitId"].string == "v1")
         #expect(try await stream.next("order:changed").json["orderId"].string == "o1")
         #expect(try await stream.next("order:moved").json.array?.first?.int == 1)
-        #expect(try await service.metric("bellhop_source_rejected_total") == 3)
+        #expect(try await service.metric("bellhop_source_rejected_total") == 2)
+        #expect(try await service.metric("bellhop_source_unsigned_total") == 1)
         try await app.drop()
     }
 

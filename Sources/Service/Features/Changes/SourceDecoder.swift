@@ -18,14 +18,18 @@ struct SourceDecoder {
     private(set) var transactions = 0
     /// Whether the source's heartbeat has arrived since this was last checked.
     private(set) var hasHeartbeat = false
+    /// Messages that neither `bellhop.notify` nor `bellhop.publish` wrote.
+    private(set) var unsigned = 0
+    private var secret: SourceSecret
     private let tables: TableCatalog
     /// Nil for a table that the file does not declare.
     private var relations: [UInt32: SourceRows?] = [:]
     private var types: SourceTypes
     private var transaction: (at: LSN, committedAt: Timestamp, number: Int)?
 
-    init(_ server: SourceServer, _ tables: TableCatalog, from position: SourcePosition) {
+    init(_ server: SourceServer, _ tables: TableCatalog, from position: SourcePosition, clock: Clock) {
         (types, self.tables, reached) = (SourceTypes(server), tables, position)
+        secret = SourceSecret(server, clock)
     }
 
     var isBetweenTransactions: Bool { transaction == nil }
@@ -62,7 +66,7 @@ struct SourceDecoder {
                 try relations.map { try decoder.rows(of: $0).map { .change($0.truncation(committedAt: moment)) } }
             }
         case .message(true, _, "bellhop", let content):
-            return try piece(bytes) { _, _ in [Self.message(content)] }
+            return try piece(bytes) { decoder, _ in [try decoder.message(content)] }
         case .message(true, _, _, _): return try piece(bytes) { _, _ in [] }
         case .message(false, let place, let prefix, _):
             guard prefix == SourceServer.heartbeat else { break }
@@ -72,9 +76,14 @@ struct SourceDecoder {
         return nil
     }
 
-    private static func message(_ content: ArraySlice<UInt8>) -> SourceItem {
+    /// Nil for a message of somebody else.
+    private mutating func message(_ content: ArraySlice<UInt8>) throws(SourceError) -> SourceItem? {
+        guard let message = try secret.message(in: content) else {
+            unsigned += 1
+            return nil
+        }
         do throws(Failure) {
-            return .message(try SourceMessage(reading: content))
+            return .message(try SourceMessage(reading: message))
         } catch {
             return .rejected(SourceIntake.reason(of: error, in: "message"))
         }

@@ -10,10 +10,20 @@ enum SourceLimits {
     /// Seconds for one table that is read as it stands, which is one statement: a million rows take some minutes. Without
     /// an end a server that has stopped sending would keep the lock on the table.
     static let snapshotSecondsMax = 3_600
-    /// Bytes of what `bellhop.notify` and `bellhop.publish` write, as for requests.
+    /// Bytes of what `bellhop.notify` and `bellhop.publish` write, as for requests. The functions refuse more, so that the
+    /// app learns of it; a message of any size would be in memory whole, and in the event log.
     static let messageBytesMax = 64 * 1024
-    /// The interval of reports to the source of how far its log is stored here. If it exceeded half of
-    /// `wal_sender_timeout`, the source would end the connection.
+    /// How often the database is asked for its secret while messages come that do not have it. A role that writes such
+    /// messages would otherwise have a query run for each.
+    static let secretPause: Duration = .seconds(1)
+    /// Frames that are read before the server is answered and the thread looks whether to stop. Messages that are ignored
+    /// fill no part, so that they could go on without end.
+    static let framesAtOnceMax = 10_000
+    /// Bytes of a frame after which the connection is made again. The server sends a row or a message as one frame, of up to
+    /// 1 GB; libpq has memory for the largest one until the connection ends.
+    static let frameBytesKept = 8 << 20
+    /// How often the source is told how far its log is stored here. Less often than half of `wal_sender_timeout`, it would
+    /// end the connection.
     static let statusPause: Duration = .seconds(2)
     /// The interval at which an idle source writes a heartbeat into its log, so that the slot advances. Otherwise the
     /// server would retain the log that its other databases write.

@@ -9,6 +9,7 @@ final class SourceMetrics: Sendable {
     let rows = Atomic<Int>(0)
     let rejected = Atomic<Int>(0)
     let slotsLost = Atomic<Int>(0)
+    let unsigned = Atomic<Int>(0)
 
     init(_ registry: MetricsRegistry) {
         registry.register { [self] text in write(to: &text) }
@@ -37,6 +38,10 @@ final class SourceMetrics: Sendable {
         text.single(
             "bellhop_source_slot_lost_total", .counter, "Times that the slot was lost, and streams began anew.",
             slotsLost.load(ordering: .relaxed))
+        text.single(
+            "bellhop_source_unsigned_total", .counter,
+            "Messages that were ignored: neither bellhop.notify nor bellhop.publish wrote them.",
+            unsigned.load(ordering: .relaxed))
     }
 
     func add(_ number: Int, to counter: borrowing Atomic<Int>) { counter.add(number, ordering: .relaxed) }

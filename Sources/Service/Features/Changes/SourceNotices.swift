@@ -7,6 +7,8 @@ final class SourceNotices: Sendable {
         var shownAt: [String: ContinuousClock.Instant] = [:]
         var rejected = 0
         var rejectionShownAt: ContinuousClock.Instant?
+        var unsigned = 0
+        var unsignedShownAt: ContinuousClock.Instant?
     }
 
     /// Different problems that are distinguished. A text that changes each time would fill the memory.
@@ -51,6 +53,27 @@ final class SourceNotices: Sendable {
 
     /// Makes the next problem count as new, because the log is being read again.
     func forgetTroubles() { state.withLock { $0.shownAt = [:] } }
+
+    /// Events of the app's transactions cannot be taken.
+    func ignoresEvents(_ reason: String) {
+        warn("Events by bellhop.notify and bellhop.publish are ignored.", reason)
+    }
+
+    /// A message that neither of the functions wrote.
+    func unsigned() {
+        let now = ContinuousClock.now
+        let count: Int? = state.withLock { state in
+            state.unsigned += 1
+            if let last = state.unsignedShownAt, now - last < SourceLimits.noticePause { return nil }
+            state.unsignedShownAt = now
+            defer { state.unsigned = 0 }
+            return state.unsigned
+        }
+        guard let count else { return }
+        logger.warning(
+            "Messages in the app's log were ignored: neither bellhop.notify nor bellhop.publish wrote them.",
+            metadata: ["count": "\(count)"])
+    }
 
     func rejected(_ reasons: [String]) {
         guard let first = reasons.first else { return }

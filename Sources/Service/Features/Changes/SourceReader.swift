@@ -83,6 +83,7 @@ final class SourceReader: Sendable {
                 notices.forgetTroubles()
                 metrics.isConnected.store(true, ordering: .relaxed)
                 notices.info("The app's log is read.", ["slot": "\(slot)", "from": "\(position.lsn)"])
+                if let reason = try server.reasonToIgnoreEvents() { notices.ignoresEvents(reason) }
                 var session = SourceSession(
                     link: link, server: server, reader: parts, metrics: metrics, notices: notices, thread: thread,
                     from: position)

@@ -28,6 +28,8 @@ struct SourceSession {
     private var statusAt = ContinuousClock.now
     private var storedAt: Duration
     private var isStatusWanted = false
+    /// Bytes of the largest frame so far: libpq keeps as much memory until the connection ends.
+    private var largestFrame = 0
 
     init(
         link: SourceConnection, server: SourceServer, reader: borrowing SourceReader.Parts, metrics: SourceMetrics,
@@ -35,7 +37,7 @@ struct SourceSession {
     ) {
         (self.link, self.server, self.metrics, self.notices, self.thread) = (link, server, metrics, notices, thread)
         (intake, isCongested, clock) = (reader.intake, reader.isCongested, reader.intake.runner.clock)
-        decoder = SourceDecoder(server, reader.intake.memberships.catalog, from: position)
+        decoder = SourceDecoder(server, reader.intake.memberships.catalog, from: position, clock: clock)
         known = position
         (received, confirmed, logEnd) = (position.lsn, position.lsn, position.lsn)
         storedAt = clock.uptime()
@@ -47,37 +49,49 @@ struct SourceSession {
     ///   stored.
     mutating func run() throws {
         while !thread.isStopping {
-            try gather()
+            let isMoreThere = try gather()
             if !waiting.isEmpty {
                 try waitForStreams()
                 try storeWaiting()
+                if try endsForMemory() { return }
                 continue
             }
             try moveIfIdle()
+            if try endsForMemory() { return }
             try beatIfDue()
             noteLag(of: nil)
             try sendStatusIfDue()
-            try link.waitForFrame()
+            if !isMoreThere { try link.waitForFrame() }
         }
     }
 
     // MARK: Reading
 
-    /// Takes the available messages, up to the size of a part.
-    private mutating func gather() throws {
-        while waitingItems < SourceLimits.batchItemsMax, waitingBytes < SourceLimits.batchBytesMax,
-            let frame = try link.receive()
-        {
+    /// Takes what is there, up to a part's size.
+    ///
+    /// - Returns: whether more may be there.
+    private mutating func gather() throws -> Bool {
+        defer { received = max(received, decoder.reached.lsn) }
+        for _ in 0..<SourceLimits.framesAtOnceMax {
+            guard waitingItems < SourceLimits.batchItemsMax, waitingBytes < SourceLimits.batchBytesMax else {
+                return true
+            }
+            guard let frame = try link.receive() else { return false }
+            largestFrame = max(largestFrame, frame.count)
             switch try ReplicationFrame(reading: frame) {
             case .data(let end, let message):
                 logEnd = max(logEnd, end)
-                let before = decoder.transactions
+                let (before, unsigned) = (decoder.transactions, decoder.unsigned)
                 if let piece = try decoder.take(message) {
                     waiting.append(piece)
                     waitingItems += piece.items.count
                     waitingBytes += piece.bytes
                 }
                 metrics.add(decoder.transactions - before, to: metrics.transactions)
+                if decoder.unsigned > unsigned {
+                    metrics.add(1, to: metrics.unsigned)
+                    notices.unsigned()
+                }
             case .keepalive(let place, let wantsReply):
                 (received, logEnd) = (max(received, place), max(logEnd, place))
                 if wantsReply {
@@ -87,7 +101,15 @@ struct SourceSession {
                 }
             }
         }
-        received = max(received, decoder.reached.lsn)
+        return true
+    }
+
+    /// Whether the connection is to be made again, which gives memory back. Between transactions: one that had begun would
+    /// be sent once more from its beginning.
+    private mutating func endsForMemory() throws -> Bool {
+        guard largestFrame > SourceLimits.frameBytesKept, decoder.isBetweenTransactions else { return false }
+        if decoder.reached != known { try store([], to: decoder.reached) }
+        return true
     }
 
     /// Waits for the streams. Meanwhile it sends statuses, so that the server does not end the connection.

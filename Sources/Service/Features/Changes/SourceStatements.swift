@@ -2,18 +2,20 @@ import Database
 import Rows
 import Visibility
 
-/// The statements that `bellhop source setup` runs in an app's database. Running them again updates everything to match
-/// the file.
+/// What `bellhop source setup` does in an app's database. Run again, it brings everything to what the file says.
 enum SourceStatements {
     private static let publication = SourceServer.publication
 
-    /// Returns the statements.
-    ///
-    /// - Parameter role: The role that reads; nil grants no rights.
-    static func setup(_ tables: [TableDeclaration], role: String?) -> [String] {
+    /// - Parameters:
+    ///   - role: the reader's role; nil grants no rights.
+    ///   - senders: the roles that may call `bellhop.notify` and `bellhop.publish`, beside those of earlier times.
+    static func setup(_ tables: [TableDeclaration], role: String?, senders: [SourceSender]) -> [String] {
         let names = tables.map(name).joined(separator: ", ")
         var statements = [
+            // Nothing of the app is found by its name alone.
+            "SET LOCAL search_path = pg_catalog, pg_temp",
             "CREATE SCHEMA IF NOT EXISTS bellhop",
+            "REVOKE ALL ON SCHEMA bellhop FROM PUBLIC",
             """
             DO $$ BEGIN
                 IF NOT EXISTS (SELECT 1 FROM pg_publication WHERE pubname = '\(publication)') THEN
@@ -21,38 +23,165 @@ enum SourceStatements {
                 END IF;
             END $$
             """,
+            requireOwnership, keeping, say, notify, publish,
             "ALTER PUBLICATION \(publication) SET TABLE \(names)",
             """
             ALTER PUBLICATION \(publication)
                 SET (publish = 'insert, update, delete, truncate', publish_via_partition_root = true)
             """,
-            notify, requirePrefixes, publish,
-            """
-            COMMENT ON SCHEMA bellhop IS 'Events of one''s own transaction: GRANT USAGE to those who may send them'
-            """,
+            "COMMENT ON SCHEMA bellhop IS 'Events of a transaction of the app: bellhop source setup --sender ROLE'",
         ]
         if let role {
-            let schemas = Set(tables.map(\.schema)).sorted().map(SourceServer.quoted).joined(separator: ", ")
+            let (schemas, reader) = (Set(tables.map(\.schema)).sorted(), SourceServer.quoted(role))
+            let list = (schemas + ["bellhop"]).map(SourceServer.quoted).joined(separator: ", ")
             statements += [
-                "GRANT USAGE ON SCHEMA \(schemas) TO \(SourceServer.quoted(role))",
-                "GRANT SELECT ON \(names) TO \(SourceServer.quoted(role))",
+                "GRANT USAGE ON SCHEMA \(list) TO \(reader)", "GRANT SELECT ON \(names), bellhop.secret TO \(reader)",
             ]
+            statements += tables.filter { !$0.memberships.isEmpty }.map { grantOnPartitions(of: $0, to: role) }
         }
-        return statements
+        return statements + senders.flatMap(\.statements) + [requireSenders, revokeFromOthers]
     }
 
     private static func name(_ table: TableDeclaration) -> String {
         "\(SourceServer.quoted(table.schema)).\(SourceServer.quoted(table.name))"
     }
 
-    /// Writes into the log, but into no table. A rollback also removes the message.
+    /// Each partition of a table is read by itself, with its own rights.
+    private static func grantOnPartitions(of table: TableDeclaration, to role: String) -> String {
+        """
+        DO $$ DECLARE part regclass; BEGIN
+            FOR part IN SELECT relid FROM pg_partition_tree(\(literal(name(table)))::regclass) WHERE isleaf LOOP
+                EXECUTE format('GRANT SELECT ON %s TO %I', part, \(literal(role)));
+            END LOOP;
+        END $$
+        """
+    }
+
+    static func literal(_ text: String) -> String {
+        let quoted = text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
+        // Within a body that ends with $$, and with or without standard_conforming_strings.
+        return "E'" + quoted.replacing("\\", with: "\\\\").replacing("$", with: "\\044") + "'"
+    }
+
+    // MARK: What is kept
+
+    /// Refuses what somebody else made before: its owner could change the functions later, and the administrator's setup
+    /// would run theirs.
+    private static let requireOwnership = """
+        DO $$ DECLARE other record; BEGIN
+            SELECT thing.kind, thing.name, owner.rolname AS owner INTO other FROM (
+                SELECT 'schema' AS kind, nspname::text AS name, nspowner AS owner FROM pg_namespace WHERE nspname = 'bellhop'
+                UNION ALL SELECT 'publication', pubname, pubowner FROM pg_publication WHERE pubname = '\(publication)'
+                UNION ALL SELECT 'function', p.oid::regprocedure::text, p.proowner
+                    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'bellhop'
+                UNION ALL SELECT 'relation', c.oid::regclass::text, c.relowner
+                    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'bellhop'
+            ) AS thing JOIN pg_roles owner ON owner.oid = thing.owner
+            WHERE owner.rolname <> current_user AND NOT owner.rolsuper LIMIT 1;
+            IF FOUND THEN
+                RAISE EXCEPTION 'the % % belongs to %, who could change it later: run the setup as %, or DROP it first',
+                    other.kind, other.name, other.owner, other.owner;
+            END IF;
+            SELECT role.rolname AS name INTO other FROM pg_namespace n, aclexplode(n.nspacl) AS entry
+                JOIN pg_roles role ON role.oid = entry.grantee
+                WHERE n.nspname = 'bellhop' AND entry.privilege_type = 'CREATE' AND entry.grantee <> n.nspowner LIMIT 1;
+            IF FOUND THEN
+                RAISE EXCEPTION '% may make functions in the schema bellhop: REVOKE CREATE ON SCHEMA bellhop FROM %',
+                    other.name, quote_ident(other.name);
+            END IF;
+        END $$
+        """
+
+    /// A secret that stands in front of each message, and the roles that may send. Default privileges of the database may
+    /// grant rights on new tables; they are taken away again.
+    private static let keeping = """
+        DO $$ DECLARE grantee text; BEGIN
+            IF to_regclass('bellhop.secret') IS NULL THEN
+                CREATE TABLE bellhop.secret (
+                    is_only boolean PRIMARY KEY DEFAULT true CHECK (is_only), value text NOT NULL);
+                CREATE TABLE bellhop.senders (role name NOT NULL, tenant text, UNIQUE (role, tenant));
+                FOR grantee IN SELECT DISTINCT coalesce(quote_ident(role.rolname), 'PUBLIC')
+                    FROM pg_class c, aclexplode(c.relacl) AS entry LEFT JOIN pg_roles role ON role.oid = entry.grantee
+                    WHERE c.oid IN ('bellhop.secret'::regclass, 'bellhop.senders'::regclass)
+                        AND entry.grantee <> c.relowner
+                LOOP
+                    EXECUTE format('REVOKE ALL ON bellhop.secret, bellhop.senders FROM %s', grantee);
+                END LOOP;
+                INSERT INTO bellhop.secret (value)
+                    VALUES (replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''));
+                COMMENT ON TABLE bellhop.senders IS
+                    'Sessions of these roles send events of these tenants alone; null stands for every tenant';
+            END IF;
+        END $$
+        """
+
+    /// Setups of earlier versions let everybody call the functions who had USAGE on the schema. Calls that fail would undo
+    /// the app's own transactions, so the administrator decides first.
+    private static let requireSenders = """
+        DO $$ DECLARE other text; BEGIN
+            SELECT coalesce(role.rolname, 'PUBLIC') INTO other
+                FROM pg_namespace n, aclexplode(n.nspacl) AS entry LEFT JOIN pg_roles role ON role.oid = entry.grantee
+                WHERE n.nspname = 'bellhop' AND entry.privilege_type = 'USAGE' AND entry.grantee <> n.nspowner
+                    AND NOT EXISTS (SELECT 1 FROM bellhop.senders s WHERE s.role = role.rolname)
+                    AND NOT EXISTS (SELECT 1 FROM pg_class c, aclexplode(c.relacl) AS reader
+                        WHERE c.oid = 'bellhop.secret'::regclass AND reader.grantee = entry.grantee) LIMIT 1;
+            IF FOUND THEN
+                RAISE EXCEPTION '% could send events until now: add --sender %, or REVOKE USAGE ON SCHEMA bellhop FROM %',
+                    other, other, quote_ident(other);
+            END IF;
+        END $$
+        """
+
+    /// Only the owner and senders call the functions, whatever the default privileges of the database grant.
+    private static let revokeFromOthers = """
+        DO $$ DECLARE entry record; BEGIN
+            FOR entry IN SELECT p.oid::regprocedure AS name, coalesce(quote_ident(role.rolname), 'PUBLIC') AS grantee
+                FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace,
+                    aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS acl
+                    LEFT JOIN pg_roles role ON role.oid = acl.grantee
+                WHERE n.nspname = 'bellhop' AND acl.grantee <> p.proowner AND (p.proname = 'say'
+                    OR NOT EXISTS (SELECT 1 FROM bellhop.senders s WHERE s.role = role.rolname))
+            LOOP
+                EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', entry.name, entry.grantee);
+            END LOOP;
+        END $$
+        """
+
+    // MARK: Functions
+
+    /// Writes into the log, and into no table: a transaction that is rolled back has sent no event.
+    ///
+    /// A session's role is that of SET ROLE, else of its login: a SECURITY DEFINER function of the app does not change it.
+    private static let say = """
+        CREATE OR REPLACE FUNCTION bellhop.say(message jsonb, of_tenant text) RETURNS void
+        LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE
+            sender name := coalesce(nullif(current_setting('role'), 'none'), session_user);
+            content text := (message || jsonb_build_object('tenant', of_tenant))::text;
+        BEGIN
+            IF octet_length(content) > \(SourceLimits.messageBytesMax) THEN
+                RAISE EXCEPTION 'bellhop: the event has % bytes; at most \(SourceLimits.messageBytesMax) are taken',
+                    octet_length(content) USING ERRCODE = 'program_limit_exceeded';
+            END IF;
+            IF sender <> current_user AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = sender) AND (
+                SELECT count(*) > 0 AND count(*) FILTER (
+                    WHERE s.tenant IS NULL OR s.tenant = coalesce(of_tenant, 'default')) = 0
+                FROM bellhop.senders s JOIN pg_roles r ON r.rolname = s.role
+                WHERE pg_has_role(sender, r.oid, 'USAGE'))
+            THEN
+                RAISE EXCEPTION 'bellhop: the role % sends no events of tenant %', sender, coalesce(of_tenant, 'default')
+                    USING ERRCODE = 'insufficient_privilege', HINT = 'bellhop source setup --sender ROLE=TENANT';
+            END IF;
+            PERFORM pg_logical_emit_message(true, 'bellhop', (SELECT value FROM bellhop.secret) || content);
+        END $$
+        """
+
     private static let notify = """
         CREATE OR REPLACE FUNCTION bellhop.notify(
-            user_id text, type text, data jsonb DEFAULT '{}', tenant text DEFAULT NULL)
-        RETURNS void LANGUAGE sql VOLATILE AS $$
-            SELECT pg_logical_emit_message(true, 'bellhop', jsonb_build_object(
-                'kind', 'notify', 'id', gen_random_uuid(), 'userId', user_id, 'type', type, 'data', data,
-                'tenant', tenant)::text)
+            user_id text, type text, data jsonb DEFAULT '{}', tenant text DEFAULT NULL) RETURNS void
+        LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+            SELECT bellhop.say(jsonb_build_object(
+                'kind', 'notify', 'id', gen_random_uuid(), 'userId', user_id, 'type', type, 'data', data), tenant)
         $$
         """
 
@@ -75,15 +204,49 @@ enum SourceStatements {
     private static let publish = """
         CREATE OR REPLACE FUNCTION bellhop.publish(
             event text, "to" text[] DEFAULT NULL, topic text DEFAULT NULL, data jsonb DEFAULT 'null',
-            collapse text DEFAULT NULL, tenant text DEFAULT NULL)
-        RETURNS void LANGUAGE sql VOLATILE AS $$
-            SELECT pg_logical_emit_message(true, 'bellhop', (
-                jsonb_build_object('kind', 'publish', 'event', event, 'data', data, 'tenant', tenant)
-                || CASE WHEN "to" IS NULL THEN '{}' ELSE jsonb_build_object('to', bellhop.require_prefixes("to")) END
+            collapse text DEFAULT NULL, tenant text DEFAULT NULL) RETURNS void
+        LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+            SELECT bellhop.say(
+                jsonb_build_object('kind', 'publish', 'event', event, 'data', data)
+                || CASE WHEN "to" IS NULL THEN '{}' ELSE jsonb_build_object('to', "to") END
                 || CASE WHEN topic IS NULL THEN '{}' ELSE jsonb_build_object('topic', topic) END
-                || CASE WHEN collapse IS NULL THEN '{}' ELSE jsonb_build_object('collapse', collapse) END)::text)
+                || CASE WHEN collapse IS NULL THEN '{}' ELSE jsonb_build_object('collapse', collapse) END, tenant)
         $$
         """
+}
+
+/// A role of the app's database that may call `bellhop.notify` and `bellhop.publish`.
+public struct SourceSender: Sendable, Hashable {
+    let role: String
+    /// Nil for every tenant.
+    let tenants: [String]?
+
+    /// Reads `app`, which sends events of every tenant, or `app=A,B`, which sends those of tenants A and B; nil for
+    /// anything else.
+    public init?(_ text: String) {
+        let halves = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        // PUBLIC is every role there is.
+        guard let role = halves.first, !role.isEmpty, role.lowercased() != "public" else { return nil }
+        self.role = role
+        guard halves.count == 2 else {
+            tenants = nil
+            return
+        }
+        let tenants = halves[1].split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        guard !tenants.contains("") else { return nil }
+        self.tenants = tenants
+    }
+
+    var statements: [String] {
+        let (name, role) = (SourceStatements.literal(role), SourceServer.quoted(role))
+        let values = (tenants?.map(SourceStatements.literal) ?? ["NULL"]).map { "(\(name), \($0))" }
+        return [
+            "GRANT USAGE ON SCHEMA bellhop TO \(role)",
+            "GRANT EXECUTE ON FUNCTION bellhop.notify, bellhop.publish TO \(role)",
+            "DELETE FROM bellhop.senders WHERE role = \(name)",
+            "INSERT INTO bellhop.senders (role, tenant) VALUES \(values.joined(separator: ", "))",
+        ]
+    }
 }
 
 extension SourceServer {

@@ -1,0 +1,75 @@
+import Cryptography
+import Database
+import Values
+
+/// The secret by which `bellhop.notify` and `bellhop.publish` show that they wrote a message: any role of a database may
+/// write messages into its log.
+struct SourceSecret {
+    private let server: SourceServer
+    private let clock: Clock
+    private var known: [UInt8]?
+    private var askedAt: Duration?
+
+    init(_ server: SourceServer, _ clock: Clock) { (self.server, self.clock) = (server, clock) }
+
+    /// The message behind the secret; nil where another secret, or none, stands in front of it.
+    ///
+    /// While no secret fits, the database is asked for a new one from time to time: the setup may have run meanwhile.
+    mutating func message(in content: ArraySlice<UInt8>) throws(SourceError) -> ArraySlice<UInt8>? {
+        if let message = behindSecret(content) { return message }
+        let now = clock.uptime()
+        if let askedAt, now - askedAt < SourceLimits.secretPause { return nil }
+        askedAt = now
+        known = try server.secret()
+        return behindSecret(content)
+    }
+
+    private func behindSecret(_ content: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        guard let known, content.count > known.count, constantTimeEqual(content.prefix(known.count), known) else {
+            return nil
+        }
+        return content.dropFirst(known.count)
+    }
+}
+
+extension SourceServer {
+    /// The secret of `bellhop source setup`; nil where the setup of an earlier version has run, or the role may not read
+    /// it.
+    func secret() throws(SourceError) -> [UInt8]? {
+        guard try mayReadSecret() else { return nil }
+        var secret: [UInt8] = []
+        do {
+            // COPY takes a table alone: a view would run with the reader's rights.
+            try connection.copyOut("COPY bellhop.secret (value) TO STDOUT") { secret = Array($0.dropLast()) }
+        } catch let error as SourceError {
+            throw error
+        } catch {
+            return nil
+        }
+        // What is shorter could be guessed, and was not made by the setup.
+        return secret.count >= 32 ? secret : nil
+    }
+
+    private func mayReadSecret() throws(SourceError) -> Bool { try secretRights() == "t" }
+
+    /// Whether the role may read the secret; nil where there is none.
+    private func secretRights() throws(SourceError) -> String? {
+        let row = try ask(
+            """
+            SELECT has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = 'bellhop' AND c.relname = 'secret' AND c.relkind = 'r'
+            """
+        ).first
+        return row?.first ?? nil
+    }
+
+    /// Why events of the app's transactions are ignored; nil where they are taken.
+    func reasonToIgnoreEvents() throws(SourceError) -> String? {
+        switch try secretRights() {
+        case "t": nil
+        case nil: "the database was set up by an earlier version: run bellhop source setup"
+        default: "the role may not read bellhop.secret: run bellhop source setup with --role"
+        }
+    }
+}

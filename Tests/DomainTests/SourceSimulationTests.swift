@@ -2,8 +2,8 @@ import Rows
 import TestSupport
 import Testing
 
-/// A reader of an app's log under a seeded schedule: writes, reads, restores of an older disk, promotions, dropped
-/// slots, and processes that end at any step of creating a slot.
+/// A reader of an app's log under a seeded schedule: rows, reads, restores of an older disk, promotions, dropped slots,
+/// tables that are taken out of the publication and put back, and processes that end at any step of making a slot.
 ///
 /// Invariant: after each snapshot, the reader receives every row of the server once and in order, or takes a new
 /// snapshot.
@@ -18,18 +18,25 @@ private struct SourceSimulation {
         var timeline = 1
         var slot: Slot?
         var written = 0
+        /// The number of the table's entry in the publication; nil while it is taken out.
+        var entry: Int? = 1
+        var entriesMade = 1
+        /// Rows that were written while the table was taken out.
+        var unpublished: Set<Int> = []
     }
 
     private enum Stored {
         case none
         case making(isFirst: Bool)
-        case read(source: String, lsn: Int)
+        case read(source: String, lsn: Int, publication: SourcePublication)
 
-        var position: SourceContinuity.Position {
+        func position(_ now: SourcePublication) -> SourceContinuity.Position {
             switch self {
             case .none: .none
             case .making(let isFirst): .making(isFirst: isFirst)
-            case .read(let source, let lsn): .read(source: source, lsn: LSN(rawValue: UInt64(lsn)))
+            case .read(let source, let lsn, let publication):
+                .read(
+                    source: source, lsn: LSN(rawValue: UInt64(lsn)), wasPublished: now.continues(publication))
             }
         }
     }
@@ -49,6 +56,7 @@ private struct SourceSimulation {
     static func run(seed: UInt64) -> String? {
         var simulation = SourceSimulation(seed: seed)
         for _ in 0..<(10 + simulation.number(40)) { simulation.act() }
+        simulation.putBack()
         for _ in 0..<2 {
             simulation.connect(endsAt: nil)
             simulation.read(.max)
@@ -58,13 +66,15 @@ private struct SourceSimulation {
     }
 
     private mutating func act() {
-        switch number(12) {
+        switch number(14) {
         case 0, 1, 2: write(1 + number(3))
         case 3, 4: read(1 + number(3))
         case 5: connect(endsAt: number(4) == 0 ? number(3) : nil)
         case 6: isConnected = false
         case 7: restore()
         case 8: promote()
+        case 12: server.entry = nil
+        case 13: putBack()
         case 9: if !isConnected { server.slot = nil }
         default: connect(endsAt: nil)
         }
@@ -73,25 +83,39 @@ private struct SourceSimulation {
     private mutating func write(_ count: Int) {
         for _ in 0..<count {
             server.written += 1
+            if server.entry == nil { server.unpublished.insert(server.written) }
             server.rows.append(server.written)
         }
     }
 
     private mutating func read(_ count: Int) {
-        guard isConnected, case .read(let source, let lsn) = stored, lsn < server.rows.count else { return }
+        guard isConnected, case .read(let source, let lsn, let publication) = stored, lsn < server.rows.count else {
+            return
+        }
         let rows = server.rows[lsn...].prefix(count)
-        known += rows
-        stored = .read(source: source, lsn: rows.endIndex)
+        known += rows.filter { !server.unpublished.contains($0) }
+        stored = .read(source: source, lsn: rows.endIndex, publication: publication)
         if number(2) == 0 { server.slot?.confirmed = rows.endIndex }
     }
 
-    /// Restores an older disk, with the slot as it was. The reader is running and connects before the server writes
-    /// more rows.
+    private mutating func putBack() {
+        guard server.entry == nil else { return }
+        server.entriesMade += 1
+        server.entry = server.entriesMade
+    }
+
+    private func publication(_ entry: Int) -> SourcePublication {
+        // As it is stored and read again.
+        SourcePublication("\(SourcePublication(id: "1", entries: ["t": "\(entry)"], of: ["t"]))")
+    }
+
+    /// A disk of before, with its slot as it was. The reader, which runs, connects before the server has written on.
     private mutating func restore() {
         let place = number(server.rows.count + 1)
         isConnected = false
         server.rows.removeLast(server.rows.count - place)
         if let confirmed = server.slot?.confirmed { server.slot = Slot(confirmed: min(confirmed, place)) }
+        putBack()
         connect(endsAt: number(4) == 0 ? number(3) : nil)
     }
 
@@ -113,7 +137,13 @@ private struct SourceSimulation {
             SourceContinuity.Slot(isLost: false, confirmed: LSN(rawValue: UInt64($0.confirmed)))
         }
         let end = LSN(rawValue: UInt64(server.rows.count))
-        let continuity = SourceContinuity(stored.position, slot, of: identity, end: end)
+        // A table that is not published stops the start.
+        guard let entry = server.entry else {
+            isConnected = false
+            return
+        }
+        let publication = publication(entry)
+        let continuity = SourceContinuity(stored.position(publication), slot, of: identity, end: end)
         isConnected = continuity == .resumes
         if isConnected { return }
         stored = .making(isFirst: continuity == .begins)
@@ -122,7 +152,7 @@ private struct SourceSimulation {
         if endsAt == 1 { return }
         server.slot = Slot(confirmed: server.rows.count)
         if endsAt == 2 { return }
-        (known, stored) = (server.rows, .read(source: "\(identity)", lsn: server.rows.count))
+        (known, stored) = (server.rows, .read(source: "\(identity)", lsn: server.rows.count, publication: publication))
         isConnected = true
     }
 }
@@ -154,7 +184,18 @@ private struct SourceSimulation {
         #expect(Self.continuity("1/app#2", confirmed: 51) == .isLost(.slotMadeAgain))
     }
 
-    /// Stored positions without a timeline.
+    @Test func publications_continue_whileEntriesStay() {
+        let names = ["public.a b", "public.c"]
+        let before = SourcePublication(id: "7", entries: ["public.a b": "8", "public.c": "9"], of: names)
+        #expect(SourcePublication("\(before)") == before)
+        #expect(before.continues(SourcePublication("")))
+        #expect(before.continues(SourcePublication(id: "7", entries: ["public.c": "9"], of: ["public.c"])))
+        #expect(!before.continues(SourcePublication(id: "7", entries: ["public.c": "10"], of: ["public.c"])))
+        #expect(!before.continues(SourcePublication(id: "6", entries: ["public.c": "9"], of: ["public.c"])))
+        #expect(!before.continues(SourcePublication(id: "7", entries: [:], of: names)))
+    }
+
+    /// Positions of versions that stored no timeline.
     @Test func positionWithoutATimeline_isReadOn() {
         #expect(Self.continuity("1/app") == .resumes)
         #expect(Self.continuity("1/apps") == .isLost(.otherLog))

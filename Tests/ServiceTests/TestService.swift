@@ -32,6 +32,7 @@ final class TestService: @unchecked Sendable {
     private(set) var anyone: BellhopClient
     private var overrides: [String: String]
     private let database: TestDatabase
+    private let logger: Logger
     /// Nil for a replica of another one, which makes the database and drops it.
     private let original: TestService?
 
@@ -59,14 +60,15 @@ final class TestService: @unchecked Sendable {
 
     private init(
         clock: ManualClock, directory: TemporaryDirectory, overrides: [String: String], database: TestDatabase,
-        original: TestService? = nil
+        original: TestService? = nil, logger: Logger = Logger(label: "test")
     ) throws {
         self.clock = clock
+        self.logger = logger
         self.directory = directory
         self.overrides = overrides
         self.database = database
         self.original = original
-        app = try Self.makeApp(clock, database, overrides)
+        app = try Self.makeApp(clock, database, overrides, logger)
         anyone = Self.makeClient(of: app)
     }
 
@@ -81,12 +83,14 @@ final class TestService: @unchecked Sendable {
     }
 
     /// - Parameter overrides: settings that differ from the tests' own, as texts.
-    static func start(_ overrides: [String: String] = [:], at moment: String? = nil) throws -> TestService {
+    static func start(
+        _ overrides: [String: String] = [:], at moment: String? = nil, logger: Logger = Logger(label: "test")
+    ) throws -> TestService {
         let directory = try TemporaryDirectory()
         let clock = ManualClock(moment.flatMap { Timestamp(rfc3339: $0) })
         return try TestService(
             clock: clock, directory: directory, overrides: overrides,
-            database: TestDatabase(in: directory))
+            database: TestDatabase(in: directory), logger: logger)
     }
 
     /// The service on a database that is there already.
@@ -133,7 +137,7 @@ final class TestService: @unchecked Sendable {
         await app.shutdown(drainSeconds: drainSeconds)
         try meanwhile()
         overrides.merge(changes) { $1 }
-        app = try Self.makeApp(clock, database, overrides)
+        app = try Self.makeApp(clock, database, overrides, logger)
         anyone = Self.makeClient(of: app)
     }
 
@@ -141,9 +145,9 @@ final class TestService: @unchecked Sendable {
         BellhopClient(baseURL: "http://127.0.0.1:\(app.port)", connectionsMax: 256)
     }
 
-    private static func makeApp(_ clock: ManualClock, _ database: TestDatabase, _ overrides: [String: String]) throws
-        -> App
-    {
+    private static func makeApp(
+        _ clock: ManualClock, _ database: TestDatabase, _ overrides: [String: String], _ logger: Logger
+    ) throws -> App {
         var values = [
             "port": "0", "database": database.url, "databaseConnections": "3", "databaseWriters": "2",
             // Longer than a service's, for machines on which hundreds of tests run at once.
@@ -152,7 +156,7 @@ final class TestService: @unchecked Sendable {
             "shards": "2", "workers": "2", "rateLimitUser": "0", "logLevel": "critical",
         ]
         values.merge(overrides) { $1 }
-        let app = try App(settings: Self.settings(values), logger: Logger(label: "test"), clock: clock.clock)
+        let app = try App(settings: Self.settings(values), logger: logger, clock: clock.clock)
         try app.start()
         return app
     }

@@ -13,7 +13,11 @@ public struct SourceError: Error, Sendable, CustomStringConvertible {
         description = text.split(separator: "\n").map { $0.drop { $0 == "\t" || $0 == " " } }.joined(separator: "; ")
     }
 
-    /// Whether a retry may succeed without intervention: the server is away, is starting, or has no free connection.
+    /// Whether the server lacks what was named, such as a publication.
+    public var isUndefinedObject: Bool { sqlState == "42704" }
+
+    /// Whether another attempt may succeed without anybody changing anything: the server is away, starts, or has no
+    /// connection left.
     public var isTransient: Bool {
         guard let sqlState else { return true }
         return ["08", "53", "57"].contains(sqlState.prefix(2))
@@ -35,11 +39,13 @@ public final class SourceConnection {
 
     /// Of every session. The schemas come first: nothing of the app is found by its name alone, so that no function,
     /// operator or cast of the app runs with the reader's rights. Then what texts are written by, and what ends a session
-    /// whose other end has vanished: within ten seconds, nobody has the slot or the lock of a process that is gone.
+    /// whose other end has vanished: within ten seconds, nobody has the slot or the lock of a process that is gone. What a
+    /// session writes itself waits for the disk, and not for standbys.
     private static let settings = [
         "search_path = pg_catalog, pg_temp", "DateStyle = ISO", "IntervalStyle = postgres", "TimeZone = 'UTC'",
         "bytea_output = hex", "extra_float_digits = 1", "idle_in_transaction_session_timeout = 0", "row_security = off",
-        "wal_sender_timeout = 8000", "tcp_keepalives_idle = 4", "tcp_keepalives_interval = 2",
+        "synchronous_commit = local", "wal_sender_timeout = 8000", "tcp_keepalives_idle = 4",
+        "tcp_keepalives_interval = 2",
         "tcp_keepalives_count = 2",
     ]
 

@@ -32,6 +32,8 @@ public enum SourceContinuity: Sendable, Hashable {
         case noSlot = "there is no such slot any more"
         case overfull = "max_slot_wal_keep_size was exceeded"
         case slotMadeAgain = "the slot was made again by somebody else"
+        case unpublished =
+            "the publication, or a table's entry in it, was made again: rows of the time between were not published"
         case endsEarlier = "the server's log ends before what was read from it: an earlier state was restored"
     }
 
@@ -53,7 +55,9 @@ public enum SourceContinuity: Sendable, Hashable {
         /// - Parameter isFirst: there was no position before.
         case making(isFirst: Bool)
         /// Everything before `lsn` was read from the log of `source`.
-        case read(source: String, lsn: LSN)
+        ///
+        /// - Parameter wasPublished: whether all rows behind it are published.
+        case read(source: String, lsn: LSN, wasPublished: Bool = true)
     }
 
     /// - Parameter end: the end of the server's log, asked for after the position was read: while other replicas read on,
@@ -62,9 +66,11 @@ public enum SourceContinuity: Sendable, Hashable {
         switch position {
         case .none, .making(isFirst: true): self = .begins
         case .making(isFirst: false): self = .isLost(.interrupted)
-        case .read(let source, let lsn):
+        case .read(let source, let lsn, let wasPublished):
             if let loss = Self.loss(source, lsn, slot, identity, end) {
                 self = .isLost(loss)
+            } else if !wasPublished {
+                self = .isLost(.unpublished)
             } else {
                 self = .resumes
             }

@@ -151,4 +151,35 @@ import Values
         #expect(!second.hasTaken(LSN(rawValue: 9), 4) && !second.hasTaken(LSN(rawValue: 10), 1))
         try await app.drop()
     }
+
+    /// A position of a version that did not store by what tables are published: the server refuses what comes next.
+    @Test func publicationThatWasMadeAgain_isReadOn_fromAPositionThatKnowsNoPublication() async throws {
+        let intake = intake()
+        let first = try reader(intake)
+        first.start()
+        try await eventually("it reads") { metrics.isConnected.load(ordering: .relaxed) }
+        first.stop()
+        let stored = try #require(try intake.position())
+        var earlier = stored
+        earlier.publication = nil
+        _ = try intake.write([], from: stored, to: earlier)
+        try app.run("DROP PUBLICATION bellhop", "INSERT INTO tasks (id) VALUES ('k1')")
+        try app.setUp()
+        let (logger, lines) = RecordedLog.logger()
+        let second = try reader(intake, logger: logger)
+        second.start()
+        defer { second.stop() }
+        try await eventually("the slot is made again") { metrics.slotsLost.load(ordering: .relaxed) == 1 }
+        // Only then is there a slot that what follows is behind of.
+        try await eventually("its state is read") {
+            lines().contains { $0.contains("The app's tables with memberships were read.") }
+        }
+        try publish("a")
+        try await eventually("it reads on") { taken.withLock { $0 } == ["a"] }
+        // Once more where a sign of life of the first reader came before the server refused.
+        #expect(lines().count { $0.contains("The app's log is read.") } <= 2)
+        #expect(lines().contains { $0.contains("was made again: rows of the time between were not published") })
+        second.stop()
+        try await app.drop()
+    }
 }

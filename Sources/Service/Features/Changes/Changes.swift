@@ -23,7 +23,7 @@ enum ChangesFeature {
             Endpoint.serving(parts, takeChanges))
         return Feature(
             name: "changes", tables: [deliveries, SourcePosition.positions],
-            migrations: [migration, SourcePosition.migration], endpoints: [intake],
+            migrations: [migration, SourcePosition.migration, SourcePosition.publicationMigration], endpoints: [intake],
             ticks: [tidying],
             constants: { writer, settings in
                 writer.member(

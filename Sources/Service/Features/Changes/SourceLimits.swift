@@ -28,7 +28,9 @@ enum SourceLimits {
     /// The interval at which an idle source writes a heartbeat into its log, so that the slot advances. Otherwise the
     /// server would retain the log that its other databases write.
     static let heartbeatPause: Duration = .seconds(10)
-    /// The interval at which a standby replica checks whether the slot is free.
+    /// How often it is asked whether the tables are still published. So long streams may lack rows without being told.
+    static let publicationPause: Duration = .seconds(10)
+    /// How often a replica that stands by looks whether the slot is free.
     static let standbyPause: Duration = .seconds(1)
     /// The first and the maximum pause after failures. All replicas must not reconnect at once when a server returns.
     static let retryPauses: (first: Duration, most: Duration) = (.milliseconds(200), .seconds(5))

@@ -30,8 +30,12 @@ final class SourceNotices: Sendable {
         warn("The app's log cannot be read; it is tried again.", reason)
     }
 
-    /// Logs that another Bellhop reads the slot. Two that take the slot from one another would each lose what the other
-    /// reads.
+    /// Rows that the app writes now do not come.
+    func missesRows(_ reason: String) {
+        warn("Rows of the app are missed; once they are published again, all streams begin anew.", reason)
+    }
+
+    /// Two Bellhops that take the slot from one another would each lose what the other reads.
     func foreignReader(of slot: String) {
         warn(
             "The app's log is read by a Bellhop with another database; this one waits. Set sourceSlot to another name.",

@@ -13,6 +13,8 @@ struct SourcePosition: Sendable, Hashable {
     var taken = 0
     /// The tables with memberships whose snapshot was read.
     var tables: Set<String>
+    /// By what the tables are published (``SourcePublication``); nil in positions of versions before 1.0.
+    var publication: String?
 
     static let positions = Table("source_positions", read: [], write: [])
 
@@ -31,17 +33,21 @@ struct SourcePosition: Sendable, Hashable {
             """
         ])
 
+    static let publicationMigration = Migration(
+        "0003_source_positions", sql: ["ALTER TABLE source_positions ADD COLUMN publication TEXT"])
+
     private static let bookkeeping = Unscoped.bookkeeping("how far the app's log is read is nobody's row")
 
     static func read(slot: String, in db: Connection) throws -> SourcePosition? {
         try db.row(
             """
-            SELECT source, lsn, taken, tables FROM \(positions, unscoped: bookkeeping) WHERE slot = \(slot)
+            SELECT source, lsn, taken, tables, publication FROM \(positions, unscoped: bookkeeping) WHERE slot = \(slot)
             """
         ) { row in
             SourcePosition(
                 source: try row.text(0), lsn: LSN(rawValue: UInt64(bitPattern: Int64(try row.integer(1)))),
-                taken: try row.integer(2), tables: Set(try row.text(3).split(separator: "\n").map(String.init)))
+                taken: try row.integer(2), tables: Set(try row.text(3).split(separator: "\n").map(String.init)),
+                publication: try row.optionalText(4))
         }
     }
 
@@ -55,11 +61,11 @@ struct SourcePosition: Sendable, Hashable {
         guard try Self.read(slot: slot, in: db) == known else { throw Moved() }
         try db.run(
             """
-            INSERT INTO \(Self.positions, unscoped: Self.bookkeeping) (slot, source, lsn, taken, tables, stored_at)
+            INSERT INTO \(Self.positions, unscoped: Self.bookkeeping) (slot, source, lsn, taken, tables, publication, stored_at)
             VALUES (\(slot), \(source), \(Int64(bitPattern: lsn.rawValue)), \(taken),
-                \(tables.sorted().joined(separator: "\n")), \(now))
+                \(tables.sorted().joined(separator: "\n")), \(publication), \(now))
             ON CONFLICT (slot) DO UPDATE SET source = excluded.source, lsn = excluded.lsn, taken = excluded.taken,
-                tables = excluded.tables, stored_at = excluded.stored_at
+                tables = excluded.tables, publication = excluded.publication, stored_at = excluded.stored_at
             """)
     }
 
@@ -77,12 +83,18 @@ struct SourcePosition: Sendable, Hashable {
             source: "\(isFirst ? first : again)\(UInt64.random(in: 1...UInt64.max))", lsn: LSN(rawValue: 0), tables: [])
     }
 
-    /// Returns the position in the form that ``SourceContinuity`` needs.
-    static func continuity(of position: SourcePosition?) -> SourceContinuity.Position {
+    /// What ``SourceContinuity`` goes by.
+    ///
+    /// - Parameter publication: by what the tables are published now.
+    static func continuity(
+        of position: SourcePosition?, _ publication: SourcePublication
+    ) -> SourceContinuity.Position {
         guard let position else { return .none }
         if position.source.hasPrefix(again) { return .making(isFirst: false) }
         if position.source.hasPrefix(first) { return .making(isFirst: true) }
-        return .read(source: position.source, lsn: position.lsn)
+        let before = position.publication.map { SourcePublication($0) }
+        return .read(
+            source: position.source, lsn: position.lsn, wasPublished: before.map(publication.continues) ?? true)
     }
 
     /// Whether a change is before this position, given the commit position of its transaction and its number in it.

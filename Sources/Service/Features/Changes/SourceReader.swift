@@ -23,6 +23,8 @@ final class SourceReader: Sendable {
     private let thread = LoopThread("source")
     /// Whether the loss that is being repaired was logged.
     private let lossIsNoted = Atomic<Bool>(false)
+    /// Whether rows behind the position were not published, or the server refuses to send them.
+    private let hasGap = Atomic<Bool>(false)
 
     init(_ parts: Parts, metrics: SourceMetrics, logger: Logger) {
         (self.parts, self.metrics, notices) = (parts, metrics, SourceNotices(logger))
@@ -69,8 +71,9 @@ final class SourceReader: Sendable {
 
     /// Reads until the connection or the service ends.
     ///
-    /// - Parameter isReading: Called once reading has begun.
-    private func readOn(_ isReading: () -> Void) throws {
+    /// - Parameter isReading: called once something has come. That a stream begins says little: the server may refuse
+    ///   what it is to send first.
+    private func readOn(_ isReading: @escaping () -> Void) throws {
         let shouldStop: () -> Bool = { [thread] in thread.isStopping }
         // The connection comes first. If another server takes over in between, the connection ends, and the identity is
         // queried again.
@@ -79,15 +82,25 @@ final class SourceReader: Sendable {
         let identity = try SourceServer.identity(of: parts.url, shouldStop: shouldStop)
         while !thread.isStopping {
             if let (link, position) = try begin(server, identity, shouldStop) {
-                isReading()
-                notices.forgetTroubles()
                 metrics.isConnected.store(true, ordering: .relaxed)
-                notices.info("The app's log is read.", ["slot": "\(slot)", "from": "\(position.lsn)"])
-                if let reason = try server.reasonToIgnoreEvents() { notices.ignoresEvents(reason) }
+                let ignored = try server.reasonToIgnoreEvents()
                 var session = SourceSession(
                     link: link, server: server, reader: parts, metrics: metrics, notices: notices, thread: thread,
-                    from: position)
-                return try session.run()
+                    from: position, tables: tables)
+                do {
+                    return try session.run { [self] in
+                        isReading()
+                        notices.forgetTroubles()
+                        notices.info("The app's log is read.", ["slot": "\(slot)", "from": "\(position.lsn)"])
+                        if let ignored { notices.ignoresEvents(ignored) }
+                    }
+                } catch is SourceSession.Gap {
+                    return hasGap.store(true, ordering: .relaxed)
+                } catch let error as SourceError where error.isUndefinedObject {
+                    // There was no publication when what comes next was written, and the server will never send it.
+                    hasGap.store(true, ordering: .relaxed)
+                    throw error
+                }
             }
             _ = thread.pause(for: parts.intake.clock.pause(SourceLimits.standbyPause))
         }
@@ -103,13 +116,14 @@ final class SourceReader: Sendable {
             return nil
         }
         var position = try parts.intake.position()
-        if try continuity(of: position, found, server, identity) != .resumes {
+        let publication = try server.publication(of: tables)
+        if try continuity(of: position, found, server, identity, publication) != .resumes {
             guard try server.lock(slot) else { return nil }
-            position = try remake(server, identity, shouldStop)
+            position = try remake(server, identity, publication, shouldStop)
             try server.unlock(slot)
         }
         guard var position else { return nil }
-        position = try noteTimeline(identity, position)
+        position = try note(identity, publication, with: position)
         position = try readAddedTables(server, position)
         let link = try SourceConnection(parts.url, replicates: true, shouldStop: shouldStop)
         do throws(SourceError) {
@@ -135,27 +149,32 @@ final class SourceReader: Sendable {
     }
 
     private func continuity(
-        of position: SourcePosition?, _ slot: SourceServer.Slot?, _ server: SourceServer, _ identity: SourceIdentity
+        of position: SourcePosition?, _ slot: SourceServer.Slot?, _ server: SourceServer, _ identity: SourceIdentity,
+        _ publication: SourcePublication
     ) throws -> SourceContinuity {
-        SourceContinuity(
-            SourcePosition.continuity(of: position), slot?.state, of: identity, end: try server.end())
+        let continuity = SourceContinuity(
+            SourcePosition.continuity(of: position, publication), slot?.state, of: identity, end: try server.end())
+        return continuity == .resumes && hasGap.load(ordering: .relaxed) ? .isLost(.unpublished) : continuity
     }
 
-    /// Adds the timeline to a position that a version without timelines stored.
-    private func noteTimeline(_ identity: SourceIdentity, _ known: SourcePosition) throws -> SourcePosition {
-        guard known.source != "\(identity)" else { return known }
+    /// Stores the timeline with a position of a version that stored none, and tables that are read from now on.
+    private func note(
+        _ identity: SourceIdentity, _ publication: SourcePublication, with known: SourcePosition
+    ) throws -> SourcePosition {
         var position = known
-        position.source = "\(identity)"
+        (position.source, position.publication) = ("\(identity)", "\(publication)")
+        guard position != known else { return known }
         _ = try parts.intake.writeWhenThereIsRoom([], from: known, to: position, on: thread)
         return position
     }
 
     /// Recreates the slot, reads the snapshot at which it begins, and stores the position. Called under the lock.
     private func remake(
-        _ server: SourceServer, _ identity: SourceIdentity, _ shouldStop: @escaping () -> Bool
+        _ server: SourceServer, _ identity: SourceIdentity, _ publication: SourcePublication,
+        _ shouldStop: @escaping () -> Bool
     ) throws -> SourcePosition? {
         let (known, found) = (try parts.intake.position(), try server.slot(named: slot))
-        let continuity = try continuity(of: known, found, server, identity)
+        let continuity = try continuity(of: known, found, server, identity, publication)
         // Another replica has done it meanwhile.
         if continuity == .resumes { return known }
         if found?.isActive == true { return nil }
@@ -173,12 +192,14 @@ final class SourceReader: Sendable {
         let state = SourceSnapshot(server: server, intake: parts.intake, tables: membershipTables, thread: thread)
         notices.rejected(try state.read(at: snapshot, while: mark))
         let position = SourcePosition(
-            source: "\(identity)", lsn: start, tables: Set(membershipTables.map(\.qualifiedName)))
+            source: "\(identity)", lsn: start, tables: Set(membershipTables.map(\.qualifiedName)),
+            publication: "\(publication)")
         let restartStreams = parts.restartStreams
         _ = try parts.intake.writeWhenThereIsRoom(
             [], from: mark, to: position, on: thread,
             also: { if continuity != .begins { try restartStreams($0) } })
         lossIsNoted.store(false, ordering: .relaxed)
+        hasGap.store(false, ordering: .relaxed)
         if !membershipTables.isEmpty {
             notices.info("The app's tables with memberships were read.", ["tables": "\(membershipTables.count)"])
         }

@@ -110,7 +110,32 @@ struct SourceServer {
         for table in tables where !table.memberships.isEmpty { try requireSelect(on: table) }
     }
 
-    private func requirePublication(of tables: [TableDeclaration]) throws {
+    /// By what tables are published.
+    func publication(of tables: [TableDeclaration]) throws(SourceError) -> SourcePublication {
+        let bySchema = """
+            UNION ALL SELECT p.oid, n.nspname, NULL, s.oid FROM pg_publication p
+            JOIN pg_publication_namespace s ON s.pnpubid = p.oid JOIN pg_namespace n ON n.oid = s.pnnspid
+            WHERE p.pubname = $1
+            """
+        let rows = try ask(
+            """
+            SELECT p.oid, n.nspname, c.relname, r.oid FROM pg_publication p
+            LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid
+            LEFT JOIN pg_class c ON c.oid = r.prrelid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE p.pubname = $1 \(connection.serverVersion >= 150_000 ? bySchema : "")
+            """, [Self.publication])
+        var entries: [String: String] = [:]
+        for table in tables {
+            let ofTable = rows.first { $0[1] == table.schema && $0[2] == table.name }
+            let ofSchema = rows.first { $0[1] == table.schema && $0[2] == nil }
+            entries[table.qualifiedName] = (ofTable ?? ofSchema)?[3]
+        }
+        return SourcePublication(
+            id: rows.first?[0] ?? "none", entries: entries, of: tables.map(\.qualifiedName))
+    }
+
+    /// - Throws: a ``SourceProblem`` where rows of a table are missed.
+    func requirePublication(of tables: [TableDeclaration]) throws {
         let remedy = "run bellhop source setup with this file of tables"
         let found = try ask(
             "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot FROM pg_publication WHERE pubname = $1",
@@ -205,9 +230,10 @@ struct SourceServer {
 
     func drop(_ slot: String) throws(SourceError) { _ = try ask("SELECT pg_drop_replication_slot($1)", [slot]) }
 
-    /// Writes a heartbeat into the log. Only its arrival matters.
+    /// Writes into the log what nobody acts upon, but that it comes. A message alone is sent once other transactions have
+    /// brought it to disk; one with a transaction number of its own is sent at once.
     func beat() throws(SourceError) {
-        _ = try ask("SELECT pg_logical_emit_message(false, '\(Self.heartbeat)', '')")
+        _ = try ask("SELECT pg_current_xact_id(), pg_logical_emit_message(false, '\(Self.heartbeat)', '')")
     }
 
     static let heartbeat = "bellhop.heartbeat"

@@ -16,7 +16,8 @@ struct SourceSession {
     let notices: SourceNotices
     let thread: LoopThread
     let clock: Clock
-    /// Whether streams are served more slowly than changes arrive.
+    let tables: [TableDeclaration]
+    /// Whether streams are served more slowly than changes come.
     let isCongested: @Sendable () -> Bool
     private var decoder: SourceDecoder
     private var known: SourcePosition
@@ -30,25 +31,36 @@ struct SourceSession {
     private var isStatusWanted = false
     /// Bytes of the largest frame so far: libpq keeps as much memory until the connection ends.
     private var largestFrame = 0
+    /// When it was last asked by what the tables are published.
+    private var publicationAskedAt: Duration
+    /// Whether rows are missed at present.
+    private var missesRows = false
+    /// Called once, when something has come.
+    private var isReading: (() -> Void)?
 
     init(
         link: SourceConnection, server: SourceServer, reader: borrowing SourceReader.Parts, metrics: SourceMetrics,
-        notices: SourceNotices, thread: LoopThread, from position: SourcePosition
+        notices: SourceNotices, thread: LoopThread, from position: SourcePosition,
+        tables: [TableDeclaration]
     ) {
         (self.link, self.server, self.metrics, self.notices, self.thread) = (link, server, metrics, notices, thread)
+        self.tables = tables
         (intake, isCongested, clock) = (reader.intake, reader.isCongested, reader.intake.runner.clock)
         decoder = SourceDecoder(server, reader.intake.memberships.catalog, from: position, clock: clock)
         known = position
         (received, confirmed, logEnd) = (position.lsn, position.lsn, position.lsn)
         storedAt = clock.uptime()
+        publicationAskedAt = storedAt
     }
 
-    /// Runs until the stream ends.
-    ///
-    /// - Throws: If the stream has ended, or the received data could not be stored. Everything stored before stays
-    ///   stored.
-    mutating func run() throws {
+    /// - Parameter isReading: called once something has come.
+    /// - Throws: when the stream has ended, or what came could not be stored. What was stored is.
+    mutating func run(_ isReading: @escaping () -> Void) throws {
+        self.isReading = isReading
+        // It comes back by the log, also where nothing else does.
+        try server.beat()
         while !thread.isStopping {
+            try requirePublication()
             let isMoreThere = try gather()
             if !waiting.isEmpty {
                 try waitForStreams()
@@ -158,6 +170,7 @@ struct SourceSession {
         known = position
         if position.taken == 0 { confirmed = position.lsn }
         storedAt = clock.uptime()
+        noteReading()
         metrics.add(outcome.taken, to: metrics.rows)
         metrics.add(outcome.rejected.count, to: metrics.rejected)
         notices.rejected(outcome.rejected)
@@ -170,6 +183,36 @@ struct SourceSession {
         guard hasHeartbeat || isStatusWanted, decoder.isBetweenTransactions else { return }
         isStatusWanted = false
         if decoder.reached != known { try store([], to: decoder.reached) } else { try sendStatus() }
+        if hasHeartbeat { noteReading() }
+    }
+
+    private mutating func noteReading() {
+        isReading?()
+        isReading = nil
+    }
+
+    /// Rows were not published for a while, and are again.
+    struct Gap: Error, CustomStringConvertible {
+        let description = "rows of the app were not published for a while"
+    }
+
+    /// Asks from time to time whether the tables are still published. While some are not, the others are read.
+    ///
+    /// - Throws: ``Gap`` once all are published again.
+    private mutating func requirePublication() throws {
+        let now = clock.uptime()
+        guard now - publicationAskedAt >= SourceLimits.publicationPause else { return }
+        publicationAskedAt = now
+        do {
+            try server.requirePublication(of: tables)
+        } catch let problem as SourceProblem {
+            notices.missesRows("\(problem)")
+            missesRows = true
+            return
+        }
+        let publication = try server.publication(of: tables)
+        let isSame = known.publication.map { publication.continues(SourcePublication($0)) } ?? true
+        if missesRows || !isSame { throw Gap() }
     }
 
     private mutating func beatIfDue() throws {

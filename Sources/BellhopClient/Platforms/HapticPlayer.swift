@@ -26,9 +26,7 @@
             self.engine = engine
             engine.isAutoShutdownEnabled = true
             try engine.start()
-            let strengths: [String: Float] = ["light": 0.4, "medium": 0.7, "heavy": 1]
-            let pulses = Array(repeating: Float(0.8), count: max(haptic.pulses, 1))
-            let events = (pulses + haptic.impacts.map { strengths[$0] ?? 0.7 }).enumerated().map { index, strength in
+            let events = haptic.pulseStrengths.enumerated().map { index, strength in
                 CHHapticEvent(
                     eventType: .hapticTransient,
                     parameters: [

@@ -13,9 +13,9 @@ const callMsMax = 30_000;
  * @param {(spent?: string | null) => Promise<string | null>} parts.token a token; another one than the spent one
  * @param {typeof fetch} [parts.fetch]
  * @param {import("./types").Clock} parts.clock
- * @param {string} [parts.clientId] sent with each call, so that this client knows its own echoes (SCH FR-005)
+ * @param {string} parts.clientId sent with each call, so that this client knows its own echoes (SCH FR-005)
  */
-export function calls({ url, token, fetch, clock, clientId = makeId() }) {
+export function calls({ url, token, fetch, clock, clientId }) {
   // Called as a plain function: browsers refuse `fetch` as another object's method.
   const request = fetch ?? globalThis.fetch;
 
@@ -41,7 +41,8 @@ export function calls({ url, token, fetch, clock, clientId = makeId() }) {
         credentials: "omit",
       });
       const text = await response.text();
-      return { status: response.status, headers: Object.fromEntries(response.headers), body: parsed(text) };
+      const retryAfterMs = afterMs(response.headers.get("retry-after"), clock.now());
+      return { status: response.status, headers: Object.fromEntries(response.headers), body: parsed(text), retryAfterMs };
     } finally {
       stop();
     }
@@ -50,7 +51,7 @@ export function calls({ url, token, fetch, clock, clientId = makeId() }) {
   /** Rejects where nothing was answered; any answer, also a refusal, resolves.
    * @param {string} method @param {string} path @param {any} [body] @param {Record<string, string>} [headers] */
   async function call(method, path, body, headers = {}) {
-    if (typeof path !== "string" || path[0] !== "/") throw new TypeError(`a path begins with /, not as in "${path}"`);
+    checkPath(path);
     const bearer = await token();
     const answer = await once(method, path, body, headers, bearer);
     if (answer.status !== 401 || !bearer) return answer;
@@ -64,6 +65,11 @@ export function calls({ url, token, fetch, clock, clientId = makeId() }) {
     call(...request).catch((error) => ({ status: 0, headers: {}, body: { detail: String(error?.message ?? error) } }));
 
   return { call, attempt, clientId };
+}
+
+/** @param {any} path */
+export function checkPath(path) {
+  if (typeof path !== "string" || path[0] !== "/") throw new TypeError(`a path begins with /, not as in "${path}"`);
 }
 
 /** 128 random bits; React Native has no `randomUUID` and Safari only on https. */

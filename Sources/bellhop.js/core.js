@@ -1,6 +1,6 @@
 // `connect` makes a bell, which holds the stream, the calls and the outbox, and has the features that it is given.
 import * as browser from "./adapters/browser.js";
-import { afterMs, calls, makeId } from "./calls.js";
+import { afterMs, calls, checkPath, makeId } from "./calls.js";
 import { checked, checkedTopics } from "./options.js";
 import { indexedDBStorage } from "./storage/indexeddb.js";
 import { outboxOf } from "./storage/keys.js";
@@ -10,15 +10,15 @@ import { listeners, report, run, systemClock } from "./stores/store.js";
 import { wishes } from "./stores/wishes.js";
 import { holder } from "./tabs/holder.js";
 import { tokens } from "./tokens.js";
-import { fetchStreams, fetchTransport } from "./transport/fetch.js";
+import { fetchTransport } from "./transport/fetch.js";
 
 // What features are made with: see stores/feature.js.
 export { afterMs, listeners, makeId, report, run };
 
 /** @typedef {import("./types").Options} Options */
 
-/** The largest body that is kept for sending later; the service takes less of nearly everything. */
-const bodyCharsMax = 1 << 18;
+/** The largest body that is kept for sending later, in UTF-8; the service takes less of nearly everything. */
+const bodyBytesMax = 1 << 18;
 
 /** Connects to a service.
  * @template {Record<string, import("./types").AnyFeature>} Given
@@ -31,17 +31,20 @@ export function connect(options) {
   const network = options.network ?? browser.network;
   /** @type {import("./types").Lifecycle} */
   const lifecycle = options.lifecycle ?? browser.lifecycle;
-  const transport = transportOf(options);
+  const transport = typeof options.transport === "function" ? options.transport : fetchTransport(options.fetch);
   const storage = options.storage ?? (typeof indexedDB === "undefined" ? memoryStorage() : indexedDBStorage());
   const tab = makeId();
   /** @type {Set<any>} the stores */
   const attached = new Set();
   /** @type {Map<string, ReturnType<typeof listeners<any>>>} */
   const named = new Map();
-  /** @type {Map<string, {resolve: (answer: any) => void, reject: (error: Error) => void, item: import("./types").Item}>}
-   * writes without an answer */
+  /** @type {Map<string, {resolve: (answer: any) => void, reject: (error: Error) => void, item: import("./types").Item,
+   *   text: string, answer: Promise<any>}>} writes without an answer */
   const pending = new Map();
-  const wanted = wishes(tab, (want) => line?.want(want));
+  const wanted = wishes((topics) => line?.want({ topics }));
+  // Only a page that shows rows has what subscribes to them: its features bring it.
+  const { tables } = Object.values(options.features ?? {}).find((feature) => feature?.tables) ?? {};
+  const rows = tables?.wishes(tab, (/** @type {any} */ want) => line?.want(want));
   const connection = value(unconnected("connecting"));
   const outbox = value({ waiting: 0 });
   /** @type {string | null} */
@@ -53,13 +56,13 @@ export function connect(options) {
   let order = 0;
   /** @type {Promise<any>} */
   let adding = Promise.resolve();
-  let isFirst = true;
   /** Whose writes are whose: what one user sent must never be stored as another's.
    * @type {{scope: string, identity: string | null, start: () => void, started: Promise<void>}} */
   let session;
   /** @type {ReturnType<typeof tokens>} */
   let token;
 
+  const nameOf = (/** @type {string | null} */ whose) => `bellhop 2 ${url} ${whose}`;
   const http = calls({
     url, clock, fetch: options.fetch, clientId: makeId(),
     token: (spent) => isSignedIn ? token.get(spent) : Promise.resolve(null),
@@ -93,6 +96,7 @@ export function connect(options) {
     isSignedIn = true;
     let start = () => {};
     const started = new Promise((/** @type {(value: void) => void} */ done) => void (start = done));
+    const isFirst = !session;
     session = { scope: "", identity: null, start, started };
     const given = options.token;
     token = tokens({
@@ -102,14 +106,25 @@ export function connect(options) {
     });
     // With the new token in place: what the stores fetch now is the new user's.
     if (!isFirst) input({ type: "user", user: name, signedIn: true });
-    isFirst = false;
     begin();
   }
 
-  function signOut() {
+  /** Nothing of the user's stays readable: writes that were not sent are handed to the app, and deleted. */
+  async function signOut() {
+    const { scope } = session;
+    const last = nameOf(user);
+    line?.forget();
+    const drafts = [...pending.values()].map(({ item }) => item);
     leave(null);
     connection.set(unconnected("closed", { code: "signed_out" }));
     input({ type: "user", user: null, signedIn: false });
+    // Behind a write that is being stored.
+    await adding;
+    const stored = outboxOf(storage, scope);
+    const items = scope ? await stored.load() : [];
+    for (const item of items) await stored.remove(item);
+    await storage.remove(last).catch(() => {});
+    return [...items, ...drafts.filter(({ key }) => !items.some((item) => item.key === key))];
   }
 
   /** @param {string | null} next */
@@ -119,7 +134,7 @@ export function connect(options) {
     token?.close();
     session?.start();
     // What is stored waits for its user to be back.
-    for (const { reject } of pending.values()) reject(failure("outbox.signed_out", "signed out"));
+    for (const { reject } of pending.values()) reject(failure("outbox.signed_out"));
     pending.clear();
     lastStreamId = "";
     user = next;
@@ -139,14 +154,13 @@ export function connect(options) {
     const given = await mine.get();
     if (mine !== token || !isSignedIn || line) return;
     user ??= mine.state().user;
-    const last = `bellhop 2 ${url} ${user}`;
+    const last = nameOf(user);
     // A token that says nothing of itself is its user's.
     const identity = mine.state().identity ??
       (user && (given ? user : await storage.get(last).catch(() => null)));
     if (mine !== token || !isSignedIn || line) return;
     if (identity && user) storage.set(last, identity).catch(() => {});
-    // With a number that tells apart what does not understand each other: a worker may be older than its tabs.
-    const name = `bellhop 2 ${url} ${identity}`;
+    const name = nameOf(identity);
     session.scope = identity ? `${name} ` : "";
     session.identity = identity;
     // New writes go behind the stored ones, whatever the clock says.
@@ -161,13 +175,13 @@ export function connect(options) {
     };
     /** @type {Parameters<typeof import("./tabs/group.js").group>[0]["makeHolder"]} */
     const makeHolder = (own) => holder({
-      ...parts, limits: { ...options.limits, online: network.online(), foreground: lifecycle.foreground() }, ...own,
+      ...parts, rows: tables?.line, limits: { ...options.limits, online: network.online(), foreground: lifecycle.foreground() }, ...own,
     });
     const own = { provider: provide, emit: hear };
     /** @type {any} */
     const share = identity && options.tabs;
     line = share?.call?.(null, { options, url, user, identity, name, tab, clock, makeHolder, ...own }) ?? makeHolder(own);
-    line.want(wanted.all());
+    line.want({ topics: wanted.all(), tables: rows?.all() ?? [] });
     line.lifecycle(lifecycle.foreground());
     line.start();
     session.start();
@@ -200,18 +214,18 @@ export function connect(options) {
       case "status": return noteStatus(saying.status);
       case "answered": return noteAnswer(saying.item, saying.answer, isMine);
       case "waiting": return outbox.set({ waiting: saying.count });
-      case "tables": return wanted.answered(saying.answer);
+      case "tables": return rows?.answered(saying.answer);
     }
   }
 
   /** @param {import("./types").Event} event */
   function dispatch(event) {
-    for (const it of [...attached]) {
-      const seen = wanted.seenBy(it, event);
-      if (seen) it.receive({ type: "event", event: seen });
+    // Without rows of its own, a tab has none of another tab's.
+    if (!rows && event.name === "table:change") return;
+    for (const it of [...attached, null]) {
+      const seen = rows ? rows.seenBy(it, event) : event;
+      if (seen) it ? it.receive({ type: "event", event: seen }) : tell(seen.name, seen.data, seen.id);
     }
-    const seen = wanted.seenBy(null, event);
-    if (seen) tell(seen.name, seen.data, seen.id);
   }
 
   /** @param {any} status */
@@ -224,6 +238,9 @@ export function connect(options) {
     if (status.status !== before.status || reconnected) {
       input({ type: "connection", status: status.status, reconnected });
     }
+    for (const [topic, problem] of Object.entries(status.refused)) {
+      if (!before.refused[topic]) dispatch({ name: "topic:refused", data: { topic, problem }, id: "" });
+    }
   }
 
   /** @param {any} item @param {any} answer @param {boolean} isMine */
@@ -231,7 +248,7 @@ export function connect(options) {
     const waiting = pending.get(item.key);
     pending.delete(item.key);
     const isLost = answer.status === 0;
-    if (isLost) waiting?.reject(failure(answer.body.code, "unsent"));
+    if (isLost) waiting?.reject(failure(answer.body.code));
     else waiting?.resolve(answer);
     if (!isMine) return;
     const { key, method, path, body } = item;
@@ -245,22 +262,26 @@ export function connect(options) {
    * @param {{key?: string, headers?: Record<string, string>}} [how] @returns {Promise<any>} */
   async function send(method, path, body, how = {}) {
     const { key = makeId(), headers } = how;
-    if (!isSignedIn) throw failure("outbox.signed_out", "signed out");
+    if (!isSignedIn) throw failure("outbox.signed_out");
     if (!/^[!-~]{1,255}$/.test(key)) throw new TypeError("a key has at most 255 characters");
-    if (typeof path !== "string" || path[0] !== "/") throw new TypeError(`a path begins with /, not as in "${path}"`);
-    const text = JSON.stringify(body);
-    if (text?.length > bodyCharsMax) throw new RangeError(`a body is longer than ${bodyCharsMax}`);
-    if (pending.has(key)) throw new Error(`the key "${key}" is in use`);
-    if (pending.size >= 1000) throw failure("outbox.full", "1000 writes wait");
+    checkPath(path);
+    if (body && new Blob([JSON.stringify(body)]).size > bodyBytesMax) throw new RangeError("a body has more than 256 KiB");
+    const text = JSON.stringify({ method, path, body });
+    const before = pending.get(key);
+    // Repeated before its answer, a write is the same one.
+    if (before?.text === text) return before.answer;
+    if (before) throw new Error(`the key "${key}" is in use`);
+    if (pending.size >= 1000) throw failure("outbox.full");
     const item = {
-      key, method, path, tab, headers, body: text === undefined ? undefined : JSON.parse(text),
-      order: "",
+      ...JSON.parse(text), key, tab, headers, order: "",
       // While there is a stream it leaves at once, and is noted as such with the same write to the storage.
       tried: connection.get().status === "live" ? clock.now() : null,
     };
-    const answer = new Promise((resolve, reject) => pending.set(key, { resolve, reject, item }));
+    const entry = /** @type {any} */ ({ item, text });
+    entry.answer = new Promise((resolve, reject) => Object.assign(entry, { resolve, reject }));
+    pending.set(key, entry);
     add(item, session);
-    return answer;
+    return entry.answer;
   }
 
   /** Stores a write before it is sent, one after the other: what a tab sends keeps its order through everything.
@@ -289,23 +310,28 @@ export function connect(options) {
     /** @param {string} name @param {(event: {name: string, data: any, id: string}) => void} listener */
     on(name, listener) {
       const of = named.get(name) ?? /** @type {ReturnType<typeof listeners<any>>} */ (listeners());
-      const off = of.add(listener);
       named.set(name, of);
-      return () => {
-        off();
-        if (of.size() === 0 && named.get(name) === of) named.delete(name);
-      };
+      return of.add(listener);
     },
     /** For `X-Client-Id` of the app's own writes to its backend, so that their echo is known (SCH FR-005). */
     clientId: http.clientId,
     call: http.call,
     get: (/** @type {string} */ path) => http.call("GET", path),
     send,
-    /** @param {string[]} topics */
-    subscribe(topics) {
+    /** @param {string[]} topics @param {(refusal: {topic: string, problem: any}) => void} [refused] */
+    subscribe(topics, refused) {
       const key = {};
-      wanted.set(key, { topics: checkedTopics(topics) });
-      return () => void wanted.set(key, null);
+      wanted.set(key, checkedTopics(topics));
+      const off = refused && bell.on("topic:refused", ({ data }) => topics.includes(data.topic) && refused(data));
+      // Another one may have asked for it before.
+      for (const topic of topics) {
+        const problem = connection.get().refused[topic];
+        if (problem) refused?.({ topic, problem });
+      }
+      return () => {
+        wanted.set(key, null);
+        off?.();
+      };
     },
     /** Tries again at once what was refused, or could not be reached. */
     retry: () => void line?.open(),
@@ -331,6 +357,7 @@ export function connect(options) {
       return () => void attached.delete(it);
     },
     want: wanted.set,
+    tables: rows,
     tell,
     attempt: http.attempt,
     /** @param {string} method @param {string} path @param {any} body @param {any} how */
@@ -339,16 +366,9 @@ export function connect(options) {
     play: (/** @type {any} */ haptic, /** @type {boolean} */ sound) => options.player?.(haptic, sound),
   };
   addFeatures(bell, options.features);
-  wanted.set(bell, { topics: checkedTopics(topics) });
+  wanted.set(bell, checkedTopics(topics));
   signIn();
   return /** @type {any} */ (bell);
-}
-
-/** @param {Options} options @returns {import("./types").Transport} */
-function transportOf({ transport = "auto", fetch }) {
-  if (typeof transport === "function") return transport;
-  if (["auto", "fetch"].includes(transport) && fetchStreams(fetch)) return fetchTransport(fetch);
-  throw new TypeError(`connect: transport "${transport}" does not stream`);
 }
 
 /** A store of one value, the same object until it changes.
@@ -371,7 +391,8 @@ function value(first) {
 
 /** @param {import("./types").Status} status @returns {import("./types").Connection} */
 const unconnected = (status, reason = /** @type {import("./types").Connection["reason"]} */ (null)) =>
-  ({ status, tries: 0, retryAt: null, streamId: null, topics: [], reason });
+  ({ status, tries: 0, retryAt: null, streamId: null, topics: [], reason, refused: {} });
 
-/** @param {string} code @param {string} message */
-const failure = (code, message) => Object.assign(new Error(message), { code });
+/** A write that was not sent; the code says why.
+ * @param {string} code */
+const failure = (code) => Object.assign(new Error(`not sent: ${code}`), { code });

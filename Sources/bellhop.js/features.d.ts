@@ -16,6 +16,8 @@ export interface Problem {
   status: number;
   code: string;
   detail: string;
+  /** The place of the request that the service refused, of a table: `/tables/0/filter`. */
+  pointer?: string;
 }
 interface Loaded {
   isLoaded: boolean;

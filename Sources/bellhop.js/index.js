@@ -1,6 +1,6 @@
 // bellhop.js with all there is: every feature, one stream for all tabs, React Native's packages as they are, and a
 // stream by XMLHttpRequest where fetch does not stream. Who wants less takes bellhop.js/core, and what else it needs.
-import { lifecycleOf, networkOf, storageOf } from "./adapters/device.js";
+import { checkParts, lifecycleOf, networkOf, storageOf } from "./adapters/device.js";
 import { connect as connectCore } from "./core.js";
 import * as features from "./features.js";
 import { tabs as allTabs } from "./tabs.js";
@@ -13,10 +13,13 @@ import { xhrTransport } from "./transport/xhr.js";
 export function connect(options) {
   const { transport = "auto", tabs = "auto", network, lifecycle, storage, fetch } = options ?? {};
   const needsXHR = transport === "xhr" || (transport === "auto" && !fetchStreams(fetch));
+  const isUsable = typeof transport === "function" ||
+    (needsXHR ? typeof XMLHttpRequest === "function" : ["auto", "fetch"].includes(transport) && fetchStreams(fetch));
+  if (!isUsable) throw new TypeError(`connect: transport "${transport}" does not stream`);
+  const parts = { network: networkOf(network), lifecycle: lifecycleOf(lifecycle), storage: storageOf(storage) };
+  checkParts(parts);
   // What is no object at all is refused by the core, and says so.
   return connectCore(options && {
-    features, ...options, tabs: tabs === "auto" ? allTabs : tabs,
-    network: networkOf(network), lifecycle: lifecycleOf(lifecycle), storage: storageOf(storage),
-    ...(needsXHR && typeof XMLHttpRequest === "function" ? { transport: xhrTransport() } : {}),
+    features, ...options, ...parts, tabs: tabs === "auto" ? allTabs : tabs, ...(needsXHR ? { transport: xhrTransport() } : {}),
   });
 }

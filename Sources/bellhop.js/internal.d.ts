@@ -1,5 +1,5 @@
 // Types that the parts of bellhop.js share and no app meets: they name modules that have no declarations.
-import type { Clock, Item, Options, Provider, Saying, Status, Storage, Transport, Want } from "./types.js";
+import type { Answer, Clock, Item, Options, Provider, Saying, Status, Storage, Transport, Want } from "./types.js";
 
 export interface ConnectionState {
   status: Status;
@@ -27,8 +27,20 @@ export interface ConnectionState {
   serverAt: number;
   /** The last token was refused once. */
   fresh: boolean;
+  /** Why the service refused a topic. */
+  refused: Record<string, any>;
+  /** Those that are asked for once more. */
+  again: string[];
+  /** The topics of the last `subscribe`. */
+  asked: string[];
+  /** How many new topics are asked for at once, while it is not known which one is refused; null: all. */
+  limit: number | null;
+  /** The stream was refused with its topics: it is opened without any. */
+  bare: boolean;
   /** Why it is not live: {code, status?, detail?}. */
   reason: any;
+  /** The claims that decide what the token may do; null: unknown. */
+  identity: string | null;
   /** The user and the tenant that a stream must be of; null: not known yet. */
   user: string | null;
   tenant: string | null;
@@ -59,7 +71,6 @@ export interface TokenState {
   renewing: boolean;
   /** Why there is none. */
   problem: any;
-  limits: typeof import("./machines/token.js").defaults;
 }
 
 export interface ReconciliationState {
@@ -107,8 +118,18 @@ export interface HolderParts {
   clientId: string;
   limits?: any;
   provider: Provider;
+  /** What subscribes to rows, where a page shows some. */
+  rows?: RowLine;
   emit(saying: Saying): void;
 }
+
+/** Puts the row subscriptions of a stream. */
+export type RowLine = (parts: {
+  clock: Clock;
+  change(id: string, body: object): Promise<Answer>;
+  emit(saying: Saying): void;
+  run: typeof import("./stores/store.js").run;
+}) => { receive(input: any): any; close(): void };
 
 export interface GroupParts {
   /** Of the lock and the channels: service and identity. */
@@ -119,7 +140,7 @@ export interface GroupParts {
   clock: Clock;
   locks?: any;
   Channel?: any;
-  makeHolder(parts: { emit: (saying: Saying) => void; provider: Provider }):
+  makeHolder(parts: { emit: (saying: Saying) => void; provider: Provider; rows?: RowLine }):
     ReturnType<typeof import("./tabs/holder.js").holder>;
   /** `isMine`: of an answer, that this tab is to tell the app. */
   emit(saying: Saying, isMine: boolean): void;

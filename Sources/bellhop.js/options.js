@@ -14,19 +14,12 @@ export function checked(options) {
   if (!url || !/^https?:$/.test(url.protocol)) throw new TypeError("connect: url must begin with http(s)://");
   const { tabs = "off" } = options;
   if (tabs !== "off" && typeof tabs !== "function") throw new TypeError("connect: tabs is that of bellhop.js/tabs");
-  for (const of of ["network online listen", "lifecycle foreground listen", "storage get set remove keys"]) {
-    const [name, ...members] = of.split(" ");
-    const given = /** @type {any} */ (options)[name];
-    if (given && !members.every((member) => typeof given[member] === "function")) {
-      throw new TypeError(`connect: ${name} must have ${members.join(", ")}`);
-    }
-  }
   return url.href.replace(/[?#].*$/, "").replace(/\/+$/, "");
 }
 
 /** @param {string[]} topics */
 export function checkedTopics(topics) {
-  const isTopic = (/** @type {any} */ topic) => typeof topic === "string" && /^[^,\s]{1,160}$/.test(topic);
+  const isTopic = (/** @type {any} */ topic) => /^(personal|[^:,\s]+:[^,\s]+)$/.test(topic) && topic.length <= 160;
   if (!Array.isArray(topics) || !topics.every(isTopic)) {
     throw new TypeError("a topic is text such as \"queue:s1\"");
   }

@@ -1,4 +1,5 @@
 // One stream for all tabs of an origin, in a SharedWorker, or held by one of them: `connect({ url, token, tabs })`.
+import { tableLine } from "./stores/tables.js";
 import { group } from "./tabs/group.js";
 import { startWorker } from "./tabs/start.js";
 
@@ -7,10 +8,14 @@ export const tabs = ({ options, url, user, identity, ...parts }) => {
   const page = /** @type {any} */ (globalThis);
   // Only pages have tabs; and without these two nobody could tell which one of them is there.
   if (!page.document || !page.BroadcastChannel || !page.navigator.locks) return null;
-  const { name, clock } = parts;
+  const { clock, makeHolder } = parts;
+  // With a number that tells apart what does not understand each other: a worker may be older than its tabs.
+  const name = `${parts.name} 3`;
   return group({
-    ...parts, isTab: true,
-    startWorker: maySendWorker(options) ? (enter) => startWorker({ url, user, identity, name }, clock, enter) : undefined,
+    ...parts, name, isTab: true,
+    // Another tab may show rows, whatever the features of this one.
+    makeHolder: (own) => makeHolder({ ...own, rows: tableLine }),
+    startWorker: maySendWorker(options) ? (enter) => startWorker({ url, user, identity, name, scope: `${parts.name} ` }, clock, enter) : undefined,
   });
 };
 

@@ -19,7 +19,7 @@ const askMsMax = 30_000;
 export function tokens({ provider, clock, user = null, identity = null, onUser, onRenew, onReconnect }) {
   /** @type {((token: string | null) => void)[]} */
   let waiting = [];
-  const it = run(machine, { user, identity }, clock, perform);
+  const it = run({ initial: machine.initial, receive: machine.receive }, { user, identity }, clock, perform);
 
   /** @param {import("./types").Action} action */
   function perform(action) {
@@ -73,9 +73,9 @@ export function tokens({ provider, clock, user = null, identity = null, onUser, 
  * @param {string} token @returns {Partial<import("./machines/identity.js").State>} */
 export function claims(token) {
   try {
-    const text = atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/"));
-    const utf8 = text.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16)}`);
-    return claimed(JSON.parse(decodeURIComponent(utf8.replace(/%(?![89a-f][0-9a-f])/g, "%25"))));
+    const bytes = atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/"));
+    // UTF-8, also where there is no TextDecoder, as in React Native.
+    return claimed(JSON.parse(decodeURIComponent(escape(bytes))));
   } catch {
     return {};
   }

@@ -61,11 +61,17 @@ export interface Limits {
 
 /** A feature that a bell may have: `bell.badges`. */
 export interface Feature<Made> {
+  key?(): any;
+  /** What subscribes to rows, of a feature that shows some. */
+  tables?: any;
   make(bell: any): Made;
   isKeyed?: false;
 }
 /** One store for each of what it is called with: `bell.queue("s1")`. */
 export interface KeyedFeature<Names extends any[], Made> {
+  tables?: any;
+  /** What tells two stores apart, where that is not the names as they are given. */
+  key?(...names: Names): any;
   make(bell: any, ...names: Names): Made;
   isKeyed: true;
 }
@@ -88,6 +94,8 @@ export interface Answer {
   status: number;
   headers: Record<string, string>;
   body: any;
+  /** What the service asks to wait. */
+  retryAfterMs?: number;
 }
 
 export interface Clock {
@@ -201,7 +209,7 @@ export type Saying =
   | { say: "status"; status: any }
   | { say: "answered"; item: Item; answer: any }
   | { say: "waiting"; count: number }
-  | { say: "tables"; answer: any };
+  | { say: "tables"; answer: { status: number; body: any; refused: Record<string, any> } };
 
 /** Gives a token other than the spent one, or null. */
 export type Provider = (wanted: { spent: string | null }) => string | null | Promise<string | null>;
@@ -263,7 +271,15 @@ export interface Connection {
   /** Those that the stream has. */
   topics: string[];
   /** Why it is not live. */
-  reason: { code: string; status?: number; detail?: string | null } | null;
+  reason: Refusal | null;
+  /** Topics that the service refused, and why. They are asked for again when the user may hear of something else. */
+  refused: Record<string, Refusal>;
+}
+
+export interface Refusal {
+  code: string;
+  status?: number;
+  detail?: string | null;
 }
 
 export interface Bell {
@@ -279,13 +295,16 @@ export interface Bell {
   /** Through the outbox: in order, also after a restart. */
   send(method: string, path: string, body?: any, how?: { key?: string; headers?: Record<string, string> }):
     Promise<Answer>;
-  subscribe(topics: string[]): () => void;
+  /** `refused` is called for each of the topics that the service refuses; the others come all the same. */
+  subscribe(topics: string[], refused?: (refusal: { topic: string; problem: Refusal }) => void): () => void;
   /** Tries again at once what was refused, or could not be reached. */
   retry(): void;
   /** The app shows another of its screens: counts that are old are asked for. */
   tabSwitch(): void;
   signIn(user?: string | null): void;
-  signOut(): void;
+  /** Nobody is signed in. Writes that were not sent are deleted from the storage; the promise has them, in their order. One
+   * whose `tried` is not null may have been done. */
+  signOut(): Promise<Item[]>;
   close(): void;
   /** For `X-Client-Id` of the app's own writes to its backend, so that their echo is known (SCH FR-005). */
   readonly clientId: string;

@@ -8,6 +8,7 @@ enum CoreVectors {
         "identity": { _ in RunningIdentity() },
         "connection": { RunningConnection(options: $0) },
         "outbox": { RunningOutbox(options: $0) },
+        "tables": { _ in RunningTables() },
         "reconciliation": { _ in RunningReconciliation() },
         "token": { _ in RunningToken() },
     ]
@@ -34,7 +35,7 @@ private struct RunningConnection: VectorMachine {
         limits.backgroundMilliseconds = options["backgroundMs"].int
         machine = ConnectionMachine(
             topics: (options["topics"].array ?? []).compactMap(\.string), isOnline: options["online"].bool ?? true,
-            user: options["user"].string, limits: limits)
+            user: options["user"].string, identity: options["identity"].string, limits: limits)
     }
 
     mutating func receive(_ json: JSON) throws -> [JSON] {
@@ -50,6 +51,7 @@ private struct RunningConnection: VectorMachine {
         case "close": return .close
         case "retry": return .retry(milliseconds: json["milliseconds"].int ?? 0)
         case "topics": return .topics((json["topics"].array ?? []).compactMap(\.string))
+        case "scope": return .scope
         case "network":
             return .network(isOnline: json["online"].bool ?? true, isChanged: json["changed"].bool ?? false)
         case "lifecycle": return .lifecycle(isForeground: json["foreground"].bool ?? true)
@@ -132,6 +134,50 @@ private struct RunningToken: VectorMachine {
         case "expiring": return .expiring
         case "renewed": return .renewed(streamId: streamId, token: token ?? "", status: json["status"].int ?? 0)
         case "user": return .user(json["user"].string)
+        case let type: throw CoreVectors.UnknownInput(type: type)
+        }
+    }
+}
+
+private struct RunningTables: VectorMachine {
+    private var machine = TablesMachine()
+
+    mutating func receive(_ json: JSON) throws -> [JSON] {
+        if json["type"].string == "seen" { return [seen(json["event"], by: json["prefixes"].strings)] }
+        return machine.receive(try input(json), now: json["now"].int ?? 0).map { action in
+            switch action {
+            case .timer(let at): return CoreVectors.timer("tables", at)
+            case .put(let id, let count, let tables, let since):
+                let put: JSON = [
+                    "do": "put", "streamId": .string(id), "count": .integer(Int64(count)), "tables": .array(tables),
+                ]
+                return since.map { put.with(["lastEventId": .string($0)]) } ?? put
+            case .answered(let answer):
+                return [
+                    "do": "answered", "status": .integer(Int64(answer.status)), "body": answer.body,
+                    "refused": .object(answer.refused),
+                ]
+            }
+        }
+    }
+
+    func described() throws -> JSON { try CoreVectors.state(machine) }
+
+    private func seen(_ event: JSON, by prefixes: [String]) -> JSON {
+        let data = TablesMachine.seen(by: prefixes, event["name"].string ?? "", event["data"])
+        return ["do": "seen", "event": data.map { event.with(["data": $0]) } ?? .null]
+    }
+
+    private func input(_ json: JSON) throws -> TablesMachine.Input {
+        switch json["type"].string ?? "" {
+        case "want": return .want(json["tables"].array ?? [], lastEventId: json["lastEventId"].string)
+        case "ready": return .ready(streamId: json["streamId"].string ?? "", since: json["since"].string)
+        case "lost": return .lost
+        case "timer": return .timer
+        case "answer":
+            return .answer(
+                count: json["count"].int ?? 0, status: json["status"].int ?? 0, body: json["body"],
+                retryAfterMilliseconds: json["retryAfterMs"].int ?? 0)
         case let type: throw CoreVectors.UnknownInput(type: type)
         }
     }
@@ -226,7 +272,7 @@ private struct RunningOutbox: VectorMachine {
             return .answer(
                 key: json["key"].string ?? "", outcome, retryAfterMilliseconds: json["retryAfterMs"].int ?? 0)
         case "timer": return .timer
-        case "user": return .user
+        case "forget": return .forget
         case let type: throw CoreVectors.UnknownInput(type: type)
         }
     }

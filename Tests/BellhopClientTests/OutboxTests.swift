@@ -106,6 +106,51 @@ struct OutboxTests {
         #expect(try await files.keys(beginningWith: "ada outbox/").count == 1)
     }
 
+    /// Repeated before its answer, a write is the same one; another one may not have its key.
+    @Test func repeatedKey_hasOneAnswer_andIsNoOthers() async throws {
+        let server = try ScriptedServer([.answer("201 Created", headers: "Connection: close\r\n")])
+        let outbox = outbox(server, MemoryStorage(), isOnline: false)
+        await outbox.start()
+        let told = Collected<Int>()
+        for _ in 1...2 {
+            try outbox.put("POST", "/v1/a", ["n": 1], key: "k1") { told.append((try? $0.get().status) ?? 0) }
+        }
+        for (path, body) in [("/v1/a", ["n": 2] as JSON), ("/v1/b", ["n": 1])] {
+            #expect(throws: UnusableWrite.self) { try outbox.put("POST", path, body, key: "k1") { _ in } }
+        }
+        outbox.network(isOnline: true)
+        try await eventually("both hear of it") { told.all == [201, 201] }
+        #expect(server.requests.count == 1)
+    }
+
+    /// A16: what was not sent does not stay readable when its user signs out.
+    @Test func signedOut_nothingStaysStored_andTheAppHasIt() async throws {
+        let server = try ScriptedServer([])
+        let files = try storage()
+        let outbox = outbox(server, files, isOnline: false)
+        await outbox.start()
+        for number in 1...3 {
+            try outbox.put("POST", "/v1/\(number)", ["secret": "text"], key: "k\(number)") { _ in }
+        }
+        let unsent = await outbox.forget()
+        #expect(unsent.map(\.key) == ["k1", "k2", "k3"])
+        #expect(try await files.keys(beginningWith: "").isEmpty)
+    }
+
+    /// The bound is one of bytes, as the service's is.
+    @Test(arguments: [
+        ("x", (1 << 18) - 2, true), ("x", (1 << 18) - 1, false), ("ü", (1 << 17) - 1, true), ("ü", 1 << 17, false),
+    ])
+    func bodies_areBoundedByBytes(_ letter: String, _ count: Int, _ isTaken: Bool) throws {
+        let outbox = outbox(try ScriptedServer([]), MemoryStorage(), isOnline: false)
+        let body = JSON.string(String(repeating: letter, count: count))
+        if isTaken {
+            try outbox.put("POST", "/v1/a", body, key: "k") { _ in }
+        } else {
+            #expect(throws: UnusableWrite.self) { try outbox.put("POST", "/v1/a", body, key: "k") { _ in } }
+        }
+    }
+
     @Test func outbox_isBounded_andRefusesWhatItCannotSend() async throws {
         let server = try ScriptedServer([])
         let outbox = outbox(server, MemoryStorage(), isOnline: false)

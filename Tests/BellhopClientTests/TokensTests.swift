@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -27,16 +28,18 @@ import Testing
     }
 }
 
-@Suite(.timed) struct DigestTests {
-    /// The examples of FIPS 180-4, and texts around the length of a block.
-    @Test(arguments: [
-        ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
-        ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
-        (
-            "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
-        ),
-        (String(repeating: "a", count: 64), "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"),
-    ])
-    func text_hasItsKnownDigest(_ text: String, _ digest: String) { #expect(Digest.text(text) == digest) }
+@Suite(.timed) struct StorageNameTests {
+    /// The claims of a real issuer take a kilobyte, and differ in their last letter.
+    @Test func identities_haveNamesOfTheirOwn_thatAStorageTakes() async throws {
+        let claims = (1...20).map { #""claim\#($0)":"a value of some length""# }.joined(separator: ",")
+        let names = ["north", "south"].map { StorageName.short("{\(claims),\"tenant\":\"\($0)\"}") }
+        #expect(names[0] != names[1])
+        let directory = try TemporaryDirectory()
+        let storage = FileStorage(directory: URL(fileURLWithPath: directory.path))
+        for name in names { try await storage.set("bellhop 2 https://bells.example \(name) cursor", Data(name.utf8)) }
+        for name in names {
+            let kept = try await storage.get("bellhop 2 https://bells.example \(name) cursor")
+            #expect(kept == Data(name.utf8))
+        }
+    }
 }

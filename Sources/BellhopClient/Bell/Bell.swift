@@ -47,7 +47,7 @@ import Foundation
         }
     }
 
-    /// Somebody who reads more slowly loses the oldest events, not the memory.
+    /// Somebody who reads more slowly loses the oldest events, not the memory, and is told so by a `stream:resync`.
     private static let eventsMax = 1000
 
     public private(set) var connection = Connection(status: .connecting)
@@ -71,7 +71,8 @@ import Foundation
     private var early: [(Outbox) -> Void] = []
     private var lastStreamID = ""
     private var keeper: CursorKeeper?
-    private var poll: ReconciliationMachine
+    private var reconciliation: ReconciliationMachine
+    private var isPolling = false
     private var timers = Timers()
     private var stores: [ObjectIdentifier: any BellStore] = [:]
     private var wishes = Wishes()
@@ -81,6 +82,13 @@ import Foundation
     private var wanting: Task<Void, Never>?
     private var listeners: [Int: AsyncStream<Event>.Continuation] = [:]
     private var filters: [Int: Set<String>] = [:]
+    /// Readers that have lost events.
+    private var lossy: Set<Int> = []
+    private static let gap = Event(name: "stream:resync", data: ["reason": "gap"], id: "")
+    /// Who subscribed to topics of their own, and what they are told of a refusal.
+    private var refusalListeners:
+        [ObjectIdentifier: (topics: [String], tell: @MainActor (String, Connection.Reason) -> Void)] =
+            [:]
     private var connectionListeners: [Int: AsyncStream<Connection>.Continuation] = [:]
     private var count = 0
     private var played = PlayedKeys()
@@ -97,11 +105,10 @@ import Foundation
         client = BellhopClient(
             baseURL: url,
             token: BellhopClient.TokenProvider(isFixed: token.isFixed) { await current.get(spent: $0) })
-        poll = ReconciliationMachine(isForeground: options.lifecycle.isForeground)
+        reconciliation = ReconciliationMachine(isForeground: options.lifecycle.isForeground)
         wishes.set(ObjectIdentifier(self), topics: options.topics)
         watch()
         signIn()
-        pollReceive(.start)
     }
 
     private func watch() {
@@ -134,13 +141,25 @@ import Foundation
         Task { [weak self] in await self?.begin(tokens, session) }
     }
 
-    /// Nobody is signed in: the stores are empty, and what waits to be sent waits for its user to be back.
-    public func signOut() {
+    /// Nobody is signed in: the stores are empty, and nothing of the user's stays readable.
+    ///
+    /// Writes that were not sent are deleted from the storage. The task returns them in their order; one whose
+    /// ``OutboxItem/tried`` is not nil may have been done.
+    @discardableResult public func signOut() -> Task<[OutboxItem], Never> {
+        let (outbox, last, storage) = (outbox, user.map(identityKey), options.storage)
+        let unsent = Task {
+            let items = await outbox?.forget() ?? []
+            if let last { try? await storage.remove(last) }
+            return items
+        }
         leave(nil)
         show(Connection(status: .closed, reason: .init(code: "signed_out")))
         input(.user(nil, isSignedIn: false))
         pollReceive(.user)
+        return unsent
     }
+
+    private func identityKey(_ user: String) -> String { "bellhop user \(client.baseURL) \(user)" }
 
     /// Ends everything; a bell that is closed stays so.
     public func close() {
@@ -176,7 +195,7 @@ import Foundation
         guard session == self.session else { return }
         // The state of an unknown identity is not kept: the next one could be somebody else.
         let storage = identity == nil ? MemoryStorage() : options.storage
-        let scope = "bellhop 2 \(client.baseURL) \(identity.map(Digest.text) ?? "") "
+        let scope = "bellhop 2 \(client.baseURL) \(identity.map(StorageName.short) ?? "") "
         // What one user wrote is never sent as another, however late it is sent.
         let caller = client.with(tokens.caller)
         let outbox = makeOutbox(caller, storage, scope, identity, session)
@@ -194,6 +213,7 @@ import Foundation
         own.lastEventID = cursor
         own.limits = options.limits
         own.user = user
+        own.identity = identity
         own.isOnline = options.network.isOnline
         own.isForeground = options.lifecycle.isForeground
         let line = StreamLine(client: caller, tokens: tokens, clock: clock, options: own)
@@ -212,10 +232,9 @@ import Foundation
     ///
     /// A user whom the app has named may be without a token: the last identity of that name goes on.
     private func identify(_ tokens: Tokens, _ session: Int) async -> String? {
-        let last = "bellhop user \(client.baseURL) "
         while session == self.session {
             if await tokens.get() != nil { break }
-            if let user, let data = try? await options.storage.get(last + user) {
+            if let user, let data = try? await options.storage.get(identityKey(user)) {
                 let identity = String(decoding: data, as: UTF8.self)
                 tokens.expect(identity)
                 return identity
@@ -227,7 +246,7 @@ import Foundation
         guard session == self.session else { return nil }
         user = user ?? tokens.user
         let identity = tokens.identity ?? user
-        if let user, let identity { try? await options.storage.set(last + user, Data(identity.utf8)) }
+        if let user, let identity { try? await options.storage.set(identityKey(user), Data(identity.utf8)) }
         return identity
     }
 
@@ -244,7 +263,10 @@ import Foundation
 
     // MARK: What is heard
 
-    /// What happens from now on; the oldest are lost to somebody who reads too slowly.
+    /// What happens from now on.
+    ///
+    /// A reader that is more than 1,000 events behind loses the oldest. It then reads a `stream:resync` with the reason `gap`,
+    /// whatever the names, and fetches again what it shows.
     ///
     /// - Parameter names: all, where none is given.
     public func events(_ names: String...) -> AsyncStream<Event> {
@@ -255,6 +277,7 @@ import Foundation
             Task { @MainActor [weak self] in
                 self?.listeners[key] = nil
                 self?.filters[key] = nil
+                self?.lossy.remove(key)
             }
         }
         filters[key] = wanted
@@ -292,23 +315,46 @@ import Foundation
                 guard let seen = wishes.seen(by: key, event.name, data) else { continue }
                 store.take(.event(name: event.name, data: seen, id: id))
             }
-            yield(Event(name: event.name, data: data, id: id))
+            if let seen = wishes.seen(by: nil, event.name, data) { yield(Event(name: event.name, data: seen, id: id)) }
             keeper?.keep(event.id)
         case .connection(let connection): note(connection)
         case .cursor(let id): keeper?.keep(id)
-        case .tables(let answer): for waiting in wishes.takeAnswers() { waiting(answer) }
+        case .tables(let answer): for (tell, own) in wishes.takeAnswers(answer) { tell(own) }
         }
     }
 
     private func yield(_ event: Event) {
         for (key, listener) in listeners {
             let wanted = filters[key] ?? []
-            if wanted.isEmpty || wanted.contains(event.name) { listener.yield(event) }
+            guard wanted.isEmpty || wanted.contains(event.name) else { continue }
+            switch listener.yield(event) {
+            case .dropped:
+                // Once, until the reader has caught up.
+                if lossy.insert(key).inserted { listener.yield(Bell.gap) }
+            case .enqueued(let room) where room > Bell.eventsMax / 2: lossy.remove(key)
+            default: break
+            }
         }
+    }
+
+    /// What tells a store that a topic is refused; nil where it is not.
+    func refusal(of topic: String) -> FeatureInput? {
+        connection.refused[topic].map { .event(name: "topic:refused", data: Bell.json(topic, $0), id: "") }
+    }
+
+    private static func json(_ topic: String, _ reason: Connection.Reason) -> JSON {
+        [
+            "topic": .string(topic),
+            "problem": [
+                "code": .string(reason.code), "status": reason.status.map { .integer(Int64($0)) } ?? .null,
+                "detail": reason.detail.map(JSON.string) ?? .null,
+            ],
+        ]
     }
 
     private func note(_ next: Connection) {
         let before = connection
+        defer { tellRefusals(since: before) }
         show(next)
         let isNew = next.streamID != nil && next.streamID != lastStreamID
         let isReconnected = next.status == .live && isNew && !lastStreamID.isEmpty
@@ -318,6 +364,15 @@ import Foundation
         if isLive != (before.status == .live) { outbox?.connection(isLive: isLive) }
         input(.connection(isLive: isLive))
         pollReceive(.connection(isLive: isLive, isReconnected: isReconnected))
+    }
+
+    private func tellRefusals(since before: Connection) {
+        for (topic, reason) in connection.refused where before.refused[topic] == nil {
+            let data = Bell.json(topic, reason)
+            for store in stores.values.map(\.self) { store.take(.event(name: "topic:refused", data: data, id: "")) }
+            yield(Event(name: "topic:refused", data: data, id: ""))
+            for (topics, tell) in refusalListeners.values where topics.contains(topic) { tell(topic, reason) }
+        }
     }
 
     private func show(_ next: Connection) {
@@ -372,13 +427,19 @@ import Foundation
     public func showsAnotherScreen() { pollReceive(.tabSwitch) }
 
     /// Asks for the counts, however young they are.
-    public func reconcile() { pollReceive(.force) }
+    public func reconcile() {
+        poll()
+        pollReceive(.force)
+    }
 
     /// Listens to more topics, for as long as what is returned is held and not cancelled.
-    public func subscribe(_ topics: [String]) throws -> TopicSubscription {
+    ///
+    /// - Parameter refused: is called for each of the topics that the service refuses; the others come all the same.
+    public func subscribe(
+        _ topics: [String], refused: (@MainActor (_ topic: String, _ reason: Connection.Reason) -> Void)? = nil
+    ) throws -> TopicSubscription {
         for topic in topics {
-            let isTopic = (1...160).contains(topic.utf8.count) && !topic.contains { $0 == "," || $0.isWhitespace }
-            guard isTopic else { throw Bellhop.UnusableParameter(name: "topic", value: topic) }
+            guard Bell.isTopic(topic) else { throw Bellhop.UnusableParameter(name: "topic", value: topic) }
         }
         guard wishes.hasRoom(for: topics) else {
             throw Bellhop.UnusableParameter(name: "topics", value: "more than a stream may have")
@@ -386,10 +447,22 @@ import Foundation
         let subscription = TopicSubscription(self)
         wishes.set(ObjectIdentifier(subscription), topics: topics)
         changed(topics: true)
+        if let refused {
+            refusalListeners[ObjectIdentifier(subscription)] = (topics, refused)
+            for topic in topics { if let reason = connection.refused[topic] { refused(topic, reason) } }
+        }
         return subscription
     }
 
+    /// `personal`, or a kind and an id: `queue:s1`.
+    private static func isTopic(_ topic: String) -> Bool {
+        guard topic.utf8.count <= 160, !topic.contains(where: { $0 == "," || $0.isWhitespace }) else { return false }
+        guard let colon = topic.firstIndex(of: ":") else { return topic == "personal" }
+        return colon > topic.startIndex && topic.index(after: colon) < topic.endIndex
+    }
+
     func unsubscribe(_ key: ObjectIdentifier) {
+        refusalListeners[key] = nil
         if wishes.remove(key) { changed(topics: true) }
     }
 
@@ -486,9 +559,18 @@ import Foundation
 
     // MARK: Reconciliation
 
+    /// Begins to ask for the counts beside the stream: an app that shows none asks for none.
+    func poll() {
+        guard !isPolling else { return }
+        isPolling = true
+        pollReceive(.connection(isLive: connection.status == .live, isReconnected: false))
+        pollReceive(.lifecycle(isForeground: options.lifecycle.isForeground))
+        pollReceive(.start)
+    }
+
     private func pollReceive(_ input: ReconciliationMachine.Input) {
-        guard !isClosed else { return }
-        for action in poll.receive(input, now: clock.now()) {
+        guard !isClosed, isPolling else { return }
+        for action in reconciliation.receive(input, now: clock.now()) {
             switch action {
             case .timer(let name, let at):
                 timers.set(name, at: at, clock) { [weak self] number in await self?.pollTimer(name, number) }

@@ -49,6 +49,7 @@ extension Bell {
     public var badges: Store<CountsMachine> {
         let store = features.badges ?? Store(CountsMachine(user: user), of: self, hears: ["badges:update"])
         features.badges = store
+        poll()
         return store
     }
 

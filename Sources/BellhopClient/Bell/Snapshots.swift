@@ -115,11 +115,14 @@ extension BookingMachine: ShownMachine {
         /// Nil until all of it is known.
         public let booking: Bellhop.Booking?
         public let isLoaded: Bool
+        /// A change of the user's own is under way; it shows already.
+        public let isPending: Bool
         public let problem: Bellhop.Problem?
     }
 
     public func snapshot(_ models: inout ModelCache) -> Snapshot {
-        Snapshot(booking: models.model(booking), isLoaded: isLoaded, problem: Bellhop.Problem(problem))
+        Snapshot(
+            booking: models.model(booking), isLoaded: isLoaded, isPending: isPending, problem: Bellhop.Problem(problem))
     }
 }
 

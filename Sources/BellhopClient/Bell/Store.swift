@@ -103,6 +103,8 @@ final class Promise<Value: Sendable>: Sendable {
     /// Users that this store has had: what was asked for the one before is nobody's any more.
     private var users = 0
     private var isClosed = false
+    /// Of topics that were refused before this one asked for them.
+    private var refusals: [FeatureInput] = []
     /// A store that something stands on beside its readers, such as watched queries, is kept.
     var isHeld = false
 
@@ -160,7 +162,10 @@ final class Promise<Value: Sendable>: Sendable {
         guard !isClosed else { return [] }
         if case .user = input { users += 1 }
         let actions = machine.receive(input, now: bell.clock.now())
-        let promises = actions.compactMap(perform)
+        var promises = actions.compactMap(perform)
+        while !refusals.isEmpty {
+            promises += machine.receive(refusals.removeFirst(), now: bell.clock.now()).compactMap(perform)
+        }
         let shown = machine.snapshot(&cache)
         cache.turn()
         guard shown != snapshot else { return promises }
@@ -184,7 +189,10 @@ final class Promise<Value: Sendable>: Sendable {
             timers.set(name, at: at, bell.clock) { [weak self] number in await self?.fire(name, number) }
         case .play(let haptic, let sound, let key): bell.play(haptic, sound, key)
         case .tell(let name, let data): bell.tell(name, data)
-        case .subscribe(let topics): bell.want(self, topics: topics)
+        case .subscribe(let topics):
+            bell.want(self, topics: topics)
+            // What another one has asked for already, and was refused, is not refused once more.
+            for topic in topics { if let event = bell.refusal(of: topic) { refusals.append(event) } }
         case .tables(let tables, let lastEventId, let name):
             bell.want(self, tables: tables, lastEventId: lastEventId) { [weak self] answer in
                 self?.answered(name, .success(answer), user)
@@ -237,6 +245,7 @@ extension Bellhop.Problem {
         guard let status = json["status"].int else { return nil }
         self.init(
             status: status, code: json["code"].string.map { Code(rawValue: $0) }, detail: json["detail"].string ?? "",
+            errors: json["pointer"].string.map { [Place(pointer: $0, detail: json["detail"].string ?? "")] } ?? [],
             allowed: json["allowed"].strings)
     }
 }

@@ -6,6 +6,13 @@ struct Wishes {
         var topics: [String] = []
         var tables: [JSON] = []
         var answer: (@MainActor (ServiceAnswer) -> Void)?
+
+        /// What is said to this one: of tables of its own that were refused, the first.
+        func answer(in all: TablesMachine.Answer) -> ServiceAnswer {
+            let problem = tables.lazy.compactMap { all.refused[prefix + ($0["id"].string ?? "")] }.first
+            let status = problem?["status"].int ?? all.status
+            return ServiceAnswer(status: status, headers: [:], body: (problem ?? all.body).data)
+        }
     }
 
     /// As many topics as a stream may have (`stream.topicsMax` of `/v1/config`); of more, the oldest wishes count.
@@ -54,21 +61,21 @@ struct Wishes {
         return !wish.topics.isEmpty || !wish.tables.isEmpty
     }
 
-    /// Those who wait for what the service says to the tables.
-    mutating func takeAnswers() -> [@MainActor (ServiceAnswer) -> Void] {
-        let waiting = order.compactMap { all[$0]?.answer }
+    /// Those who wait for what the service says to the tables, each with what it says to its own.
+    mutating func takeAnswers(_ answer: TablesMachine.Answer) -> [(@MainActor (ServiceAnswer) -> Void, ServiceAnswer)] {
+        let waiting = order.compactMap { key in
+            all[key].flatMap { wish in wish.answer.map { ($0, wish.answer(in: answer)) } }
+        }
         for key in all.keys { all[key]?.answer = nil }
         return waiting
     }
 
     /// An event's data as a store sees it, with the names that it gave; nil where it is of another's table.
-    func seen(by key: ObjectIdentifier, _ name: String, _ data: JSON) -> JSON? {
-        guard name == "table:change", let ids = data["subscriptionIds"].array else { return data }
-        guard let prefix = all[key]?.prefix else { return nil }
-        let own = ids.compactMap(\.string).filter { $0.hasPrefix(prefix) }.map {
-            JSON.string(String($0.dropFirst(prefix.count)))
-        }
-        return own.isEmpty ? nil : data.with(["subscriptionIds": .array(own)])
+    ///
+    /// - Parameter key: nil for the app, which sees what is of any store.
+    func seen(by key: ObjectIdentifier?, _ name: String, _ data: JSON) -> JSON? {
+        let prefixes = key.map { all[$0].map { [$0.prefix] } ?? [] } ?? all.values.map(\.prefix)
+        return TablesMachine.seen(by: prefixes, name, data)
     }
 
     private mutating func enter(_ key: ObjectIdentifier) {

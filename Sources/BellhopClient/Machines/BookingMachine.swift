@@ -5,6 +5,8 @@ public struct BookingMachine: FeatureMachine {
     /// What is shown; null until it is known.
     public private(set) var booking: JSON = .null
     private var stored: JSON = .null
+    /// A change of the user's own is under way.
+    public var isPending: Bool { pending != nil }
     private var pending: Pending?
     private var count = 0
     /// Events that are told again and have not come yet.
@@ -112,7 +114,7 @@ public struct BookingMachine: FeatureMachine {
         stored = stored.with(newer.object ?? [:])
     }
 
-    private enum CodingKeys: CodingKey { case bookingId, booking, stored, pending, isLoaded, problem }
+    private enum CodingKeys: CodingKey { case bookingId, booking, stored, pending, isPending, isLoaded, problem }
 
     public func encode(to encoder: any Encoder) throws {
         var state = encoder.container(keyedBy: CodingKeys.self)
@@ -120,6 +122,7 @@ public struct BookingMachine: FeatureMachine {
         try state.encode(booking, forKey: .booking)
         try state.encode(stored, forKey: .stored)
         try state.encode(pending, forKey: .pending)
+        try state.encode(isPending, forKey: .isPending)
         try state.encode(isLoaded, forKey: .isLoaded)
         try state.encode(problem, forKey: .problem)
     }

@@ -67,6 +67,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         /// The stream's `retry:`.
         case retry(milliseconds: Int)
         case topics([String])
+        /// The user may hear of something else now, or has another token: what was refused is asked for again.
+        case scope
         case network(isOnline: Bool, isChanged: Bool)
         case lifecycle(isForeground: Bool)
         case timer(String)
@@ -107,6 +109,16 @@ public struct ConnectionMachine: Sendable, Hashable {
     public private(set) var ready: [String] = []
     public private(set) var retryAt: Int?
     public private(set) var reason: Reason?
+    /// Topics that the service refused, and why.
+    public private(set) var refused: [String: Reason] = [:]
+    /// Those of them that are asked for once more.
+    private var again: Set<String> = []
+    /// The topics of the last `subscribe`.
+    private var asked: [String] = []
+    /// How many new topics are asked for at once, while it is not known which one is refused; nil: all.
+    private var limit: Int?
+    /// The stream was refused with its topics: it is opened without any.
+    private var isBare = false
     /// The number of the connection; what an earlier one still says is not heard.
     private(set) var attempt = 0
     private(set) var retryMilliseconds: Int?
@@ -123,6 +135,8 @@ public struct ConnectionMachine: Sendable, Hashable {
     /// The user and the tenant that a stream must be of; nil: not known yet.
     private let user: String?
     private var tenant: String?
+    /// The claims that decide what the token may do; nil: unknown.
+    private let identity: String?
     private let limits: Limits
 
     /// What `stream:closing` said.
@@ -133,19 +147,20 @@ public struct ConnectionMachine: Sendable, Hashable {
 
     init(
         topics: [String] = [], isOnline: Bool = true, isForeground: Bool = true, user: String? = nil,
-        limits: Limits = Limits()
+        identity: String? = nil, limits: Limits = Limits()
     ) {
         self.topics = topics
         self.isOnline = isOnline
         self.isForeground = isForeground
         self.user = user
+        self.identity = identity
         self.limits = limits
     }
 
     mutating func receive(_ input: Input, now: Int, random: Double) -> [Action] {
         switch input {
         case .open:
-            (tries, isFresh) = (0, false)
+            (tries, isFresh, isBare, refused) = (0, false, false, [:])
             return open(now)
         case .close: return stop(.closed, nil)
         case .retry(let milliseconds):
@@ -154,7 +169,13 @@ public struct ConnectionMachine: Sendable, Hashable {
         case .topics(let wanted):
             guard !ConnectionMachine.isSame(wanted, topics) else { return [] }
             topics = wanted
+            refused = refused.filter { wanted.contains($0.key) }
+            limit = nil
             return streamId == nil ? [] : settle(now)
+        case .scope:
+            guard streamId != nil, !refused.isEmpty else { return [] }
+            again = Set(refused.keys)
+            return settle(now)
         case .network(let isOnline, let isChanged): return network(isOnline, isChanged, now)
         case .lifecycle(let isForeground): return lifecycle(isForeground, now)
         case .timer(let name): return timer(name, now, random)
@@ -178,8 +199,10 @@ public struct ConnectionMachine: Sendable, Hashable {
             if let known = self.tenant, let tenant, known != tenant {
                 return stop(.refused, Reason(code: "stream.other"))
             }
+            if isForeign(tenant) { return stop(.refused, Reason(code: "stream.other")) }
             self.tenant = tenant ?? self.tenant
-            (streamId, ready) = (id, topics)
+            (streamId, ready, isBare, limit) = (id, topics, false, nil)
+            again = Set(refused.keys)
             // What was reached is not unreachable, however often it breaks.
             tries = min(tries, max(0, limits.triesMax - 1))
             return [
@@ -188,14 +211,20 @@ public struct ConnectionMachine: Sendable, Hashable {
             ] + settle(now)
         case .subscribed(let asked, let topics, let status, let problem, let wait):
             // What was asked for since has an answer of its own.
-            guard ConnectionMachine.isSame(asked, self.topics) else { return [] }
+            guard ConnectionMachine.isSame(asked, self.asked) else { return [] }
             guard status == 200 else {
                 let reason = ConnectionMachine.refusal(status, problem)
-                return [400, 403, 422].contains(status)
-                    ? stop(.refused, reason) : fail(reason, now, random, serverMilliseconds: wait)
+                guard [400, 403, 422].contains(status), !asked.isEmpty else {
+                    return fail(reason, now, random, serverMilliseconds: wait)
+                }
+                leaveOut(asked, reason, problem)
+                return settle(now)
             }
             ready = topics
-            return settle(now).filter { if case .timer = $0 { true } else { false } }
+            refused = refused.filter { !topics.contains($0.key) }
+            limit = limit.map { $0 * 2 }
+            // What it says to have given and has not is not asked for on this connection again.
+            return settle(now, mayAsk: asked.allSatisfy(topics.contains))
         case .closing(let reason, let wait):
             closing = Closing(reason: reason, retryAfterMilliseconds: wait)
             return []
@@ -219,9 +248,12 @@ public struct ConnectionMachine: Sendable, Hashable {
         (status, triedAt, lastHeardAt, streamId, ready, retryAt, closing) = (.connecting, now, now, nil, [], nil, nil)
         return ended + ConnectionMachine.timers[2...] + [
             .timer(name: "retry", at: nil), .timer(name: "connect", at: now + limits.connectMilliseconds),
-            .connect(attempt: attempt, topics: topics, isFresh: isFresh),
+            .connect(attempt: attempt, topics: opening, isFresh: isFresh),
         ]
     }
+
+    /// The topics that a stream is opened with: none after a refusal, since what is the user's own must always come.
+    private var opening: [String] { isBare ? [] : topics.filter { refused[$0] == nil } }
 
     private mutating func stop(_ status: Status, _ reason: Reason?) -> [Action] {
         let ended: [Action] = isTrying ? [.disconnect] : []
@@ -263,7 +295,11 @@ public struct ConnectionMachine: Sendable, Hashable {
             if isFresh { return fail(reason, now, random, serverMilliseconds: wait) }
             isFresh = true
             return open(now)
-        case 400..<500 where ![408, 425, 429].contains(status): return stop(.refused, reason)
+        case 400..<500 where ![408, 425, 429].contains(status):
+            guard !opening.isEmpty else { return stop(.refused, reason) }
+            // One of the topics may be the reason: the stream opens without any, and then each is asked for.
+            (isBare, isFresh) = (true, false)
+            return open(now)
         default: return fail(reason, now, random, serverMilliseconds: wait)
         }
     }
@@ -274,18 +310,48 @@ public struct ConnectionMachine: Sendable, Hashable {
 
     // MARK: Topics
 
-    /// Live is who has the topics asked for (CNT §13.1); the stream's are replaced where it has others. Who is live stays
-    /// so while one more topic is on its way, for as long as a connection may take.
-    private mutating func settle(_ now: Int) -> [Action] {
+    /// Which of its claims names the tenant is the service's setting; the tenant stands in one of them, unless it is
+    /// `default`.
+    private func isForeign(_ tenant: String?) -> Bool {
+        guard let identity, identity.hasPrefix("{"), let tenant, tenant != "default" else { return false }
+        return !identity.contains(JSON.string(tenant).text)
+    }
+
+    /// Live is who has the topics asked for (CNT §13.1), but for the refused ones; the stream's are replaced where it has
+    /// others. Who is live stays so while one more topic is on its way, for as long as a connection may take.
+    private mutating func settle(_ now: Int, mayAsk: Bool = true) -> [Action] {
         let has = ready.filter { $0 != "personal" }
-        let wants = topics.filter { $0 != "personal" }
-        let isLive = wants.allSatisfy(has.contains)
+        let due = topics.filter { $0 != "personal" && (refused[$0] == nil || again.contains($0)) }
+        let missing = due.filter { !has.contains($0) }
+        let late = missing.dropFirst(limit ?? missing.count)
+        let wanted = due.filter { !late.contains($0) }
+        let isLive = missing.allSatisfy { refused[$0] != nil }
         if isLive { (status, reason) = (.live, nil) }
-        var actions = [Action.timer(name: "connect", at: isLive ? nil : now + limits.connectMilliseconds)]
-        if !isLive || has.count != wants.count, let streamId {
-            actions.append(.subscribe(attempt: attempt, streamId: streamId, topics: topics))
+        let timer = Action.timer(name: "connect", at: isLive ? nil : now + limits.connectMilliseconds)
+        if missing.isEmpty, has.count == wanted.count {
+            limit = nil
+            return [timer]
         }
-        return actions
+        asked = wanted
+        guard mayAsk, let streamId else { return [timer] }
+        return [timer, .subscribe(attempt: attempt, streamId: streamId, topics: wanted)]
+    }
+
+    /// Leaves out what the service names. Where it names nothing, half of what is new is tried.
+    private mutating func leaveOut(_ asked: [String], _ reason: Reason, _ problem: JSON) {
+        let pointers = (problem["errors"].array ?? []).compactMap { $0["pointer"].string }
+        var out = asked.indices.filter { pointers.contains("/topics/\($0)") }.map { asked[$0] }
+        if out.isEmpty {
+            let missing = asked.filter { !ready.contains($0) }
+            out = missing.isEmpty ? asked : missing
+            if out.count > 1 {
+                if missing.isEmpty { ready = [] }
+                limit = out.count / 2
+                return
+            }
+        }
+        for topic in out { refused[topic] = reason }
+        again.subtract(out)
     }
 
     private static func isSame(_ one: [String], _ other: [String]) -> Bool {
@@ -352,7 +418,7 @@ public struct ConnectionMachine: Sendable, Hashable {
 
 extension ConnectionMachine: Encodable {
     private enum CodingKeys: String, CodingKey {
-        case status, attempt, tries, streamId, ready, retryAt, reason
+        case status, attempt, tries, streamId, ready, retryAt, reason, refused
         case lastHeardAt = "heardAt"
         case isFresh = "fresh"
     }

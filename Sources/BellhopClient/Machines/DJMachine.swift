@@ -4,7 +4,7 @@ public struct DJMachine: FeatureMachine {
     public private(set) var queue: DJQueueState
     public private(set) var isLive = false
     public var isLoaded: Bool { loading.isLoaded }
-    public var problem: JSON { loading.problem }
+    public var problem: JSON { loading.problem.isNull ? topic.problem : loading.problem }
     private var pending: [String: Pending] = [:]
     private var count = 0
     private var loading = Loading()
@@ -24,7 +24,7 @@ public struct DJMachine: FeatureMachine {
 
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
-            let topic = topic
+            let topic = topic.ofAnother
             self = DJMachine(shopId: queue.shopId)
             self.topic = topic
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -53,6 +53,7 @@ public struct DJMachine: FeatureMachine {
         default: break
         }
         if !topic.isWanted { isLive = false }
+        if isLive { topic.isHeard() }
         return actions
     }
 

@@ -11,7 +11,7 @@ public struct LeaderboardMachine: FeatureMachine {
     public private(set) var isBehind = false
     public private(set) var isLive = false
     public var isLoaded: Bool { loading.isLoaded || top.version != nil }
-    public var problem: JSON { loading.problem }
+    public var problem: JSON { loading.problem.isNull ? topic.problem : loading.problem }
     private var fetchedAt = -LeaderboardMachine.againMilliseconds
     private var loading = Loading()
     private var topic = WatchedTopic()
@@ -27,7 +27,7 @@ public struct LeaderboardMachine: FeatureMachine {
 
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
-            let topic = topic
+            let topic = topic.ofAnother
             self = LeaderboardMachine(challengeId: challengeId, user: user)
             self.topic = topic
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -49,6 +49,7 @@ public struct LeaderboardMachine: FeatureMachine {
         }
         if case .connection(false) = input { isLive = false }
         if !topic.isWanted { isLive = false }
+        if isLive { topic.isHeard() }
         return actions
     }
 
@@ -66,8 +67,12 @@ public struct LeaderboardMachine: FeatureMachine {
 
     private mutating func hear(_ data: JSON) {
         guard !data["top"].isNull || !data["moved"].isNull else { return own(data, at: data) }
-        // What a state had already is over.
-        guard !data["top"].isNull || isNewer(held, data) else { return }
+        guard isNewer(held, data) || !data["top"].isNull && data["version"].int == top.version else {
+            // The first lines may have been read before those that were fetched meanwhile: the next change tells whether one
+            // is missing. What a state had already is over.
+            if !data["top"].isNull { isLive = true }
+            return
+        }
         merge(data)
         isBehind = top.isBehind
         guard !isBehind else { return }

@@ -134,9 +134,26 @@ struct Answer {
 struct WatchedTopic: Sendable, Hashable {
     static let lingerMilliseconds = 30_000
     private(set) var isWanted = false
+    /// Why the service refused the topic, until it is heard.
+    private(set) var problem: JSON = .null
+
+    /// For another user, to whom nothing was refused yet.
+    var ofAnother: WatchedTopic {
+        var other = self
+        other.problem = .null
+        return other
+    }
+
+    /// The topic says something.
+    mutating func isHeard() { problem = .null }
 
     mutating func advance(_ input: FeatureInput, topic: String, now: Int) -> [FeatureAction] {
         switch input {
+        case .event("topic:refused", let data, _):
+            if data["topic"].string == topic {
+                problem = JSON.object(["code": "unknown", "detail": ""]).with(data["problem"].object ?? [:])
+            }
+            return []
         case .start:
             isWanted = true
             return [.subscribe(topics: [topic])]
@@ -147,7 +164,7 @@ struct WatchedTopic: Sendable, Hashable {
         case .watch(false):
             return isWanted ? [.timer(name: "linger", at: now + WatchedTopic.lingerMilliseconds)] : []
         case .timer("linger"):
-            isWanted = false
+            (isWanted, problem) = (false, .null)
             return [.subscribe(topics: [])]
         default: return []
         }

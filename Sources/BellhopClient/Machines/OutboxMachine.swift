@@ -44,7 +44,8 @@ struct OutboxMachine: Sendable, Hashable {
         case marked(OutboxItem)
         case answer(key: String, Outcome, retryAfterMilliseconds: Int = 0)
         case timer
-        case user
+        /// Its user has signed out, and whoever signed out takes what is stored.
+        case forget
     }
 
     enum Action: Sendable, Hashable {
@@ -85,7 +86,11 @@ struct OutboxMachine: Sendable, Hashable {
             isRestored = true
             return next(now)
         case .add(let item):
-            guard isOwn(item), !items.contains(where: { $0.key == item.key }) else { return [] }
+            guard isOwn(item) else { return [] }
+            if let known = items.first(where: { $0.key == item.key }) {
+                // A write of an earlier start has that key: its answer is that of both, and one of them is stored.
+                return known.order == item.order ? [] : [.remove(item)]
+            }
             guard items.count < limits.itemsMax else {
                 return OutboxMachine.dropped(item, Outcome(status: 0, body: ["code": "outbox.full"]))
             }
@@ -100,14 +105,16 @@ struct OutboxMachine: Sendable, Hashable {
             if isLive { (failures, retryAt) = (0, 0) }
             return next(now)
         case .marked(let item):
-            guard sending == item.key else { return [] }
+            // It was forgotten while it was being stored.
+            guard sending == item.key else { return [.remove(item)] }
             items = items.map { $0.key == item.key ? item : $0 }
             return [OutboxMachine.timer(nil), .request(item)]
         case .answer(let key, let outcome, let wait): return answered(key, outcome, wait, now, random)
         case .timer: return next(now)
-        case .user:
-            self = OutboxMachine(isOnline: isOnline, identity: identity, limits: limits)
-            return [OutboxMachine.timer(nil)]
+        case .forget:
+            let outcome = Outcome(status: 0, body: ["code": "outbox.signed_out"])
+            defer { (items, sending) = ([], nil) }
+            return items.map { .answered($0, outcome) }
         }
     }
 

@@ -5,7 +5,7 @@ public struct QueueMachine: FeatureMachine {
     public private(set) var status: JSON = .null
     public private(set) var isLive = false
     public var isLoaded: Bool { !status.isNull }
-    public var problem: JSON { loading.problem }
+    public var problem: JSON { loading.problem.isNull ? topic.problem : loading.problem }
     private var loading = Loading()
     private var topic = WatchedTopic()
 
@@ -15,7 +15,7 @@ public struct QueueMachine: FeatureMachine {
 
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
-            let topic = topic
+            let topic = topic.ofAnother
             self = QueueMachine(shopId: shopId)
             self.topic = topic
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -28,6 +28,7 @@ public struct QueueMachine: FeatureMachine {
         if case .event("queue:update", let data, _) = input, data["shopId"].string == shopId {
             take(data)
             isLive = true
+            topic.isHeard()
         }
         if case .connection(false) = input { isLive = false }
         if !topic.isWanted { isLive = false }

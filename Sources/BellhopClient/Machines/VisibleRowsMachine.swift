@@ -188,6 +188,7 @@ public struct VisibleRowsMachine: FeatureMachine {
             return []
         }
         problem = answer.problem
+        if !answer.body["pointer"].isNull { problem = problem.with(["pointer": answer.body["pointer"]]) }
         if answer.isFinal { return [.tell(name: "visible-rows:refused", data: ["problem": problem])] }
         failures += 1
         let wait = Answer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)

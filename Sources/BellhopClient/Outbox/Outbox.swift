@@ -50,7 +50,9 @@ public final class Outbox: Sendable {
         var timers = Timers()
         var events = Events()
         /// Writes without an answer.
-        var pending: [String: [Done]] = [:]
+        var pending: [String: Pending] = [:]
+        /// What is being stored.
+        var storing: Task<Void, Never>?
         var toStore: [Draft] = []
         var isStoring = false
         /// What an earlier process left is known.
@@ -62,14 +64,30 @@ public final class Outbox: Sendable {
         var isClosed = false
     }
 
-    /// A write that has no place among the others yet.
-    private struct Draft {
-        let key: String
+    /// What a write asks for: repeated with its key before the answer, it is the same write.
+    private struct Request: Equatable {
         let method: String
         let path: String
         let body: JSON?
+    }
+
+    private struct Pending {
+        let request: Request
+        var done: [Done]
+    }
+
+    /// A write that has no place among the others yet.
+    private struct Draft {
+        let key: String
+        let request: Request
         let headers: [String: String]?
         let tried: Int?
+
+        func item(_ order: String, _ identity: String?) -> OutboxItem {
+            OutboxItem(
+                key: key, order: order, method: request.method, path: request.path, body: request.body,
+                headers: headers, tried: tried, identity: identity)
+        }
     }
 
     /// The largest body that is kept for sending later; the service takes less of nearly everything.
@@ -112,14 +130,7 @@ public final class Outbox: Sendable {
 
     /// Begins to send: first what an earlier process left.
     public func start() async {
-        let keys = (try? await storage.keys(beginningWith: prefix)) ?? []
-        var items: [OutboxItem] = []
-        for key in keys {
-            guard let data = try? await storage.get(key),
-                let item = try? JSONDecoder().decode(OutboxItem.self, from: data)
-            else { continue }
-            items.append(item)
-        }
+        let items = await stored()
         let done = state.withLock { state in
             state.isStarted = true
             // What is written from now on goes behind it, whatever the clock says.
@@ -159,8 +170,33 @@ public final class Outbox: Sendable {
             return state.pending
         }
         for (key, waiting) in pending {
-            for done in waiting { done(.failure(UnsentWrite(reason: .signedOut, key: key))) }
+            for done in waiting.done { done(.failure(UnsentWrite(reason: .signedOut, key: key))) }
         }
+    }
+
+    /// Ends the sending, and deletes what is stored. Returns it in its order, with what was not stored yet.
+    func forget() async -> [OutboxItem] {
+        close()
+        let (drafts, storing) = state.withLock { state in
+            _ = state.machine.receive(.forget, now: clock.now(), random: 0)
+            return (state.toStore.map { $0.item("", identity) }, state.storing)
+        }
+        await storing?.value
+        let items = await stored()
+        for item in items { try? await storage.remove(prefix + item.order) }
+        return items + drafts.filter { draft in !items.contains { $0.key == draft.key } }
+    }
+
+    private func stored() async -> [OutboxItem] {
+        let keys = (try? await storage.keys(beginningWith: prefix)) ?? []
+        var items: [OutboxItem] = []
+        for key in keys {
+            guard let data = try? await storage.get(key),
+                let item = try? JSONDecoder().decode(OutboxItem.self, from: data)
+            else { continue }
+            items.append(item)
+        }
+        return items
     }
 
     func connection(isLive: Bool) {
@@ -183,19 +219,25 @@ public final class Outbox: Sendable {
             throw UnusableWrite(description: "a body has at most \(Outbox.bodyBytesMax) bytes")
         }
         let now = clock.now()
+        let request = Request(method: method, path: path, body: body)
+        var isInUse = false
         let refusal: UnsentWrite.Reason? = state.withLock { state in
             if state.isClosed { return .signedOut }
-            let isUnderWay = state.pending[key] != nil
-            guard isUnderWay || state.pending.count < Outbox.pendingMax else { return .full }
-            state.pending[key, default: []].append(done)
-            guard !isUnderWay else { return nil }
+            if let waiting = state.pending[key] {
+                isInUse = waiting.request != request
+                if !isInUse { state.pending[key]?.done.append(done) }
+                return nil
+            }
+            guard state.pending.count < Outbox.pendingMax else { return .full }
+            state.pending[key] = Pending(request: request, done: [done])
             // While there is a stream it leaves at once, and is noted as such with the same write to the storage.
             state.toStore.append(
                 Draft(
-                    key: key, method: method, path: path, body: body, headers: headers.isEmpty ? nil : headers,
+                    key: key, request: request, headers: headers.isEmpty ? nil : headers,
                     tried: state.isLive ? now : nil))
             return nil
         }
+        if isInUse { throw UnusableWrite(description: "the key “\(key)” is in use") }
         if let refusal { return done(.failure(UnsentWrite(reason: refusal, key: key))) }
         tellCount()
         storeNext()
@@ -211,10 +253,10 @@ public final class Outbox: Sendable {
             return true
         }
         guard isIdle else { return }
-        Task {
-            while let item = nextToStore() {
-                try? await store(item)
-                receive(.add(item), isStored: true)
+        storing {
+            while let item = self.nextToStore() {
+                try? await self.store(item)
+                self.receive(.add(item), isStored: true)
             }
         }
     }
@@ -229,9 +271,18 @@ public final class Outbox: Sendable {
             // Texts in the order of the numbers.
             let text = String(state.order, radix: 36)
             let order = String(repeating: "0", count: max(0, 13 - text.count)) + text
-            return OutboxItem(
-                key: draft.key, order: "\(order)-\(tag)", method: draft.method, path: draft.path, body: draft.body,
-                headers: draft.headers, tried: draft.tried, identity: identity)
+            return draft.item("\(order)-\(tag)", identity)
+        }
+    }
+
+    /// Notes what is being stored: whoever deletes it waits for it.
+    private func storing(_ store: @escaping @Sendable () async -> Void) {
+        state.withLock { state in
+            let (before, task) = (state.storing, Task { await store() })
+            state.storing = Task {
+                await before?.value
+                await task.value
+            }
         }
     }
 
@@ -272,9 +323,9 @@ public final class Outbox: Sendable {
         switch action {
         case .timer: break
         case .mark(let item):
-            Task {
-                try? await store(item)
-                receive(.marked(item))
+            storing {
+                try? await self.store(item)
+                self.receive(.marked(item))
             }
         case .request(let item): Task { await request(item) }
         case .remove(let item): Task { [storage, prefix] in try? await storage.remove(prefix + item.order) }
@@ -291,7 +342,7 @@ public final class Outbox: Sendable {
 
     private func answered(_ item: OutboxItem, _ outcome: OutboxMachine.Outcome) {
         let (waiting, events) = state.withLock { state in
-            (state.pending.removeValue(forKey: item.key) ?? [], state.events)
+            (state.pending.removeValue(forKey: item.key)?.done ?? [], state.events)
         }
         guard outcome.status != 0 else {
             let reason = outcome.body["code"].string.flatMap(UnsentWrite.Reason.init) ?? .full

@@ -45,10 +45,12 @@ public struct BellhopStream: AsyncSequence, Sendable {
         public let topics: [String]
         /// Why it is not live.
         public let reason: Reason?
+        /// Topics that the service refused, and why. They are asked for again when the user may hear of something else.
+        public let refused: [String: Reason]
 
         public init(
             status: Status, tries: Int = 0, retryAt: Date? = nil, streamID: String? = nil, topics: [String] = [],
-            reason: Reason? = nil
+            reason: Reason? = nil, refused: [String: Reason] = [:]
         ) {
             self.status = status
             self.tries = tries
@@ -56,13 +58,15 @@ public struct BellhopStream: AsyncSequence, Sendable {
             self.streamID = streamID
             self.topics = topics
             self.reason = reason
+            self.refused = refused
         }
 
         init(_ machine: ConnectionMachine) {
             self.init(
                 status: machine.status, tries: machine.tries,
                 retryAt: machine.retryAt.map { Date(timeIntervalSince1970: Double($0) / 1000) },
-                streamID: machine.streamId, topics: machine.ready, reason: machine.reason)
+                streamID: machine.streamId, topics: machine.ready, reason: machine.reason,
+                refused: machine.refused)
         }
     }
 

@@ -12,8 +12,8 @@ actor StreamLine {
         case connection(BellhopStream.Connection)
         /// An id without an event: nothing is told, but whoever resumes does so from there.
         case cursor(String)
-        /// The answer to the tables that were wanted last.
-        case tables(ServiceAnswer)
+        /// What became of the tables that were wanted last.
+        case tables(TablesMachine.Answer)
     }
 
     struct Options: Sendable {
@@ -23,14 +23,13 @@ actor StreamLine {
         var bufferBytesMax = 1 << 20
         var isOnline = true
         var isForeground = true
-        /// The user that a stream must be of.
+        /// The user that a stream must be of, and the claims that decide what the token may do.
         var user: String?
+        var identity: String?
     }
 
     /// So many events may wait for the reader before reading from the network stops.
     private static let sayingsMax = 256
-    /// Between two tries to have the tables' subscriptions put.
-    private static let tablesMilliseconds = 5000
 
     private let client: BellhopClient
     private let tokens: Tokens
@@ -49,8 +48,7 @@ actor StreamLine {
     /// What the service refused the stream with last.
     private(set) var refusal: ServiceAnswer?
 
-    private var tables: [JSON] = []
-    private var tablesAnswer: ServiceAnswer?
+    private var tables = TablesMachine()
     /// One change of the subscriptions after the other, or the older could win.
     private var changing: Task<ServiceAnswer, Never>?
 
@@ -67,7 +65,7 @@ actor StreamLine {
         bufferBytesMax = options.bufferBytesMax
         machine = ConnectionMachine(
             topics: options.topics, isOnline: options.isOnline, isForeground: options.isForeground,
-            user: options.user, limits: options.limits)
+            user: options.user, identity: options.identity, limits: options.limits)
         shown = BellhopStream.Connection(machine)
         cursor = options.lastEventID
         parser = SSEParser(lastEventID: cursor)
@@ -95,14 +93,7 @@ actor StreamLine {
     /// - Parameter lastEventId: where an earlier stream ended: the rows that changed since are told first.
     func want(topics: [String]? = nil, tables wanted: [JSON]? = nil, lastEventId: String? = nil) {
         if let topics { receive(.topics(topics)) }
-        guard let wanted else { return }
-        guard wanted != tables else {
-            // A stream that has them already is not asked again; whoever asked hears what it said.
-            if let tablesAnswer { say(.tables(tablesAnswer)) }
-            return
-        }
-        tables = wanted
-        if machine.streamId != nil { putTables(since: lastEventId) }
+        if let wanted { receive(.want(wanted, lastEventId: lastEventId)) }
     }
 
     func close() {
@@ -168,7 +159,10 @@ actor StreamLine {
             case .subscribe(let attempt, let id, let topics): subscribe(attempt, id, topics)
             }
         }
-        if wasLive, machine.streamId == nil { tokens.receive(.lost) }
+        if wasLive, machine.streamId == nil {
+            tokens.receive(.lost)
+            receive(TablesMachine.Input.lost)
+        }
         let connection = BellhopStream.Connection(machine)
         guard connection != shown else { return }
         shown = connection
@@ -181,7 +175,7 @@ actor StreamLine {
 
     private func fire(_ name: String, _ number: Int) {
         guard timers.take(name, number), !isClosed else { return }
-        if name == "tables" { return putTables(since: nil) }
+        if name == "tables" { return receive(TablesMachine.Input.timer) }
         // What has arrived may still wait for a reader that is slow: that is no silence.
         if name == "silence", let heardAt = exchange?.heardAt, heardAt > machine.lastHeardAt {
             receive(.from(attempt: machine.attempt, .bytes(at: heardAt)))
@@ -192,7 +186,6 @@ actor StreamLine {
     private func disconnect() {
         reading?.cancel()
         (reading, exchange) = (nil, nil)
-        setTimer("tables", nil)
         proceed()
     }
 
@@ -329,10 +322,10 @@ actor StreamLine {
                 let time = Moment.milliseconds(data["serverTime"].string)
                 // A fixed token has no end of its own, so the clocks need not be compared.
                 tokens.receive(.ready(streamId: id, token: streamToken, serverTime: time))
-                tablesAnswer = nil
-                if !tables.isEmpty { putTables(since: since) }
+                receive(TablesMachine.Input.ready(streamId: id, since: since))
             }
         case "stream:expiring": tokens.receive(.expiring)
+        case "stream:scope": receive(ConnectionMachine.Input.scope)
         case "stream:closing":
             let data = event.json
             let wait = data["retryAfterMs"].int ?? 0
@@ -353,7 +346,10 @@ actor StreamLine {
     private func renew(_ id: String, _ token: String) async {
         let body: JSON = ["token": .string(token)]
         let answer = await client.attempt("PUT", "/v1/streams/\(id.pathSegment)/token", body)
-        if answer.status == 200, id == machine.streamId { streamToken = token }
+        if answer.status == 200, id == machine.streamId {
+            streamToken = token
+            receive(ConnectionMachine.Input.scope)
+        }
         tokens.receive(.renewed(streamId: id, token: token, status: answer.status))
     }
 
@@ -384,27 +380,28 @@ actor StreamLine {
                 retryAfterMilliseconds: answer.waitMilliseconds(clock)), attempt)
     }
 
-    private func putTables(since: String?) {
-        setTimer("tables", nil)
-        tablesAnswer = nil
-        guard let id = machine.streamId else { return }
-        let wanted = tables
-        var body: [String: JSON] = ["tables": .array(wanted)]
-        if let since, !since.isEmpty { body["lastEventId"] = .string(since) }
-        Task { [weak self, body] in
-            guard let self else { return }
-            await answered(await change(id, .object(body)), to: wanted, of: id)
+    private func receive(_ input: TablesMachine.Input) {
+        guard !isClosed else { return }
+        for action in tables.receive(input, now: clock.now()) {
+            switch action {
+            case .timer(let at): setTimer("tables", at)
+            case .answered(let answer): say(.tables(answer))
+            case .put(let id, let count, let wanted, let since):
+                var body: [String: JSON] = ["tables": .array(wanted)]
+                if let since { body["lastEventId"] = .string(since) }
+                Task { [weak self, body] in
+                    guard let self else { return }
+                    await answered(await change(id, .object(body)), count)
+                }
+            }
         }
     }
 
-    private func answered(_ answer: ServiceAnswer, to wanted: [JSON], of id: String) {
-        guard id == machine.streamId, wanted == tables else { return }
-        if answer.status == 0 || answer.status >= 500 || answer.status == 429 {
-            let wait = max(StreamLine.tablesMilliseconds, answer.waitMilliseconds(clock))
-            return setTimer("tables", clock.now() + wait)
-        }
-        tablesAnswer = answer
-        say(.tables(answer))
+    private func answered(_ answer: ServiceAnswer, _ count: Int) {
+        receive(
+            TablesMachine.Input.answer(
+                count: count, status: answer.status, body: answer.json,
+                retryAfterMilliseconds: answer.waitMilliseconds(clock)))
     }
 }
 

@@ -48,3 +48,14 @@ export function storageOf(given) {
     },
   };
 }
+
+/** Refuses a part that lacks a function, before anything is done with it.
+ * @param {Record<string, any>} parts */
+export function checkParts(parts) {
+  for (const of of ["network online listen", "lifecycle foreground listen", "storage get set remove keys"]) {
+    const [name, ...members] = of.split(" ");
+    if (parts[name] && !members.every((member) => typeof parts[name][member] === "function")) {
+      throw new TypeError(`connect: ${name} must have ${members.join(", ")}`);
+    }
+  }
+}

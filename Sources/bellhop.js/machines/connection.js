@@ -27,24 +27,24 @@ export const defaults = {
 };
 
 /** @param {Partial<typeof defaults> & {topics?: string[], online?: boolean, foreground?: boolean,
- *   user?: string | null}} [options]
+ *   user?: string | null, identity?: string | null}} [options]
  * @returns {State} */
 export function initial(options = {}) {
-  const { topics = [], online = true, foreground = true, user = null, ...limits } = options;
+  const { topics = [], online = true, foreground = true, user = null, identity = null, ...limits } = options;
   return {
     status: "closed", topics, online, foreground, attempt: 0, tries: 0, triedAt: -Infinity, heardAt: 0, streamId: null,
     ready: [], retryAt: null, retryMs: null, closing: null, serverAt: 0, fresh: false,
-    reason: null, user, tenant: null, limits: { ...defaults, ...limits },
+    refused: {}, again: [], asked: [], limit: null, bare: false,
+    reason: null, user, identity, tenant: null, limits: { ...defaults, ...limits },
   };
 }
 
 /** What the app is shown: nothing that changes while nothing happens.
  * @param {State} state */
-export function view({ status, tries, retryAt, streamId, ready, reason }) {
-  return { status, tries, retryAt, streamId, topics: ready, reason };
+export function view({ status, tries, retryAt, streamId, ready, reason, refused }) {
+  return { status, tries, retryAt, streamId, topics: ready, reason, refused };
 }
 
-const none = { name: "retry", at: null };
 const timers = ["retry", "connect", "silence", "stable"].map((name) => ({ do: "timer", name, at: null }));
 
 /** @param {State} state @param {any} input
@@ -52,10 +52,15 @@ const timers = ["retry", "connect", "silence", "stable"].map((name) => ({ do: "t
 export function receive(state, input) {
   const { now } = input;
   switch (input.type) {
-    case "open": return open({ ...state, tries: 0, fresh: false }, now);
+    case "open": return open({ ...state, tries: 0, fresh: false, refused: {}, bare: false }, now);
     case "close": return stop(state, "closed", null);
     case "retry": return { state: { ...state, retryMs: input.milliseconds }, actions: [] };
     case "topics": return topics(state, input.topics, now);
+    // The user may hear of something else now, or has another token: what was refused is asked for again.
+    case "scope": {
+      const next = again(state);
+      return next.again.length > 0 && state.streamId !== null ? settle(next, now, []) : { state, actions: [] };
+    }
     case "network": return network(state, input, now);
     case "lifecycle": return lifecycle(state, input.foreground, now);
     case "timer": return timer(state, input);
@@ -92,12 +97,22 @@ function open(state, now) {
     actions: [
       ...(isTrying(state) ? [{ do: "disconnect" }] : []),
       ...timers.slice(2),
-      { do: "timer", ...none },
+      timers[0],
       { do: "timer", name: "connect", at: now + state.limits.connectMs },
-      { do: "connect", attempt, topics: state.topics, fresh: state.fresh },
+      { do: "connect", attempt, topics: opening(state), fresh: state.fresh },
     ],
   };
 }
+
+/** The topics that a stream is opened with: none after a refusal, since what is the user's own must always come.
+ * @param {State} state */
+const opening = ({ topics, refused, bare }) => bare ? [] : topics.filter((topic) => !refused[topic]);
+
+/** @param {State} state */
+const again = (state) => ({ ...state, again: Object.keys(state.refused) });
+
+/** @param {State} state @param {(topic: string) => boolean} isKept */
+const filtered = ({ refused }, isKept) => Object.fromEntries(Object.entries(refused).filter(([topic]) => isKept(topic)));
 
 /** @param {State} state @param {any} input */
 const lost = ({ closing }, { code = "lost", detail = null }) => closing
@@ -143,7 +158,9 @@ function head(state, input) {
     return state.fresh ? fail(state, input, reason, retryAfterMs) : open({ ...state, fresh: true }, input.now);
   }
   const isFinal = status >= 400 && status < 500 && ![408, 425, 429].includes(status);
-  return isFinal ? stop(state, "refused", reason) : fail(state, input, reason, retryAfterMs);
+  if (!isFinal) return fail(state, input, reason, retryAfterMs);
+  // One of the topics may be the reason: the stream opens without any, and then each is asked for.
+  return opening(state).length > 0 ? open({ ...state, bare: true, fresh: false }, input.now) : stop(state, "refused", reason);
 }
 
 /** @param {{status: number, problem?: any}} answer */
@@ -154,10 +171,11 @@ const refusal = ({ status, problem }) =>
 function ready(state, input) {
   const { userId = state.user, tenant = state.tenant } = input;
   // A stream of somebody else, or of another tenant, is nobody's here.
-  if (differs(state.user, userId) || differs(state.tenant, tenant)) return stop(state, "refused", { code: "stream.other" });
+  const isOther = differs(state.user, userId) || differs(state.tenant, tenant) || isForeign(state, input.tenant);
+  if (isOther) return stop(state, "refused", { code: "stream.other" });
   /** @type {State} */
   const next = {
-    ...state, streamId: input.streamId, ready: input.topics, tenant,
+    ...again(state), streamId: input.streamId, ready: input.topics ?? [], tenant, bare: false, limit: null,
     // What was reached is not unreachable, however often it breaks.
     tries: Math.min(state.tries, state.limits.triesMax - 1),
   };
@@ -167,21 +185,29 @@ function ready(state, input) {
   ]);
 }
 
+/** Which of its claims names the tenant is the service's setting; the tenant stands in one of them, unless it is `default`.
+ * @param {State} state @param {string} [tenant] */
+const isForeign = ({ identity }, tenant) => identity?.[0] === "{" && tenant && tenant !== "default" &&
+  !identity.includes(JSON.stringify(tenant));
+
 /**
- * Live is who has the topics asked for (CNT §13.1); the stream's are replaced where it has others. Who is live stays so
- * while one more topic is on its way, for as long as a connection may take.
+ * Live is who has the topics asked for (CNT §13.1), but for the refused ones; the stream's are replaced where it has others.
+ * Who is live stays so while one more topic is on its way, for as long as a connection may take.
  * @param {State} state @param {number} now @param {any[]} actions
  */
-function settle(state, now, actions) {
+function settle(state, now, actions, mayAsk = true) {
+  const { refused, attempt, streamId } = state;
   const has = state.ready.filter(isShared);
-  const wants = state.topics.filter(isShared);
-  const isLive = wants.every((topic) => has.includes(topic));
-  const isSame = isLive && has.length === wants.length;
+  const due = state.topics.filter((topic) => isShared(topic) && (!refused[topic] || state.again.includes(topic)));
+  const missing = due.filter((topic) => !has.includes(topic));
+  const topics = due.filter((topic) => !missing.slice(state.limit ?? Infinity).includes(topic));
+  const isLive = missing.every((topic) => refused[topic]);
+  const isSame = missing.length === 0 && has.length === topics.length;
   const connect = { do: "timer", name: "connect", at: isLive ? null : now + state.limits.connectMs };
-  const subscribe = { do: "subscribe", attempt: state.attempt, streamId: state.streamId, topics: state.topics };
+  const next = { ...state, ...(isSame ? { limit: null } : { asked: topics }) };
   return {
-    state: isLive ? { ...state, status: /** @type {Status} */ ("live"), reason: null } : state,
-    actions: [...actions, connect, ...(isSame ? [] : [subscribe])],
+    state: isLive ? { ...next, status: /** @type {Status} */ ("live"), reason: null } : next,
+    actions: [...actions, connect, ...(isSame || !mayAsk ? [] : [{ do: "subscribe", attempt, streamId, topics }])],
   };
 }
 
@@ -190,14 +216,28 @@ const isShared = (/** @type {string} */ topic) => topic !== "personal";
 // The answer to `subscribe`.
 /** @param {State} state @param {any} input */
 function subscribed(state, input) {
+  const { asked, status, now, topics = [] } = input;
   // What was asked for since has an answer of its own.
-  if (!sameTopics(input.asked, state.topics)) return { state, actions: [] };
-  if (input.status !== 200) {
-    const isFinal = input.status === 400 || input.status === 403 || input.status === 422;
-    return isFinal ? stop(state, "refused", refusal(input)) : fail(state, input, refusal(input), input.retryAfterMs);
+  if (!sameTopics(asked, state.asked)) return { state, actions: [] };
+  if (status === 200) {
+    const refused = filtered(state, (topic) => !topics.includes(topic));
+    // What it says to have given and has not is not asked for on this connection again.
+    const isGiven = asked.every((/** @type {string} */ topic) => topics.includes(topic));
+    return settle({ ...state, ready: topics, refused, limit: state.limit && state.limit * 2 }, now, [], isGiven);
   }
-  const next = settle({ ...state, ready: input.topics }, input.now, []);
-  return { state: next.state, actions: next.actions.filter((action) => action.do === "timer") };
+  if (![400, 403, 422].includes(status) || asked.length === 0) return fail(state, input, refusal(input), input.retryAfterMs);
+  // Left out is what the service names. Where it names nothing, half of what is new is tried.
+  const named = (input.problem?.errors ?? []).map((/** @type {any} */ { pointer }) =>
+    asked[/** @type {any} */ (/^\/topics\/(\d+)$/.exec(pointer)?.[1])]).filter(Boolean);
+  const missing = asked.filter((/** @type {string} */ topic) => !state.ready.includes(topic));
+  const unknown = missing.length > 0 ? missing : asked;
+  if (named.length === 0 && unknown.length > 1) {
+    return settle({ ...state, ready: missing.length > 0 ? state.ready : [], limit: unknown.length >> 1 }, now, []);
+  }
+  const left = named.length > 0 ? named : unknown;
+  const refused = { ...state.refused };
+  for (const topic of left) refused[topic] = refusal(input);
+  return settle({ ...state, refused, again: state.again.filter((topic) => !left.includes(topic)) }, now, []);
 }
 
 /** @param {string[]} a @param {string[]} b */
@@ -206,7 +246,8 @@ const sameTopics = (a, b) => a.length === b.length && a.every((topic) => b.inclu
 /** @param {State} state @param {string[]} wanted @param {number} now */
 function topics(state, wanted, now) {
   if (sameTopics(wanted, state.topics)) return { state, actions: [] };
-  const next = { ...state, topics: wanted };
+  const refused = filtered(state, (topic) => wanted.includes(topic));
+  const next = { ...state, topics: wanted, refused, limit: null };
   return state.streamId !== null ? settle(next, now, []) : { state: next, actions: [] };
 }
 

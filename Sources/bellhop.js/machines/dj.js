@@ -3,12 +3,12 @@
 // session.
 import { advance, beginAnew, isTaken, problemOf, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
-import { watchTopic } from "./watching.js";
+import { topicProblem, watchTopic } from "./watching.js";
 
 /**
  * @typedef {Record<string, any>} Track
  * @typedef {{shopId: string, isActive: boolean, currentTrackId: string | null, tracks: Track[], isLive: boolean,
- *   isLoaded: boolean, problem: any, stored: Track[], pending: Record<string, {as: string, vote: string}>,
+ *   isLoaded: boolean, problem: any, refusal: any, stored: Track[], pending: Record<string, {as: string, vote: string}>,
  *   version: number, epoch: string | null, count: number, isWanted: boolean,
  *   loading: import("./loading.js").Loading}} State
  * @typedef {{state: State, actions: any[]}} Result
@@ -18,6 +18,7 @@ import { watchTopic } from "./watching.js";
 export function initial({ shopId }) {
   return {
     shopId, isActive: false, currentTrackId: null, tracks: [], isLive: false, isLoaded: false, problem: null,
+    refusal: null,
     stored: [], pending: {}, version: 0, epoch: null, count: 0, isWanted: false, loading: unloaded,
   };
 }
@@ -31,16 +32,20 @@ export const view = ({ isActive, currentTrackId, tracks, isLive, isLoaded, probl
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, { ...initial(state), isWanted: state.isWanted }, input);
   const step = advance(state.loading, input, { as: "dj", path: path(state) });
-  const topic = watchTopic(state.isWanted, input, `dj:${state.shopId}`);
+  const subject = `dj:${state.shopId}`;
+  const topic = watchTopic(state.isWanted, input, subject);
   const actions = [...topic.actions, ...step.actions];
-  let next = { ...state, loading: step.loading, isWanted: topic.isWanted };
+  const refusal = topicProblem(state.refusal, input, subject);
+  let next = { ...state, loading: step.loading, refusal, isWanted: topic.isWanted };
   if (step.body) next = session(next, step.body);
   if (input.type === "event") next = event(next, input.event);
   const made = input.type === "vote" ? vote(next, input) : input.type === "add" ? add(next, input)
     : input.type === "answer" ? answer(next, input) : { state: next, actions: [] };
   next = made.state;
   if ((input.type === "connection" && input.status !== "live") || !topic.isWanted) next = { ...next, isLive: false };
-  const { isLoaded, problem } = next.loading;
+  if (next.isLive) next = { ...next, refusal: null };
+  const { isLoaded } = next.loading;
+  const problem = next.loading.problem ?? next.refusal;
   return { state: same(state, { ...ordered(next, state), isLoaded, problem }), actions: [...actions, ...made.actions] };
 }
 

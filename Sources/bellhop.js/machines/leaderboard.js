@@ -4,12 +4,13 @@
 import { advance, beginAnew, unloaded } from "./loading.js";
 import { same } from "./same.js";
 import { isNewer } from "./version.js";
-import { watchTopic } from "./watching.js";
+import { topicProblem, watchTopic } from "./watching.js";
 
 /**
  * @typedef {{userId: string, displayName: string | null, score: number, rank: number, position: number}} Line
  * @typedef {{challengeId: string, user: string | null, lines: Line[], me: any, entries: number, version: number | null,
- *   epoch: string | null, isBehind: boolean, isLive: boolean, isLoaded: boolean, problem: any, isWanted: boolean,
+ *   epoch: string | null, isBehind: boolean, isLive: boolean, isLoaded: boolean, problem: any, refusal: any,
+ *   isWanted: boolean,
  *   fetchedAt: number, loading: import("./loading.js").Loading}} State
  */
 
@@ -20,7 +21,7 @@ const againMs = 5000;
 export function initial({ challengeId, user = null }) {
   return {
     challengeId, user, lines: [], me: null, entries: 0, version: null, epoch: null, isBehind: false, isLive: false,
-    isLoaded: false, problem: null, isWanted: false, fetchedAt: -againMs, loading: unloaded,
+    isLoaded: false, problem: null, refusal: null, isWanted: false, fetchedAt: -againMs, loading: unloaded,
   };
 }
 
@@ -37,9 +38,11 @@ export function receive(state, input) {
   }
   const path = `/v1/challenges/${encodeURIComponent(state.challengeId)}/leaderboard`;
   const step = advance(state.loading, input, { as: "leaderboard", path });
-  const topic = watchTopic(state.isWanted, input, `leaderboard:${state.challengeId}`);
+  const subject = `leaderboard:${state.challengeId}`;
+  const topic = watchTopic(state.isWanted, input, subject);
   const actions = [...topic.actions, ...step.actions];
-  let next = { ...state, loading: step.loading, isWanted: topic.isWanted };
+  const refusal = topicProblem(state.refusal, input, subject);
+  let next = { ...state, loading: step.loading, refusal, isWanted: topic.isWanted };
   if (input.type === "start") next.user = input.user ?? next.user;
   if (step.body) next = { ...fetched(next, step.body), fetchedAt: input.now };
   const { name, data } = input.event ?? {};
@@ -51,8 +54,10 @@ export function receive(state, input) {
     if (!next.isBehind && state.isBehind) actions.push({ do: "timer", name: "leaderboard", at: null });
   }
   if ((input.type === "connection" && input.status !== "live") || !topic.isWanted) next.isLive = false;
+  if (next.isLive) next.refusal = null;
   const { isLoaded, problem } = next.loading;
-  return { state: same(state, { ...next, isLoaded: isLoaded || next.version !== null, problem }), actions };
+  const shown = { ...next, isLoaded: isLoaded || next.version !== null, problem: problem ?? next.refusal };
+  return { state: same(state, shown), actions };
 }
 
 /** The answer of a fetch gives way to lines of the topic, unless those are behind it.
@@ -70,6 +75,8 @@ function fetched(state, body) {
 function updated(state, data) {
   const { version, epoch, entries } = data;
   if (data.top) {
+    // It may have been read before what was fetched meanwhile: the next change tells whether one is missing.
+    if (!isNewer(held(state), data) && state.version !== version) return { ...state, isLive: true };
     const lines = data.top;
     return mine({ ...state, lines, entries, version, epoch, isBehind: false, isLive: true });
   }

@@ -31,7 +31,10 @@ export function receive(state, input) {
   switch (input.type) {
     case "restored": return next({ ...insert(state, input.items), restored: true }, now);
     case "add": {
-      if (!isOwn(state, input.item) || state.items.some((item) => item.key === input.item.key)) return { state, actions: [] };
+      if (!isOwn(state, input.item)) return { state, actions: [] };
+      const known = state.items.find((item) => item.key === input.item.key);
+      // A write of an earlier start has that key: its answer is that of both, and one of them is stored.
+      if (known) return { state, actions: known.order === input.item.order ? [] : [{ do: "remove", item: input.item }] };
       if (state.items.length < state.limits.itemsMax) return next(insert(state, [input.item]), now);
       return { state, actions: drop(input.item, { status: 0, body: { code: "outbox.full" } }) };
     }
@@ -41,6 +44,11 @@ export function receive(state, input) {
     case "marked": return mark(state, input);
     case "answer": return answer(state, input);
     case "timer": return next(state, now);
+    // Its user has signed out, and whoever signed out takes what is stored.
+    case "forget": {
+      const actions = state.items.map((item) => drop(item, { status: 0, body: { code: "outbox.signed_out" } })[1]);
+      return { state: { ...state, items: [], sending: null }, actions };
+    }
     default: return { state, actions: [] };
   }
 }
@@ -90,7 +98,8 @@ function next(state, now) {
 
 /** @param {State} state @param {{item: Item}} input */
 function mark(state, { item }) {
-  if (state.sending !== item.key) return { state, actions: [] };
+  // It was forgotten while it was being stored.
+  if (state.sending !== item.key) return { state, actions: [{ do: "remove", item }] };
   const items = state.items.map((other) => (other.key === item.key ? item : other));
   return { state: { ...state, items }, actions: [timer(null), { do: "request", item }] };
 }

@@ -1,16 +1,18 @@
 // How long the wait in a shop is, as its topic tells it. Without the topic the last word stands, and `isLive` says so.
 import { advance, beginAnew, unloaded } from "./loading.js";
 import { same } from "./same.js";
-import { watchTopic } from "./watching.js";
+import { topicProblem, watchTopic } from "./watching.js";
 
 /**
- * @typedef {{shopId: string, status: any, isLive: boolean, isLoaded: boolean, problem: any, isWanted: boolean,
+ * @typedef {{shopId: string, status: any, isLive: boolean, isLoaded: boolean, problem: any, refusal: any, isWanted: boolean,
  *   loading: import("./loading.js").Loading}} State
  */
 
 /** @param {{shopId: string}} options @returns {State} */
 export function initial({ shopId }) {
-  return { shopId, status: null, isLive: false, isLoaded: false, problem: null, isWanted: false, loading: unloaded };
+  return {
+    shopId, status: null, isLive: false, isLoaded: false, problem: null, refusal: null, isWanted: false, loading: unloaded,
+  };
 }
 
 /** @param {State} state */
@@ -21,16 +23,19 @@ export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, { ...initial(state), isWanted: state.isWanted }, input);
   const path = `/v1/shops/${encodeURIComponent(state.shopId)}/queue`;
   const step = advance(state.loading, input, { as: "queue", path });
-  const topic = watchTopic(state.isWanted, input, `queue:${state.shopId}`);
-  let next = { ...state, loading: step.loading, problem: step.loading.problem, isWanted: topic.isWanted };
+  const subject = `queue:${state.shopId}`;
+  const topic = watchTopic(state.isWanted, input, subject);
+  const refusal = topicProblem(state.refusal, input, subject);
+  let next = { ...state, loading: step.loading, refusal, isWanted: topic.isWanted };
   if (step.body) next = told(next, step.body);
   const { name, data } = input.event ?? {};
   // What comes by the topic is what it says now; what was said before the stream broke is not.
   if (name === "queue:update" && data.shopId === state.shopId) {
-    next = { ...told(next, data), isLive: true };
+    next = { ...told(next, data), isLive: true, refusal: null };
   }
   if ((input.type === "connection" && input.status !== "live") || !topic.isWanted) next.isLive = false;
   next.isLoaded = next.status !== null;
+  next.problem = next.loading.problem ?? next.refusal;
   return { state: same(state, next), actions: [...topic.actions, ...step.actions] };
 }
 

@@ -2,20 +2,18 @@
 
 /** @typedef {import("../internal").TokenState} State */
 
-export const defaults = {
-  // So long before its end a token is replaced, or at a quarter of its life where that is short.
-  leadMs: 60_000,
-  // A stream whose token the app could not replace asks again after this time.
-  askMs: 10_000,
-};
+/** So long before its end a token is replaced, or at a quarter of its life where that is short. */
+const leadMs = 60_000;
+/** A stream whose token the app could not replace asks again after this time. */
+const askMs = 10_000;
 
-/** @param {Partial<typeof defaults> & {user?: string | null, identity?: string | null}} [options]
+/** @param {{user?: string | null, identity?: string | null}} [options]
  * @returns {State} */
 export function initial(options = {}) {
-  const { user = null, identity = null, ...limits } = options;
+  const { user = null, identity = null } = options;
   return {
     token: null, user, identity, expiresAt: null, gotAt: 0, refreshAt: null, asking: false, spent: null, refused: false,
-    skewMs: 0, streamId: null, streamToken: null, renewing: false, problem: null, limits: { ...defaults, ...limits },
+    skewMs: 0, streamId: null, streamToken: null, renewing: false, problem: null
   };
 }
 
@@ -33,7 +31,7 @@ export function receive(state, input) {
     }
     case "token": return token(state, input);
     case "failed": {
-      const next = { ...state, asking: false, problem: input.problem ?? null, refreshAt: now + state.limits.askMs };
+      const next = { ...state, asking: false, problem: input.problem ?? null, refreshAt: now + askMs };
       return { state: next, actions: [{ do: "give", token: null }, timer(next)] };
     }
     case "timer": return input.name === "token" ? ask(state, state.token) : { state, actions: [] };
@@ -54,7 +52,7 @@ export function receive(state, input) {
     case "expiring": {
       if (state.streamToken !== state.token) return renew(state);
       // Of a life shorter than that it says so at once, again and again: then the timer decides.
-      const isYoung = state.refreshAt !== null && now < Math.min(state.refreshAt, state.gotAt + state.limits.askMs);
+      const isYoung = state.refreshAt !== null && now < Math.min(state.refreshAt, state.gotAt + askMs);
       return isYoung ? { state, actions: [] } : ask(state, state.token);
     }
     case "renewed": return renewed(state, input);
@@ -81,8 +79,8 @@ function token(state, { now, token, subject = null, identity = null, expiresAt =
   const local = expiresAt === null ? null : expiresAt - state.skewMs;
   const isOld = token === state.spent;
   const left = local === null ? 0 : local - now;
-  const refreshAt = local === null ? null : isOld ? now + state.limits.askMs
-    : local - Math.min(state.limits.leadMs, left / 4);
+  const refreshAt = local === null ? null : isOld ? now + askMs
+    : local - Math.min(leadMs, left / 4);
   const next = { ...state, token, expiresAt: local, gotAt: now, refreshAt, asking: false, spent: null, refused: false,
     problem: null };
   // A token of another user, or of the same user with other rights: what the last one saw must be gone before anything of

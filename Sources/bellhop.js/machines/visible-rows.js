@@ -144,7 +144,7 @@ function answer(state, input) {
     const isPut = state.placed !== "[]";
     return { state: { ...state, isPut, since: isPut ? null : state.since, failures: 0, problem: null }, actions: [] };
   }
-  const problem = problemOf(input);
+  const problem = { ...problemOf(input), ...(body?.pointer ? { pointer: body.pointer } : {}) };
   // Without its stream there is nothing to put them to: the next one is waited for.
   if (status === 0 || status === 404) return { state: { ...state, isPut: false }, actions: [] };
   const failures = state.failures + 1;

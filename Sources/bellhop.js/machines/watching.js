@@ -20,3 +20,11 @@ export function watchTopic(isWanted, input, topic) {
   }
   return { isWanted, actions: [] };
 }
+
+/** Why the service refused the topic, until it is heard.
+ * @param {any} problem @param {any} input @param {string} topic */
+export function topicProblem(problem, input, topic) {
+  const { name, data } = input.event ?? {};
+  if (name === "topic:refused" && data.topic === topic) return { code: "unknown", detail: "", ...data.problem };
+  return input.type === "timer" && input.name === "linger" ? null : problem;
+}

@@ -98,11 +98,21 @@ function store(bell, machine, options) {
       case "fetch": return answer(action, bell.attempt("GET", action.path, undefined, action.headers));
       case "call": return answer(action, bell.attempt(action.method, action.path, action.body, action.headers));
       case "send": return answer(action, bell.deliver(action.method, action.path, action.body, action));
-      case "tables": return answer(action, bell.want(it, action));
-      case "subscribe": return void bell.want(it, { topics: action.topics });
+      case "tables": return answer(action, bell.tables.set(it, action));
+      case "subscribe": return subscribe(action.topics);
       case "play": return void bell.play(action.haptic, action.sound);
       case "tell": return void bell.tell(action.name, action.data);
       default: throw new TypeError(`a machine asked for "${action.do}", which no store does`);
+    }
+  }
+
+  /** @param {string[]} topics */
+  function subscribe(topics) {
+    bell.want(it, topics);
+    // What another one has asked for already, and was refused, is not refused once more.
+    const { refused } = bell.connection.get();
+    for (const topic of topics.filter((topic) => refused[topic])) {
+      it.receive({ type: "event", event: { name: "topic:refused", data: { topic, problem: refused[topic] }, id: "" } });
     }
   }
 
@@ -132,6 +142,7 @@ function store(bell, machine, options) {
     close() {
       detach();
       bell.want(it, null);
+      bell.tables?.set(it, null);
       it.close();
     },
   };

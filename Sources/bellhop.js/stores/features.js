@@ -15,15 +15,15 @@ export function addFeatures(bell, features = {}) {
     const stores = new Map();
     /** @param {any[]} names */
     const find = (...names) => {
-      const key = JSON.stringify(names);
+      const key = JSON.stringify(feature.key?.(...names) ?? names);
       const found = stores.get(key) ?? feature.make(bell, ...names);
       stores.delete(key);
       stores.set(key, found);
       for (const [other, store] of stores) {
-        if (stores.size <= unwatchedMax) break;
-        if (other === key || store.isWatched()) continue;
-        stores.delete(other);
-        store.close();
+        if (stores.size > unwatchedMax && other !== key && !store.isWatched()) {
+          stores.delete(other);
+          store.close();
+        }
       }
       return found;
     };

@@ -2,12 +2,16 @@ import * as invalidationMachine from "../machines/invalidation.js";
 import * as rowsMachine from "../machines/visible-rows.js";
 import { checkId, feature } from "./feature.js";
 import { report } from "../core.js";
+import { tables } from "./tables.js";
 
 /** `bell.visibleRows("posts", {schema: "bellhop"})`: `{ids, rows, isLive, problem}`; `rows` by id. Options: `schema`,
  * `column` of the ids, `event`, `select`.
  * @type {typeof import("../features").visibleRows} */
 export const visibleRows = {
   isKeyed: true,
+  tables,
+  // The same table in another spelling is the same one.
+  key: (table, options = {}) => rowsMachine.initial({ ...options, table }).what,
   /** @param {any} bell @param {string} name @param {any} [options] */
   make: (bell, name, options) => feature(bell, rowsMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
     /** The rows on the screen now; call it at every step of a scroll.

@@ -267,6 +267,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
         case "add": return holder.add(message.item);
         case "network": return holder.network(message.network);
         case "open": return holder.open();
+        case "forget": return holder.forget();
       }
       const member = members.get(from);
       if (told !== "want" || !member) return;
@@ -379,6 +380,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
     network: (/** @type {any} */ network) => tell({ tell: "network", network }),
     lifecycle: (/** @type {boolean} */ foreground) => wish({ foreground }),
     open: () => tell({ tell: "open" }),
+    forget: () => tell({ tell: "forget" }),
     add(/** @type {import("../types").Item} */ item) {
       unanswered.set(item.key, item);
       tell({ tell: "add", item });

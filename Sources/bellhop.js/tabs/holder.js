@@ -9,9 +9,6 @@ import { run } from "../stores/store.js";
 import { tokens } from "../tokens.js";
 import { parser } from "../transport/sse.js";
 
-/** Between two tries to have the tables' subscriptions put. */
-const tablesMs = 5000;
-
 /** @typedef {import("../types").Saying} Saying */
 
 /** @param {import("../internal").HolderParts} parts */
@@ -20,11 +17,6 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   let stopTransport = () => {};
   let streamId = "";
   let streamToken = "";
-  /** @type {any[]} */
-  let tables = [];
-  let stopTables = () => {};
-  /** @type {any} to the tables, on this stream */
-  let tablesAnswer = null;
   let isStarted = false;
   let isClosed = false;
   const emit = (/** @type {Saying} */ saying) => isClosed || parts.emit(saying);
@@ -37,9 +29,9 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   });
   const http = calls({ url, clock, fetch: parts.fetch, clientId: parts.clientId, token: token.get });
   /** @type {ReturnType<typeof run<connection.State, any>>} */
-  const line = run(connection, { backgroundMs: backgroundMs(), ...parts.limits, user: parts.user }, clock, performLine);
+  const line = run({ initial: connection.initial, receive: connection.receive }, { backgroundMs: backgroundMs(), ...parts.limits, user: parts.user, identity: parts.identity }, clock, performLine);
   /** @type {ReturnType<typeof run<outbox.State, any>>} */
-  const box = run(outbox, {
+  const box = run({ initial: outbox.initial, receive: outbox.receive }, {
     online: parts.limits?.online, restored: false, identity: parts.identity, ...parts.limits?.outbox,
   }, clock, performBox);
   /** @type {ReturnType<typeof connection.view>} */
@@ -51,7 +43,10 @@ export function holder({ url, clock, storage, scope, ...parts }) {
     if (JSON.stringify(view) === JSON.stringify(shown)) return;
     const wasLive = shown.status === "live";
     shown = view;
-    if (state.streamId === null) token.receive({ type: "lost" });
+    if (state.streamId === null) {
+      token.receive({ type: "lost" });
+      rows?.receive({ type: "lost" });
+    }
     if (wasLive !== (view.status === "live")) box.receive({ type: "connection", status: view.status });
     emit({ say: "status", status: view });
   });
@@ -71,7 +66,6 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   function disconnect() {
     stopTransport();
     stopTransport = () => {};
-    stopTables();
   }
 
   /** @param {{attempt: number, topics: string[], fresh: boolean}} wanted */
@@ -145,9 +139,9 @@ export function holder({ url, clock, storage, scope, ...parts }) {
       ({ streamId } = event.data);
       const serverTime = Date.parse(event.data.serverTime);
       token.receive({ type: "ready", streamId, token: streamToken, ...(serverTime ? { serverTime } : {}) });
-      tablesAnswer = null;
-      if (tables.length > 0) putTables(since);
+      rows?.receive({ type: "ready", streamId, since });
     } else if (name === "stream:expiring") token.receive({ type: "expiring" });
+    else if (name === "stream:scope") line.receive({ type: "scope" });
     else if (name === "stream:closing") line.receive({ type: "closing", attempt, ...event.data });
     cursor = id;
     emit({ say: "event", event });
@@ -155,41 +149,27 @@ export function holder({ url, clock, storage, scope, ...parts }) {
 
   /** @param {string} id @param {string} bearer */
   async function renew(id, bearer) {
-    const { status } = await http.attempt("PUT", `/v1/streams/${encodeURIComponent(id)}/token`, { token: bearer });
-    if (status === 200 && id === streamId) streamToken = bearer;
+    const { status } = await put(id, "token", { token: bearer });
+    if (status === 200 && id === streamId) {
+      streamToken = bearer;
+      line.receive({ type: "scope" });
+    }
     token.receive({ type: "renewed", streamId: id, token: bearer, status });
   }
 
-  /** @param {string} id @param {object} body */
-  function change(id, body) {
-    const path = `/v1/streams/${encodeURIComponent(id)}/subscriptions`;
-    const answer = changing.then(() => http.attempt("PUT", path, body));
-    changing = answer;
-    return answer;
-  }
+  /** @param {string} id @param {string} what @param {object} body */
+  const put = (id, what, body) => http.attempt("PUT", `/v1/streams/${encodeURIComponent(id)}/${what}`, body);
+
+  /** @param {string} id @param {object} body @returns {Promise<import("../types").Answer>} */
+  const change = (id, body) => (changing = changing.then(() => put(id, "subscriptions", body)));
 
   /** @param {{attempt: number, streamId: string, topics: string[]}} wanted */
   async function subscribe({ attempt, streamId: id, topics }) {
-    const { status, headers, body } = await change(id, { topics });
-    const retryAfterMs = afterMs(headers["retry-after"], clock.now());
-    const rest = status === 200 ? { topics: body.topics } : { problem: body };
-    line.receive({ type: "subscribed", attempt, asked: topics, status, retryAfterMs, ...rest });
+    const { body, ...answer } = await change(id, { topics });
+    line.receive({ ...answer, type: "subscribed", attempt, asked: topics, topics: body?.topics, problem: body });
   }
 
-  /** @param {string} [since] where the stream before this one ended: what changed since is told first */
-  async function putTables(since) {
-    stopTables();
-    tablesAnswer = null;
-    const id = streamId;
-    const wanted = tables;
-    const answer = await change(id, { tables: wanted, ...(since ? { lastEventId: since } : {}) });
-    if (id !== streamId || wanted !== tables || line.get().streamId === null) return;
-    const isLater = answer.status === 0 || answer.status >= 500 || answer.status === 429;
-    if (isLater) {
-      const wait = Math.max(tablesMs, afterMs(answer.headers["retry-after"], clock.now()));
-      stopTables = clock.after(wait, () => void putTables(since));
-    } else emit({ say: "tables", answer: (tablesAnswer = answer) });
-  }
+  const rows = parts.rows?.({ clock, change, emit, run });
 
   // One write of the cursor at a time; what comes meanwhile is in the next.
   let isKeeping = false;
@@ -232,9 +212,7 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   /** @param {import("../types").Item} item */
   async function request({ key, method, path, body, headers }) {
     const answer = await http.attempt(method, path, body, { ...headers, "Idempotency-Key": key });
-    if (isClosed) return;
-    const retryAfterMs = afterMs(answer.headers["retry-after"], clock.now());
-    box.receive({ type: "answer", key, retryAfterMs, ...answer });
+    if (!isClosed) box.receive({ ...answer, type: "answer", key });
   }
 
   /** @param {string} [at] the last event there was; else it is read from the storage */
@@ -253,14 +231,7 @@ export function holder({ url, clock, storage, scope, ...parts }) {
     /** @param {{topics?: string[], tables?: any[], lastEventId?: string}} wanted */
     want(wanted) {
       if (wanted.topics) line.receive({ type: "topics", topics: wanted.topics });
-      if (!wanted.tables) return;
-      // A stream that has them already is not asked again; whoever asked hears what it said.
-      if (JSON.stringify(wanted.tables) === JSON.stringify(tables)) {
-        if (tablesAnswer) emit({ say: "tables", answer: tablesAnswer });
-        return;
-      }
-      tables = wanted.tables;
-      if (line.get().streamId !== null) putTables(wanted.lastEventId);
+      if (wanted.tables) rows?.receive({ ...wanted, type: "want" });
     },
     /** @param {{online: boolean, changed?: boolean}} network */
     network(network) {
@@ -269,15 +240,15 @@ export function holder({ url, clock, storage, scope, ...parts }) {
     },
     lifecycle: (/** @type {boolean} */ foreground) => void line.receive({ type: "lifecycle", foreground }),
     open: () => void line.receive({ type: "open" }),
+    forget: () => void box.receive({ type: "forget" }),
     add: (/** @type {any} */ item) => void box.receive({ type: "add", item }),
     status: () => shown,
-    cursor: () => cursor,
     close() {
       if (isClosed) return;
       isClosed = true;
       line.receive({ type: "close" });
       disconnect();
-      for (const part of [line, box, token]) part.close();
+      for (const part of [line, box, token, rows]) part?.close();
     },
   };
 }

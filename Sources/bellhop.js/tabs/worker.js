@@ -1,5 +1,6 @@
 // The SharedWorker that holds the stream of all tabs of a user; its name says of whom. Tabs have the tokens.
 import { network } from "../adapters/browser.js";
+import { tableLine } from "../stores/tables.js";
 import { indexedDBStorage } from "../storage/indexeddb.js";
 import { systemClock } from "../stores/store.js";
 import { fetchTransport } from "../transport/fetch.js";
@@ -7,14 +8,14 @@ import { makeId } from "../calls.js";
 import { group } from "./group.js";
 import { holder } from "./holder.js";
 
-const { url, user, identity, name } = JSON.parse(/** @type {any} */ (globalThis).name);
+const { url, user, identity, name, scope } = JSON.parse(/** @type {any} */ (globalThis).name);
 
 group({
   name, tab: makeId(), isTab: false, clock: systemClock,
   makeHolder: (parts) => {
     const it = holder({
-      url, user, identity, scope: `${name} `, clock: systemClock, transport: fetchTransport(), storage: indexedDBStorage(),
-      clientId: makeId(), limits: { online: network.online() }, ...parts,
+      url, user, identity, scope, clock: systemClock, transport: fetchTransport(), storage: indexedDBStorage(),
+      clientId: makeId(), limits: { online: network.online() }, rows: tableLine, ...parts,
     });
     network.listen(it.network);
     return it;

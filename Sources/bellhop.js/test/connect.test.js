@@ -325,6 +325,59 @@ test("SCH FR-002: signing out empties and closes, another user begins without th
   assert.ok(inputs.some(({ type, user: who, signedIn }) => type === "user" && who === "bob" && signedIn));
 });
 
+test("VIS NFR-2.3: signing out deletes what was not sent, and hands it to the app", async () => {
+  const storage = memoryStorage();
+  const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)));
+  const network = moved(false);
+  const { bell } = ring(server, { storage, network, token: () => unsigned("ada") });
+  const sent = [1, 2, 3].map((n) => bell.send("POST", "/v1/secret", { n }, { key: `k${n}` }));
+  const settled = Promise.allSettled(sent);
+  await until(async () => (await storage.keys("")).filter((key) => key.includes("outbox/")).length === 3);
+  const unsent = await bell.signOut();
+  assert.deepEqual(unsent.map(({ key, path, body, tried }) => [key, path, body, tried]),
+    [1, 2, 3].map((n) => [`k${n}`, "/v1/secret", { n }, null]));
+  for (const { reason } of await settled) assert.equal(reason.code, "outbox.signed_out");
+  assert.deepEqual((await storage.keys("")).filter((key) => !key.endsWith("cursor")), []);
+});
+
+test("VIS NFR-2.3: a key that is repeated before its answer is the same write, and no other's", async () => {
+  const answers = [];
+  const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)), (request, socket) => {
+    if (request.path !== "/v1/x") return false;
+    answers.push(() => json(socket, 201, {}));
+  });
+  const { bell, becomes } = ring(server);
+  await becomes("live");
+  const first = bell.send("POST", "/v1/x", { n: 1 }, { key: "k" });
+  await until(() => answers.length === 1);
+  const again = bell.send("POST", "/v1/x", { n: 1 }, { key: "k" });
+  await assert.rejects(bell.send("POST", "/v1/x", { n: 2 }, { key: "k" }), /in use/);
+  answers[0]();
+  assert.deepEqual([(await first).status, (await again).status, answers.length], [201, 201, 1]);
+});
+
+test("VIS NFR-2.3: the bound of a body is one of bytes, as the service's is", async () => {
+  const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)));
+  const { bell } = ring(server, { network: moved(false) });
+  const send = (text) => bell.send("POST", "/v1/x", text);
+  for (const [letter, count] of [["x", (1 << 18) - 2], ["ü", (1 << 17) - 1]]) send(letter.repeat(count)).catch(() => {});
+  for (const [letter, count] of [["x", (1 << 18) - 1], ["ü", 1 << 17]]) {
+    await assert.rejects(send(letter.repeat(count)), RangeError);
+  }
+});
+
+test("CNT §13.1: a 200 that names no topics ends nothing", async () => {
+  const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)), (request, socket) => {
+    if (!request.path.endsWith("/subscriptions")) return false;
+    json(socket, 200, null);
+  });
+  const { bell, becomes } = ring(server, { limits: { firstMs: 5, connectMs: 50, delayMsMax: 20 } });
+  await becomes("live");
+  bell.subscribe(["queue:s1"]);
+  await until(() => bell.connection.get().reason?.code === "timeout");
+  await until(() => server.streams().length > 1);
+});
+
 const unsigned = (sub) => {
   const claims = JSON.stringify({ sub, exp: Date.now() / 1000 + 3600 });
   return `x.${Buffer.from(claims).toString("base64url")}.x`;

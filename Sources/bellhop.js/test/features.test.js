@@ -291,6 +291,41 @@ test("SCH FR-002: another user sees nothing of the one before, also where an ans
   assert.deepEqual(bell.notifications.get().items, []);
 });
 
+test("ENG E-2, E-9: one wrong table, or too many ids of two screens, stop no other rows", { skip }, async () => {
+  const bell = await device("rea");
+  const [todos, nope] = [bell.visibleRows("todos"), bell.visibleRows("nope")];
+  nope.show(["1"]);
+  todos.show(["1"]);
+  await shows(todos, (it) => it.isLive);
+  const { problem } = await shows(nope, (it) => it.problem);
+  assert.deepEqual([problem.status, problem.code], [422, "request.invalid"]);
+  assert.match(problem.pointer, /^\/tables\/\d+\/table$/);
+  assert.match(problem.detail, /nope/);
+  assert.equal(todos.get().problem, null);
+  nope.stop();
+  // 6,000 and 5,000 ids are more than 10,000: what the stream has stays, and the second screen is told.
+  const ids = (from, count) => Array.from({ length: count }, (_, index) => from + index);
+  todos.show(ids(0, 6000));
+  await until(async () => {
+    const { body } = await bell.get(`/v1/streams/${bell.connection.get().streamId}/subscriptions`);
+    return body.tables?.length === 6;
+  });
+  const posts = bell.visibleRows("posts", { schema: "bellhop" });
+  posts.show(ids(0, 5000));
+  const refused = await shows(posts, (it) => it.problem);
+  assert.equal(refused.problem.status, 422);
+  assert.equal(refused.problem.pointer, "/tables");
+  await shows(todos, (it) => it.isLive && it.ids.length === 6000);
+  posts.show(ids(0, 3000));
+  await shows(posts, (it) => it.isLive && !it.problem);
+});
+
+test("ENG E-7: the same table in another spelling is the same store", { skip }, async () => {
+  const bell = await device("rio");
+  assert.equal(bell.visibleRows("todos"), bell.visibleRows("todos", { schema: "public", event: "UPDATE" }));
+  assert.notEqual(bell.visibleRows("todos"), bell.visibleRows("todos", { select: ["id"] }));
+});
+
 test("VIS NFR-2.3, CUT N-3: what is written while the service is down is sent in its order, once, when it is back", {
   skip,
 }, async () => {

@@ -205,10 +205,22 @@ test("CNT §13.1: topics come and go without a new stream", options, async () =>
   assert.ok(heard.length > 0);
 });
 
-test("CUT N-4: a topic that there is not is refused, and says so", options, async () => {
-  const { bell } = ring("nonsense", { topics: ["nonsense:s1"] });
-  await until(() => bell.connection.get().status === "refused");
-  assert.equal(bell.connection.get().reason.status, 422);
+test("CUT N-4: a topic that there is not is refused, and says so; the bell and the other topics go on", options, async () => {
+  const { bell, of, live } = ring("nonsense", { topics: ["nonsense:s1", "queue:s1"] });
+  const refused = [];
+  const off = bell.subscribe(["nothing:s2", "dj:s1"], (refusal) => refused.push(refusal));
+  await live();
+  await until(() => bell.connection.get().topics.length === 3);
+  assert.deepEqual(bell.connection.get().topics, ["personal", "queue:s1", "dj:s1"]);
+  assert.deepEqual(Object.keys(bell.connection.get().refused).sort(), ["nonsense:s1", "nothing:s2"]);
+  assert.equal(bell.connection.get().refused["nonsense:s1"].status, 422);
+  assert.deepEqual(refused.map(({ topic, problem }) => [topic, problem.code]), [["nothing:s2", "request.invalid"]]);
+  assert.equal(of("topic:refused").length, 2);
+  await notify("nonsense", "in-spite-of-it");
+  await until(() => of("notification:created").length === 1);
+  await until(() => bell.badges.get()?.bell === 1);
+  off();
+  await until(() => !bell.connection.get().refused["nothing:s2"]);
 });
 
 test("SCH NFR-004: a wrong token is not live, and says why", options, async () => {

@@ -1,0 +1,191 @@
+/// The row subscriptions of a stream: put again on each new stream, and when they change.
+///
+/// What the service refuses is left out, so that one wrong table stops no other; each is told what became of its own.
+struct TablesMachine: Sendable, Hashable {
+    enum Input: Sendable {
+        /// - Parameter lastEventId: where an earlier stream ended: the rows that changed since are told first.
+        case want([JSON], lastEventId: String?)
+        /// - Parameter since: the last event of the stream before.
+        case ready(streamId: String, since: String?)
+        case lost
+        case timer
+        /// To the put of that number.
+        case answer(count: Int, status: Int, body: JSON, retryAfterMilliseconds: Int)
+    }
+
+    enum Action: Sendable, Hashable {
+        case timer(at: Int?)
+        case put(streamId: String, count: Int, tables: [JSON], lastEventId: String?)
+        case answered(Answer)
+    }
+
+    /// What became of the tables.
+    struct Answer: Sendable, Hashable {
+        let status: Int
+        let body: JSON
+        /// Why the service refused a table, by its id.
+        let refused: [String: JSON]
+    }
+
+    private struct Refusal: Sendable, Hashable, Encodable {
+        let table: JSON
+        let problem: JSON
+    }
+
+    /// Between two tries, where the service could not answer.
+    private static let againMilliseconds = 5000
+
+    private var streamId: String?
+    private var tables: [JSON] = []
+    /// What changed since this event is missed.
+    private var since: String?
+    /// Those that the present stream has.
+    private var taken: [JSON] = []
+    private var refused: [String: Refusal] = [:]
+    private var asked: [JSON]?
+    private var count = 0
+    /// How many new tables are put at once, while it is not known which one is refused; nil: all.
+    private var limit: Int?
+    /// What was said to the present tables, if all of it was said.
+    private var said: Said?
+
+    private struct Said: Sendable, Hashable {
+        let status: Int
+        let body: JSON
+    }
+
+    init() {}
+
+    mutating func receive(_ input: Input, now: Int) -> [Action] {
+        switch input {
+        case .want(let tables, let lastEventId): return want(tables, lastEventId)
+        case .ready(let streamId, let since):
+            // A new stream has no tables, and may take what the one before refused.
+            (self.streamId, self.since) = (streamId, since.flatMap { $0.isEmpty ? nil : $0 })
+            (taken, refused, asked, limit, said) = ([], [:], nil, nil, nil)
+            return tables.isEmpty ? [] : put()
+        case .lost:
+            (streamId, asked) = (nil, nil)
+            return [.timer(at: nil)]
+        case .timer: return put()
+        case .answer(let count, let status, let body, let wait):
+            guard count == self.count, let asked else { return [] }
+            self.asked = nil
+            return heard(asked, status, body, wait, now)
+        }
+    }
+
+    private mutating func want(_ wanted: [JSON], _ lastEventId: String?) -> [Action] {
+        // A stream that has them already is not asked again; whoever asked hears what it said.
+        guard wanted != tables else { return said.map { [told($0)] } ?? [] }
+        tables = wanted
+        refused = refused.filter { wanted.contains($0.value.table) }
+        // What an earlier put did not get answered is still missed.
+        since = said != nil ? lastEventId : since ?? lastEventId
+        (limit, said) = (nil, nil)
+        guard streamId == nil else { return put() }
+        since = nil
+        return []
+    }
+
+    /// Those that are not refused.
+    private var left: [JSON] { tables.filter { refused[TablesMachine.id($0)] == nil } }
+
+    private static func id(_ table: JSON) -> String { table["id"].string ?? "" }
+
+    private mutating func put() -> [Action] {
+        guard let streamId else { return [] }
+        var room = limit ?? .max
+        let wanted = left.filter { table in
+            if taken.contains(table) { return true }
+            room -= 1
+            return room >= 0
+        }
+        if wanted == taken, wanted.isEmpty || since == nil { return finish(200, .null) }
+        asked = wanted
+        count += 1
+        let missed = wanted.isEmpty ? nil : since
+        return [.timer(at: nil), .put(streamId: streamId, count: count, tables: wanted, lastEventId: missed)]
+    }
+
+    private mutating func finish(_ status: Int, _ body: JSON) -> [Action] {
+        limit = nil
+        let said = Said(status: status, body: body)
+        self.said = said
+        if status == 200 { since = nil }
+        return [told(said)]
+    }
+
+    private func told(_ said: Said) -> Action {
+        .answered(Answer(status: said.status, body: said.body, refused: refused.mapValues(\.problem)))
+    }
+
+    private mutating func heard(_ asked: [JSON], _ status: Int, _ body: JSON, _ wait: Int, _ now: Int) -> [Action] {
+        if status == 0 || status >= 500 || status == 429 {
+            return [.timer(at: now + max(TablesMachine.againMilliseconds, wait))]
+        }
+        if status == 200 {
+            taken = asked
+            limit = limit.map { $0 * 2 }
+            return asked.count < left.count ? put() : finish(status, body)
+        }
+        return [400, 403, 413, 422].contains(status) ? without(asked, status, body) : finish(status, body)
+    }
+
+    /// Leaves out what the service names; where it names nothing, half of what is new is tried.
+    private mutating func without(_ asked: [JSON], _ status: Int, _ body: JSON) -> [Action] {
+        let errors = body["errors"].array ?? []
+        let before = refused.count
+        for (index, table) in asked.enumerated() {
+            let place = "/tables/\(index)"
+            let own = errors.first { error in
+                let pointer = error["pointer"].string ?? ""
+                return pointer == place || pointer.hasPrefix("\(place)/")
+            }
+            if let own { refuse(table, status, body, own) }
+        }
+        if refused.count > before { return put() }
+        // An event that the service does not know any more: what changed since is not told.
+        if since != nil, errors.contains(where: { $0["pointer"].string == "/lastEventId" }) {
+            since = nil
+            return put()
+        }
+        let fresh = asked.filter { !taken.contains($0) }
+        let unknown = fresh.isEmpty ? asked : fresh
+        if unknown.count > 1 {
+            if fresh.isEmpty { taken = [] }
+            limit = unknown.count / 2
+            return put()
+        }
+        guard let first = unknown.first else { return finish(status, body) }
+        // All together are too many: what stands behind the one that has no room has none either.
+        let isFull = errors.contains { $0["pointer"].string == "/tables" }
+        let behind = left.drop { $0 != first }.filter { !taken.contains($0) }
+        for table in isFull ? behind : unknown { refuse(table, status, body, errors.first) }
+        return put()
+    }
+
+    private mutating func refuse(_ table: JSON, _ status: Int, _ body: JSON, _ place: JSON?) {
+        var problem: [String: JSON] = [
+            "status": .integer(Int64(status)), "code": .string(body["code"].string ?? "http.\(status)"),
+            "detail": .string((place ?? body)["detail"].string ?? ""),
+        ]
+        if let place { problem["pointer"] = place["pointer"] }
+        refused[TablesMachine.id(table)] = Refusal(table: table, problem: .object(problem))
+    }
+
+    /// The data of an event as the owner of some prefixes sees it, with the ids that it gave; nil where it is of other
+    /// tables.
+    static func seen(by prefixes: [String], _ name: String, _ data: JSON) -> JSON? {
+        guard name == "table:change", let ids = data["subscriptionIds"].array else { return data }
+        let own = ids.compactMap(\.string).compactMap { id in
+            prefixes.first { id.hasPrefix($0) }.map { JSON.string(String(id.dropFirst($0.count))) }
+        }
+        // Not `nil`, which JSON reads as null.
+        return own.isEmpty ? .none : .some(data.with(["subscriptionIds": .array(own)]))
+    }
+}
+
+extension TablesMachine: Encodable {
+    private enum CodingKeys: CodingKey { case streamId, tables, since, taken, refused }
+}

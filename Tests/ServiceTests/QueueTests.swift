@@ -26,12 +26,13 @@ import Values
         return try await BookingsTests.move(backend, made.json, to: ["status": "confirmed"]).json
     }
 
-    /// and decision 3: today's confirmed ÷ barbers × average; the black card never waits longer.
+    /// and decision 3: today's confirmed bookings ÷ barbers × average duration; the black card never waits
+    /// longer.
     @Test func numbers_areTheDocuments_withTheBetterEstimateBeside() async throws {
         for start in ["2026-01-10T08:00:00Z", "2026-01-10T08:30:00Z", "2026-01-10T17:00:00Z"] {
             _ = try await Self.confirm(service, BookingsTests.draft(start))
         }
-        // Tomorrow's, in the shop's time zone, is no queue of today.
+        // Tomorrow's bookings, in the shop's time zone, do not count today.
         _ = try await Self.confirm(service, BookingsTests.draft("2026-01-10T23:00:00Z"))
         let status = try await Self.queue(service)
         expect(status, has: ["queueLength": 3, "currentlyServing": 2, "inService": 0, "state": "open"])
@@ -54,7 +55,7 @@ import Values
         #expect(try await backend.delete("/v1/shops/s1/barbers/b2").status == 204)
     }
 
-    /// Decision 5: who is due within 15 minutes is before a newcomer; who comes later is not.
+    /// Decision 5: customers due within 15 minutes are served before a newcomer, later ones are not.
     @Test func newcomer_waitsForThoseWhoAreDue() async throws {
         let backend = service.client(as: .service())
         _ = try await backend.put("/v1/shops/s1/barbers/b2", ["onDuty": false])
@@ -69,7 +70,7 @@ import Values
         #expect((estimate["blackCard"]["p50"].int ?? 99) == 0)
     }
 
-    /// A shop whose only barber is away for a coffee is neither open nor closed.
+    /// A shop whose only barber is on a break is neither open nor closed.
     @Test func shopWhoseBarbersAreOnABreak_isPaused_withAnEstimate() async throws {
         let backend = service.client(as: .service())
         _ = try await backend.put("/v1/shops/s1/barbers/b2", ["onDuty": false])
@@ -85,14 +86,15 @@ import Values
         #expect(open["estimate"]["standard"]["p50"].int == 0)
     }
 
-    /// Decision 3: a setting restores the literal formula, whose floor of 5 can exceed the standard wait.
+    /// Decision 3: a setting selects the literal formula, whose minimum of 5 can exceed the standard wait.
     @Test func literalFormula_isASetting() async throws {
         #expect(try await Self.queue(service)["estimatedWaitTimes"]["blackCard"].int == 0)
         let literal = try await BookingsTests.shop(["literalBlackCardFormula": "true"])
         #expect(try await Self.queue(literal)["estimatedWaitTimes"]["blackCard"].int == 5)
     }
 
-    /// never older than a minute, also where nothing happens; Q-6: watchers receive what changes by itself.
+    /// the queue is never older than a minute, even without activity. Q-6: watchers receive changes caused by
+    /// time alone.
     @Test func queue_isNeverOlderThanAMinute() async throws {
         _ = try await service.client(as: .service()).put("/v1/shops/s1/barbers/b2", ["onDuty": false])
         let stream = try await service.listen(as: .user("u2"), topics: ["queue:s1"])
@@ -106,11 +108,11 @@ import Values
         service.clock.advance(seconds: 600)
         let later = try #require(try await Self.queue(service)["updatedAt"].string.flatMap { Timestamp(rfc3339: $0) })
         #expect(service.clock.now.seconds - later.seconds <= 60)
-        // The service is ten minutes nearer to its end: the tick publishes it without anybody doing anything.
+        // The service is ten minutes closer to its end. The tick publishes this without any request.
         #expect(try await stream.next("queue:update").json["inService"].int == 1)
     }
 
-    /// Walk-ins, lanes, positions; a customer sees the own place and nobody else.
+    /// Walk-ins, lanes and positions. A customer sees only their own entry.
     @Test func line_hasPlacesAndWaits() async throws {
         let staff = service.client(as: .staff(of: "s1"))
         _ = try await staff.put("/v1/shops/s1/barbers/b2", ["onDuty": false])
@@ -148,7 +150,7 @@ import Values
                 == 403)
     }
 
-    /// How good past estimates were: made at arrival, compared when the service begins.
+    /// The accuracy of past estimates: they are made at arrival and compared when the service begins.
     @Test func accuracy_comparesEstimates_withWhatCame() async throws {
         var staff = service.client(as: .staff(of: "s1"))
         _ = try await staff.put("/v1/shops/s1/barbers/b2", ["onDuty": false])
@@ -167,7 +169,7 @@ import Values
         #expect((accuracy["standard"]["meanAbsoluteError"].double ?? 99) < 10)
         #expect(accuracy["standard"]["shareUnderP90"].double == 1)
         #expect(try await service.client(as: .user("u1")).get("/v1/shops/s1/queue/accuracy").status == 403)
-        // Three services of 25 minutes pull the average below the prior's 30.
+        // Three services of 25 minutes pull the average below the prior of 30.
         _ = try await staff.post("/v1/shops/s1/queue/entries", ["service": "cut"])
         #expect(try await Self.queue(service)["avgWaitTime"].int == 29)
     }

@@ -1,13 +1,13 @@
 import Logging
 import Threads
 
-/// What was logged, for tests of what an operator is told.
+/// A log handler that records messages, for tests of the log output.
 struct RecordedLog: LogHandler {
     private let recorded: Locked<[String]>
     var logLevel: Logger.Level = .info
     var metadata: Logger.Metadata = [:]
 
-    /// A logger, and what it has logged so far: the messages with their metadata.
+    /// Returns a logger, and a closure that returns its messages so far with their metadata.
     static func logger() -> (Logger, lines: @Sendable () -> [String]) {
         let recorded = Locked([String]())
         return (Logger(label: "test") { _ in RecordedLog(recorded: recorded) }, { recorded.withLock { $0 } })

@@ -9,7 +9,7 @@ import Values
 
 @testable import Service
 
-/// Two replicas on one PostgreSQL: what is done on one is valid on the other.
+/// Two replicas on one PostgreSQL: an action on one takes effect on the other.
 @Suite(.timed) struct ReplicasTests {
     private let a: TestService
     private let b: TestService
@@ -26,8 +26,8 @@ import Values
         ).status
     }
 
-    /// What a message's events have in common is stored once; the other replica's streams, and those that resume there,
-    /// receive it whole.
+    /// The shared content of a message's events is stored once. Streams of the other replica receive it whole, live
+    /// and after a resume.
     @Test func messageToSeveral_isWholeOnTheOther() async throws {
         let id = try await a.converse("ana", "ben", "cem")
         let onB = try await b.listen(as: .user("ben"))
@@ -39,7 +39,7 @@ import Values
         #expect(try await resumed.next("message:created").json == live.json)
     }
 
-    /// Changes of a board's top follow one another, whichever replica publishes them.
+    /// Updates of a board's top arrive in sequence, whichever replica publishes them.
     @Test func watchedTop_isExact_whicheverPublishes() async throws {
         let made = try await a.client(as: .service()).put(
             "/v1/challenges/c1",
@@ -58,7 +58,7 @@ import Values
         #expect(top.lines.map(\.score) == board["items"].array?.compactMap { $0["score"].int })
     }
 
-    /// Both write at once; the streams of both get everything, in the same order, without a gap.
+    /// Both replicas write concurrently. The streams of both receive the same events in the same order, without gaps.
     @Test func streamsOfBoth_getTheSame_whicheverWrites() async throws {
         let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
         let count = 40
@@ -81,15 +81,16 @@ import Values
         #expect(Set(first).count == first.count)
         let numbers = a.sequences(onA.received)
         #expect(numbers == numbers.sorted())
-        // Both read the same ids.
+        // Both replicas decode the same ids.
         #expect(b.sequences(onA.received) == numbers)
-        // A stream resumes on the other replica right behind its last event.
+        // A stream resumes on the other replica directly after its last event.
         let resumed = try await b.listen(as: .user("u1"), lastEventID: onA.received[3].id)
         while resumed.received.last?.id != onA.lastEventID { try await resumed.next() }
         let missed = onA.received.dropFirst(4).filter { $0.name == "notification:created" }.map(\.id)
         #expect(resumed.received.filter { $0.name == "notification:created" }.map(\.id) == missed)
         try a.expectExactCounts()
-        // The other replica's commits are never served from memory: no 304 for a count that has changed elsewhere.
+        // Commits of the other replica are never hidden by a cache: a count that changed there is not answered with
+        // 304.
         let known = try await b.client(as: .user("u1")).get("/v1/badges")
         #expect(try await Self.notify(a, "u1", "afterwards") == 201)
         let tag = try #require(known.headers["etag"])
@@ -98,7 +99,7 @@ import Values
         #expect(asked.json["bell"].int == (known.json["bell"].int ?? 0) + 1)
     }
 
-    /// Messages, positions and members through both at once: numbers without gaps, counts without drift.
+    /// Concurrent messages, positions and members through both: sequence numbers without gaps, counts without drift.
     @Test func conversationsThroughBoth_leaveNoDrift() async throws {
         try await ConversationPlay(a, and: [b]).run(steps: effort(quick: 8, full: 25, long: 100))
     }
@@ -126,8 +127,8 @@ import Values
         #expect(try await b.anyone.with(token: token).get("/v1/badges").status == 401)
     }
 
-    /// A network that carries nothing any more between one replica and the database, and does not say so: what others
-    /// revoke meanwhile is not known there, so after a while nobody is believed.
+    /// A network that silently drops everything between one replica and the database. That replica misses revocations
+    /// of the others, so after a while it accepts no token.
     @Test func partitionedReplica_stopsTrustingItsRevocations_andSaysSo() async throws {
         let partition = try PartitionProxy(to: PostgresServer.shared().port)
         defer { partition.stop() }
@@ -150,10 +151,10 @@ import Values
         #expect(ready.refusal == "503 not_ready")
         #expect(ready.json["detail"].string?.contains("revocations of other replicas are not known") == true)
         #expect(try await open.get("/metrics").text.contains("bellhop_revocations_trusted 0"))
-        // The others are not concerned.
+        // The other replica is not affected.
         #expect(try await a.client(as: .user("u2")).get("/v1/me").status == 200)
         partition.heal()
-        // What was revoked is known before anybody is believed again.
+        // The replica knows the revocation before it accepts tokens again.
         var answer = try await revoked.get("/v1/me")
         while answer.status == 503 { answer = try await revoked.get("/v1/me") }
         #expect(answer.refusal == "401 invalid_token.revoked")
@@ -161,7 +162,7 @@ import Values
         #expect(try await open.get("/metrics").text.contains("bellhop_revocations_trusted 1"))
     }
 
-    /// No sticky sessions: a request about a stream may arrive anywhere.
+    /// No sticky sessions: any replica answers a request about a stream.
     @Test func requestsAboutAStream_areAnsweredByAnyReplica() async throws {
         let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]
         #expect(try await a.client(as: .service()).put("/v1/shops/s1", shop).status == 201)
@@ -177,7 +178,7 @@ import Values
         #expect(shown.json["topics"].array?.compactMap(\.string) == ["personal", "queue:s1"])
         let renewed: JSON = ["token": .string(a.token(for: identity, lifetimeSeconds: 7200))]
         #expect(try await b.client(as: identity).put("/v1/streams/\(id)/token", renewed).status == 200)
-        // Another user's stream is none, wherever it is asked for; and so is one that is gone.
+        // The stream of another user is not found on any replica, and neither is a closed one.
         #expect(try await b.client(as: .user("u2")).get(path).status == 404)
         #expect(try await b.client(as: identity).get("/v1/streams/abc-0-0-0/subscriptions").status == 404)
     }
@@ -197,8 +198,8 @@ import Values
         #expect(try await b.client(as: .user("u1")).get("/v1/badges").json["bell"].int == 5)
     }
 
-    /// One board, written and read on both at once: each answer counts what was committed before it, wherever; in the
-    /// end both have in memory what a recount finds.
+    /// One board, written and read on both replicas concurrently: each answer includes all earlier commits of both.
+    /// At the end, both boards in memory equal a recount.
     @Test func leaderboards_areTheSame_onBoth() async throws {
         var draft = ChallengesTests.draft.object ?? [:]
         (draft["startsAt"], draft["endsAt"]) = ("2020-01-01T00:00:00Z", "2200-01-01T00:00:00Z")
@@ -208,7 +209,7 @@ import Values
         for service in [a, b] { _ = try await service.board() }
         let seed = randomSeed()
         try await ChallengesTests.play(on: [a, b], seed: seed, steps: effort(quick: 160, full: 800, long: 4000))
-        // Who has written on one reads it on the other.
+        // A score written on one replica is read on the other.
         for index in 0..<20 {
             let (writer, reader) = index % 2 == 0 ? (a, b) : (b, a)
             let answer = try await writer.score("u\(index)", 1000 + index).json
@@ -224,7 +225,7 @@ import Values
         for service in [a, b] { try service.expectExactBoards() }
     }
 
-    /// A rank that a score on one replica moves is delivered on the other's streams.
+    /// A score on one replica moves a rank, and the streams of the other deliver the update.
     @Test func ranksMovedOnOne_areDeliveredOnTheOther() async throws {
         var draft = ChallengesTests.draft.object ?? [:]
         (draft["startsAt"], draft["endsAt"]) = ("2020-01-01T00:00:00Z", "2200-01-01T00:00:00Z")
@@ -245,7 +246,7 @@ import Values
         #expect(try await onB.next("order:changed").json == ["orderId": "o1"])
     }
 
-    /// Nobody is booked twice, whichever replica is asked.
+    /// No barber is double-booked, whichever replica receives the request.
     @Test func bookings_neverOverlap_whicheverReplicaIsAsked() async throws {
         let backend = a.client(as: .service())
         let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]
@@ -261,14 +262,14 @@ import Values
         try a.expectExactCounts()
     }
 
-    /// CNT G4 for one who spreads requests over replicas: the counts are added up once a second.
+    /// CNT G4 for a client that spreads its requests over replicas: the replicas add up their counts once a second.
     @Test func rateLimit_isSharedByReplicas() async throws {
         let (a, b) = try TestService.startReplicas(["rateLimitUser": "20"])
         a.clock.set(Timestamp(rfc3339: "2030-01-10T12:00:00Z")!)
         let (onA, onB) = (a.client(as: .user("u1")), b.client(as: .user("u1")))
         for _ in 0..<12 { #expect(try await onA.get("/v1/badges").status == 200) }
         for _ in 0..<4 { #expect(try await onB.get("/v1/badges").status == 200) }
-        // The replicas' clocks stand; each step lets them share once.
+        // The replicas' clocks stand still; each step lets them share their counts once.
         var remaining = Int.max
         while remaining > 5 {
             a.clock.advance(seconds: 1)
@@ -281,10 +282,11 @@ import Values
         #expect(statuses.contains(429))
     }
 
-    /// A failover to a server that had not got the last commits: their numbers will be given again, so streams begin anew
-    /// under another name of the log.
+    /// A failover to a server that lacks the last commits. Their sequence numbers will be reused, so streams start
+    /// again in a new epoch.
     ///
-    /// - Parameter written: events written at once, so that numbers are given again before anybody has looked.
+    /// - Parameter written: the number of events written immediately, which reuse numbers before any replica has
+    ///   polled.
     @Test(arguments: [0, 6]) func logThatLostDeliveredEvents_getsAnotherName_onAllReplicas(written: Int) async throws {
         let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
         for index in 0..<3 { #expect(try await Self.notify(a, "u1", "e\(index)") == 201) }
@@ -314,9 +316,9 @@ import Values
         #expect(try await resumed.next("notification:created").json["eventId"].string == "afterwards")
     }
 
-    /// Another replica, or a server that took over, gives the log another name while events are written without a pause.
+    /// Another replica, or a promoted server, changes the epoch of the log while events are written continuously.
     ///
-    /// - Parameter change: the epoch that somebody else has given; the timeline of a server that was promoted.
+    /// - Parameter change: the epoch that another replica has set, or the timeline of a promoted server.
     @Test(arguments: ["epoch = 'another'", "origin = '1/2/00000003'"])
     func anotherName_reachesEveryStream_underTraffic(change: String) async throws {
         let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
@@ -335,10 +337,11 @@ import Values
         }
     }
 
-    /// A replica that finds events missing from the log ends its streams: they resume, and are cursor.
+    /// A replica that finds events missing from the log closes its streams. They resume with a resync.
     @Test func replicaThatFellBehind_endsItsStreams() async throws {
         let stream = try await b.listen(as: .user("u1"))
-        // As if the log had been pruned while the replica was away: the counter has moved on, and the rows are gone.
+        // Simulates a log that was pruned while the replica was disconnected: the counter has advanced, and the rows
+        // are gone.
         try await a.alterTable(sqlite: "SELECT 1", postgres: "UPDATE event_counter SET newest = newest + 5")
         #expect(try await Self.notify(a, "u2", "e1") == 201)
         #expect(try await stream.next("stream:closing").json["reason"].string == "unavailable")
@@ -346,7 +349,7 @@ import Values
         #expect(try await again.next("stream:resync").json["reason"].string == "gap")
     }
 
-    /// Who follows on one replica receives posts on the other, from the very next one on; and likes of both add up.
+    /// A follow on one replica applies to posts on the other from the next post on. Likes on both add up.
     @Test func followsAndLikes_areValidOnBoth() async throws {
         let stream = try await b.listen(as: .user("ann"))
         try await a.follow("bob", as: "ann")
@@ -360,7 +363,7 @@ import Values
         for user in 0..<40 { try await a.follow("bob", as: "u\(user)") }
         let seed = randomSeed()
         try await PostsTests.toggle(id, times: effort(quick: 75, full: 300, long: 1000), seed: seed, through: [a, b])
-        // Posts of both at once: none is missed by whoever asks for what is newer.
+        // Concurrent posts on both replicas: a request for newer posts misses none.
         let before = try #require(try await a.feed("ann")["newest"].int)
         try await concurrently(0..<20) { index in _ = try await (index % 2 == 0 ? a : b).post("bob", "n\(index)") }
         #expect(try await b.feed("ann", "?since=\(before)")["newCount"] == 20)

@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// What is true of every request: the rate limit, idempotency, conditional requests, CORS, bad input.
+/// Properties of every request: rate limit, idempotency, conditional requests, CORS, invalid input.
 @Suite(.timed) struct RequestTests {
     /// CNT G4, §10.
     @Test func rateLimit_isInEveryAnswer_andEnforced() async throws {
@@ -22,7 +22,7 @@ import Values
         let refused = try await user.get("/v1/badges")
         #expect(refused.refusal == "429 rate_limited")
         #expect(Int(try #require(refused[header: "Retry-After"])) == 60)
-        // All tokens of a user share the allowance; others have their own, and backends none.
+        // All tokens of a user share one limit. Other users have their own, and backends have none.
         let other = TestService.Identity(subject: "u1", claims: ["jti": "another"])
         #expect(try await service.client(as: other).get("/v1/badges").status == 429)
         #expect(try await service.client(as: .user("u2")).get("/v1/badges").status == 200)
@@ -49,12 +49,12 @@ import Values
         other["title"] = "Another"
         let reused = try await backend.post("/v1/notifications", .object(other), headers: key)
         #expect(reused.refusal == "422 idempotency.key_reused")
-        // It belongs to one caller, and is forgotten after a day.
+        // A key belongs to one caller and expires after a day.
         let tenant = try await service.client(as: .service(tenant: "t2")).post("/v1/notifications", body, headers: key)
         #expect(tenant.status == 201)
         #expect(tenant[header: "Idempotency-Replayed"] == nil)
         service.clock.advance(seconds: 24 * 3600 + 1)
-        // A day later the token has expired too.
+        // A day later, the token has expired too.
         let tomorrow = service.client(as: .service())
         let later = try await tomorrow.post("/v1/notifications", body, headers: key)
         #expect(later.status == 201)
@@ -102,7 +102,7 @@ import Values
         let config = try await service.anyone.get("/v1/config")
         expect(config.json["polling"], has: ["connectedSeconds": 10, "disconnectedSeconds": 90])
         expect(config.json["polling"], has: ["tabSwitchStaleSeconds": 15])
-        // ENG E-2: clients split long lists by it.
+        // ENG E-2: clients use this limit to split long lists.
         #expect(config.json["subscriptions"]["valuesMax"].int == 1000)
         expect(config.json["changes"], has: ["itemsMax": 1000, "tables": 11])
         #expect(config.json["conversations"]["membersMax"].int == 256)
@@ -112,7 +112,7 @@ import Values
         expect(config.json["leaderboards"], has: ["topMax": 500, "updateSeconds": 1])
     }
 
-    /// What browsers would guess to be a page, a script or a style is none.
+    /// Answers carry headers that stop browsers from guessing a page, a script or a style sheet.
     @Test func answers_areWhatTheySay() async throws {
         let service = try TestService.start()
         let client = service.client(as: .user("u1"))
@@ -159,7 +159,8 @@ import Values
         #expect(try await post("[]").status == 400)
         #expect(try await post(#"{"id":"a","id":"b"}"#).status == 400)
         #expect(try await post("{}", type: "text/plain").status == 415)
-        // Answered by its head: a client that is still sending might lose the answer with the connection.
+        // The service answers after the head. A client that is still sending could lose the answer with the
+        // connection.
         let raw = try RawConnection(service.port)
         let token = service.token(for: .service())
         try raw.send(

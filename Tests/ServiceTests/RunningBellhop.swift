@@ -4,16 +4,16 @@ import TestSupport
 import Testing
 import Values
 
-/// The built service on a free port, by the clocks of the system.
+/// The built service on a free port, with the system's clocks.
 struct RunningBellhop {
     let process: BellhopProcess
     let baseURL: String
-    /// A client without a token, whose connections those of all identities share.
+    /// A client without a token. Clients of all identities share its connections.
     let anyone: BellhopClient
 
     /// - Parameters:
-    ///   - settings: variables, without `BELLHOP_`.
-    ///   - wrapper: a command that runs another one, and becomes it.
+    ///   - settings: variables without the prefix `BELLHOP_`.
+    ///   - wrapper: a command that replaces itself with the service.
     init(_ file: String, settings: [String: String] = [:], through wrapper: [String] = []) throws {
         let own = [
             "JWT_SECRET": TestService.secret, "PORT": "0", "DATABASE": "sqlite:\(file)", "RATE_LIMIT_USER": "0",
@@ -24,7 +24,7 @@ struct RunningBellhop {
         anyone = BellhopClient(baseURL: baseURL)
     }
 
-    /// With a token that was issued a day ago, and lives for days.
+    /// Returns a client whose token was issued a day ago and is valid for days.
     func client(as identity: TestService.Identity) -> BellhopClient {
         let now = Int64(Date().timeIntervalSince1970)
         let lifetime: [String: JSON] = [

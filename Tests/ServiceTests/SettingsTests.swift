@@ -4,7 +4,7 @@ import Testing
 
 @testable import Service
 
-/// A setting that cannot be used is reported by the names that its reader knows.
+/// An invalid setting is reported under the names that an operator knows.
 @Suite(.timed) struct SettingsTests {
     private func mistake(_ values: [String: String]) -> String {
         do {
@@ -28,7 +28,7 @@ import Testing
         #expect(!changes.contains("hush"))
     }
 
-    /// Everything that is a number, a yes or no, or one of some words.
+    /// Every setting that is a number, a Boolean or one of several words.
     @Test func everyMistake_namesItsSetting_andItsVariable() {
         let free: Set = [
             "host", "streamCookie", "appName", "jwtSecret", "jwks", "jwtIssuer", "jwtAudience", "changesSecret",

@@ -9,19 +9,20 @@ import Values
 
 @testable import Service
 
-/// Shops, their days and their people over real HTTP, and what both walls around barbers' time would have missed.
+/// Shops, their days and their people over real HTTP, and overlaps that the service's check and the database's
+/// constraints would miss.
 @Suite(.timed) struct ShopsTests {
     // MARK: Days
 
     private static func moment(_ text: String) throws -> Timestamp { try #require(Timestamp(rfc3339: text)) }
 
-    /// "today" is the shop's, also where it has 23 or 25 hours, or begins at one o'clock.
+    /// "today" follows the shop's time zone, also on days of 23 or 25 hours, or days that begin at one o'clock.
     @Test(arguments: [
         ("Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"),
         ("Europe/Berlin", "2026-10-25", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"),
         ("Asia/Kathmandu", "2026-01-10", "2026-01-09T18:15:00Z", "2026-01-10T18:15:00Z"),
         ("Pacific/Kiritimati", "2026-01-01", "2025-12-31T10:00:00Z", "2026-01-01T10:00:00Z"),
-        // The clocks go forward at midnight: the day begins at one, and the next at midnight again.
+        // The clocks go forward at midnight: the day begins at one, and the next one at midnight again.
         ("Asia/Beirut", "2026-03-29", "2026-03-28T22:00:00Z", "2026-03-29T21:00:00Z"),
         ("Atlantic/Azores", "2026-03-29", "2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z"),
         ("UTC", "2024-02-29", "2024-02-29T00:00:00Z", "2024-03-01T00:00:00Z"),
@@ -34,7 +35,7 @@ import Values
         #expect(TimeZones.day(of: day.upperBound, in: zone).lowerBound == day.upperBound)
     }
 
-    /// No moment is of two days or of none.
+    /// Every moment belongs to exactly one day.
     @Test(arguments: [
         "Africa/Cairo", "America/Havana", "America/Santiago", "Asia/Beirut", "Atlantic/Azores", "Australia/Lord_Howe",
         "Europe/Berlin",
@@ -48,7 +49,7 @@ import Values
         }
     }
 
-    /// A day that calendars dispute, or that a place left out, is a question like any other: it must not end the service.
+    /// Dates that calendars dispute or that a time zone skipped are answered and do not crash the service.
     @Test(arguments: ["0001-01-01", "1582-10-10", "1582-10-15", "1844-12-31", "2011-12-30", "9999-12-31"])
     func strangeDays_areAnswered(_ name: String) async throws {
         let service = try TestService.start()
@@ -73,7 +74,7 @@ import Values
 
     // MARK: Who may join the line
 
-    /// A policy that lets everybody write their own rows must not let them write themselves into a line.
+    /// A policy that lets users write their own rows must not let them add themselves to a line.
     @Test func staffOfAnotherShop_cannotPutThemselves_intoTheLine() async throws {
         let service = try await BookingsTests.shop()
         let noShop = TestService.Identity(subject: "sly", claims: ["role": "staff"])
@@ -88,7 +89,7 @@ import Values
 
     // MARK: Numbers
 
-    /// A barber who goes home after the service at hand occupies nobody else.
+    /// A barber who goes off duty after the current service does not occupy another barber.
     @Test func serviceOfABarberOffDuty_isNobodyElses() async throws {
         let service = try await BookingsTests.shop()
         let backend = service.client(as: .service())
@@ -101,7 +102,8 @@ import Values
         #expect(status["estimate"]["standard"]["p90"].int == 0, "\(status)")
     }
 
-    /// Who came before the shop has confirmed receives an estimate at the confirmation, and waits from then on.
+    /// A customer who arrives before the shop has confirmed gets an estimate at the confirmation. Their wait starts
+    /// then.
     @Test func earlyArrival_isTakenIntoAccount_whenTheShopConfirms() async throws {
         let service = try await BookingsTests.shop()
         let staff = service.client(as: .staff(of: "s1"))
@@ -118,7 +120,7 @@ import Values
         #expect(accuracy["meanAbsoluteError"].double == 10, "\(accuracy)")
     }
 
-    /// nobody does anything in a closed shop at midnight, and yet tomorrow's bookings become today's.
+    /// nothing happens in a closed shop at midnight, but tomorrow's bookings become today's.
     @Test func closedShop_updatesItsWatchers_whenADayBegins() async throws {
         let service = try TestService.start(at: "2026-01-10T22:50:00Z")
         let backend = service.client(as: .service())
@@ -139,7 +141,7 @@ import Values
 
     // MARK: The third wall
 
-    /// What got past the service's question and the database's triggers is found by `bellhop check`.
+    /// `bellhop check` finds overlaps that got past the service's check and the database's triggers.
     @Test func overlapsThatGotIn_areFoundByTheAudit() async throws {
         let service = try await BookingsTests.shop()
         let user = service.client(as: .user("u1"))
@@ -166,7 +168,7 @@ import Values
 }
 
 extension BookingsTests {
-    /// Nine o'clock and some minutes.
+    /// Returns nine o'clock plus some minutes.
     static func movedStart(minutes: Int64) throws -> Timestamp {
         try #require(Timestamp(rfc3339: nine)).adding(minutes: minutes)
     }

@@ -8,7 +8,7 @@ import Values
 
 @testable import Service
 
-/// How the built service starts, or says what stands in the way.
+/// The start of the built service, and its error messages if it cannot start.
 @Suite(.timed) struct StartTests {
     private let directory: TemporaryDirectory
 
@@ -43,7 +43,7 @@ import Values
         #expect(text.contains("database: \(folder) is a folder: name a file in it, as \(folder)/bellhop.sqlite"))
     }
 
-    /// Whatever is wrong with a file of settings, its name is said.
+    /// An error in a settings file names the file.
     @Test func unusableSettingsFile_isNamed() throws {
         let broken = try directory.write("port: [1\n", to: "broken.yaml")
         let text = try directory.write("hello\n", to: "text.yaml")
@@ -64,7 +64,8 @@ import Values
         }
     }
 
-    /// In 80 columns, with what a setting does beside its name and never below its margin.
+    /// Help fits in 80 columns. The description of a setting stands beside its name and never below it at the left
+    /// margin.
     @Test(arguments: [
         [], ["serve"], ["token"], ["listen"], ["demo"], ["migrate"], ["policies"], ["routes"], ["check"], ["health"],
     ])
@@ -79,7 +80,7 @@ import Values
         }
     }
 
-    /// `localhost:8080` is an address to whoever types it.
+    /// Users type `localhost:8080` as an address.
     @Test func addressWithoutScheme_isUnderstood() throws {
         let service = try TestService.start()
         service.clock.run()
@@ -95,7 +96,7 @@ import Values
         #expect(acting.finish().status == 0)
     }
 
-    /// A shop that somebody could believe in: one customer in each chair, who was due; and a line that is short.
+    /// The demo shop looks real: one customer per chair, each on time, and a short line.
     @Test func demo_isBelievable_andShowsTheConsole() async throws {
         let service = try TestService.start()
         service.clock.run()
@@ -120,7 +121,7 @@ import Values
         }
     }
 
-    @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root may become somebody else"))
+    @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root can switch users"))
     func folderOfSomebodyElse_isNamedWithItsOwner() throws {
         let (status, text) = try serve(folder + "/a.sqlite", as: BellhopProcess.stranger)
         #expect(status == 78)
@@ -132,7 +133,7 @@ import Values
                 """)
     }
 
-    @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root may become somebody else"))
+    @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root can switch users"))
     func fileOfSomebodyElse_isNamedWithItsOwner() throws {
         let file = folder + "/a.sqlite"
         try Data().write(to: URL(fileURLWithPath: file))
@@ -144,9 +145,9 @@ import Values
         #expect(text.hasSuffix(": chown 65532 \(file)\n"))
     }
 
-    /// Left by an administrator's tool, as a rule.
+    /// Usually left behind by an administrator's tool.
     @Test(
-        .enabled(if: BellhopProcess.canRunAsStranger, "only root may become somebody else"),
+        .enabled(if: BellhopProcess.canRunAsStranger, "only root can switch users"),
         arguments: ["-wal", "-shm"])
     func logOfSomebodyElse_isNamedWithItsOwner(_ suffix: String) throws {
         let file = folder + "/a.sqlite"
@@ -218,7 +219,7 @@ import Values
         #expect(text.contains("set BELLHOP_JWT_SECRET (at least 32 bytes) or BELLHOP_JWKS"))
     }
 
-    /// Ends as an operator expects, however far the threads of the database have come when the process ends.
+    /// The exit code is always 78, however far the database threads have got when the process ends.
     @Test func databaseWithoutItsTables_stopsTheStart_alwaysWith78() throws {
         let server = try PostgresServer.shared()
         let name = try server.makeDatabase()
@@ -318,7 +319,7 @@ import Values
         #expect(warnings.last?.contains("setting=BELLHOP_CONNECTIONS_MAX") == true)
     }
 
-    /// Foundation would make folders for cookies and a cache, which nobody reads.
+    /// Foundation would create folders for cookies and a cache, which the commands do not use.
     @Test func commands_leaveNothingInTheHome() throws {
         let service = try TestService.start()
         let secret = ["JWT_SECRET": TestService.secret]

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The ground gives way under the files of the built service: what it answers, what it reports, and how it goes on.
+/// Failures of the built service's files: its answers, its reports, and its recovery.
 @Suite(.timed) struct StorageTests {
     private let directory: TemporaryDirectory
     private let folder: String
@@ -46,14 +46,14 @@ import Testing
         }
     }
 
-    /// Until it is noticed the answers are as before: nobody is ever shown an empty database.
+    /// Until the service detects the loss, its answers stay the same: no client ever sees an empty database.
     @Test(arguments: Loss.allCases)
     func filesThatAreGone_areNoticed_andNeverReadAsEmpty(_ loss: Loss) async throws {
         let service = try RunningBellhop(file)
         let user = service.client(as: .user("ada"))
         #expect(try await notify(service, "e1").status == 201)
         try loss.happen(to: file)
-        try await eventually("it is noticed") {
+        try await eventually("the loss is detected") {
             let badges = try await user.get("/v1/badges")
             let list = try await user.get("/v1/notifications")
             if badges.status == 200 { #expect(badges.json["bell"].int == 1) }
@@ -78,13 +78,13 @@ import Testing
         #expect(status == 0)
         #expect(text.components(separatedBy: "Nothing can be stored.").count == 2, "\(text)")
         #expect(!text.contains("could not be done"), "\(text)")
-        // What lies there now is somebody else's.
+        // The file that is there now is not the service's, and must stay untouched.
         if loss == .logReplaced {
             #expect(try String(contentsOfFile: file + "-wal", encoding: .utf8) == "somebody else's")
         }
     }
 
-    /// A write that is answered as done must not have gone into a file that was gone by then.
+    /// An acknowledged write must not have gone into a file that had already been deleted.
     @Test func writesAfterTheFileIsGone_areNeverAcknowledged() async throws {
         let service = try RunningBellhop(file)
         #expect(try await notify(service, "e1").status == 201)
@@ -94,12 +94,12 @@ import Testing
 
     // MARK: Disks that are full
 
-    /// What leaves no room, and how it is set right.
+    /// A cause of full storage, and its end.
     enum Scarcity: String, CaseIterable {
-        /// A file system of four megabytes, which another file fills up.
+        /// A file system of four megabytes, filled up by another file.
         case disk
 
-        /// A mount that lives and ends with the service, which only those see who look through its eyes.
+        /// A mount in a private namespace: it exists as long as the service, and only the service sees it.
         private static let mounting =
             ["unshare"] + (geteuid() == 0 ? ["-m"] : ["-rm"])
             + ["sh", "-c", "mount -t tmpfs -o size=4m none \"$0\" && exec \"$@\""]
@@ -138,7 +138,7 @@ import Testing
         let service = try RunningBellhop(file, through: scarcity.wrapper(folder))
         let client = service.anyone
         var stored = 0
-        /// Nothing but these two is ever answered.
+        /// The service answers only 201 or 503 `storage.full`.
         func attempt() async throws -> Bool {
             let answer = try await notify(service, UUID().uuidString)
             if answer.status == 201 {
@@ -152,14 +152,14 @@ import Testing
         #expect(try await attempt())
         #expect(try await client.get("/readyz").status == 200)
         try scarcity.begin(service.process, folder)
-        // The log may have room left in what it has taken already.
+        // The write-ahead log may still have room in its allocated space.
         while try await attempt() { try #require(stored < 450) }
         let ready = try await client.get("/readyz")
         #expect(ready.refusal == "503 not_ready")
         #expect(ready.json["detail"].string?.contains("full") == true, "\(ready.json)")
         #expect(try await client.get("/metrics").text.contains("bellhop_database_trouble{reason=\"full\"} 1"))
         for _ in 0..<20 { _ = try await attempt() }
-        // Who reads does not notice.
+        // Readers are not affected.
         #expect(try await service.client(as: .user("ada")).get("/v1/badges").json["bell"].int == stored)
         try service.process.awaitText("Nothing can be stored.")
         try scarcity.end(service.process, folder)

@@ -9,7 +9,7 @@ import Values
 
 /// Attack: a request that costs the service more than its sender. Harm: other users wait.
 @Suite(.timed) struct StreamCostTests {
-    /// Without a token the topics are not looked at, however many they are.
+    /// Without a token, the topics are not parsed, however many there are.
     @Test func topics_areReadOnlyOfAKnownCaller() async throws {
         let service = try TestService.start()
         let path = "/v1/stream?topics=" + (0..<2000).map { "a\($0)" }.joined(separator: ",")

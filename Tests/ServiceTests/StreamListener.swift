@@ -1,25 +1,26 @@
 import BellhopClient
 import TestSupport
 
-/// One open stream, read as it comes.
+/// One open stream, read as its events arrive.
 ///
-/// `@unchecked Sendable`: a test's task is the only one that asks.
+/// `@unchecked Sendable`: only the task of the test uses it.
 final class StreamListener: @unchecked Sendable {
     struct TimedOut: Error, CustomStringConvertible {
         let description: String
     }
 
     var ready = ServerSentEvent(id: "", name: "", data: "")
-    /// Whose stream it is, and the service that it was opened at; nil for a stream that was opened by hand.
+    /// The service and the identity with which the stream was opened; nil for a stream that a test opened by hand.
     var opener: (service: TestService, identity: TestService.Identity)?
-    /// Whether waiting for stale keys or counts ends the windows that collect them. A test about real windows says no.
+    /// Whether waiting for invalidations or counts ends the windows that collect them. Tests of real windows set it
+    /// to false.
     var endsWindows = true
-    /// Everything received, in order.
+    /// All received events, in order.
     private(set) var received: [ServerSentEvent] = []
     private let events: AsyncThrowingStream<ServerSentEvent, any Error>
     private var iterator: AsyncThrowingStream<ServerSentEvent, any Error>.Iterator
     private let reading: Task<Void, Never>
-    /// Events that a window holds back.
+    /// Events that a window delays.
     private static let collected: Set = ["query:invalidate", "engagement_update"]
 
     init(_ stream: BellhopStream) {
@@ -40,7 +41,8 @@ final class StreamListener: @unchecked Sendable {
 
     func close() { reading.cancel() }
 
-    /// The next event of a name; others are passed over and stay in `received`. The deadline only bounds a failure.
+    /// Returns the next event with this name, or of any name. Skipped events stay in `received`. The deadline only
+    /// bounds a failure.
     @discardableResult
     func next(_ name: String? = nil, within limit: Duration = patience) async throws -> ServerSentEvent {
         let deadline = Task { [reading] in
@@ -61,7 +63,8 @@ final class StreamListener: @unchecked Sendable {
         }
     }
 
-    /// Ends the windows of the service until it is cancelled: a replica may receive a change later than its writer.
+    /// Keeps ending the service's windows until it is cancelled, because a replica may receive a change later than
+    /// its writer.
     private func endWindows() -> Task<Void, Never>? {
         opener.map { opener in
             Task {

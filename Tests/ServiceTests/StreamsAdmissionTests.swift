@@ -9,7 +9,7 @@ import Values
 @Suite(.timed) struct StreamsAdmissionTests {
     private let owner = Owner(tenant: "t", userId: ID("u1"))
 
-    /// SCH EC10: a user may have several streams; one user may not have them all.
+    /// SCH EC10: a user may have several streams, but not all of the service's.
     @Test func leases_areBounded_byUserAndTenant() {
         let admission = StreamAdmission()
         var leases = (0..<3).map { _ in admission.lease(to: owner, max: 3) }
@@ -21,7 +21,7 @@ import Values
         #expect(admission.lease(to: owner, max: 3) != nil)
     }
 
-    /// SCH FR-002: nothing of a stream that never opened remains.
+    /// SCH FR-002: a stream that never opened leaves no state.
     @Test func lease_isGivenBack_whenItsOwnerVanishes() {
         let admission = StreamAdmission()
         for _ in 0..<100 { #expect(admission.lease(to: owner, max: 1) != nil) }
@@ -60,7 +60,7 @@ import Values
         let list = RevocationList([.init(tenant: "t", kind: .user, subject: "u1", issuedBefore: moment)])
         #expect(!list.isRevoked(caller(issuedAt: 100)))
         #expect(list.isRevoked(caller(issuedAt: 99)))
-        // An earlier moment, received later, takes nothing back.
+        // An earlier time that arrives later does not weaken the revocation.
         list.insert([.init(tenant: "t", kind: .user, subject: "u1", issuedBefore: Timestamp(microseconds: 50))])
         #expect(list.isRevoked(caller(issuedAt: 99)))
     }

@@ -10,7 +10,7 @@ import Testing
 
 @testable import Service
 
-/// `GET /v1/stream` over real sockets: what comes, to whom, and that nothing is lost or doubled.
+/// `GET /v1/stream` over real sockets: the delivered events and their audience, without losses or duplicates.
 @Suite(.timed) struct StreamsTests {
     let service: TestService
 
@@ -22,7 +22,7 @@ import Testing
         #expect(try await service.client(as: .service(tenant: tenant)).post("/v1/events", body).status == 201)
     }
 
-    /// A stream whose bytes the test sees.
+    /// Opens a stream whose raw bytes the test reads.
     private static func openRaw(at service: TestService, receiveBufferBytes: Int32? = nil) throws -> RawConnection {
         let raw = try RawConnection(service.port, receiveBufferBytes: receiveBufferBytes)
         let token = service.token(for: .user("u1"))
@@ -46,7 +46,7 @@ import Testing
         #expect(try await stream.next("badges:update").json["bell"].int == 1)
     }
 
-    /// SCH FR-001, NFR-004, EC4: a stream shows its owner's rows and nobody else's, in its tenant and no other.
+    /// SCH FR-001, NFR-004, EC4: a stream delivers only its owner's rows, and only in its tenant.
     @Test func others_receiveNothing() async throws {
         let mine = try await service.listen(as: .user("u1"))
         let other = try await service.listen(as: .user("u2"))
@@ -60,7 +60,7 @@ import Testing
         #expect(Self.eventIds(mine.received) == ["secret"])
         #expect(Self.eventIds(other.received) == ["own"])
         #expect(Self.eventIds(elsewhere.received) == ["theirs"])
-        // Another user's position opens nothing.
+        // A position from another user's stream gives no access to its events.
         let thief = try await service.listen(as: .user("u3"), lastEventID: mine.ready.id)
         #expect(thief.ready.json["replayed"].int == 0)
     }
@@ -78,7 +78,7 @@ import Testing
         try await Self.notify(service, "u1", "e6")
         repeat { _ = try await second.next("notification:created") } while Self.eventIds(second.received).last != "e6"
         #expect(Self.eventIds(second.received) == (1...6).map { "e\($0)" })
-        // Of the counts, a state, the latest is enough.
+        // Counts are a state, so only the latest event is replayed.
         let replayed = second.received.filter { $0.name == "badges:update" }
         #expect(replayed.first?.json["bell"].int == 6)
     }
@@ -92,8 +92,8 @@ import Testing
         let beginning = service.app.runner.reader.log.ids.cursor(0).text
         service.clock.advance(seconds: 25 * 3600)
         try await Self.notify(service, "u2", "e2")
-        // Upkeep looks at the clock by itself.
-        try await eventually("the old events are forgotten") {
+        // Upkeep polls the clock itself.
+        try await eventually("the old events are pruned") {
             try service.app.store.read { try EventLog.oldestSequence(in: $0) } > 2
         }
         let late = try await service.listen(as: .user("u1"), lastEventID: beginning)
@@ -118,7 +118,7 @@ import Testing
         #expect(try await anyone.get("/v1/stream?ticket=\(second.json["ticket"].string ?? "")").status == 401)
     }
 
-    /// Anybody can write one into an address, as often as they like.
+    /// Any client can put a forged ticket into the URL, any number of times.
     @Test func ticketThatNobodyGave_costsNoWrite() async throws {
         let made = try await service.client(as: .user("u1")).post("/v1/stream-tickets")
         let real = try #require(made.json["ticket"].string)
@@ -131,11 +131,11 @@ import Testing
                 #expect(answer.status == 401 && answer.json["code"].string == "stream.ticket_invalid")
             }
         }
-        // Upkeep writes a little by itself.
+        // Upkeep itself writes a little.
         #expect(service.app.store.metrics().jobs - before < 50)
     }
 
-    /// ENG E-9: a stream's owner sees how many events and bytes it was given.
+    /// ENG E-9: a user can see how many events and bytes their stream has received.
     @Test func stream_showsItsOwnFigures() async throws {
         let user = service.client(as: .user("u1"))
         let raw = try RawConnection(service.port)
@@ -182,10 +182,11 @@ import Testing
         #expect(try await service.client(as: .user("u1")).put(path, wanted).status == 200)
         #expect(try await counts() == ["1", "2"])
         stream.close()
-        try await eventually("a stream that has ended counts no more") { try await counts() == ["0", "0"] }
+        try await eventually("a closed stream no longer counts") { try await counts() == ["0", "0"] }
     }
 
-    /// What the README's lines for browsers do after a restart: another ticket, behind the last event.
+    /// The browser code in the README reconnects after a restart: it fetches a new ticket and resumes after the last
+    /// event.
     @Test func ticket_resumesBehindTheLastEvent_afterARestart() async throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -216,7 +217,7 @@ import Testing
         #expect(missed.contains("notification:created"))
     }
 
-    /// A link that is pasted where the console is open already changes the fragment, and loads nothing.
+    /// A link pasted into an open console changes only the fragment, and does not reload the page.
     @Test func console_opensALinkInAnOpenPage() async throws {
         let script = try await service.anyone.get("/console/app.js").text
         #expect(script.contains(#"addEventListener("hashchange""#))
@@ -238,7 +239,7 @@ import Testing
         ("Origin: https://evil.bell.example", "403"),
     ])
     func cookie_opensStreams_forAllowedOriginsAlone(_ header: String, _ status: String) async throws {
-        // An origin that is let in to everything else is not let in by somebody's cookie.
+        // An origin with CORS access must still not open a stream with the user's cookie.
         let service = try TestService.start(["corsOrigins": "https://app.example,*"])
         let cookie = "bellhop_token=\(service.token(for: .user("u1")))"
         let raw = try RawConnection(service.port)
@@ -315,13 +316,13 @@ import Testing
         let third = try await service.client(as: .user("u1")).get("/v1/stream")
         #expect(third.refusal == "429 stream.too_many")
         first.close()
-        try await eventually("the server has noticed the free place") { service.app.shards.counters.closed > 0 }
+        try await eventually("the server has noticed the closed stream") { service.app.shards.counters.closed > 0 }
         let fourth = try await service.listen(as: .user("u1"))
         second.close()
         fourth.close()
     }
 
-    /// A clean stop closes streams with its reason, and says when to come back.
+    /// A clean shutdown closes streams with its reason and a time to reconnect.
     @Test func shutdown_closesStreamsWithItsReason() async throws {
         let stream = try await service.listen(as: .user("u1"))
         let stopping = Task { try await service.restart() }
@@ -331,7 +332,7 @@ import Testing
         try await stopping.value
     }
 
-    /// CUT N-1, N-2: `retry` for EventSource, and a comment, so that no proxy closes a silent stream.
+    /// CUT N-1, N-2: `retry` for EventSource, and comments, so that no proxy closes a silent stream.
     @Test func silentStream_receivesComments() throws {
         let service = try TestService.start(["heartbeatSeconds": "1"])
         let raw = try Self.openRaw(at: service)
@@ -340,7 +341,7 @@ import Testing
         #expect(head.contains("X-Accel-Buffering: no"))
     }
 
-    /// A client that reads too slowly costs a bounded buffer: it has to fetch everything again, and goes on.
+    /// A client that reads too slowly occupies a bounded buffer. It receives a resync and continues.
     @Test func slowReader_resyncs_andGoesOn() async throws {
         let raw = try Self.openRaw(at: service, receiveBufferBytes: 2048)
         _ = try raw.read(until: "serverTime")
@@ -358,14 +359,14 @@ import Testing
         let text = try raw.read(until: "after-all")
         let resync = try #require(text.range(of: "event: stream:resync"))
         #expect(text[resync.upperBound...].contains("overflow"))
-        // Whole events only, also where the buffer was thrown away.
+        // Only whole events arrive, even after the buffer was discarded.
         for block in text.components(separatedBy: "\n\n").dropFirst().dropLast() where !block.hasPrefix(":") {
             let isWhole = block.contains("event: ") && block.contains("data: {") && block.hasSuffix("}")
             #expect(isWhole, "\(block.prefix(200))")
         }
     }
 
-    /// SCH EC10: many streams, many writers, every one sees each event once, in the log's order.
+    /// SCH EC10: many streams and many writers: each stream receives every event once, in the order of the log.
     @Test func manyStreams_seeEveryEventOnce_inOrder() async throws {
         var streams: [StreamListener] = []
         for _ in 0..<8 { streams.append(try await service.listen(as: .user("u1"))) }

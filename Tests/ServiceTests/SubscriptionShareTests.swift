@@ -4,9 +4,9 @@ import Testing
 
 @testable import Service
 
-/// What every change of a table has to evaluate is shared by all: nobody takes it alone.
+/// The filters that every change of a table must evaluate are a shared budget, which no single user can exhaust.
 @Suite(.timed) struct SubscriptionShareTests {
-    /// As many filters that no index finds as one stream may have.
+    /// As many filters without an index as one stream may have.
     private static let everything: [JSON] = (0..<100).map { number in
         ["table": "notes", "filter": .string(number < 10 ? "body=like.%word\(number)%" : "body=gt.x\(number)")]
     }
@@ -53,7 +53,7 @@ import Testing
         let other = try await probe.listen(as: "ben")
         let answer = try await other.replaceSubscriptions(Self.everything)
         #expect(answer.status == 200, "\(answer.problem)")
-        // What an index finds is not counted, and what is given back is free again.
+        // Indexed filters do not count, and released filters free their share.
         try await streams[1].subscribe([["table": "notes", "filter": "id=eq.n1"]])
         try await streams[0].subscribe([])
         try await streams[1].subscribe(Self.everything)

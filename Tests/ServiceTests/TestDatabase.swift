@@ -3,13 +3,13 @@ import TestSupport
 
 @testable import Service
 
-/// A database of one test: a file, or one on the server where the tests run on PostgreSQL.
+/// The database of one test: a file, or a database on the server if the tests run on PostgreSQL.
 struct TestDatabase: Sendable {
     let url: String
-    /// Nil for a file.
+    /// The name on the server; nil for a file.
     let name: String?
 
-    /// One that is there already.
+    /// Uses an existing database.
     init(url: String, name: String?) {
         self.url = url
         self.name = name
@@ -24,10 +24,10 @@ struct TestDatabase: Sendable {
         self = try TestDatabase(on: PostgresServer.shared())
     }
 
-    /// A machine on which hundreds of tests run at once is late with a connection, too.
+    /// On a machine that runs hundreds of tests, connecting may take long too.
     static let patience = "?connect_timeout=60"
 
-    /// One on the server, brought up to date, for the service's own login.
+    /// Creates a database on the server, with the current schema, for the service's own login.
     init(on server: PostgresServer) throws {
         let name = try server.makeDatabase(copying: Self.template.get())
         self.name = name
@@ -39,7 +39,7 @@ struct TestDatabase: Sendable {
         try? PostgresServer.shared().drop(name)
     }
 
-    /// Made once: a copy takes a tenth of the time of the migrations.
+    /// Created once: copying it takes a tenth of the time of the migrations.
     private static let template = Result {
         let server = try PostgresServer.shared()
         let name = try server.makeDatabase()

@@ -8,7 +8,7 @@ import Values
 @testable import Service
 
 extension TestService {
-    /// Has the tenant's backend publish an event that makes a notification.
+    /// Publishes an event as the tenant's backend, which creates a notification.
     func publish(_ event: String) async throws -> ServiceAnswer {
         try await call("POST", "/v1/events", as: .service(), event)
     }
@@ -17,14 +17,14 @@ extension TestService {
         try await call("POST", "/v1/notifications", as: .service(), draft)
     }
 
-    /// One operation of the recount test: mostly new notifications, or any change of an old one.
+    /// Performs one operation of the recount test: usually creates a notification, otherwise changes an old one.
     func randomStep(_ step: Int, user: String, random: inout SeededGenerator) async throws {
         let known = try await all(of: user).compactMap { $0["id"].string }
         let id = known.randomElement(using: &random)
         switch Int.random(in: 0..<10, using: &random) {
         case 0..<3:
             let kind = NotificationEvent.Kind.allCases.randomElement(using: &random)!
-            // Some ids come again.
+            // Some ids occur repeatedly.
             let event = "e\(Int.random(in: 0...step, using: &random))"
             let body = NotificationsTests.event(event, kind.rawValue, to: user)
             let status = try await publish(body).status
@@ -50,12 +50,12 @@ extension TestService {
         }
     }
 
-    /// All that is stored of a user, oldest first.
+    /// Returns all stored notifications of a user, oldest first.
     func all(of user: String) async throws -> [JSON] {
         try await call("GET", "/v1/notifications?state=all&limit=100", as: .user(user)).items.reversed()
     }
 
-    /// messages, requests, bell, total.
+    /// Returns the counts of messages, requests, bell, and their total.
     func badges(of user: String) async throws -> [Int] {
         let json = try await call("GET", "/v1/badges", as: .user(user)).json
         return try ["messages", "requests", "bell", "total"].map { try #require(json[$0].int) }

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Service
 
-/// Requests of the tests of posts, in few words.
+/// Shorthand requests for the tests of posts.
 extension TestService {
     func client(_ user: String) -> BellhopClient { client(as: .user(user)) }
 
-    /// Makes a post; gives it as it was answered.
+    /// Creates a post and returns the answer.
     @discardableResult
     func post(_ user: String, _ text: String = "hello", _ visibility: String = "public") async throws -> JSON {
         let answer = try await client(user).post(
@@ -31,7 +31,7 @@ extension TestService {
         return answer.json
     }
 
-    /// The whole feed, page by page.
+    /// Returns the sequence numbers of the whole feed, page by page.
     func pages(of user: String, limit: Int, since: Int? = nil) async throws -> [Int] {
         var sequences: [Int] = []
         var cursor: String?

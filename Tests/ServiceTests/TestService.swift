@@ -14,21 +14,21 @@ import Values
 
 @testable import Service
 
-/// The whole service on a free port with a database of its own, a file or on PostgreSQL: what a test does, a user could
+/// The whole service on a free port, with its own database in a file or on PostgreSQL. A test can do what a user can
 /// do.
 ///
-/// `@unchecked Sendable`: `app`, `anyone` and `overrides` change only in `restart`, which a test calls while nothing else
-/// uses them.
+/// `@unchecked Sendable`: `app`, `anyone` and `overrides` change only in `restart`, which a test calls while nothing
+/// else uses them.
 final class TestService: @unchecked Sendable {
     static let secret = "a secret of the tests, which has more than 32 bytes"
-    /// When a service starts whose test compares moments.
+    /// The start time of a service whose test compares times.
     static let morning = "2026-01-10T10:00:00Z"
 
     let clock: ManualClock
     let directory: TemporaryDirectory
     private(set) var app: App
-    /// A client without a token. Clients of all identities share its connections: to make a session costs more than a
-    /// call.
+    /// A client without a token. Clients of all identities share its connections, because a new session costs more
+    /// than a call.
     private(set) var anyone: BellhopClient
     private var overrides: [String: String]
     private let database: TestDatabase
@@ -36,7 +36,7 @@ final class TestService: @unchecked Sendable {
     /// Nil for a replica of another one, which makes the database and drops it.
     private let original: TestService?
 
-    /// Who asks.
+    /// The caller of a request.
     struct Identity: Sendable {
         var subject: String
         var claims: [String: JSON] = [:]
@@ -77,7 +77,7 @@ final class TestService: @unchecked Sendable {
         Task.detached {
             await app.shutdown()
             if original == nil { database.drop() }
-            // The directory goes with the last service in it.
+            // The directory is deleted with the last service that uses it.
             withExtendedLifetime(directory) {}
         }
     }
@@ -93,7 +93,7 @@ final class TestService: @unchecked Sendable {
             database: TestDatabase(in: directory), logger: logger)
     }
 
-    /// The service on a database that is there already.
+    /// Starts the service on an existing database.
     static func start(
         on database: TestDatabase, in directory: TemporaryDirectory, _ overrides: [String: String] = [:],
         at moment: String
@@ -103,9 +103,10 @@ final class TestService: @unchecked Sendable {
             database: database)
     }
 
-    /// Two replicas on one database of PostgreSQL, with one clock.
+    /// Starts two replicas on one PostgreSQL database, with one clock.
     ///
-    /// - Parameter partition: what the second one reaches it through; nil: as the first one.
+    /// - Parameter partition: the proxy through which the second replica reaches the database; nil for a direct
+    ///   connection.
     static func startReplicas(
         _ overrides: [String: String] = [:], secondThrough partition: PartitionProxy? = nil
     ) throws -> (TestService, TestService) {
@@ -115,7 +116,7 @@ final class TestService: @unchecked Sendable {
             database: TestDatabase(on: PostgresServer.shared()))
         var others = overrides
         if let partition {
-            // As a service would: what does not answer is given up after two seconds.
+            // As in production: a connection that does not answer is given up after two seconds.
             others["database"] = first.database.url.replacingOccurrences(
                 of: ":\(partition.target)/", with: ":\(partition.port)/"
             ).replacingOccurrences(of: TestDatabase.patience, with: "")
@@ -128,9 +129,9 @@ final class TestService: @unchecked Sendable {
     /// Stops the service cleanly and starts another on the same database.
     ///
     /// - Parameters:
-    ///   - drainSeconds: how long it serves on as not ready, by its clock.
-    ///   - changes: settings that are others then.
-    ///   - meanwhile: what happens while it is stopped.
+    ///   - drainSeconds: how long it keeps serving while not ready, by its clock.
+    ///   - changes: settings that change with the restart.
+    ///   - meanwhile: an action while no service runs.
     func restart(
         drainSeconds: Int = 0, with changes: [String: String] = [:], meanwhile: () throws -> Void = {}
     ) async throws {
@@ -150,7 +151,7 @@ final class TestService: @unchecked Sendable {
     ) throws -> App {
         var values = [
             "port": "0", "database": database.url, "databaseConnections": "3", "databaseWriters": "2",
-            // Longer than a service's, for machines on which hundreds of tests run at once.
+            // Longer than the default, for machines that run hundreds of tests at once.
             "databaseTimeoutSeconds": "60",
             "jwtSecret": secret, "reactors": "1",
             "shards": "2", "workers": "2", "rateLimitUser": "0", "logLevel": "critical",
@@ -169,7 +170,7 @@ final class TestService: @unchecked Sendable {
 
     var port: Int { app.port }
 
-    /// Ends the windows in which stale keys and counts are collected.
+    /// Ends the windows that collect invalidations and counts.
     func endWindows() { app.shards.post(.windowsEnd) }
 
     var baseURL: String { "http://127.0.0.1:\(app.port)" }
@@ -199,7 +200,7 @@ final class TestService: @unchecked Sendable {
             .replacingOccurrences(of: "=", with: "")
     }
 
-    /// Sends a request whose body is JSON, as it is written here. Each has its own moment, as with a real clock.
+    /// Sends a request whose JSON body is given as text. Each request has its own timestamp, as with a real clock.
     func call(
         _ method: String, _ path: String, as identity: Identity, _ body: String? = nil
     ) async throws -> ServiceAnswer {
@@ -219,43 +220,43 @@ final class TestService: @unchecked Sendable {
         return listener
     }
 
-    /// Where a stream stands that is opened and closed now: it misses what comes afterwards.
+    /// Opens and closes a stream, and returns its position. A stream that resumes there receives all later events.
     func position(as identity: Identity) async throws -> String {
         let stream = try await listen(as: identity)
         defer { stream.close() }
         return stream.ready.id
     }
 
-    /// The places in the log that events' ids stand for, which only the service can read.
+    /// Returns the sequence numbers behind the ids of events, which only the service can decode.
     func sequences(_ events: [ServerSentEvent]) -> [Int64] {
         let ids = app.runner.reader.log.ids
         return events.compactMap { Cursor($0.id).flatMap(ids.sequence(of:)) }
     }
 
-    /// Changes the schema, as nobody should: as the service itself on SQLite, as an administrator on PostgreSQL.
+    /// Alters the schema behind the service's back: through the service on SQLite, as an administrator on PostgreSQL.
     func alterTable(sqlite: SQL, postgres: String) async throws {
         guard let name = database.name else { return try await app.store.write { _ = try $0.run(sqlite) } }
         try PostgresServer.shared().run([postgres], in: name)
     }
 
-    /// No stored number differs from what it counts.
+    /// Expects that every stored count equals a recount.
     func expectExactCounts() throws {
         let differences = try audit()
         #expect(differences.isEmpty, "\(differences)")
     }
 
-    /// The service's own recount of everything it stores.
+    /// Runs the service's own recount of all stored data.
     func audit() throws -> [String] {
         try app.store.read { db in try Catalog.features().flatMap(\.audits).flatMap { try $0.run(db) } }
     }
 
-    /// Whether work that comes round finds anything to do.
+    /// Returns whether a periodic job has work to do.
     func isDue(_ tick: Tick) throws -> Bool {
         guard let due = tick.due?(clock.now) else { return true }
         return try app.store.read(isSingle: true) { try $0.exists(due) }
     }
 
-    /// Runs work that comes round at once, if it finds anything to do.
+    /// Runs a periodic job immediately if it has work to do.
     func run(_ tick: Tick) async throws {
         guard try isDue(tick) else { return }
         let runner = app.runner

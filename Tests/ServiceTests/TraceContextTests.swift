@@ -3,7 +3,7 @@ import Testing
 
 @testable import Service
 
-/// `traceparent`, as the W3C's Trace Context has it.
+/// `traceparent` as defined by W3C Trace Context.
 @Suite(.timed) struct TraceContextTests {
     private static let traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
     private static let parent = "00f067aa0ba902b7"

@@ -6,7 +6,8 @@ import Testing
 
 @testable import Service
 
-/// Traces: from a request to what its events cause, kept in the log, given back, and sent to a collector.
+/// Traces from a request to the delivery of its events: stored in the log, returned to the client, and exported to a
+/// collector.
 @Suite(.timed) struct TracingTests {
     private static let traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
     private static let sent = "00-\(traceId)-00f067aa0ba902b7-01"
@@ -26,7 +27,7 @@ import Testing
         return try await service.client(as: .service()).post("/v1/events", Self.visit, headers: headers)
     }
 
-    /// A stream as its bytes come.
+    /// Opens a stream whose raw bytes the test reads.
     private func openRaw(_ service: TestService, as user: String, behind id: String? = nil) throws -> RawConnection {
         let raw = try RawConnection(service.port)
         let behind = id.map { "Last-Event-ID: \($0)\r\n" } ?? ""
@@ -72,11 +73,11 @@ import Testing
         #expect(Set(spans.map(\.id)).count == spans.count)
         let streams = deliveries.filter { $0.name == "deliver badges:update" }
             .compactMap { $0.attribute("bellhop.streams").flatMap { Int($0) } }
-        #expect(streams.reduce(0, +) == 2, "each shard tells of its streams")
-        // On the stream it stands before its event, where clients pass over what they do not know.
+        #expect(streams.reduce(0, +) == 2, "each shard reports its own streams")
+        // On the stream, the trace is a comment before its event, and clients ignore comments.
         let comment = ": traceparent=00-\(Self.traceId)-\(transaction.id)-01\n"
         #expect(try raw.read(until: "event: badges:update\n").contains(comment))
-        // Also for who resumes.
+        // Resumed streams carry it too.
         let resumed = try openRaw(service, as: "ada", behind: stream.ready.id)
         #expect(try resumed.read(until: "event: badges:update\n").contains(comment))
     }
@@ -169,7 +170,7 @@ import Testing
         #expect(answer.headers["traceparent"]?.hasPrefix("00-\(Self.traceId)-") == true)
         #expect(answer.headers["traceparent"]?.hasSuffix("-00") == true)
         #expect(try tracedRows(service) == 0)
-        // What is recorded behind it has come, and nothing of it.
+        // A later, recorded request has been exported, and the unsampled trace has not.
         let recorded = try await service.client(as: .user("ada")).get("/v1/badges")
         let id = try #require(recorded.headers["traceparent"]).split(separator: "-")[1]
         _ = try await collector.spans(of: String(id)) { !$0.isEmpty }
@@ -211,7 +212,7 @@ import Testing
         #expect(try await post(service, Self.sent).status == 201)
         let deliveries = collector.receiver.deliveries.wait(for: 2)
         #expect(deliveries.count == 2 && deliveries[0].body == deliveries[1].body)
-        try await eventually("they are counted once") {
+        try await eventually("the spans are counted once") {
             try await service.client(as: .admin).get("/metrics").text.contains("bellhop_spans_exported_total 2\n")
         }
     }
@@ -220,13 +221,13 @@ import Testing
         let collector = try Collector { _ in .status(400) }
         let service = try TestService.start(Self.settings(collector, ["tracesPercent": "0"]))
         #expect(try await post(service, Self.sent).status == 201)
-        try await eventually("they are counted") {
+        try await eventually("the dropped spans are counted") {
             try await service.client(as: .admin).get("/metrics").text
                 .contains("bellhop_spans_dropped_total{reason=\"collector\"} 2\n")
         }
     }
 
-    /// Nobody waits for it, and what waits is bounded.
+    /// Requests do not wait for the collector, and the queue of spans is bounded.
     @Test func collectorThatHangs_harmsNobody() async throws {
         let collector = try Collector { _ in .never }
         let service = try TestService.start(Self.settings(collector))

@@ -12,14 +12,14 @@ import Values
 @testable import Service
 @testable import Domain
 
-/// What happens when the ground gives way: a clear answer, and nothing half done.
+/// Failures of the store: the answer is clear, and no write is half done.
 @Suite(.timed) struct TroubleTests {
-    /// What an error of the store means to the one who called.
+    /// The answers to errors of the store.
     @Test func storeTrouble_isAnsweredWith503_andATimeToComeBack() throws {
         let busy = try #require(Failure(StoreBusy(queueDepth: 4096, retryAfterSeconds: 2)))
         #expect(busy.kind == .unavailable)
         #expect(busy.retryAfterSeconds == 2)
-        // By itself, and as the reason why a group of writes was not committed.
+        // As an error of its own, and as the cause of a failed group commit.
         for error in [DatabaseError(.full, "no space left"), DatabaseError(.unavailable, "not stored", cause: .full)] {
             let full = try #require(Failure(error))
             #expect(full.kind == .unavailable)
@@ -30,12 +30,12 @@ import Values
             #expect(try #require(Failure(DatabaseError(code, "trouble"))).kind == .unavailable, "\(code)")
         }
         #expect(try #require(Failure(DatabaseError(.notPermitted, "no"))).kind == .forbidden)
-        // A mistake of ours is not the caller's to know.
+        // Internal errors are not disclosed to the caller.
         #expect(Failure(DatabaseError(.corrupt, "secret detail")) == nil)
         #expect(Failure(DatabaseError(.statement, "secret detail")) == nil)
     }
 
-    /// On PostgreSQL a second one is a replica.
+    /// On PostgreSQL, a second service is a replica.
     @Test(.disabled(if: PostgresServer.isTheStore, "no file is shared"))
     func secondService_onTheSameFile_isRefused() throws {
         let service = try TestService.start()
@@ -46,7 +46,7 @@ import Values
             _ = try App(settings: settings, logger: Logger(label: "test"), clock: .system)
         }
         #expect(error?.code == .locked)
-        // A look beside the running service is possible.
+        // `check` can read the database beside the running service.
         #expect(try Operations.check(settings).isEmpty)
     }
 
@@ -62,7 +62,7 @@ import Values
         #expect(error?.code == .corrupt)
     }
 
-    /// Events that were written while the clock was ahead do not keep those behind them for ever.
+    /// Events written while the clock was ahead do not block pruning of later events forever.
     @Test func clockThatWasAhead_doesNotStopPruning() async throws {
         let service = try TestService.start(["eventsKeptHours": "1"])
         func notify(_ id: String) async throws {
@@ -77,12 +77,12 @@ import Values
         service.clock.advance(seconds: -3 * 86_400)
         try await notify("right")
         service.clock.advance(seconds: 3700)
-        try await eventually("nothing is older than an hour", step: { service.clock.advance(seconds: 1) }) {
+        try await eventually("no event is older than an hour", step: { service.clock.advance(seconds: 1) }) {
             try eventsCount() == 0
         }
     }
 
-    /// A write that fails leaves nothing, neither rows nor counts nor events.
+    /// A failed write leaves no rows, counts or events.
     @Test func failedTransaction_leavesNothing() async throws {
         let service = try TestService.start()
         let stream = try await service.listen(as: .user("u1"))

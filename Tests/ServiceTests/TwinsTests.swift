@@ -5,8 +5,8 @@ import Testing
 
 @testable import Service
 
-/// Names that look alike, are equal to Swift's `String`, and are other bytes: two tenants of such names share nothing, over
-/// real sockets and on either store, and neither do two users.
+/// Names that look alike and are equal as Swift's `String`, but differ in bytes. Two tenants with such names share
+/// nothing, over real sockets and on either store, and neither do two users.
 @Suite(.timed) struct TwinsTests {
     struct Pair: CustomTestStringConvertible {
         let left: String
@@ -20,7 +20,7 @@ import Testing
         Pair(left: "a;b", right: "a\u{37E}b"),
     ]
 
-    /// One of the two tenants, and what is sent to its people.
+    /// One of the two tenants, and the data sent to its users.
     private struct Side {
         static let people = ["ann", "ben"]
 
@@ -29,7 +29,7 @@ import Testing
         var conversation = ""
         var streams: [String: StreamListener] = [:]
         var starts: [String: String] = [:]
-        /// The ids of what was made, as paths.
+        /// The paths of the created resources.
         var paths: [String] = []
 
         func user(_ name: String) -> TestService.Identity { .user(name, tenant: self.name) }
@@ -46,7 +46,7 @@ import Testing
     // MARK: Tenants
 
     @Test(arguments: pairs) func tenantsThatLookAlike_shareNothing(_ pair: Pair) async throws {
-        #expect(pair.left == pair.right, "Swift takes one for the other")
+        #expect(pair.left == pair.right, "Swift must consider the two names equal")
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         var sides = [
@@ -55,7 +55,7 @@ import Testing
         ]
         for step in 0..<effort(quick: 20, full: 40, long: 200) {
             let index = Int.random(in: 0...1, using: &random)
-            // Each kind comes twice at least, whatever the seed.
+            // Each kind of operation occurs at least twice, for any seed.
             let kind = step < 20 ? step % 10 : Int.random(in: 0..<10, using: &random)
             try await act(kind, step, in: &sides[index])
         }
@@ -63,13 +63,14 @@ import Testing
             try await expectNothing(of: other, inStreamsOf: side, "seed \(seed)")
             try await expectNothing(of: other, inAnswersTo: side, "seed \(seed)")
         }
-        // Each is asked about what the streams of the other have received by now.
+        // Each tenant asks about events that the streams of the other have received by now.
         try await expectNothing(of: sides[1], isExplainedTo: sides[0], "seed \(seed)")
         try await expectNothing(of: sides[0], isExplainedTo: sides[1], "seed \(seed)")
         try service.expectExactCounts()
     }
 
-    /// A shop, a challenge and a conversation of the same ids as the other's, and everybody's stream of all there is.
+    /// Creates a shop, a challenge and a conversation with the same ids as the other tenant's, and opens streams with
+    /// all topics for each user.
     private func open(_ side: Side) async throws -> Side {
         var side = side
         let backend = service.client(as: side.backend)
@@ -139,7 +140,7 @@ import Testing
                     ["id": .string("m\(step)"), "tenant": .string(side.name), "user_id": "ann", "team_id": mark]),
                 as: side.backend)
         }
-        // A guest has five tracks at most.
+        // A guest may queue at most five tracks.
         #expect(made.isSuccess || made.refusal == "409 dj.too_many_tracks", "\(kind): \(made.problem)")
     }
 
@@ -147,7 +148,7 @@ import Testing
         ["userId": .string(user), "category": "visit", "priority": "NORMAL", "title": text, "message": text]
     }
 
-    /// The open streams, and those that resume at their beginning.
+    /// Checks the open streams, and streams that resume from their start.
     private func expectNothing(of other: Side, inStreamsOf side: Side, _ comment: Comment) async throws {
         for person in Side.people {
             let resumed = try await service.listen(as: side.user(person), lastEventID: side.starts[person])
@@ -200,7 +201,7 @@ import Testing
         let asked: JSON = ["eventId": .string(event.id), "claims": claims]
         let answer = try await service.client(as: side.backend).post("/v1/explain", asked)
         #expect(answer.status == 404, "\(comment): \(answer.text)")
-        // Who is of all tenants may ask, and learns that it was not delivered.
+        // A backend of all tenants may ask, and learns that the event was not delivered.
         let all = try await service.client(as: .service()).post("/v1/explain", asked)
         #expect(all.json["delivered"].bool == false, "\(comment): \(all.text)")
         let foreign: JSON = ["eventId": .string(event.id), "claims": ["sub": "ann", "tenant": .string(other.name)]]
@@ -213,7 +214,7 @@ import Testing
                 "members", ["id": .string(id), "tenant": .string(tenant), "user_id": "ann", "team_id": "t1"])
         }
         let right = try await service.listen(as: .user("ann", tenant: pair.right))
-        // A backend sends rows of its own tenant only.
+        // A backend may send only rows of its own tenant.
         let foreign = try await probe.send(member("m1", pair.left), as: .service(tenant: pair.right))
         #expect(foreign.counts == [202, 0, 0, 1])
         let left = try await service.listen(as: .user("ann", tenant: pair.left))
@@ -225,7 +226,7 @@ import Testing
         #expect(
             try await probe.send(member("m2", pair.right), as: .service(tenant: pair.right)).counts == [202, 1, 0, 0])
         try await right.nextScope(with: "team:t1:member")
-        // In its quotes: an id of the service may have the two letters by chance.
+        // Searches for the quoted text, because an id may contain the two letters by chance.
         #expect(!right.received.contains { $0.data.contains(#""m1""#) })
     }
 
@@ -249,8 +250,8 @@ import Testing
 
     // MARK: Users and tokens
 
-    /// Within one tenant a user is the bytes of the id: what rows grant to one, and what is revoked of one, is not the
-    /// other's.
+    /// Within one tenant, users are distinguished by the bytes of their ids: memberships and revocations of one do
+    /// not apply to the other.
     @Test(arguments: pairs) func usersThatLookAlike_areTwo(_ pair: Pair) async throws {
         let right = try await service.listen(as: .user(pair.right))
         try await right.subscribe([["table": "members"]])
@@ -289,7 +290,7 @@ import Testing
 }
 
 extension Collection<UInt8> {
-    /// Whether the bytes stand somewhere in these.
+    /// Returns whether the collection contains the bytes as a contiguous sequence.
     fileprivate func contains(sequence bytes: some Collection<UInt8>) -> Bool {
         let (all, wanted) = (Array(self), Array(bytes))
         guard all.count >= wanted.count else { return false }

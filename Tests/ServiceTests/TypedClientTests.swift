@@ -5,7 +5,7 @@ import Testing
 
 @testable import Service
 
-/// Each family of calls once, as an app makes them, to the real service.
+/// Calls each family of the client's methods once, as an app does, against the real service.
 @Suite(.timed) struct TypedClientTests {
     let service: TestService
     let backend: BellhopClient
@@ -114,7 +114,7 @@ import Testing
         let etag = try #require(made.etag)
         let confirmed = try await staff.changeBooking(id: id, ifMatch: etag, .init(status: .confirmed))
         #expect(confirmed.value.status == .confirmed)
-        #expect(try await ada.getBooking(id: id, ifNoneMatch: try #require(confirmed.etag)) != nil, "another caller's")
+        #expect(try await ada.getBooking(id: id, ifNoneMatch: try #require(confirmed.etag)) != nil, "foreign tag")
         let stale = await #expect(throws: Bellhop.Problem.self) {
             try await staff.changeBooking(id: id, ifMatch: etag, .init(status: .cancelled))
         }
@@ -183,12 +183,12 @@ import Testing
             .init(userId: "ada", category: "news", priority: .low, title: "Behind it", message: "M"))
         let stream = StreamListener(ada.events(lastEventID: position))
         guard case .streamReady(let ready) = try await stream.next("stream:ready").typed else {
-            Issue.record("the first event is stream:ready")
+            Issue.record("the first event is not stream:ready")
             return
         }
         #expect(ready.userId == "ada")
         guard case .notificationCreated(let missed) = try await stream.next("notification:created").typed else {
-            Issue.record("what happened behind the position follows")
+            Issue.record("no event after the position arrived")
             return
         }
         #expect(missed.title == "Behind it")

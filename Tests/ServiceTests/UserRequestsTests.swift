@@ -7,8 +7,8 @@ import Values
 
 @testable import Service
 
-/// Requests between users over real HTTP (CNT R-COUNTS-1, decision 16): the badge of whoever is asked, and both sides'
-/// events.
+/// Requests between users over real HTTP (CNT R-COUNTS-1, decision 16): the recipient's badge, and the events of both
+/// sides.
 @Suite(.timed) struct UserRequestsTests {
     let service: TestService
 
@@ -42,7 +42,7 @@ import Values
         #expect(try await ana.next("request:updated").json == accepted.json["request"])
         #expect(try await ana.next("notification:created").json["title"] == "Friend Request Accepted")
         #expect(try await service.badges(of: "ana") == [0, 0, 1, 1])
-        // Again is no mistake, and publishes nothing; otherwise it is one.
+        // Repeating the same answer succeeds and publishes nothing; a different answer is refused.
         #expect(
             try await service.call("PATCH", path, as: .user("ben"), #"{"status":"accepted"}"#).json == accepted.json)
         let changed = try await service.call("PATCH", path, as: .user("ben"), #"{"status":"declined"}"#)

@@ -6,17 +6,18 @@ import Yams
 
 @testable import Service
 
-/// Every operation of `openapi.yaml` and every stream, as everybody that there is: nothing that anybody is sent has a
-/// text in it that they may not see, and whoever may see one finds it. `Tests/VisibilityMatrix.md` says who may.
+/// Every operation of `openapi.yaml` and every stream, as every kind of caller. No answer or event contains a text
+/// that its receiver may not see, and each permitted reader finds each text. `Tests/VisibilityMatrix.md` lists the
+/// permissions.
 @Suite(.timed) struct VisibilityMatrixTests {
     private typealias Caller = VisibilityWorld.Caller
     private typealias Mark = VisibilityWorld.Mark
 
-    /// A stream is opened, and not asked.
+    /// A stream is opened and read separately, not as a request.
     private static let stream = "GET /v1/stream"
     private static let verbs: Set = ["get", "put", "post", "patch", "delete"]
 
-    /// As the contract has them: what is new there and not here fails the test.
+    /// Returns the operations of the contract. An operation that is missing here fails the test.
     private static func operations() throws -> [String] {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -40,10 +41,10 @@ import Yams
         for operation in operations where operation.hasPrefix("GET ") {
             for caller in Caller.allCases { try await ask(operation, as: caller, in: world, &seen) }
         }
-        // Who may see a text finds it: what nobody finds proves nothing.
+        // Every permitted reader must find the text, because a text that is never found proves nothing.
         for mark in Mark.allCases {
             let missing = mark.readers.subtracting(seen[mark] ?? []).map(\.rawValue).sorted()
-            #expect(missing == [], "\(mark) is not found by those who may see it")
+            #expect(missing == [], "\(mark) is missing for callers that may see it")
         }
 
         let writing = operations.filter { !$0.hasPrefix("GET ") }
@@ -55,7 +56,7 @@ import Yams
                 try await ask(operation, as: caller, in: world, &seen)
             }
         }
-        // Strangers have changed nothing of it.
+        // The writes of strangers have changed none of the texts.
         var left: [Mark: Set<Caller>] = [:]
         for operation in operations where operation.hasPrefix("GET ") {
             for caller in [Caller.ada, .ben, .fay, .staff] { try await ask(operation, as: caller, in: world, &left) }
@@ -63,7 +64,7 @@ import Yams
         for mark in Mark.allCases where mark != .row {
             #expect(left[mark] == mark.readers.intersection([.ada, .ben, .fay, .staff]), "\(mark) after all strangers")
         }
-        // Who does something in public shows their name, which is no secret of theirs then.
+        // A user who acts in public shows their name, so it is not a secret from here on.
         let secrets = Set(Mark.allCases).subtracting([.follower])
         for operation in writing {
             for caller in Caller.allCases where owners.contains(caller) {
@@ -99,12 +100,12 @@ import Yams
 
     private func note(_ marks: [Mark], to caller: Caller, _ place: String, _ seen: inout [Mark: Set<Caller>]) {
         for mark in marks {
-            #expect(mark.readers.contains(caller), "\(caller) is shown \(mark) by \(place)")
+            #expect(mark.readers.contains(caller), "\(place) discloses \(mark) to \(caller)")
             seen[mark, default: []].insert(caller)
         }
     }
 
-    /// Who has no token that counts gets 401, and backends' work is for backends.
+    /// Expects 401 without a valid token, and 403 for users in operations of backends.
     private func expectGate(_ operation: String, _ caller: Caller, _ answer: ServiceAnswer, _ name: String) {
         let route = Operations.routes.first { "\($0.method) \($0.pattern)" == operation }
         let isFeed = caller == .feed && route?.access == "feed"

@@ -6,28 +6,28 @@ import Values
 
 @testable import Service
 
-/// A small town whose people have put in marked texts, each of which somebody may see and somebody may not: what
-/// ``VisibilityMatrixTests`` looks for in everything that anybody is sent.
+/// A small town whose people have entered marked texts, each visible to some callers only. ``VisibilityMatrixTests``
+/// searches for them in every answer and event.
 struct VisibilityWorld {
-    /// Who calls. All are of the tenant `A` unless their names say otherwise.
+    /// The callers. All belong to tenant `A` unless their names say otherwise.
     enum Caller: String, CaseIterable {
-        /// They have no token, or one that counts for nothing.
+        /// Callers without a token, or with an invalid one.
         case anonymous, expired, forged, revoked
-        /// Sends rows with the shared secret, and has no token.
+        /// Sends rows with the shared secret and without a token.
         case feed
-        /// Whose booking, notification, conversation, request and posts they are.
+        /// The owner of the booking, notification, conversation, request and posts.
         case ada
-        /// The same id in another tenant.
+        /// The same user id in another tenant.
         case adaElsewhere
         case eve
-        /// Is in the conversation, and was asked.
+        /// A member of the conversation, and the recipient of the request.
         case ben
-        /// Follows ada.
+        /// A follower of ada.
         case fay
         case staff, staffOfAnotherShop, admin, backend, backendElsewhere
-        /// A backend whose token names no tenant: its own rows are those of `default`.
+        /// A backend whose token names no tenant: its own rows belong to `default`.
         case backendOfAll
-        /// The role of Supabase's tokens for people who have not signed in.
+        /// The role in Supabase's tokens for users who have not signed in.
         case guest
         case teacher, otherTeacher, parent, otherParent, pupil, classmate
 
@@ -36,7 +36,7 @@ struct VisibilityWorld {
         var isOfA: Bool { hasToken && ![.adaElsewhere, .backendElsewhere, .backendOfAll].contains(self) }
     }
 
-    /// A text that its owner has put in, and who may see it, as `Tests/VisibilityMatrix.md` has it.
+    /// A text that its owner has entered, and the callers that may see it, as listed in `Tests/VisibilityMatrix.md`.
     enum Mark: String, CaseIterable {
         case notification, booking, walkIn, conversation, message, request, followersPost, follower, row, presenceCode
         case publicPost, shop, barber, track, score, challenge
@@ -128,14 +128,14 @@ struct VisibilityWorld {
 
     private init(service: TestService, school: School) {
         (self.service, self.school) = (service, school)
-        // One session for all of them.
+        // All callers share one session.
         base = service.anyone
         for caller in Caller.allCases { tokens[caller] = Self.token(caller, service) }
     }
 
     private func text(_ mark: Mark) -> JSON { .string(texts[mark] ?? "") }
 
-    /// The marks whose texts stand somewhere in an answer or an event.
+    /// Returns the marks whose texts occur in an answer or an event.
     func marks(in text: String) -> [Mark] { Mark.allCases.filter { text.contains(texts[$0] ?? "") } }
 
     @discardableResult
@@ -168,7 +168,7 @@ struct VisibilityWorld {
         ids["stream"] = streams[.ada]?.ready.json["streamId"].string
     }
 
-    /// Each text by its owner.
+    /// Enters each text as its owner.
     private mutating func putIn() async throws {
         let notified = try await send(
             .backend, "POST", "/v1/notifications", Self.notification(text(.notification), to: "ada"))
@@ -219,7 +219,8 @@ struct VisibilityWorld {
         ["userId": .string(user), "category": "visit", "priority": "NORMAL", "title": text, "message": "x"]
     }
 
-    /// Everything that each stream has received up to now, and what it is sent when it is opened anew where it began.
+    /// Returns everything that each stream has received so far, and everything that it receives when it resumes from
+    /// its start.
     func receivedByStreams() async throws -> [Caller: [ServerSentEvent]] {
         var received: [Caller: [ServerSentEvent]] = [:]
         service.endWindows()
@@ -240,12 +241,13 @@ struct VisibilityWorld {
 
     // MARK: Asking
 
-    /// An id that is not known where its making has failed, which the test has said by then.
+    /// Returns the id of a created resource, or `unknown` if its creation failed, which the test has then already
+    /// reported.
     private func id(_ name: String) -> String { ids[name] ?? "unknown" }
 
-    /// One request for each operation of `openapi.yaml`, or several, about what ada and the others have put in.
+    /// Returns one or more requests for an operation of `openapi.yaml`, about the data of ada and the others.
     ///
-    /// What a writing one brings is new each time, and says nothing that is marked.
+    /// A writing request contains new values each time, and none of the marked texts.
     func requests(_ operation: String, as caller: Caller) -> [Request]? {
         let new = "new-\(UUID().uuidString.prefix(8).lowercased())"
         let parts = operation.split(separator: " ").map(String.init)
@@ -392,7 +394,7 @@ struct VisibilityWorld {
             return at(stream, ["token": .string(service.token(for: Self.identity(caller)))])
         case "POST /v1/revocations": return at([:], ["tokenId": .string(new)])
         case "POST /v1/changes":
-            // A row of somebody else, so that nobody receives it; the feed proves itself.
+            // A row of another person, so that no caller here receives it. The feed authenticates with its secret.
             let row = School.own("homework", new, of: "s0")
             let proof = caller == .feed ? ["X-Webhook-Secret": School.secret] : [:]
             return [Request(path: "/v1/changes", body: row, headers: proof)]

@@ -6,30 +6,30 @@ import Values
 
 @testable import Service
 
-/// Wycheproof's test vectors of JSON Web Signatures (`Tests/Fixtures/Wycheproof`).
+/// Wycheproof's test vectors for JSON Web Signatures (`Tests/Fixtures/Wycheproof`).
 @Suite(.timed) struct WycheproofTests {
     private static let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Fixtures/Wycheproof/json_web_signature_test.json")
 
-    /// What is valid there and refused here, and why.
+    /// Vectors that Wycheproof accepts and the service refuses, with the reason.
     private static let refused: [Int: String] = [
-        346: "a key is for the one algorithm that it names (RFC 8725, 3.1): PS256 and not the token's PS384",
-        350: "the same key with key_ops",
-        347: "ES521 is no algorithm: the one of P-521 is called ES512",
-        351: "the same key with key_ops",
-        372: "a letter that is none of base64url, which some readers skip: one token has one spelling",
+        346: "a key may be used only for the algorithm it names (RFC 8725, 3.1): PS256, not the token's PS384",
+        350: "the same, with key_ops in the key",
+        347: "ES521 is not an algorithm: the one for P-521 is called ES512",
+        351: "the same, with key_ops in the key",
+        372: "a character outside base64url, which some readers skip: a token has one spelling",
         373: "the same in the payload",
     ]
 
-    /// What is invalid there and accepted here, and why.
+    /// Vectors that Wycheproof refuses and the service accepts, with the reason.
     private static let accepted: [Int: String] = [
-        367: "said to have wrong padding, which the file has lost: it is the valid token 357, byte for byte",
+        367: "should have wrong padding, but the file lost it: the bytes are those of the valid token 357",
         370: "the same",
     ]
 
     @Test func signatures_areJudgedAsThere() throws {
         let document = try JSONValue(parsing: Array(Data(contentsOf: Self.file)))
-        guard case .object(let root) = document else { return #expect(Bool(false), "no object") }
+        guard case .object(let root) = document else { return #expect(Bool(false), "no JSON object") }
         var count = 0
         for group in root.objects("testGroups") ?? [] {
             guard case .object(let key)? = group["public"] ?? group["private"] else { continue }
@@ -44,7 +44,7 @@ import Values
         #expect(count == root.integer("numberOfTests").map(Int.init))
     }
 
-    /// As a service decides whose only key it is.
+    /// Verifies a token as a service with this single key does.
     private static func isValid(_ token: String, by key: [String: JSONValue]) -> Bool {
         var token = token
         return token.withUTF8 { bytes in

@@ -6,7 +6,7 @@ import Values
 
 @testable import Service
 
-/// Each store of a bell at the real service: what it shows, and what its commands do.
+/// Each store of a bell against the real service: its content, and the effects of its commands.
 @MainActor @Suite(.timed, .timeLimit(.minutes(3)))
 struct BellFeaturesTests {
     private let service: TestService
@@ -32,7 +32,7 @@ struct BellFeaturesTests {
         try await backend.replaceBarber(id: "s1", barberId: "b1", .init(onDuty: true, name: "Bo"))
     }
 
-    /// VIS FR-4.1…4.3: each once.
+    /// VIS FR-4.1…4.3: each notification is played once.
     private struct Player: NotificationPlayer {
         let played = Collected<Bellhop.Haptic?>()
         func play(haptic: Bellhop.Haptic?, sound: Bool) async { played.append(haptic) }
@@ -44,7 +44,8 @@ struct BellFeaturesTests {
         options.player = player
         let ada = BellProbe.still(service, as: .user("ada"), options)
         defer { ada.close() }
-        // While the stream is there: else the list is fetched once more when it comes, and what that brings does not ring.
+        // Waits for the stream first. Otherwise the list is fetched again when the stream opens, and fetched
+        // notifications do not ring.
         try await ada.live()
         let (notifications, badges) = (ada.bell.notifications, ada.bell.badges)
         try await ada.until("it is loaded") { notifications.snapshot.isLoaded }
@@ -52,10 +53,10 @@ struct BellFeaturesTests {
         try await ada.until("all are shown") { notifications.snapshot.items.count == 3 && badges.snapshot?.bell == 3 }
         let newest = notifications.snapshot.items[0]
         let command = notifications.markRead(newest.id)
-        #expect(notifications.snapshot.items[0].readAt != nil, "at once")
+        #expect(notifications.snapshot.items[0].readAt != nil, "the state changes before the answer arrives")
         #expect(try await command.answer()?.status == 200)
         try await ada.until("the counts fall") { badges.snapshot?.bell == 2 }
-        #expect(try await notifications.markRead(newest.id).answer() == nil, "there is nothing to ask for")
+        #expect(try await notifications.markRead(newest.id).answer() == nil, "nothing needs to be sent")
         try await notifications.markAllSeen().answer()
         try await notifications.remove(newest.id).answer()
         #expect(notifications.snapshot.items.map(\.title) == ["N2", "N1"])
@@ -68,7 +69,7 @@ struct BellFeaturesTests {
         }
         #expect(problem?.status == 422)
         try await ada.until("the app is told") { ada.heard("notifications:refused").count == 1 }
-        #expect(notifications.snapshot.preferences?.timeZone == "UTC", "taken back")
+        #expect(notifications.snapshot.preferences?.timeZone == "UTC", "the refused change is reverted")
     }
 
     @Test func updates_haveEachChange_andObserversSeeIt() async throws {

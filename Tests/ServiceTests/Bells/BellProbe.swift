@@ -6,13 +6,14 @@ import Values
 
 @testable import Service
 
-/// A bell at a service of the tests, and what it has heard.
+/// A bell connected to a test service, and the events it has received.
 @MainActor final class BellProbe {
     let bell: Bell
     private(set) var heard: [Bell.Event] = []
     private var listening: Task<Void, Never>?
 
-    /// - Parameter isClockOwn: whether the options' clock is the test's own; else it begins where the service's stands.
+    /// - Parameter isClockOwn: whether the options contain the test's own clock; otherwise the clock starts at the
+    ///   service's time.
     init(
         _ service: TestService, token: BellhopClient.TokenProvider, _ options: Bell.Options = Bell.Options(),
         isClockOwn: Bool = false
@@ -20,12 +21,12 @@ import Values
         var options = options
         if !isClockOwn {
             options.clock = Self.clock(from: Int(service.clock.now.microseconds / 1000))
-            // By the faster clock a slow machine would seem dead.
+            // With the faster clock, a slow machine would look like a dead connection.
             options.limits.connectMilliseconds = 1 << 40
             options.limits.silenceMilliseconds = 1 << 40
             options.limits.doubtMilliseconds = 1 << 40
         }
-        // Waits of a second would only make the tests longer.
+        // Waits of a second would only make the tests slower.
         options.limits.firstMilliseconds = 20
         options.limits.wakeMilliseconds = 1
         bell = Bell(url: service.baseURL, token: token, options: options)
@@ -33,7 +34,7 @@ import Values
         listening = Task { [weak self] in for await event in events { self?.heard.append(event) } }
     }
 
-    /// A clock that is ten times as fast as real time: nobody waits for a second until something is tried again.
+    /// Returns a clock that runs ten times as fast as real time, so that no test waits a second for a retry.
     private static func clock(from moment: Int) -> ClientClock {
         let start = ContinuousClock.now
         let now: @Sendable () -> Int = { moment + Int(start.duration(to: .now) / .milliseconds(1)) * 10 }
@@ -48,7 +49,7 @@ import Values
         self.init(service, token: .fixed(service.token(for: identity)), options)
     }
 
-    /// By a clock that stands still, as the service's does: nothing happens by itself, however slow the machine is.
+    /// Uses a clock that stands still, like the service's: no timer fires by itself, however slow the machine is.
     static func still(
         _ service: TestService, as identity: TestService.Identity, _ options: Bell.Options = Bell.Options()
     ) -> BellProbe {
@@ -65,7 +66,7 @@ import Values
 
     func heard(_ name: String) -> [JSON] { heard.filter { $0.name == name }.map(\.data) }
 
-    /// Waits until the bell shows it; the deadline only bounds a failure.
+    /// Waits until the bell meets a condition. The deadline only bounds a failure.
     func until(
         _ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation, step: () -> Void = {},
         _ condition: () async throws -> Bool

@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// A bell at the real service: restarts, expiries, being offline, another user.
+/// A bell at the real service: restarts, token expiry, offline periods, and a change of the user.
 @MainActor @Suite(.timed, .timeLimit(.minutes(3)))
 struct BellTests {
     private let service: TestService
@@ -29,7 +29,7 @@ struct BellTests {
         FileStorage(directory: URL(fileURLWithPath: directory.path))
     }
 
-    /// CUT N-1, N-3, VIS NFR-2.2: what happens meanwhile is told afterwards, in order and once.
+    /// CUT N-1, N-3, VIS NFR-2.2: events during the interruption are delivered afterwards, in order and once.
     @Test func restart_losesNothing_andDoublesNothing() async throws {
         let ada = BellProbe(service, as: .user("ada"))
         defer { ada.close() }
@@ -49,7 +49,7 @@ struct BellTests {
         #expect(ada.heard("notification:created").map { $0["title"].string ?? "" } == (1...10).map { "N\($0)" })
     }
 
-    /// A process that ends, without a word, goes on where it was: the place in the stream is kept.
+    /// A process that ends without closing the bell is succeeded by one that continues at the stored stream position.
     @Test func nextProcess_goesOnWhereTheOneBeforeWas() async throws {
         let directory = try TemporaryDirectory()
         var options = Bell.Options()
@@ -72,7 +72,7 @@ struct BellTests {
         #expect(after.heard("notification:created")[0]["title"].string == "N2")
     }
 
-    /// How many tokens of streams the service has taken.
+    /// Returns how many stream tokens the service has accepted.
     private func renewals() async throws -> Int {
         let lines = try await backend.get("/metrics").text.split(separator: "\n")
         let counter =
@@ -81,14 +81,14 @@ struct BellTests {
         return taken.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.map { Int($0) }.reduce(0, +)
     }
 
-    /// SCH FR-001, FR-002, NFR-004: the stream goes on with the next token, without a break.
+    /// SCH FR-001, FR-002, NFR-004: the stream continues with the next token, without an interruption.
     @Test func expiringToken_isRenewedInPlace() async throws {
         let clock = StandingClock(at: Int(service.clock.now.microseconds / 1000))
         let given = Collected<Bool>()
         var options = Bell.Options()
         options.clock = ClientClock(
             now: { clock.now }, random: { 0.5 }, sleep: { try await clock.wait(until: $0) })
-        // Heartbeats come by the service's other clock.
+        // Heartbeats follow the service's clock, not this one.
         options.limits.silenceMilliseconds = 1 << 40
         let provider = BellhopClient.TokenProvider(renewing: { [service] needsNew in
             given.append(needsNew)
@@ -98,7 +98,7 @@ struct BellTests {
         defer { ada.close() }
         try await ada.live()
         let streamID = ada.bell.connection.streamID
-        // A quarter of its life before the end the next one is asked for.
+        // The bell requests the next token a quarter of the lifetime before the expiry.
         for _ in 0..<5 {
             let (count, before) = (given.all.count, try await renewals())
             service.clock.advance(seconds: 95)
@@ -113,12 +113,12 @@ struct BellTests {
         #expect(given.all.first == false && given.all.dropFirst().allSatisfy { $0 })
     }
 
-    /// SCH NFR-004: a token that is refused, for calls and streams, is asked for once more.
+    /// SCH NFR-004: after the service refuses a token, calls and streams request a new one, once.
     @Test func refusedToken_isReplaced_forCallsToo() async throws {
         let given = Collected<Bool>()
         let provider = BellhopClient.TokenProvider(renewing: { [service] needsNew in
             given.append(needsNew)
-            // Opaque to the client, so that only the service can say that it is none.
+            // Opaque to the client, so that only the service can detect that it is invalid.
             return needsNew ? service.token(for: .user("ada")) : "no token"
         })
         let ada = BellProbe(service, token: provider)
@@ -129,7 +129,7 @@ struct BellTests {
         #expect(given.all == [false, true])
     }
 
-    /// VIS NFR-2.3, CUT N-3: written offline, sent by the next process, in order and once.
+    /// VIS NFR-2.3, CUT N-3: messages written offline are sent by the next process, in order and once.
     @Test func writesOfflineBeforeTheEndOfTheProcess_areSentByTheNext() async throws {
         let made = try await service.client(as: .user("ada")).createConversation(.init(memberIds: ["ben"]))
         let id = made.value.id
@@ -150,7 +150,8 @@ struct BellTests {
         try await before.until("all are stored") {
             try await storage.keys(beginningWith: "").count { $0.contains("outbox/") } == 10
         }
-        // Nothing says goodbye: the next process finds what is on the disk. One write is made before it has looked.
+        // The first process ends without closing, and the next one finds the stored messages. One message is sent
+        // before the outbox has been read.
         options.network = ToldNetwork()
         let after = BellProbe(service, as: .user("ada"), options)
         defer { after.close() }
@@ -168,7 +169,7 @@ struct BellTests {
         }
     }
 
-    /// The answer of a write is lost with the service that gave it: it is sent again, and was done once.
+    /// The service restarts while it answers writes. They are sent again, but performed only once.
     @Test func writesDuringARestart_areDoneOnce_inOrder() async throws {
         let made = try await service.client(as: .user("ada")).createConversation(.init(memberIds: ["ben"]))
         let ada = BellProbe(service, as: .user("ada"))
@@ -187,7 +188,8 @@ struct BellTests {
         try await ada.until("all are shown once") { talk.snapshot.messages.map(\.text) == texts }
     }
 
-    /// FR-001: what one user has seen is gone before anything of the next is shown, and is not told any more.
+    /// FR-001: the data of one user is cleared before any data of the next appears, and its events are no longer
+    /// delivered.
     @Test func newUser_startsEmpty() async throws {
         try await notify("ada", "for ada")
         let current = Locked("ada")
@@ -222,7 +224,7 @@ struct BellTests {
         await #expect(throws: UnsentWrite.self) { try await bell.send("PUT", "/v1/preferences", [:]) }
     }
 
-    /// An app that gives another user's token without a word changes the user all the same.
+    /// An app whose provider returns another user's token, without signing in, changes the user too.
     @Test func tokenOfAnotherUser_isAnotherUser() async throws {
         try await notify("ada", "for ada")
         let current = Locked("ada")

@@ -6,7 +6,7 @@ import Values
 
 @testable import Service
 
-/// An app that is killed while it writes, and started again, while the service restarts too (VIS NFR-2.3).
+/// An app that is killed while it writes and then restarted, while the service restarts too (VIS NFR-2.3).
 @Suite(.timed, .timeLimit(.minutes(5)))
 struct KilledAppTests {
     private static let writer = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -28,7 +28,7 @@ struct KilledAppTests {
         return numbers
     }
 
-    /// Numbers of the messages that are on the disk.
+    /// Returns the numbers of the messages on disk.
     private func stored() async throws -> [Int] {
         let storage = FileStorage(directory: URL(fileURLWithPath: directory.path))
         var numbers: [Int] = []
@@ -52,9 +52,9 @@ struct KilledAppTests {
         var next = 0
         for round in 1...effort(quick: 4, full: 8, long: 16) {
             let app = try start(id, from: next)
-            // It is killed somewhere on the way, with some sent, some stored and some neither.
+            // The app is killed at a point where some messages are sent, some are stored, and some are neither.
             let goal = min(Self.count - 1, next + 5 * round)
-            try await eventually("it is under way") {
+            try await eventually("the app has reached its goal") {
                 let known = try await delivered(id) + stored()
                 return (known.max() ?? -1) >= goal
             }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Service
 
-/// SCH's edge cases, and what must be true of a stream from its beginning to its end.
+/// The edge cases of SCH, and the invariants of a stream from its opening to its end.
 @Suite(.timed, .serialized) struct ChangesEdgeCasesTests {
     let school: School
     let service: TestService
@@ -16,11 +16,11 @@ import Testing
         service = school.service
     }
 
-    /// What a parent receives of a child's attendance.
+    /// The keys that a parent receives for a child's attendance.
     private static let marked: Set = ["attendance-calendar/s1", "parent-dashboard"]
 
-    /// SCH EC1, FR-019, A-007: whatever screen is shown, keys come to a stream that asked for nothing; no notification and
-    /// no count comes with them.
+    /// SCH EC1, FR-019, A-007: a stream without subscriptions receives keys, whichever screen is shown. They come
+    /// without notifications and counts.
     @Test func userOnAnotherScreen_receivesKeys_andNothingThatLightsUp() async throws {
         let parent = try await service.listen(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
@@ -30,7 +30,8 @@ import Testing
         #expect(badges.json["total"].int == 0)
     }
 
-    /// SCH EC2, FR-003, SC-004: what became stale meanwhile is delivered at once and together, across a restart too.
+    /// SCH EC2, FR-003, SC-004: keys invalidated while the stream was away arrive at once in a single event, also
+    /// across a restart.
     @Test func streamThatWasAway_receivesWhatBecameStale_atOnce() async throws {
         let cursor = try await service.position(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
@@ -44,21 +45,21 @@ import Testing
         #expect(again.received.contains { $0.name == "stream:resync" } == false)
     }
 
-    /// SCH EC6, FR-003: who was away for longer than the log is retained has to fetch everything.
+    /// SCH EC6, FR-003: a client that was away longer than the log's retention must fetch everything.
     @Test func streamThatWasAwayForTooLong_resyncs() async throws {
         let cursor = try await service.position(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
         service.clock.advance(seconds: 25 * 3600)
         try await school.send(School.own("homework", "w1", of: "s2"))
         let number = Int64(cursor.split(separator: "-").last ?? "") ?? 0
-        try await eventually("the row is forgotten") {
+        try await eventually("the row is pruned") {
             try service.app.store.read { try EventLog.oldestSequence(in: $0) } > number + 1
         }
         let late = try await service.listen(as: School.parent("p1"), lastEventID: cursor)
         #expect(try await late.next("stream:resync").json["reason"].string == "gap")
     }
 
-    /// SCH EC6: more changes than a replay sends are a gap too, said aloud.
+    /// SCH EC6: more missed changes than a replay may send are reported as a gap.
     @Test func streamThatMissedTooMuch_resyncs() async throws {
         let cursor = try await service.position(as: School.parent("p1"))
         for delivery in 0...1 {
@@ -71,12 +72,12 @@ import Testing
         #expect(try await late.next("stream:resync").json["reason"].string == "gap")
     }
 
-    /// SCH EC2: a connection that breaks within a window loses no key: it is delivered again after the resumption, although
-    /// the cursor is behind the change.
+    /// SCH EC2: a connection that breaks within a window loses no key. The key is delivered again after the resume,
+    /// although the cursor is past the change.
     @Test func streamThatBreaksWithinAWindow_receivesTheKeyAfterwards() async throws {
         let first = try await service.listen(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
-        // The cursor moves on while the key waits.
+        // The cursor advances while the key is delayed.
         let body: JSON = ["id": "e1", "type": "auth.password_changed", "userId": "p1"]
         let backend = service.client(as: .service(tenant: "A"))
         #expect(try await backend.post("/v1/events", body).status == 201)
@@ -89,14 +90,14 @@ import Testing
         #expect(!again.received.contains { $0.name == "notification:created" && $0.json["eventId"].string == "e1" })
     }
 
-    /// SCH EC3, FR-004: rows one by one within a window are one invalidation per key.
+    /// SCH EC3, FR-004: separate rows within a window become one invalidation per key.
     @Test func rowsOfAMorning_areOneInvalidation() async throws {
         let admin = try await service.listen(as: School.admin())
         let parent = try await service.listen(as: School.parent("p1"))
         for number in 0..<20 {
             try await school.send(School.attendance("a\(number)", of: number % 2 == 0 ? "s1" : "s2", "present"))
         }
-        // Each key once. What comes next shows that nothing else was sent.
+        // Each key arrives once. The next expected event proves that nothing else was sent.
         try await admin.receives([
             "admin-dashboard", "attendance-calendar/s1", "attendance-calendar/s2", "class-attendance/c1",
         ])
@@ -105,7 +106,7 @@ import Testing
         for stream in [admin, parent] { try await stream.receives(["homework/s1", "student-dashboard/s1"]) }
     }
 
-    /// SCH EC3, FR-004: a steady flow is received once a window, and not only when it ends. The windows are of real time.
+    /// SCH EC3, FR-004: a steady flow is delivered once per window, not only when it ends. The windows use real time.
     @Test func steadyFlow_isReceivedOncePerWindow() async throws {
         let service = try TestService.start(School.settings(windowMs: 200))
         let school = try await School(service)
@@ -119,8 +120,8 @@ import Testing
             }
             return number
         }
-        // While the flow goes on: a window that each row moved would never end. A slow machine may have one row in a
-        // window, and then waits for more windows.
+        // The check runs while the flow continues: a window that each row extends would never end. On a slow machine,
+        // a window may contain a single row; the test then waits for further windows.
         var full = 0
         while full < 3 {
             let event = try await parent.next("query:invalidate")
@@ -131,7 +132,8 @@ import Testing
         #expect(await flow.value > 5)
     }
 
-    /// SCH EC4, FR-002: a stream is closed with its user's session, and the next user of the device receives nothing of it.
+    /// SCH EC4, FR-002: revoking the session closes the user's stream, and the next user of the device receives
+    /// nothing of it.
     @Test func nextUserOfADevice_receivesNothingOfThePreviousOne() async throws {
         var identity = School.parent("p1")
         identity.claims["session_id"] = "session-1"
@@ -147,7 +149,7 @@ import Testing
         try await next.receives(["attendance-calendar/s3", "parent-dashboard"])
     }
 
-    /// SCH EC4: another user's stream is none, whatever is asked of it.
+    /// SCH EC4: the stream of another user can be neither read nor changed.
     @Test func anothersStream_cannotBeAskedNorChanged() async throws {
         let stream = try await service.listen(as: School.parent("p1"))
         let path = "/v1/streams/\(stream.ready.json["streamId"].string ?? "")/subscriptions"
@@ -158,7 +160,7 @@ import Testing
         }
     }
 
-    /// SCH FR-002, NFR-004: with its token a stream ends, in the middle of a window too.
+    /// SCH FR-002, NFR-004: a stream ends when its token expires, even within a window.
     @Test func expiredStream_receivesNothingMore() async throws {
         let token = service.token(for: School.parent("p1"), lifetimeSeconds: 60)
         var options = BellhopStream.Options()
@@ -171,7 +173,7 @@ import Testing
         await #expect(throws: (any Error).self) { try await stream.next("query:invalidate", within: .seconds(5)) }
     }
 
-    /// SCH EC5, FR-001, FR-013: no filter, no header and no claim that users can edit brings another school's rows.
+    /// SCH EC5, FR-001, FR-013: no filter, header or user-editable claim gives access to another school's rows.
     @Test func school_isNotForTheClientToName() async throws {
         var liar = School.admin()
         liar.claims["user_metadata"] = ["school_id": "B", "tenant": "B"]
@@ -184,7 +186,8 @@ import Testing
         #expect(try await service.client(as: liar).get("/v1/stream?school_id=B").status == 422)
     }
 
-    /// SCH FR-013: rows are sent by backends and feeds: with a user's token none, with a backend's those of its own school.
+    /// SCH FR-013: only backends and feeds send rows. A user's token is refused, and a backend's token covers only
+    /// its own school.
     @Test func changes_areSentByFeeds_ofTheirOwnTenant() async throws {
         let row = School.attendance("a1", of: "s1", "late")
         for identity in [School.admin(), School.teacher("t1")] {
@@ -201,7 +204,8 @@ import Testing
         try await parent.receives(Self.marked)
     }
 
-    /// SCH EC7, FR-005: who wrote it is named to all who may see it: the writer's own client knows its echo by the origin.
+    /// SCH EC7, FR-005: everyone who may see the row learns its author. The writer's own client recognizes its echo
+    /// by the origin.
     @Test func ownWrite_isKnownByActorAndOrigin() async throws {
         let writer = try await service.listen(as: School.teacher("t1"))
         let other = try await service.listen(as: School.admin())
@@ -218,14 +222,14 @@ import Testing
                 ])
             #expect(stream.received.last?.json["causesComplete"].bool == true)
         }
-        // Somebody else's change of the same key within the window: then it is no echo alone.
+        // Another user changes the same key within the window, so the event is no longer only an echo.
         try await school.send([School.sticker("k2", to: "s1", by: "t1")], from: "tablet-7")
         try await school.send([School.sticker("k3", to: "s1", by: "a1")], from: "desktop-1")
         let origins = try await writer.receives(keys).map { $0["originId"].string }
         #expect(origins == ["tablet-7", "desktop-1"])
     }
 
-    /// SCH EC8: a rush in other classes costs a stream nothing: not one event is sent to it.
+    /// SCH EC8: a rush in other classes sends no event to a stream that it does not concern.
     @Test func rushOfOtherClasses_sendsNothing() async throws {
         let teacher = try await service.listen(as: School.teacher("t2"))
         var streams: [StreamListener] = []
@@ -238,7 +242,8 @@ import Testing
         #expect(try await sentEvents() - before == 6)
     }
 
-    /// SCH EC9, FR-010: a student changes class: both teachers receive it; from then on the new one alone.
+    /// SCH EC9, FR-010: a student changes class. Both teachers receive the change; afterwards only the new one
+    /// receives the student's rows.
     @Test func studentWhoMoves_isSeenByTheNewTeacherAlone() async throws {
         let old = try await service.listen(as: School.teacher("t1"))
         let new = try await service.listen(as: School.teacher("t2"))
@@ -252,13 +257,13 @@ import Testing
         try await school.send(School.attendance("a1", of: "s1", "late"), School.attendance("a2", of: "s2", "late"))
         try await new.receives(["attendance-calendar/s1", "class-attendance/c2"])
         try await old.receives(["attendance-calendar/s2", "class-attendance/c1"])
-        // The leaderboard is the new class's.
+        // The student now receives the leaderboard of the new class.
         try await school.send(School.student("s2", from: ["points": 1], to: ["points": 2]))
         try await school.send(School.student("s3", of: "c2", from: ["points": 1], to: ["points": 2]))
         try await student.receives(["attendance-calendar/s1", "leaderboard/c2"])
     }
 
-    /// SCH EC9: a teacher is given another class: within a second the scope follows, rows and keys with it.
+    /// SCH EC9: a teacher gets another class. The scope follows within a second, and rows and keys with it.
     @Test func teacherWhoMoves_receivesTheNewClass_andNotTheOldOne() async throws {
         let identity = School.teacher("t1")
         let teacher = try await service.listen(as: identity)
@@ -273,7 +278,7 @@ import Testing
         #expect(me.json["scope"].array?.contains("class:c1:staff") == false)
     }
 
-    /// SCH EC9: a claim of an old token gives way to what rows have said, also for a stream that is opened afterwards.
+    /// SCH EC9: ingested rows override the claim of an old token, also for streams opened later.
     @Test func oldTokensClaim_opensNoClassThatIsAnothers() async throws {
         var identity = School.teacher("t1")
         identity.claims["app_metadata"] = ["user_role": "teacher", "school_id": "A", "class_ids": ["c1", "c2"]]
@@ -282,7 +287,7 @@ import Testing
         try await teacher.receives(["attendance-calendar/s1", "class-attendance/c1"])
     }
 
-    /// SCH EC9, FR-016: a child is unlinked: the dashboard is stale, and nothing of the child comes after it.
+    /// SCH EC9, FR-016: a child is unlinked. The dashboard is invalidated, and no later row of the child arrives.
     @Test func unlinkedChild_isNotReceivedAgain() async throws {
         try await school.send(
             School.insert("parent_students", ["parent_id": "p1", "student_id": "s2", "school_id": "A"]))
@@ -296,14 +301,14 @@ import Testing
         try await school.send(School.attendance("a1", of: "s1", "late"), School.attendance("a2", of: "s2", "late"))
         #expect(try await parent.next("table:change").json["record"]["id"].string == "a2")
         try await parent.receives(["attendance-calendar/s2", "parent-dashboard"])
-        // Nor does a resumption bring what happened when the child was still linked, once it no longer is.
+        // A resume does not replay the child's changes from the time of the link either.
         let again = try await service.listen(as: identity, lastEventID: parent.ready.id)
         let delivered = try await again.next("query:invalidate")
         #expect(delivered.staleKeys == ["attendance-calendar/s2", "parent-dashboard"])
     }
 
-    /// SCH EC5, decision 23: a row that moves to another school leaves the one and enters the other; neither learns from it
-    /// what the other's row says.
+    /// SCH EC5, decision 23: a row that moves to another school leaves the old school and enters the new one. Neither
+    /// learns the content of the other's row.
     @Test func rowThatMovesToAnotherSchool_leavesTheOne_andEntersTheOther() async throws {
         var streams: [StreamListener] = []
         for name in School.names {
@@ -340,8 +345,8 @@ import Testing
                 grants: room:{room_id}:member
         """
 
-    /// Decision 23, with memberships as apps have them: who is put out of a room by a row's change sees the row leave, and
-    /// not who has come instead; who stays sees the change.
+    /// Decision 23, with typical memberships: a member whom a changed row removes from a room sees the row leave, but
+    /// not the new member. A remaining member sees the change.
     @Test func memberWhoIsReplaced_doesNotSeeByWhom() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.rooms, to: "tables.yaml")
@@ -365,14 +370,14 @@ import Testing
         #expect(changed["record"]["user_id"].string == "eve")
         try await streams[0].nextScope(without: "room:r1:member")
         try await streams[2].nextScope(with: "room:r1:member")
-        // One row of a person still grants the room, whatever becomes of another row of the same person.
+        // One row of a person still grants the room after another row of the same person has changed.
         try await school.send(School.insert("room_members", member("twice", "bob")))
         try await streams[1].next("table:change")
         try await school.send(School.update("room_members", from: member("twice", "bob"), to: member("twice", "ann")))
         #expect(try await streams[1].next("table:change").json["change"].string == "update")
     }
 
-    /// SCH EC10: each of a user's streams receives everything, and asks for rows of its own.
+    /// SCH EC10: each stream of a user receives all keys, and rows for its own subscriptions only.
     @Test func streamsOfOneUser_areIndependent() async throws {
         let identity = School.parent("p1")
         var streams: [StreamListener] = []

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Service
 
-/// ENG: counts of the posts on the screen, filtered by the service.
+/// ENG: the counts of the posts on the screen, filtered by the service.
 @Suite(.timed, .serialized) struct ChangesEngagementTests {
     private static let reader = TestService.Identity.user("ann")
 
@@ -30,7 +30,7 @@ import Testing
         School.update("posts", from: post(id, likes: likes - 1), to: post(id, likes: likes))
     }
 
-    /// The updates up to a post's.
+    /// Collects updates until the one of the post `last`.
     private static func updates(_ stream: StreamListener, until last: String) async throws -> [JSON] {
         var updates: [JSON] = []
         repeat {
@@ -39,7 +39,7 @@ import Testing
         return updates
     }
 
-    /// ENG E-1, E-3: only posts of the list, with or without spaces, quoted or not.
+    /// ENG E-1, E-3: only listed posts are delivered, with or without spaces and quotes in the list.
     @Test(arguments: [
         "id=in.(p1,p2,tail)", "id=in.( p1 , p2,  tail )", "id=in.(\"p1\",\"p2\",tail)", " id=in.(p1,p2,tail) ",
     ])
@@ -51,7 +51,7 @@ import Testing
         #expect(Set(updates.flatMap { $0["postIds"].array ?? [] }) == ["p1", "p2", "tail"])
     }
 
-    /// ENG E-3: ids with the grammar's own characters stand in quotes.
+    /// ENG E-3: ids that contain characters of the grammar are quoted.
     @Test func idWithSpecialCharacters_isQuoted() async throws {
         let stream = try await service.listen(as: Self.reader)
         try await stream.subscribe([["table": "posts", "filter": #"id=in.("a,b","c(d)","e\"f","tail")"#]])
@@ -60,7 +60,7 @@ import Testing
         #expect(Set(updates.flatMap { $0["postIds"].array ?? [] }) == ["a,b", "c(d)", #"e"f"#, "tail"])
     }
 
-    /// ENG E-2: 1,000 values are received, the last as the first; one more is refused, with its place.
+    /// ENG E-2: all of 1,000 values match, from the first to the last; one more is refused with its position.
     @Test func filter_takesAThousandValues_andNotOneMore() async throws {
         let stream = try await service.listen(as: Self.reader)
         func filter(_ count: Int) -> JSON {
@@ -72,7 +72,7 @@ import Testing
         let mistake = try #require(refused.json["errors"].array?.first)
         #expect(mistake["pointer"].string == "/tables/1/filter")
         #expect(mistake["detail"].string?.contains("1000") == true, "\(mistake)")
-        // What was refused has changed nothing.
+        // The refused request changed nothing.
         try await school.send(
             Self.liked("post-1001", 1), Self.liked("post-1", 1), Self.liked("post-500", 1), Self.liked("post-1000", 1))
         let updates = try await Self.updates(stream, until: "post-1000")
@@ -110,7 +110,7 @@ import Testing
             try await stream.next("engagement_update").json["updates"] == ["p3": ["likeCount": 11, "repostCount": 0]])
     }
 
-    /// ENG E-6: what may not be seen is not received, whoever asks for it by its id.
+    /// ENG E-6: a row that the user may not see is not delivered, even if the filter names its id.
     @Test func privatePost_isSeenByItsAuthorAlone() async throws {
         var streams: [StreamListener] = []
         for identity in [Self.reader, TestService.Identity.user("bob")] {
@@ -153,7 +153,8 @@ import Testing
         #expect(stream.received.count { $0.name == "engagement_update" } == 1)
     }
 
-    /// ENG E-7: subscriptions are replaced while changes flow: what both lists have is delivered each time, and once.
+    /// ENG E-7: subscriptions are replaced during a flow of changes. A row in both lists is delivered for each
+    /// change, exactly once.
     @Test func replacement_losesNothing_andDeliversNothingTwice() async throws {
         let stream = try await service.listen(as: Self.reader)
         func watch(_ round: Int) async throws {
@@ -174,7 +175,8 @@ import Testing
         #expect(delivered == Array(1...count))
     }
 
-    /// ENG E-7: a like that waits for its window is delivered although the user scrolls on before its end.
+    /// ENG E-7: a like that is delayed by its window is delivered although the user scrolls on before the window
+    /// ends.
     @Test func replacement_deliversCountsThatWait() async throws {
         let stream = try await service.listen(as: Self.reader)
         try await stream.subscribe([["table": "posts", "filter": "id=in.(p1,p2)"]])
@@ -186,7 +188,8 @@ import Testing
         #expect(delivered.map { $0["updates"]["p1"]["likeCount"].int } == [5], "\(updates)")
     }
 
-    /// ENG E-8: counts that wait never follow a newer row with what it was before, nor a row that has left.
+    /// ENG E-8: after a newer row, delayed counts never show its older state, and they are not delivered for a row
+    /// that has left.
     @Test func countsThatWait_areNotOlderThanTheRow() async throws {
         let stream = try await service.listen(as: Self.reader)
         try await stream.subscribe([["table": "posts", "filter": "id=in.(p1,p2,tail)"]])
@@ -204,8 +207,8 @@ import Testing
         #expect(updates["p2"] == .null, "\(updates)")
     }
 
-    /// ENG E-7, E-8: a like whose window had not ended when the connection broke is delivered with what was missed,
-    /// and what was missed is one batch.
+    /// ENG E-7, E-8: a like whose window was open when the connection broke is delivered with the missed changes, in
+    /// one batch.
     @Test func streamThatBreaksWithinAWindow_receivesTheCountsAfterwards() async throws {
         let filter: JSON = ["table": "posts", "filter": "id=in.(p1,p2,p3)"]
         let first = try await service.listen(as: Self.reader)
@@ -223,7 +226,7 @@ import Testing
         #expect(!again.received.contains { $0.name == "table:change" })
     }
 
-    /// ENG E-7: paused in the background, resumed with what was missed, stopped.
+    /// ENG E-7: subscriptions are paused in the background, resumed with the missed changes, and stopped.
     @Test func subscriptions_pauseAndResume() async throws {
         let stream = try await service.listen(as: Self.reader)
         let filter: JSON = ["id": "seen", "table": "posts", "filter": "id=in.(p1,p2)"]
@@ -242,7 +245,8 @@ import Testing
         #expect(try await stream.next("table:change").json["record"]["like_count"].int == 4)
     }
 
-    /// ENG E-9: a part of a day of the document (100,000 likes, 100 posts on the screen of one in a thousand).
+    /// ENG E-9: a part of the documented day (100,000 likes; every thousandth is on one of the 100 posts on the
+    /// screen).
     @Test func engagementOfADay_isATinyPartOfWhatEverybodyLikes() async throws {
         let filtered = try await service.listen(as: Self.reader)
         let everything = try await service.listen(as: Self.reader)
@@ -259,7 +263,7 @@ import Testing
             for start in stride(from: 0, to: perHit, by: 250) {
                 try await school.send(Array(likes[start..<start + 250]))
             }
-            // One event per like, as in a day, in which two of them hardly ever share a second.
+            // One event per like, because over a day two likes rarely fall into the same second.
             let update = try await filtered.next("engagement_update").json
             #expect(update["postIds"].array == [.string(uuid(hit * perHit))])
         }
@@ -279,7 +283,7 @@ import Testing
         #expect(bytesOfADay <= 24_000, "\(bytesOfADay)")
     }
 
-    /// Bytes of what was received of posts, as on the wire.
+    /// Returns the number of bytes of the received engagement updates on the wire.
     private static func bytes(_ stream: StreamListener) -> Int {
         stream.received.filter { $0.name == "engagement_update" }.reduce(0) {
             $0 + "id: \($1.id)\nevent: \($1.name)\ndata: \($1.data)\n\n".utf8.count

@@ -5,16 +5,15 @@ import Testing
 
 @testable import Service
 
-/// Who receives what of the school's rows, over real HTTP and streams: 4 roles, 11 tables, 4 ways in which a row can
-/// change, 2 schools. What is expected was written down from the requirements (SCH FR-006…FR-017), not from the
-/// declarations.
+/// Delivery of the school's rows over real HTTP and streams: 4 roles, 11 tables, 4 kinds of change, 2 schools. The
+/// expectations come from the requirements (SCH FR-006…FR-017), not from the declarations.
 ///
-/// All changes are sent once, one after the other, while everybody listens; the tests look at what was received.
+/// All changes are sent once, in sequence, while every person listens. The tests examine the received events.
 @Suite(.timed) struct ChangesNoLeakTests {
     enum Role: String, CaseIterable {
         case student, teacher, parent, admin
 
-        /// The ones whom the rows are about first, then those who have nothing to do with them until a row moves.
+        /// First the people whom the rows concern, then those whom they concern only after a move.
         var people: [String] {
             switch self {
             case .student: ["s1", "s2", "s3"]
@@ -42,7 +41,7 @@ import Testing
         }
     }
 
-    /// What everybody received of every change; sent once for all cases.
+    /// The events that each person received for each change, recorded once for all cases.
     static let recording = Task { try await SchoolRecording.make() }
 
     @Test func theTable_namesEveryCombination() {
@@ -50,8 +49,8 @@ import Testing
         #expect(Set(Self.cases.map(\.testDescription)).count == Self.cases.count)
     }
 
-    /// SCH FR-013…FR-017, ENG E-6: rows, as those who may see them do: the row that comes, stays or goes. Old and new row
-    /// decide, deletes obey the same rule.
+    /// SCH FR-013…FR-017, ENG E-6: permitted readers receive rows as enter, update or leave. The old and the new row
+    /// decide, and deletes follow the same rule.
     @Test(arguments: cases) func row_isReceivedByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
@@ -61,7 +60,7 @@ import Testing
         }
     }
 
-    /// SCH FR-006…FR-017: the keys that become stale, for those who have such a query.
+    /// SCH FR-006…FR-017: the invalidated keys, for the users who have such a query.
     @Test(arguments: cases) func key_isReceivedByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
@@ -70,7 +69,7 @@ import Testing
         }
     }
 
-    /// SCH FR-005, decision 23: a cause is delivered to those who may see the row that it names, and to no one else.
+    /// SCH FR-005, decision 23: a cause is delivered only to users who may see the row that it names.
     @Test(arguments: cases) func cause_isReceivedByWhoMaySeeItsRow(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people where !SchoolMoves.keys(of: test.table, test.move, for: person).isEmpty {
@@ -80,7 +79,7 @@ import Testing
         }
     }
 
-    /// EC5, A-002: people of the other school have the same ids, and receive nothing at all.
+    /// EC5, A-002: people of the other school have the same ids and receive nothing.
     @Test(arguments: cases) func otherSchool_receivesNothing(_ test: Case) async throws {
         let recording = try await Self.recording.value
         let other = test.school == "A" ? "B" : "A"
@@ -90,21 +89,22 @@ import Testing
         }
     }
 
-    /// NFR-002, ENG E-6: an invalidation carries no column but ids; an event carries what is selected and the row's key;
-    /// who may not see a row gets no byte of it.
+    /// NFR-002, ENG E-6: an invalidation carries no columns except ids. An event carries the selected columns and the
+    /// row's key. A user who may not see a row receives no byte of it.
     @Test(arguments: cases) func event_carriesNothingThatItsReaderMayNotSee(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
             let sight = SchoolMoves.sight(of: test.table, test.move, by: person)
             let events = recording.events(test.table, test.move, of: test.school, reaching: person, of: test.school)
             for event in events {
-                // Only the whole row carries its texts: the old one to who saw it and still does, the new one likewise.
+                // Only an event with the whole row carries its texts: the old text for users who could see the row
+                // and still can, and the new text likewise.
                 let isWhole = event.name == "table:change" && event.data.contains("\"all/")
                 let mayHaveOld = isWhole && sight == "update"
                 let mayHaveNew = isWhole && (sight == "enter" || sight == "update")
                 #expect(!event.data.contains(SchoolMoves.oldSecret) || mayHaveOld, "\(person): \(event.data)")
                 #expect(!event.data.contains(SchoolMoves.newSecret) || mayHaveNew, "\(person): \(event.data)")
-                // Whom a row has gone to is not sent to those who have lost it.
+                // A user who has lost a row must not learn who received it.
                 guard sight == "leave" || sight == nil, test.move == .leave, event.name != "stream:scope" else {
                     continue
                 }
@@ -122,11 +122,11 @@ import Testing
     }
 }
 
-/// The rows of the table, each in all ways in which it can change, and who is to receive it.
+/// The changes to the rows of each table, and the expected receivers.
 enum SchoolMoves {
     enum Move: String, CaseIterable {
         case insert, update, delete
-        /// The row goes from `s1`, `c1`, `t1` or `p1` to `s3`, `c2`, `t2` or `p3`.
+        /// The row moves from `s1`, `c1`, `t1` or `p1` to `s3`, `c2`, `t2` or `p3`.
         case leave
     }
 
@@ -177,8 +177,8 @@ enum SchoolMoves {
     // MARK: Who sees which row
 
     /// FR-014: own rows. FR-015: students, sessions, attendance and stickers of own classes. FR-016: attendance,
-    /// sessions, stickers and homework of linked children. FR-017: the whole school. First of the row as it was at the
-    /// beginning, then of the row that has moved.
+    /// sessions, stickers and homework of linked children. FR-017: the whole school. `here` is for the row at the
+    /// beginning, `there` for the row after its move.
     private static let readers: [String: (here: Set<String>, there: Set<String>)] = [
         "student_stickers": (["s1", "t1", "p1", "a1"], ["s3", "t2", "p3", "a1"]),
         "attendance": (["s1", "t1", "p1", "a1"], ["s3", "t2", "p3", "a1"]),
@@ -193,7 +193,7 @@ enum SchoolMoves {
         "profiles": (["s1", "a1"], ["s3", "a1"]),
     ]
 
-    /// `enter`, `update` or `leave`; nil: nothing.
+    /// Returns `enter`, `update` or `leave`; nil if the person receives nothing.
     static func sight(of table: String, _ move: Move, by person: String) -> String? {
         guard let readers = readers[table] else { return nil }
         let isHere = readers.here.contains(person)
@@ -207,8 +207,9 @@ enum SchoolMoves {
         }
     }
 
-    /// Who receives keys of a row's queries without being able to see the row receives no cause: classmates of the
-    /// leaderboard. Nor does who has lost a row that is now known by another key, since a cause has the key as it is.
+    /// Returns whether the person receives a cause. Classmates receive keys of the leaderboard without access to the
+    /// row, so they receive no cause. A user who loses a row whose key has changed receives none either, because a
+    /// cause names the current key.
     static func seesCause(of table: String, _ move: Move, _ person: String) -> Bool {
         if move == .leave, let loser = ["parent_students": "p1", "teachers": "t1", "profiles": "s1"][table] {
             return person != loser
@@ -222,16 +223,16 @@ enum SchoolMoves {
         Set((stale["\(table) \(move)"]?[person] ?? "").split(separator: " ").map(String.init))
     }
 
-    /// FR-006…FR-012 for those whom FR-014…FR-017 let receive it; what is not named is nothing.
+    /// FR-006…FR-012 for the people to whom FR-014…FR-017 give access. A missing entry means no keys.
     private static let stale: [String: [String: String]] = [
-        // FR-006: dashboard, stickers, leaderboard, trophy room; inserts alone.
+        // FR-006: dashboard, stickers, leaderboard, trophy room; only inserts.
         "student_stickers insert": [
             "s1": "student-dashboard/s1 stickers/s1 trophy-room/s1 leaderboard/c1", "s2": "leaderboard/c1",
             "t1": "student-dashboard/s1 stickers/s1 trophy-room/s1 leaderboard/c1",
             "p1": "student-dashboard/s1 stickers/s1 trophy-room/s1",
             "a1": "student-dashboard/s1 stickers/s1 trophy-room/s1 leaderboard/c1",
         ],
-        // FR-007: parents' dashboard, calendar, admins' dashboard; inserts and updates.
+        // FR-007: the parents' dashboard, the calendar, the admins' dashboard; inserts and updates.
         "attendance insert": attendance, "attendance update": attendance,
         "attendance leave": [
             "s1": "attendance-calendar/s1", "s3": "attendance-calendar/s3",
@@ -240,7 +241,8 @@ enum SchoolMoves {
             "a1":
                 "attendance-calendar/s1 attendance-calendar/s3 class-attendance/c1 class-attendance/c2 admin-dashboard",
         ],
-        // FR-008: student's dashboard, history, teacher's dashboard, and the admin's (US5-1); inserts alone.
+        // FR-008: the student's dashboard, the history, the teacher's dashboard, and the admin's (US5-1); only
+        // inserts.
         "sessions insert": [
             "s1": "student-dashboard/s1 session-history/s1", "p1": "student-dashboard/s1 session-history/s1",
             "t1": "student-dashboard/s1 session-history/s1 teacher-dashboard",
@@ -280,13 +282,13 @@ enum SchoolMoves {
             "p1": "student-dashboard/s1 homework/s1", "p3": "student-dashboard/s3 homework/s3",
             "a1": "student-dashboard/s1 homework/s1 student-dashboard/s3 homework/s3",
         ],
-        // FR-012: trophy room and dashboard; inserts alone.
+        // FR-012: trophy room and dashboard; only inserts.
         "student_trophies insert": trophy, "student_achievements insert": trophy,
-        // EC9: whose children they are.
+        // EC9: links between parents and children.
         "parent_students insert": ["p1": "parent-dashboard"], "parent_students update": ["p1": "parent-dashboard"],
         "parent_students delete": ["p1": "parent-dashboard"],
         "parent_students leave": ["p1": "parent-dashboard", "p3": "parent-dashboard"],
-        // FR-017: the admin's lists of people, and everybody's own row (EC9).
+        // FR-017: the admin's lists of people. EC9: each person's own row.
         "teachers insert": teacher, "teachers update": teacher, "teachers delete": teacher,
         "teachers leave": [
             "t1": "profile/t1", "t2": "profile/t2", "a1": "profile/t1 profile/t2 teachers admin-dashboard",
@@ -314,15 +316,15 @@ enum SchoolMoves {
     ]
 }
 
-/// Everything that everybody received of each change.
+/// The events that each person received for each change.
 struct SchoolRecording: Sendable {
-    /// One change, received by one person.
+    /// One change and one listener.
     struct Name: Hashable {
         let change: String
         let listener: String
     }
 
-    /// One row's event: what happened to it for the listener, and which columns its narrow subscription was sent.
+    /// One row's events: the transition for the listener, and the columns that the narrow subscription received.
     struct ReceivedRow {
         let transitions: String
         let narrow: [Set<String>]
@@ -334,7 +336,7 @@ struct SchoolRecording: Sendable {
         "\(table) \(move) \(school)"
     }
 
-    /// Without what ends a step, and without the scopes that follow memberships.
+    /// Returns the events without the barriers that end a step. Scope events are not recorded.
     func events(
         _ table: String, _ move: SchoolMoves.Move, of school: String, reaching person: String, of own: String
     ) -> [ServerSentEvent] {
@@ -345,7 +347,8 @@ struct SchoolRecording: Sendable {
         }
     }
 
-    /// Each change of a row is delivered to the subscription to all columns and to the narrow one, with one transition.
+    /// Returns the received rows. Each change is delivered to the subscription to all columns and to the narrow one,
+    /// with the same transition.
     func received(_ table: String, _ move: SchoolMoves.Move, of school: String, by person: String) -> [ReceivedRow] {
         let rows = events(table, move, of: school, reaching: person, of: school).filter { $0.name == "table:change" }
         let narrow = rows.filter { $0.json["subscriptionIds"].array == [.string("narrow/\(table)")] }
@@ -387,7 +390,7 @@ struct SchoolRecording: Sendable {
         }
     }
 
-    /// The shipped declarations, and a table that everybody receives, whose key ends a step.
+    /// The shipped declarations, and a table that every user receives, whose key ends a step.
     private static func declarations() -> String {
         let shipped = String(decoding: Resource.bytes("school.yaml"), as: UTF8.self)
         let long = shipped.replacingOccurrences(of: "    primaryKey:", with: "    windowMs: 60000\n    primaryKey:")
@@ -432,7 +435,7 @@ struct SchoolRecording: Sendable {
                     let change = change(table, move, own)
                     let received = try await send(SchoolMoves.change(table, move, of: own), change, school, listeners)
                     for (name, events) in received { recording.events[Name(change: change, listener: name)] = events }
-                    // Everybody's place as it was.
+                    // Restores all memberships.
                     guard ["students", "classes", "parent_students"].contains(table) else { continue }
                     let gone = School.delete(
                         "parent_students", ["parent_id": "p3", "student_id": "s1", "school_id": .string(own)])
@@ -445,7 +448,7 @@ struct SchoolRecording: Sendable {
         return recording
     }
 
-    /// Sends a change, and collects what everybody receives until the end of its window.
+    /// Sends a change, and collects the events of each listener until the end of its window.
     private static func send(
         _ change: JSON?, _ name: String, _ school: School, _ listeners: [(name: String, stream: StreamListener)]
     ) async throws -> [(String, [ServerSentEvent])] {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Service
 
-/// Changes of tables with two replicas on one PostgreSQL: what is sent to one is received on the other, once.
+/// Table changes with two replicas on one PostgreSQL: a change sent to one is delivered by the other, once.
 @Suite(.timed, .serialized) struct ChangesReplicasTests {
     private static func replicas() async throws -> (School, TestService, TestService) {
         let (a, b) = try TestService.startReplicas(School.settings())
@@ -18,7 +18,7 @@ import Testing
         School.attendance("n\(number)", of: student, "present")
     }
 
-    /// Rows, keys and counts reach the streams of both, whichever takes the delivery.
+    /// Rows, keys and counts reach the streams of both replicas, whichever receives the delivery.
     @Test func changeSentToOne_isReceivedOnTheOther() async throws {
         let (school, a, b) = try await Self.replicas()
         let identity = School.parent("p1")
@@ -33,8 +33,8 @@ import Testing
         }
     }
 
-    /// SCH EC9: memberships sent to one change the scopes of the other's streams within a second; what follows is
-    /// delivered to the new ones.
+    /// SCH EC9: memberships sent to one replica change the scopes of the other's streams within a second. Later
+    /// changes reach the new members.
     @Test func membershipSentToOne_changesScopes_onTheOther() async throws {
         let (school, _, b) = try await Self.replicas()
         let (old, new) = (try await b.listen(as: School.teacher("t1")), try await b.listen(as: School.teacher("t2")))
@@ -55,7 +55,8 @@ import Testing
             try await b.client(as: School.teacher("t1")).get("/v1/me").json["scope"].array == ["everyone", "user:t1"])
     }
 
-    /// Both take deliveries at once: facts are numbered without a clash, and both end up knowing the same.
+    /// Both replicas accept deliveries concurrently. Facts are numbered without collisions, and both replicas end up
+    /// with the same memberships.
     @Test func membershipsSentToBothAtOnce_areAllKnown_toBoth() async throws {
         let (school, a, b) = try await Self.replicas()
         let streams = [try await a.listen(as: School.teacher("t1")), try await b.listen(as: School.teacher("t1"))]
@@ -82,7 +83,8 @@ import Testing
         #expect(Set(versions).count == versions.count, "each delivery has its own number")
     }
 
-    /// A second delivery of one webhook is one, also when both replicas get it at once and when they start anew.
+    /// A repeated webhook delivery is accepted once, also when both replicas receive it concurrently and after they
+    /// restart.
     @Test func deliverySentToBoth_isTakenOnce_alsoAfterARestart() async throws {
         let (school, a, b) = try await Self.replicas()
         let identity = School.parent("p1")
@@ -104,13 +106,13 @@ import Testing
         let again = try await deliver("d0", Self.attendance(0), to: a)
         #expect(again.status == 202, "\(again.json)")
         #expect(again.json["duplicates"].int == 1, "\(again.json)")
-        // Who belongs where is known as before.
+        // Memberships are the same as before.
         let teacher = try await a.listen(as: School.teacher("t1"))
         try await school.send([Self.attendance(9)], to: a)
         try await teacher.receives(["attendance-calendar/s1", "class-attendance/c1"])
     }
 
-    /// ENG E-7: a request about a stream may arrive anywhere, with what was missed.
+    /// ENG E-7: any replica accepts a request about a stream, including a request for missed changes.
     @Test func subscriptionsPutToOne_areValidOnTheOther_withWhatWasMissed() async throws {
         let (school, a, b) = try await Self.replicas()
         let identity = School.parent("p1")
@@ -137,8 +139,8 @@ import Testing
         #expect(try await stream.next("stream:resync").json["reason"].string == "epoch")
     }
 
-    /// Rows come without a pause from both replicas while a stream resumes and asks for what it missed, through the other
-    /// replica: each row is delivered once.
+    /// Both replicas write rows continuously while a stream resumes and requests missed rows through the other
+    /// replica. Each row is delivered once.
     @Test func rowsMissedWhileOthersCome_areDeliveredOnce() async throws {
         let (school, a, b) = try await Self.replicas()
         let identity = School.parent("p1")
@@ -164,7 +166,7 @@ import Testing
     }
 }
 
-/// What the log and memberships store, on either engine.
+/// The stored log and memberships, on either engine.
 @Suite(.timed, .serialized) struct ChangesLogTests {
     let school: School
     let service: TestService
@@ -174,7 +176,7 @@ import Testing
         service = school.service
     }
 
-    /// What is known of memberships, and which deliveries were taken, outlives a restart.
+    /// Memberships and accepted deliveries survive a restart.
     @Test func restart_losesNoMembershipsAndNoDeliveries() async throws {
         func deliver() async throws -> ServiceAnswer {
             try await service.anyone.post(
@@ -194,10 +196,10 @@ import Testing
         #expect(old.received.map(\.name) == ["stream:ready"])
     }
 
-    /// A transaction that is rolled back leaves no trace: neither in what is known, nor in the log, nor in the ids.
+    /// A rolled-back transaction leaves no trace in the memberships, the log or the stored delivery ids.
     @Test func rolledBackDelivery_leavesNoTrace() async throws {
         let teacher = try await service.listen(as: School.teacher("t2"))
-        // The last of the batch's events does not get into the log.
+        // The last event of the batch cannot be written to the log.
         try await service.alterTable(
             sqlite: """
                 CREATE TRIGGER refused BEFORE INSERT ON events WHEN NEW.data LIKE '%poison%'
@@ -220,7 +222,8 @@ import Testing
         #expect(teacher.received.map(\.name) == ["stream:ready", "query:invalidate"])
     }
 
-    /// What was missed is delivered once, in the order of the log, while more rows come; the stream's own cursor goes on.
+    /// Missed rows are delivered once, in the order of the log, while more rows arrive. The stream's own cursor
+    /// advances.
     @Test func rowsMissed_areDeliveredOnce_whileOthersCome() async throws {
         let identity = School.parent("p1")
         let cursor = try await service.position(as: identity)
@@ -237,7 +240,8 @@ import Testing
         try await flow.value
     }
 
-    /// More rows right before a stream broke than are replayed are no gap: they were received.
+    /// A burst before the connection broke may exceed the replay limit without a gap, because the client has received
+    /// it.
     @Test func burstBeforeTheBreak_isNoGap() async throws {
         let identity = School.parent("p1")
         let first = try await service.listen(as: identity)
@@ -256,7 +260,7 @@ import Testing
         #expect(!again.received.contains { $0.name == "stream:resync" })
     }
 
-    /// Rows that were missed come without ids, and behind them the id with which to resume: they are never delivered again.
+    /// Missed rows arrive without ids, followed by the id to resume from, so they are never delivered again.
     @Test func rowsMissed_moveTheLastId() async throws {
         let identity = School.parent("p1")
         let mine: [JSON] = [["table": "attendance"]]
@@ -268,7 +272,7 @@ import Testing
         let missed = try await second.next("table:change")
         #expect(missed.json["record"]["id"].string == "missed")
         #expect(missed.id == second.ready.id)
-        // An event without an id of its own shows the last one.
+        // An event without an id of its own reports the last id.
         try await second.subscribe(mine, since: "zzzzzz-0123456789abc")
         let place = try await second.next("stream:resync").id
         #expect(place != first.ready.id)
@@ -279,7 +283,7 @@ import Testing
         #expect(try await third.next("table:change").json["record"]["id"].string == "after")
     }
 
-    /// A cursor that is no longer retained is reported, and the subscriptions are valid from here on.
+    /// A cursor that is no longer retained is reported, and the subscriptions apply from now on.
     @Test func cursorThatIsGone_isAGap_andRowsGoOn() async throws {
         let identity = School.parent("p1")
         let stream = try await service.listen(as: identity)

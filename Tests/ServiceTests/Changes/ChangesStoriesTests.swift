@@ -5,8 +5,8 @@ import Testing
 
 @testable import Service
 
-/// The acceptance scenarios of SCH US1–US6: one acts, which reaches the service as their database's webhook, and another
-/// one has the screen open. SC-001, SC-002: within 5 seconds.
+/// The acceptance scenarios of SCH US1–US6: one user acts, which reaches the service as a webhook of the school's
+/// database, while another has a screen open. SC-001, SC-002: within 5 seconds.
 @Suite(.timed, .serialized) struct ChangesStoriesTests {
     let school: School
     let service: TestService
@@ -39,14 +39,14 @@ import Testing
         #expect(causes.map { $0["recordId"].string } == ["k1"])
     }
 
-    /// SCH US1-3: a level is crossed.
+    /// SCH US1-3: the student reaches a new level.
     @Test func studentWhoCrossesALevel_seesTheNewLevel() async throws {
         let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.student("s1", from: ["points": 95, "level": 1], to: ["points": 105, "level": 2]))
         try await student.receives(["student/s1", "student-dashboard/s1", "leaderboard/c1"])
     }
 
-    /// SCH US1-4: whoever of the class earns points, by whatever; and a student of another class does not receive it.
+    /// SCH US1-4: any classmate earns points, by any means; a student of another class does not receive it.
     @Test(arguments: ["student_stickers", "sessions", "homework"])
     func studentOnTheLeaderboard_seesClassmatesPoints(_ table: String) async throws {
         let classmate = try await service.listen(as: School.student("s2"))
@@ -54,12 +54,12 @@ import Testing
         try await school.send(
             School.own(table, "r1", of: "s1"), School.student("s1", from: ["points": 0], to: ["points": 10]))
         let causes = try await classmate.receives(["leaderboard/c1"])
-        #expect(causes.isEmpty, "whose points they are is not theirs to know")
+        #expect(causes.isEmpty, "classmates must not learn whose points they are")
         try await school.send(School.student("s3", of: "c2", from: ["points": 0], to: ["points": 1]))
         try await stranger.receives(["student/s3", "student-dashboard/s3", "leaderboard/c2"])
     }
 
-    /// SCH US1-5: a trophy is awarded by the database itself.
+    /// SCH US1-5: the database itself awards a trophy.
     @Test(arguments: ["student_trophies", "student_achievements"])
     func studentInTheTrophyRoom_seesWhatWasEarned(_ table: String) async throws {
         let student = try await service.listen(as: School.student("s1"))
@@ -69,7 +69,7 @@ import Testing
 
     // MARK: US2, a parent sees attendance
 
-    /// SCH US2-1: the calendar's day, whatever the status.
+    /// SCH US2-1: the day in the calendar, for every status.
     @Test(arguments: ["present", "absent", "late", "excused"])
     func parentAtTheCalendar_seesTheDayThatIsMarked(_ status: String) async throws {
         let parent = try await service.listen(as: School.parent("p1"))
@@ -77,7 +77,7 @@ import Testing
         try await parent.receives(["attendance-calendar/s1", "parent-dashboard"])
     }
 
-    /// SCH US2-2: the card of any of the children.
+    /// SCH US2-2: the card of each child.
     @Test func parentAtTheDashboard_seesAnyOfTheChildren() async throws {
         try await school.send(
             School.insert("parent_students", ["parent_id": "p1", "student_id": "s3", "school_id": "A"]))
@@ -86,7 +86,7 @@ import Testing
         try await parent.receives(["attendance-calendar/s1", "parent-dashboard"])
         try await school.send(School.attendance("a3", of: "s3", "late"))
         try await parent.receives(["attendance-calendar/s3", "parent-dashboard"])
-        // Of a child of others nothing comes, and what comes next is the own child's.
+        // Changes of other children are not delivered; the next event concerns the own child.
         try await school.send(School.attendance("a2", of: "s2", "late"))
         try await school.send(School.own("homework", "w1", of: "s1"))
         try await parent.receives(["student-dashboard/s1", "homework/s1"])
@@ -120,7 +120,7 @@ import Testing
         try await student.receives(["student-dashboard/s1", "session-history/s1", "student/s1", "leaderboard/c1"])
     }
 
-    /// SCH US3-3: a session with homework: its card appears, and changes.
+    /// SCH US3-3: a session with homework, whose card appears and changes.
     @Test func studentOnTheDashboard_seesHomework() async throws {
         let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.own("sessions", "e1", of: "s1"), School.own("homework", "w1", of: "s1"))
@@ -133,7 +133,7 @@ import Testing
 
     // MARK: US4, a teacher's dashboard
 
-    /// SCH US4-1: a student joins the class: from nowhere, or from another class.
+    /// SCH US4-1: a student joins the class, either as a new student or from another class.
     @Test func teacherAtTheDashboard_seesAStudentWhoJoins() async throws {
         let teacher = try await service.listen(as: School.teacher("t1"))
         try await school.send(School.insert("students", ["id": "s9", "school_id": "A", "class_id": "c1", "points": 0]))
@@ -142,7 +142,7 @@ import Testing
         try await teacher.receives(["students", "class/c1", "teacher-dashboard", "student/s3", "student-dashboard/s3"])
     }
 
-    /// SCH US4-2: a student leaves the class, whose rows are not received any more.
+    /// SCH US4-2: a student leaves the class, and their rows are no longer delivered.
     @Test func teacherAtTheList_seesAStudentWhoLeaves() async throws {
         let teacher = try await service.listen(as: School.teacher("t1"))
         try await school.send(School.student("s1", from: [:], to: ["class_id": "c2"]))
@@ -152,13 +152,13 @@ import Testing
         try await teacher.receives(["attendance-calendar/s2", "class-attendance/c1"])
     }
 
-    /// SCH US4-3: another class is given to the teacher, whose scope follows.
+    /// SCH US4-3: the teacher gets another class, and the scope follows.
     @Test func teacherAtTheDashboard_seesTheClassThatIsNewlyTheirs() async throws {
         let teacher = try await service.listen(as: School.teacher("t1"))
         try await school.send(School.teaches("c1", from: "t1", to: "t2"), School.teaches("c2", from: "t2", to: "t1"))
         try await teacher.nextScope(without: "class:c1:staff", with: "class:c2:staff")
         try await teacher.receives(["students", "teacher-dashboard", "classes", "class/c1", "class/c2"])
-        // The old class is silent, the new one is received.
+        // The old class sends nothing, the new one is delivered.
         try await school.send(School.own("sessions", "e1", of: "s1"))
         try await school.send(School.own("sessions", "e3", of: "s3"))
         try await teacher.receives(["student-dashboard/s3", "session-history/s3", "teacher-dashboard"])
@@ -166,14 +166,14 @@ import Testing
 
     // MARK: US5, an admin's dashboard
 
-    /// SCH US5-1: sessions of today.
+    /// SCH US5-1: today's sessions.
     @Test func adminAtTheDashboard_seesASessionThatIsLogged() async throws {
         let admin = try await service.listen(as: School.admin())
         try await school.send(School.own("sessions", "e1", of: "s3"))
         try await admin.receives(["admin-dashboard", "student-dashboard/s3", "session-history/s3"])
     }
 
-    /// SCH US5-2: a class is marked at once, by the admin or by another one.
+    /// SCH US5-2: a whole class is marked at once, by this admin or by another.
     @Test(arguments: ["a1", "a2"]) func adminAtTheDashboard_seesTheAttendanceOfAClass(_ marker: String) async throws {
         let admin = try await service.listen(as: School.admin())
         try await school.send(["s1", "s2"].map { School.attendance("a-\($0)", of: $0, "present", by: marker) })
@@ -193,7 +193,7 @@ import Testing
 
     // MARK: US6, two admins
 
-    /// SCH US6-1: both receive the student that one creates; the one who did it knows the echo.
+    /// SCH US6-1: both admins receive the student that one of them creates; the author recognizes the echo.
     @Test func twoAdmins_seeTheStudentThatOneCreates() async throws {
         let first = try await service.listen(as: School.admin("a1"))
         let second = try await service.listen(as: School.admin("a2"))
@@ -205,7 +205,7 @@ import Testing
         }
     }
 
-    /// SCH US6-2: the class's page shows what the other one has marked.
+    /// SCH US6-2: the page of the class shows the attendance that another admin has marked.
     @Test func adminAtAClassesAttendance_seesWhatAnotherOneMarks() async throws {
         let other = try await service.listen(as: School.admin("a2"))
         try await school.send(["s1", "s2"].map { School.attendance("a-\($0)", of: $0, "late", by: "a1") })
@@ -214,7 +214,7 @@ import Testing
         ])
     }
 
-    /// SCH US6-3: another admin edits the class that is open: name, teacher, schedule.
+    /// SCH US6-3: another admin edits the open class: name, teacher, schedule.
     @Test(arguments: ["name", "teacher_id", "schedule"])
     func adminAtAClass_seesAnothersEdit(_ column: String) async throws {
         let other = try await service.listen(as: School.admin("a2"))

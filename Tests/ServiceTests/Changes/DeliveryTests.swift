@@ -9,7 +9,7 @@ import Values
 
 @testable import Service
 
-/// What `POST /v1/changes` answers: what was taken, what was taken before, and what is wrong with the rest.
+/// The answers of `POST /v1/changes`: accepted items, duplicates, and rejected items.
 @Suite(.timed) struct DeliveryTests {
     let probe: FeedProbe
 
@@ -17,7 +17,7 @@ import Values
 
     // MARK: What is not taken
 
-    /// One bad row costs itself, and its place is named in the delivery's own words.
+    /// A bad row affects only itself, and its position is given in terms of the delivery.
     @Test func badRows_costThemselves_andAreNamedWithIndexPlaceAndReason() async throws {
         let stream = try await probe.listen()
         let items: [(place: String?, item: JSON)] = [
@@ -49,12 +49,13 @@ import Values
         #expect(reasons.first == "no table public.parcels is declared")
         #expect(reasons.allSatisfy { !$0.isEmpty })
         #expect(try await probe.received(stream).map { $0["recordId"] } == ["n0", "n16"])
-        // Alone, a place begins at the body.
+        // In a delivery of a single object, positions start at the body.
         let alone = try await probe.send(School.insert("notes", ["body": "keyless"]))
         #expect(alone.places == ["0 /record/id"], "\(alone.text)")
     }
 
-    /// U+0000 is no text to PostgreSQL: a row that has one must not cost the others their delivery, on either store.
+    /// PostgreSQL cannot store U+0000 in text. A row with one must not affect the other rows of its delivery, on
+    /// either store.
     @Test func textsThatCannotBeStored_costTheirRowAlone() async throws {
         let stream = try await probe.listen()
         func member(_ id: String, _ tenant: String = "default", _ user: String = "ann", _ team: String = "t1") -> JSON {
@@ -76,7 +77,8 @@ import Values
         ])
         #expect(answer.status == 202, "\(answer.text)")
         let rejected = Set((answer.json["rejected"].array ?? []).compactMap { $0["index"].int })
-        // A row without a tenant is nobody's, an id that cannot be stored finds no duplicates; the rest is delivered.
+        // A row whose tenant cannot be stored belongs to no tenant, and an id that cannot be stored finds no
+        // duplicates. All other rows are delivered.
         #expect(rejected == [2, 5, 6, 7], "\(answer.text)")
         let delivered = try await probe.received(stream).compactMap { $0["recordId"].string }
         #expect(delivered.contains("m0"), "\(delivered)")
@@ -94,7 +96,7 @@ import Values
             #expect(answer.refusal == "400 request.malformed_json", "\(text)")
             #expect(answer.json["detail"].string?.contains(place) == true, "\(text): \(answer.text)")
         }
-        // What can be separated costs itself alone.
+        // An item whose end can be found affects only itself.
         let half = try await probe.send(Data(#"[{"type":tru}, {"a": 01}, null]"#.utf8))
         #expect(half.counts == [202, 1, 0, 2], "\(half.text)")
         #expect(half.places == ["0 /0", "1 /1"], "\(half.text)")
@@ -122,7 +124,8 @@ import Values
         #expect(answer.places == ["1 /1"], "\(answer.text.prefix(300))")
         let many = (0..<8).map { note("n\($0)", bytes: (1 << 20) - 400) }
         #expect(try await probe.send(.array(many)).counts == [202, 8, 0, 0])
-        // The answer comes before the body, and its connection is closed: what a client sends meanwhile is lost.
+        // The answer precedes the body and closes the connection, so anything sent meanwhile is lost. `Expect:
+        // 100-continue` avoids that.
         func refusal(of bytes: Int, _ proof: String) throws -> String {
             let raw = try RawConnection(probe.service.port)
             try raw.send(
@@ -133,7 +136,7 @@ import Values
         let proof = "X-Webhook-Secret: \(FeedProbe.secret)\r\n"
         let tooMany = JSON.array(many + [note("n9", bytes: 1 << 12)]).data.count
         #expect(try refusal(of: tooMany, proof).hasPrefix("HTTP/1.1 413 "))
-        // Without a right to send, the size is not looked at further.
+        // Without a valid secret, an oversized body gets the same 413, and a body of permitted size gets 401.
         #expect(try refusal(of: tooMany, "").hasPrefix("HTTP/1.1 413 "))
         #expect(try refusal(of: JSON.array(many).data.count, "").hasPrefix("HTTP/1.1 401 "))
     }
@@ -160,28 +163,28 @@ import Values
 
     // MARK: Duplicates
 
-    /// CloudEvents: source and id together.
+    /// CloudEvents: the source and the id together identify an event.
     @Test func repeatedEvent_isADuplicate_alsoWithinADelivery_andAfterARestart() async throws {
         let stream = try await probe.listen()
         let (one, two) = (FeedProbe.event(1, id: "a"), FeedProbe.event(2, id: "a", source: "/others"))
         #expect(try await probe.send(one).counts == [202, 1, 0, 0])
         #expect(try await probe.send(one).counts == [202, 0, 1, 0])
         #expect(try await probe.send([one, two, two, FeedProbe.event(3, id: "b")]).counts == [202, 2, 2, 0])
-        // The id counts, whatever the row says: a sender that uses one twice has sent it twice.
+        // Only the id counts, whatever the row contains: two events with one id are one event sent twice.
         #expect(try await probe.send(FeedProbe.event(4, id: "a")).counts == [202, 0, 1, 0])
         #expect(try await probe.received(stream).map { $0["recordId"] } == ["n1", "n2", "n3"])
         try await probe.service.restart()
         #expect(try await probe.send([one, two, FeedProbe.event(5, id: "c")]).counts == [202, 1, 2, 0])
     }
 
-    /// What was rejected was not taken: the sender mends it and sends it again.
+    /// A rejected item was not accepted: its sender can correct it and send it again.
     @Test func rejectedEvent_isNoDuplicate_whenItComesMended() async throws {
         let broken = FeedProbe.event(1).with("data", School.insert("notes", ["body": "keyless"]))
         #expect(try await probe.send([broken, broken]).counts == [202, 0, 0, 2])
         #expect(try await probe.send(FeedProbe.event(1)).counts == [202, 1, 0, 0])
     }
 
-    /// A scope has so many memberships and no more; one too many is rejected each time that it comes.
+    /// A scope has a maximum number of memberships. An item beyond it is rejected each time it arrives.
     @Test func rejectedMembership_isNoDuplicate_whenItComesAgain() async throws {
         func member(_ number: Int) -> JSON {
             School.insert(
@@ -196,7 +199,7 @@ import Values
         }
         let most = TableLimits.grantsPerSubjectMax
         for start in stride(from: 0, to: most - 1000, by: 1000) {
-            // Without ids of their own, of which the service would keep each.
+            // These rows have no ids of their own, because the service would store each id.
             let others = JSON.array((start..<start + 1000).map(member))
             #expect(try await probe.send(others).counts == [202, 1000, 0, 0])
         }
@@ -206,17 +209,17 @@ import Values
         #expect(try await probe.send(last).counts == [202, 0, 999, 1])
     }
 
-    /// Debezium: the position in its log with what happened there; rows that one statement wrote share a position.
+    /// Debezium: the log position and the row identify a change, because rows of one statement share a position.
     @Test func repeatedPosition_isADuplicate_andAnotherIsNot() async throws {
         let first = FeedProbe.debezium(1, lsn: 7)
         #expect(try await probe.send(first).counts == [202, 1, 0, 0])
         #expect(try await probe.send([first, FeedProbe.debezium(2, lsn: 7)]).counts == [202, 1, 1, 0])
         #expect(try await probe.send([FeedProbe.debezium(1, lsn: 8)]).counts == [202, 1, 0, 0])
-        // Inside {schema, payload} it is the same event.
+        // Wrapped in {schema, payload}, it is the same event.
         #expect(try await probe.send(["schema": nil, "payload": first]).counts == [202, 0, 1, 0])
     }
 
-    /// Standard Webhooks: the id of the delivery, item by item; a delivery is tried again as it was.
+    /// Standard Webhooks: the delivery's id and the item's index. A retried delivery is unchanged.
     @Test func repeatedDelivery_isADuplicate_byItsWebhookID() async throws {
         let rows: JSON = [
             School.insert("notes", FeedProbe.note("n1")), School.insert("notes", FeedProbe.note("n2")),
@@ -224,12 +227,12 @@ import Values
         ]
         #expect(try await probe.send(rows, ["webhook-id": "d1"]).counts == [202, 3, 0, 0])
         #expect(try await probe.send(rows, ["webhook-id": "d1"]).counts == [202, 0, 3, 0])
-        // An id of the item's own goes before the delivery's.
+        // An item's own id takes precedence over the delivery's.
         #expect(try await probe.send(rows, ["webhook-id": "d2"]).counts == [202, 2, 1, 0])
         #expect(try await probe.send(rows).counts == [202, 2, 1, 0])
     }
 
-    /// A→B→A→B is four changes; a Supabase webhook has nothing that distinguishes a second try from a second change.
+    /// A→B→A→B is four changes. A Supabase webhook contains nothing that distinguishes a retry from another change.
     @Test func supabaseWebhooks_areNeverDuplicates_byTheirContent() async throws {
         let stream = try await probe.listen()
         let (a, b) = (FeedProbe.note("n1", "A"), FeedProbe.note("n1", "B"))
@@ -239,7 +242,7 @@ import Values
         #expect(!(try await probe.received(stream)).isEmpty)
     }
 
-    /// Ids of different tenants' feeds have nothing to do with one another.
+    /// The ids of different tenants' feeds are independent.
     @Test func ids_areOfTheSendersTenant() async throws {
         func event(of tenant: String) -> JSON {
             FeedProbe.event(1).with(
@@ -251,7 +254,7 @@ import Values
         }
     }
 
-    /// A repeated request is answered, and not done again.
+    /// A repeated request gets the first answer and is not performed again.
     @Test func idempotencyKey_replaysTheAnswer() async throws {
         let stream = try await probe.listen()
         let rows: JSON = [School.insert("notes", FeedProbe.note("n1")), School.insert("parcels", [:])]
@@ -267,7 +270,7 @@ import Values
         #expect(try await probe.received(stream).count == 1)
     }
 
-    /// In binary mode the headers are half of the event: with another of them it is another request.
+    /// In binary mode, the headers are part of the event: a different header is a different request.
     @Test func idempotencyKey_isOfTheHeadersToo_thatSayWhatTheBodyMeans() async throws {
         let stream = try await probe.listen()
         let row = School.insert("notes", FeedProbe.note("n1"))
@@ -294,7 +297,7 @@ import Values
             #expect(refused.status == 422, "\(other): \(refused.text)")
             #expect(refused.json["code"].string == "idempotency.key_reused", "\(other)")
         }
-        // Another row, since two changes of one row in a window are one cause.
+        // Another row, because two changes of one row in a window are one cause.
         let another = School.insert("notes", FeedProbe.note("n2"))
         #expect(try await send(["ce-id": "e2"], another, with: "k2").counts == [202, 1, 0, 0])
         #expect(try await probe.received(stream).map { $0["recordId"] } == ["n1", "n2"])
@@ -302,7 +305,7 @@ import Values
 
     // MARK: What is on disk
 
-    /// Acknowledged means stored: streams that come afterwards, of another process, receive it.
+    /// An acknowledged change is stored: a stream opened later, in another process, receives it.
     @Test func takenChanges_areDelivered_afterARestart() async throws {
         let stream = try await probe.listen()
         let first = try await probe.send(School.insert("notes", FeedProbe.note("n1")))
@@ -318,7 +321,7 @@ import Values
         #expect(missed.staleKeys == ["public.notes"])
     }
 
-    /// What a delivery says of memberships is known to a process that starts afterwards.
+    /// Memberships from a delivery are known to a process that starts afterwards.
     @Test func memberships_areKnown_afterARestart() async throws {
         let row = School.insert("members", ["id": "m1", "tenant": "default", "user_id": "ann", "team_id": "t1"])
         #expect(try await probe.send(row).counts == [202, 1, 0, 0])
@@ -332,7 +335,7 @@ import Values
         #expect(try await scope().contains("team:t1:member") == false)
     }
 
-    /// One delivery that both replicas get at the same time is taken once.
+    /// A delivery that both replicas receive at the same time is accepted once.
     @Test(.enabled(if: PostgresServer.isTheStore, "needs replicas"))
     func sameDelivery_onBothReplicas_isTakenOnce() async throws {
         let (first, second) = try TestService.startReplicas(FeedProbe.settings())
@@ -346,7 +349,7 @@ import Values
         }
     }
 
-    /// Ids are stored for three days, and not for ever.
+    /// Ids are stored for three days.
     @Test func ids_areForgotten_afterTheirTime() async throws {
         let event = FeedProbe.event(1)
         #expect(try await probe.send(event).counts == [202, 1, 0, 0])
@@ -368,7 +371,7 @@ import Values
 }
 
 extension JSON {
-    /// The object with one member changed.
+    /// Returns the object with one member changed.
     func with(_ name: String, _ value: JSON) -> JSON {
         var members = object ?? [:]
         members[name] = value

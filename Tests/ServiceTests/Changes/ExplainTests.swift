@@ -5,7 +5,7 @@ import Testing
 
 @testable import Service
 
-/// `POST /v1/explain`: which key, membership, filter or topic decides.
+/// `POST /v1/explain`: the key, membership, filter or topic that decides.
 @Suite(.timed) struct ExplainTests {
     let school: School
     let service: TestService
@@ -24,7 +24,7 @@ import Testing
             ["eventId": .string(eventId), "token": .string(service.token(for: identity)), "tables": .array(tables)])
     }
 
-    /// The id of the event of a sticker for `s1`, as its teacher receives it.
+    /// Returns the id of a sticker's event for `s1`, as its teacher receives it.
     private func sticker() async throws -> String {
         let teacher = try await service.listen(as: School.teacher("t1"))
         try await teacher.subscribe([["table": "student_stickers"]])
@@ -50,7 +50,7 @@ import Testing
         #expect(received.first?["causeTold"].bool == false)
         let stranger = try await explain(id, to: School.teacher("t2")).json
         #expect(stranger["delivered"].bool == false)
-        // What a token claims against what is known.
+        // Compares the claims of a token with the stored memberships.
         var liar = School.teacher("t2")
         liar.claims["class_ids"] = ["c1"]
         let refuted = try await explain(id, to: liar).json

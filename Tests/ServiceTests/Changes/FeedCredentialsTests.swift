@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// Who may send rows, and of whose tenant.
+/// Who may send rows, and for which tenant.
 @Suite(.timed) struct FeedCredentialsTests {
     let probe: FeedProbe
 
@@ -30,7 +30,7 @@ import Values
             [:], ["X-Webhook-Secret": ""], ["X-Webhook-Secret": "the feed's shared secre"],
             ["X-Webhook-Secret": FeedProbe.secret + "!"], ["X-Webhook-Secret": "Bearer \(FeedProbe.secret)"],
             ["Authorization": "Bearer \(FeedProbe.secret)!"], ["Authorization": FeedProbe.secret],
-            // Who claims to be the feed and is not does not get in by what else they have.
+            // A wrong secret is refused even if a valid token accompanies it.
             ["X-Webhook-Secret": "wrong", "Authorization": "Bearer \(probe.service.token(for: .service()))"],
         ]
         for proof in wrong {
@@ -42,7 +42,7 @@ import Values
         }
     }
 
-    /// Who sends a secret to a service that has none, or another one, is told so before the body is sent.
+    /// A secret that the service does not expect, or a wrong one, gets an error that says so.
     @Test func secret_thatProvesNothing_isRefusedAsThat() async throws {
         let service = try TestService.start()
         let bare = service.anyone
@@ -61,7 +61,7 @@ import Values
         #expect(try await refusal(bare, [:]).0 == "401 unauthenticated")
     }
 
-    /// Without the setting the header is just a header, and an empty secret opens nothing.
+    /// Without the setting, the header has no meaning, and an empty secret grants no access.
     @Test func withoutASecret_onlyTokensCount() async throws {
         let service = try TestService.start()
         let probe = FeedProbe(service)
@@ -71,7 +71,7 @@ import Values
         #expect(try await probe.send(row, as: .service(tenant: "A")).counts == [202, 1, 0, 0])
     }
 
-    /// The secret opens one address.
+    /// The secret is valid for one endpoint only.
     @Test func sharedSecret_opensNothingElse() async throws {
         let client = probe.service.anyone
         for headers in [["X-Webhook-Secret": FeedProbe.secret], ["Authorization": "Bearer \(FeedProbe.secret)"]] {
@@ -95,14 +95,14 @@ import Values
             let headers = try probe.signed(Self.row.data, id: "msg_\(index)", secret: secret)
             #expect(try await probe.send(Self.row, with: headers).counts == [202, 1, 0, 0])
         }
-        // A sender that changes keys signs with both; one that is unknown here does not spoil the other.
+        // A sender that rotates its keys signs with both. An unknown signature does not invalidate the other.
         var both = try probe.signed(Self.row.data, id: "msg_3", secret: "whsec_" + String(repeating: "Q", count: 32))
         let good = try probe.signed(Self.row.data, id: "msg_3")
         both["webhook-signature"] = "v1a,abc \(both["webhook-signature"] ?? "") \(good["webhook-signature"] ?? "")"
         #expect(try await probe.send(Self.row, with: both).counts == [202, 1, 0, 0])
     }
 
-    /// Five minutes before and after, and not a second more.
+    /// Timestamps may differ by exactly five minutes in either direction.
     @Test func signedDelivery_hasItsTime() async throws {
         let probe = try Self.signing()
         let now = probe.service.clock.now.seconds
@@ -132,7 +132,7 @@ import Values
             ("no id", changed("webhook-id", nil), Self.row),
             ("no time", changed("webhook-timestamp", nil), Self.row),
             ("another key", try probe.signed(Self.row.data, secret: stranger), Self.row),
-            // A signature that does not fit is no reason to look at anything else.
+            // After an invalid signature, other credentials are not considered.
             (
                 "beside a secret",
                 changed("webhook-id", "msg_2").merging(["X-Webhook-Secret": FeedProbe.secret]) { $1 }, Self.row
@@ -143,7 +143,7 @@ import Values
             #expect(answer.refusal == "401 webhook.refused", "\(what): \(answer.text)")
         }
         #expect(try await probe.send(Self.row, with: good).counts == [202, 1, 0, 0])
-        // Recorded and sent again by somebody else: delivered once.
+        // A replay of the recorded delivery by a third party is a duplicate.
         #expect(try await probe.send(Self.row, with: good).counts == [202, 0, 1, 0])
     }
 
@@ -158,7 +158,7 @@ import Values
         #expect(answer.places == ["1 /1/record", "2 /2/record"], "\(answer.text)")
         #expect(answer.text.contains("is a row of tenant B, and the sender is of A"))
         #expect(try await ann.next("query:invalidate").json["causes"][0]["recordId"].string == "m1")
-        // Neither is a row taken over by an update, nor given away, nor deleted.
+        // An update can neither take over nor give away a row of another tenant, and a delete cannot remove one.
         let moved = try await probe.send(
             [
                 School.update(
@@ -170,13 +170,14 @@ import Values
                 School.delete("members", ["id": "m2", "tenant": "B", "user_id": "ann"]),
             ], as: .service(tenant: "A"))
         #expect(moved.counts == [202, 0, 0, 3], "\(moved.text)")
-        // A table of one constant tenant is no table of another's.
+        // A table with a constant tenant is closed to other tenants.
         #expect(try await probe.send(Self.row, as: .service(tenant: "A")).counts == [202, 0, 0, 1])
         #expect(try await probe.send(Self.member("end", of: "B"), as: .service(tenant: "B")).counts == [202, 1, 0, 0])
         #expect(try await other.next("query:invalidate").json["causes"].array?.map { $0["recordId"] } == ["end"])
     }
 
-    /// A row that does not say whose it is reveals nothing of other tenants' rows: known there or to nobody is the same.
+    /// A row that names no tenant reveals nothing about other tenants' rows: the answer is the same for a known and
+    /// an unknown id.
     @Test func tokenOfATenant_learnsNothing_ofOthersRows() async throws {
         let school = try await School()
         let probe = FeedProbe(school.service)
@@ -195,7 +196,7 @@ import Values
         }
         let (others, nobodys) = (try await reasons(of: "only-in-b"), try await reasons(of: "nobodys"))
         #expect(others == nobodys)
-        // The feed of all tenants may leave it to what is known.
+        // The feed of all tenants may omit the tenant of a known row.
         try await school.send(School.delete("students", ["id": "only-in-b"]))
     }
 
@@ -213,20 +214,20 @@ import Values
             let answer = try await probe.send(Self.row, as: identity)
             #expect(answer.refusal == "403 insufficient_scope", "\(identity)")
         }
-        // Written by the user themself: no claim of authority.
+        // Users can edit this claim themselves, so it grants no authority.
         let pretended = TestService.Identity(
             subject: "ann", claims: ["role": "authenticated", "user_metadata": ["user_role": "service_role"]])
         #expect(try await probe.send(Self.row, as: pretended).status == 403)
         #expect(try await probe.send(Self.row, with: ["Authorization": "Bearer x.y.z"]).status == 401)
     }
 
-    /// All rows at once are no single tenant's.
+    /// A TRUNCATE affects the rows of all tenants.
     @Test func truncate_isForFeedsOfAllTenants() async throws {
         let body = try FeedProbe.fixture("debezium-truncate")
         let token = ["Authorization": "Bearer \(probe.service.token(for: .service(tenant: "A")))"]
         let refused = try await probe.send(body, with: token)
         #expect(refused.counts == [202, 0, 0, 1], "\(refused.text)")
-        // What was refused is not known as done.
+        // The refused TRUNCATE is not recorded as a duplicate.
         #expect(try await probe.send(body).counts == [202, 1, 0, 0])
     }
 }

@@ -6,20 +6,20 @@ import Testing
 
 @testable import Service
 
-/// SCH A-001, A-008: every form that a feed may send, from its delivery to a stream, over real HTTP.
+/// SCH A-001, A-008: every format that a feed may send, from the delivery to the stream, over real HTTP.
 @Suite(.timed) struct FeedFormatsTests {
     let probe: FeedProbe
 
     init() throws { probe = try FeedProbe() }
 
-    /// What becomes of one recorded payload.
+    /// The expected result of one recorded payload.
     struct Recorded: Sendable, CustomTestStringConvertible {
         let name: String
-        /// `TYPE table record` of each row that is delivered, in order.
+        /// `TYPE table record` of each delivered row, in order.
         var delivered: [String] = []
-        /// `index pointer` of each item that is not taken.
+        /// `index pointer` of each rejected item.
         var rejected: [String] = []
-        /// Taken, and nothing to deliver.
+        /// The number of accepted items that deliver nothing.
         var silent = 0
         var headers: [String: String] = [:]
         var testDescription: String { name }
@@ -41,7 +41,7 @@ import Testing
         Recorded(name: "supabase-realtime-update-unchanged-toast", delivered: ["UPDATE notes 1"]),
         Recorded(name: "supabase-realtime-update-too-large", delivered: ["UPDATE notes 1"]),
         Recorded(name: "supabase-realtime-unauthorized", rejected: ["0 /payload/data/errors"]),
-        // The table has another key here than it is declared with.
+        // The table's key in the payload differs from the declared one.
         Recorded(name: "supabase-realtime-update-replica-identity-full", rejected: ["0 /payload/data/record/id"]),
         Recorded(name: "broadcast-changes-insert", delivered: ["INSERT posts p1"]),
         Recorded(name: "broadcast-changes-update", delivered: ["UPDATE posts p1"]),
@@ -92,7 +92,7 @@ import Testing
         let delivered = causes.map {
             "\($0["type"].string ?? "") \($0["table"].string ?? "") \($0["recordId"].string ?? "")"
         }
-        // The same row twice within a window is one cause; who made it is another.
+        // The same row twice within a window is one cause; a different author makes it another.
         #expect(Set(delivered) == Set(expected.delivered), "\(causes)")
         if expected.name.hasPrefix("cloudevents-"), let cause = causes.first {
             expect(cause, has: ["actorId": "teacher-1", "originId": "tab-7"])
@@ -101,7 +101,7 @@ import Testing
 
     static let forms = ChangeFormat.allCases.filter { $0 != .batch }
 
-    /// Each of the forms alone and in an array, recognized by its shape or named.
+    /// Each format alone and in an array, detected by its shape or named explicitly.
     @Test(arguments: forms)
     func everyForm_isTaken_aloneAndInABatch(format: ChangeFormat) async throws {
         let stream = try await probe.listen()
@@ -112,7 +112,7 @@ import Testing
         let batch = JSON.array((3...5).map { FeedProbe.insertion($0, in: format) })
         for form in [nil, "batch"] {
             let together = try await probe.send(batch, ["webhook-id": "delivery-\(form ?? "")"], format: form)
-            // What has an id of its own is known the second time; the rest goes by the delivery's.
+            // An item with an id of its own is a duplicate the second time; the others use the id of the delivery.
             let known = form != nil && [.broadcastChanges, .debezium, .cloudEvents].contains(format)
             #expect(together.counts == [202, known ? 0 : 3, known ? 3 : 0, 0], "\(together.text)")
         }
@@ -120,7 +120,7 @@ import Testing
         #expect(Set(delivered) == ["n1", "n2", "n3", "n4", "n5"])
     }
 
-    /// Where a form is named, another is not taken in its place.
+    /// If a format is named, items of other formats are rejected.
     @Test func namedForm_refusesOthers_oneByOne() async throws {
         let mixed = JSON.array(Self.forms.enumerated().map { FeedProbe.insertion($0.offset, in: $0.element) })
         for format in Self.forms {
@@ -133,7 +133,7 @@ import Testing
         #expect(alone.refusal == "422 changes.not_a_batch")
     }
 
-    /// CloudEvents' media types and headers bind the body.
+    /// The media types and headers of CloudEvents constrain the body.
     @Test func eventsHeaders_mustFitTheBody() async throws {
         let type = ["Content-Type": "application/cloudevents+json; charset=utf-8"]
         #expect(try await probe.send(FeedProbe.event(1), type).counts == [202, 1, 0, 0])
@@ -143,7 +143,7 @@ import Testing
         let halfNamed = try await probe.send(
             School.insert("notes", FeedProbe.note("n4")), ["ce-specversion": "1.0", "ce-id": "x", "ce-type": "t"])
         #expect(halfNamed.places == ["0 ce-source"], "\(halfNamed.text)")
-        // In binary mode the body is the data: a row's mistake stands in the body.
+        // In binary mode the body is the data, so the position of a mistake is relative to the body.
         let headers = ["ce-specversion": "1.0", "ce-id": "x", "ce-type": "t", "ce-source": "/notes"]
         let keyless = try await probe.send(School.insert("notes", ["body": "hello"]), headers)
         #expect(keyless.places == ["0 /record/id"], "\(keyless.text)")

@@ -8,13 +8,13 @@ import Values
 
 @testable import Service
 
-/// A service whose tables are those of the recorded payloads, and what a feed sends it.
+/// A service with the tables of the recorded payloads, and a feed that sends to it.
 ///
-/// Every table is for everyone of its tenant and makes one key stale that is named like the table. Its window is long:
-/// whoever waits ends it. `marks` ends a wait: what was sent before it and is silent stays silent.
+/// Every row is visible to its whole tenant and invalidates one key, which has the name of the table. Windows are
+/// long, and tests end them explicitly. A row of `marks` ends a wait: anything silent before it stays silent.
 struct FeedProbe {
     static let secret = "the feed's shared secret"
-    /// 24 bytes of base64 each.
+    /// Base64 of 24 bytes each.
     static let signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     static let nextSigningSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
 
@@ -51,7 +51,7 @@ struct FeedProbe {
                   - keys: [["\(schema).\(table)"]]
             """
         }
-        // Of many tenants, and with a membership: what a row says of itself is stored.
+        // A table of many tenants, with a membership, so that its rows are stored.
         let members = """
               - table: members
                 primaryKey: [id]
@@ -92,7 +92,7 @@ struct FeedProbe {
         try await send(body, with: ["Authorization": "Bearer \(service.token(for: identity))"])
     }
 
-    /// The headers by which Standard Webhooks proves a body.
+    /// Returns the headers with which Standard Webhooks signs a body.
     func signed(
         _ body: Data, id: String = "msg_1", secret: String = signingSecret, at seconds: Int64? = nil
     ) throws -> [String: String] {
@@ -115,7 +115,7 @@ struct FeedProbe {
 
     static func note(_ id: String, _ text: String = "hello") -> JSON { ["id": .string(id), "body": .string(text)] }
 
-    /// An insert of a row of `notes`, as a sender of the form writes it; different numbers are different changes.
+    /// Returns an insert into `notes` in the given format; different numbers are different changes.
     static func insertion(_ number: Int, in format: ChangeFormat) -> JSON {
         let record = note("n\(number)")
         let webhook = School.insert("notes", record)
@@ -169,7 +169,7 @@ struct FeedProbe {
         try await service.listen(as: .user(user, tenant: tenant))
     }
 
-    /// Everything a stream received since the last time, up to now: a row of `marks` ends it.
+    /// Returns everything that the stream has received since the last call, up to a row of `marks`.
     func received(_ stream: StreamListener) async throws -> [JSON] {
         let mark = UUID().uuidString
         let answer = try await send(School.insert("marks", ["id": .string(mark)]))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Service
 
-/// `bellhop policies --tables`: a file of tables is checked as at the start, and every mistake reported with its line.
+/// `bellhop policies --tables`: checks a table file as the start does, and reports every mistake with its line.
 @Suite(.timed) struct FeedTablesTests {
     private static func page(of text: String) throws -> TablesPage {
         let directory = try TemporaryDirectory()
@@ -91,7 +91,7 @@ import Testing
         #expect(try Self.mistakes(of: "").list.map(\.line) == [1])
     }
 
-    /// Nine lines of aliases stand for a thousand million values.
+    /// Nine lines of aliases expand to a billion values.
     @Test func repeatedAliases_areRefused_beforeTheyAreWrittenOut() throws {
         let lines = (1...9).map {
             "a\($0): &a\($0) [\(Array(repeating: "*a\($0 - 1)", count: 10).joined(separator: ","))]"

@@ -5,14 +5,14 @@ import Values
 
 @testable import Service
 
-/// What one commit leaves for the streams at once.
+/// The delivery of a large commit to the streams.
 @Suite(.timed) struct LargeDeliveryTests {
-    /// 1,000 rows are many times what may wait for one stream: between pieces of them the shards send, so that whoever
-    /// receives all of them is not taken for a slow client.
+    /// 1,000 rows exceed by far the buffer of one stream. The shards send between the pieces, so that a stream that
+    /// receives all rows is not treated as a slow client.
     @Test func eventsOfOneCommit_reachShardsInPieces_inTheirOrder() {
         let ids = EventIDs(epoch: "e", key: Array(0..<16))
         let events = (1...1_000).map { number in
-            // One among them is larger than any piece.
+            // One event is larger than any piece.
             let bytes = number == 500 ? 3 * StreamLimits.pieceBytesMax : 400
             let event = StreamEvent(
                 sequence: Int64(number), tenant: "t", name: "table:change", audience: [],

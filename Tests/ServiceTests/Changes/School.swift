@@ -6,20 +6,20 @@ import Testing
 @testable import Service
 
 /// Two schools, A and B, whose people have the same ids: `s1` and `s2` are in class `c1` of teacher `t1`, `s3` is in
-/// `c2` of `t2`; `p1` and `p3` are the parents of `s1` and `s3`; `a1` is the admin. Nothing but the tenant separates the
+/// `c2` of `t2`; `p1` and `p3` are the parents of `s1` and `s3`; `a1` is the admin. Only the tenant separates the
 /// schools.
 ///
-/// Rows come as a database's webhook would send them, with the shared secret.
+/// Rows arrive as from a database's webhook, with the shared secret.
 struct School {
     static let secret = "the feed's shared secret"
     static let names = ["A", "B"]
 
     let service: TestService
 
-    /// Settings of a service that has shipped tables and takes rows by the shared secret.
+    /// Returns the settings of a service with a shipped table file that accepts rows with the shared secret.
     ///
-    /// - Parameter windowMs: the length of every window. A stream that waits for what they collect ends them, so they are
-    ///   as long as they may be: what a test sends before it waits is in one window, however slow the machine is.
+    /// - Parameter windowMs: the length of every window. A waiting stream ends the windows, so the default is the
+    ///   maximum: everything a test sends before it waits falls into one window, however slow the machine is.
     static func settings(_ tables: String = "school", windowMs: Int = 60_000) throws -> [String: String] {
         let shipped = String(decoding: Resource.bytes("\(tables).yaml"), as: UTF8.self)
         let text = shipped.replacingOccurrences(
@@ -29,12 +29,13 @@ struct School {
 
     private static let directory = Result { try TemporaryDirectory() }
 
-    /// - Parameter isKnown: whether the rows that say who belongs where have come.
+    /// - Parameter isKnown: whether the rows that define the memberships are sent.
     init(_ service: TestService? = nil, isKnown: Bool = true) async throws {
         self.service = try service ?? TestService.start(Self.settings())
         guard isKnown else { return }
         for name in Self.names { try await sendMemberships(of: name) }
-        // Past: a resuming stream is delivered again what is so recent that its window may not have ended.
+        // Moves past the replay of recent changes: a resumed stream receives again the changes whose window may not
+        // have ended.
         self.service.clock.advance(seconds: 120)
         try await send(Self.own("homework", "w0", of: "s0", school: "C"))
     }
@@ -64,7 +65,7 @@ struct School {
 
     // MARK: Rows
 
-    /// Everybody's place, in one delivery.
+    /// Sends the memberships of all people in one delivery.
     func sendMemberships(of school: String) async throws {
         let school = JSON.string(school)
         var rows: [JSON] = []
@@ -128,7 +129,7 @@ struct School {
         insert("attendance", attendanceRow(id, of: student, status, by: marker, school: school))
     }
 
-    /// An update of a student who is in a class.
+    /// Returns an update of a student in a class.
     static func student(
         _ id: String, of schoolClass: String = "c1", school: String = "A", from old: [String: JSON],
         to new: [String: JSON]
@@ -142,7 +143,7 @@ struct School {
             to: .object(row.merging(old) { $1 }.merging(new) { $1 }))
     }
 
-    /// A class is given to another teacher.
+    /// Returns the update that gives a class to another teacher.
     static func teaches(_ schoolClass: String, from old: String, to new: String, school: String = "A") -> JSON {
         let row: [String: JSON] = ["id": .string(schoolClass), "school_id": .string(school)]
         return update(
@@ -150,9 +151,9 @@ struct School {
             to: .object(row.merging(["teacher_id": .string(new)]) { $1 }))
     }
 
-    /// Delivers rows' changes and expects all of them to be taken.
+    /// Delivers changes and expects all of them to be accepted.
     ///
-    /// - Parameter origin: the client whose writes they are.
+    /// - Parameter origin: the client that wrote the rows.
     func send(_ changes: [JSON], to replica: TestService? = nil, from origin: String? = nil) async throws {
         let answer = try await deliver(.array(changes), to: replica, from: origin)
         #expect(answer.status == 202, "\(answer.json)")
@@ -170,16 +171,17 @@ struct School {
 }
 
 extension ServerSentEvent {
-    /// The keys of a `query:invalidate`, as texts that are easy to compare: `leaderboard/c1`.
+    /// The keys of a `query:invalidate`, as text for comparison: `leaderboard/c1`.
     var staleKeys: Set<String> {
         Set((json["keys"].array ?? []).map { ($0.array ?? []).compactMap(\.string).joined(separator: "/") })
     }
 }
 
 extension StreamListener {
-    /// Waits until these query keys have been invalidated, and expects each once and no others; gives their causes.
+    /// Waits until these query keys have been invalidated, and expects each exactly once and no others. Returns their
+    /// causes.
     ///
-    /// Keys of one delivery may come in two events on a replica that reads them from the log meanwhile.
+    /// A replica may split the keys of one delivery into two events if it reads the log meanwhile.
     @discardableResult
     func receives(
         _ keys: Set<String>, sourceLocation: SourceLocation = #_sourceLocation
@@ -196,15 +198,15 @@ extension StreamListener {
         return causes
     }
 
-    /// The ids of the rows that are received until one has come, in their order.
+    /// Returns the ids of the received rows in order, up to and including `last`.
     func rows(until last: String) async throws -> [String] {
         var ids: [String] = []
         while ids.last != last { ids.append(try await next("table:change").json["record"]["id"].string ?? "") }
         return ids
     }
 
-    /// Waits until the stream is given a scope that has lost a key and gained another. Each row that is sent may make a
-    /// scope of its own.
+    /// Waits for a scope without the key `lost` and with the key `gained`. Each sent row may produce a scope of its
+    /// own.
     func nextScope(without lost: String? = nil, with gained: String? = nil) async throws {
         while true {
             let scope = try await next("stream:scope").json["scope"].array?.compactMap(\.string) ?? []
@@ -212,13 +214,14 @@ extension StreamListener {
         }
     }
 
-    /// Asks for rows of tables, and waits until they are subscribed to.
+    /// Subscribes to rows of tables, and waits for the confirmation.
     func subscribe(_ tables: [JSON], since cursor: String? = nil) async throws {
         let answer = try await replaceSubscriptions(tables, since: cursor)
         #expect(answer.status == 200, "\(answer.json)")
     }
 
-    /// The answer to a request for other rows; by default as who opened the stream, at the replica that serves it.
+    /// Replaces the subscriptions and returns the answer; by default with the identity that opened the stream, at the
+    /// replica that serves it.
     func replaceSubscriptions(
         _ tables: [JSON], since cursor: String? = nil, through replica: TestService? = nil,
         as identity: TestService.Identity? = nil

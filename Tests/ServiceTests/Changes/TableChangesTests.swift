@@ -5,9 +5,9 @@ import Testing
 
 @testable import Service
 
-/// Changes of tables from their delivery to the streams, over real HTTP.
+/// Table changes from their delivery to the streams, over real HTTP.
 @Suite(.timed) struct TableChangesTests {
-    /// SCH SC-006, "morning rush": 20 rows within a moment are one invalidation per key.
+    /// SCH SC-006, "morning rush": 20 rows at the same time are one invalidation per key.
     @Test func burst_isOneInvalidation_withAllCauses() async throws {
         let school = try await School()
         let teacher = try await school.service.listen(as: School.teacher("t1"))
@@ -25,14 +25,15 @@ import Testing
         #expect(event.json["causes"].array?.count == 20)
         #expect(event.json["causes"].array?.first?["actorId"].string == "t1")
         #expect(event.json["causesComplete"].bool == true)
-        // A key of another kind ends the wait: nothing came between.
+        // A key of another kind ends the wait and proves that nothing came in between.
         try await school.send(
             School.insert("sessions", ["id": "x1", "school_id": "A", "student_id": "s1", "teacher_id": "t1"]))
         let next = try await teacher.next("query:invalidate")
         #expect(next.staleKeys == ["student-dashboard/s1", "session-history/s1", "teacher-dashboard"])
     }
 
-    /// ENG E-1, E-7: rows that match enter, change and leave; what was asked before is asked no more.
+    /// ENG E-1, E-7: matching rows enter, change and leave. After a replacement, the previous subscriptions no longer
+    /// deliver rows.
     @Test func subscriptions_deliverRows_andAreReplacedAtOnce() async throws {
         let service = try TestService.start(School.settings("posts"))
         let school = try await School(service, isKnown: false)
@@ -65,7 +66,7 @@ import Testing
         expect(gone.json, has: ["type": "DELETE", "oldRecord": ["id": "p9"]])
     }
 
-    /// SCH EC9: a teacher who is given another class no longer receives the old one.
+    /// SCH EC9: a teacher who gets another class no longer receives the old one.
     @Test func movedTeacher_losesTheOldClass() async throws {
         let school = try await School()
         let teacher = try await school.service.listen(as: School.teacher("t2"))
@@ -77,7 +78,7 @@ import Testing
         #expect(scope.json["scope"].array?.contains("class:c2:staff") == false)
     }
 
-    /// Nobody makes the service buffer megabytes who has not shown that they may.
+    /// The service does not buffer megabytes for a sender without valid credentials.
     @Test func largeBody_isNotRead_ofWhoMayNotSendIt() async throws {
         let service = try TestService.start(["changesSecret": School.secret])
         func head(_ path: String, _ credential: String) async throws -> String {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Service
 
-/// Memberships beyond what a scope has room for, and filters and names as a table declares them, over real HTTP.
+/// Memberships beyond the limit of a scope, and declared column types and names in filters, over real HTTP.
 @Suite(.timed) struct WideScopeTests {
     private static let tables = """
         version: 1
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// 507 of 1,500 keys were what a scope had, and nobody said so.
+    /// A scope contains all keys up to the limit. The number of omitted keys is reported.
     @Test func keysBeyondTheLimit_areSaid_andThoseBelowItAreThere() async throws {
         try await send("members", 0..<1_500)
         let some = try await service.call("GET", "/v1/me", as: .user("ann")).json
@@ -72,7 +72,7 @@ import Testing
         #expect(scope["omittedKeys"].int == 6)
         #expect(scope["scope"].array?.count == StreamLimits.listedKeysMax)
         #expect(scope["keyCount"].int == me["scope"].array?.count)
-        // A key that is far behind those that are listed opens its rows.
+        // A key far beyond the listed ones still gives access to its rows.
         try await stream.subscribe([["id": "news", "table": "Team News", "filter": "points=gte.5.0"]])
         let news: JSON = ["id": "9b2f3c1e-4c1a-4d2b-8e3f-0a1b2c3d4e5f", "team-id": "k9998", "points": 5, "at": nil]
         #expect(try await probe.send(School.insert("Team News", news)).counts == [202, 1, 0, 0])
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    /// An item that nobody receives, because its sender left out what says who, says so.
+    /// An item is rejected with a reason if the sender omitted the columns that determine its audience.
     @Test func rowWithoutItsAudiencesColumn_isRejected_withTheReason() async throws {
         let bare = try await probe.send([
             School.insert("Team News", ["id": "1", "points": 5]),
@@ -104,7 +104,7 @@ import Testing
         #expect(bare.json["rejected"][0]["reason"].string?.contains("without team-id") == true, "\(bare.text)")
     }
 
-    /// Realtime's protocol 2.0.0, alone and among others, and Debezium Server's media type for arrays.
+    /// Protocol 2.0.0 of Supabase Realtime, alone and among other items, and Debezium Server's media type for arrays.
     @Test func framesAndArrays_areTaken() async throws {
         try await send("members", 0..<1)
         func frame(_ data: JSON) -> JSON {

@@ -3,16 +3,16 @@ import Glibc
 import TestSupport
 import Threads
 
-/// A proxy in front of a service that carries everything at once but streams.
+/// A proxy in front of a service that forwards everything at once, except streams.
 final class BufferingProxy: Sendable {
     enum Habit: Sendable {
-        /// Carries streams as well.
+        /// Forwards streams immediately too.
         case none
-        /// Keeps a stream's bytes until there are many.
+        /// Buffers a stream until it has many bytes.
         case buffersAll
-        /// Keeps those behind the first piece.
+        /// Buffers everything after the first piece.
         case buffersTheRest
-        /// Says that what it carries is compressed.
+        /// Declares that the stream is compressed.
         case compresses
     }
 
@@ -47,7 +47,10 @@ final class BufferingProxy: Sendable {
         carry(client, server) { _, _ in true }
     }
 
-    /// - Parameter passes: whether what has come so far is carried on, behind so many pieces with events.
+    /// Forwards bytes from one socket to the other.
+    ///
+    /// - Parameter passes: whether to forward the buffered bytes, given the text so far and the number of forwarded
+    ///   pieces with events.
     private func carry(_ from: Int32, _ to: Int32, _ passes: (_ text: String, _ pieces: Int) -> Bool) {
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         var (text, kept, pieces) = ("", [UInt8](), 0)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Service
 
-/// `bellhop doctor` of a PostgreSQL, of an app's own one, and of what stands between clients and the service.
+/// `bellhop doctor` for a PostgreSQL, for an app's own database, and for the path between clients and the service.
 @Suite(.timed) struct DoctorServerTests {
     @Test func soundServer_isAllGood() async throws {
         let server = try PostgresServer.shared()
@@ -15,7 +15,7 @@ import Testing
         for topic in ["role", "database", "migrations", "clock", "connections", "notifications"] {
             DoctorTests.expect(.good, topic, "", in: found)
         }
-        #expect(found.contains { $0.topic == "round trip" }, "how long it takes is this machine's matter")
+        #expect(found.contains { $0.topic == "round trip" }, "the grade depends on the speed of this machine")
         #expect(!found.contains { $0.grade == .fault }, "\(found)")
         let many = try await DoctorTests.findings(["database": database.url], replicas: 1000)
         DoctorTests.expect(.fault, "connections", "1000 × 14 for each replica", in: many)
@@ -67,9 +67,9 @@ import Testing
 
     // MARK: The public address
 
-    /// On a thread of its own: it waits for the network.
+    /// Examines the public address on a thread of its own, because it blocks on the network.
     ///
-    /// - Parameter patience: so long that what arrives on a slow machine is in time, unless a test waits for its end.
+    /// - Parameter patience: long enough for a slow machine, unless a test waits for its end.
     private func look(
         at address: String, token: String?, known: String? = nil, isTrusted: Bool = false, heartbeatSeconds: Int = 1,
         patience: StreamPatience = StreamPatience(firstEventSeconds: 300, heartbeatSecondsLate: 300)
@@ -107,7 +107,7 @@ import Testing
         DoctorTests.expect(.warning, "stream", "none was opened", in: try await look(at: service.baseURL, token: nil))
     }
 
-    /// What is waited for in vain is waited for as briefly as can be said.
+    /// Where the wait ends in vain, it is as short as the setting allows.
     @Test(arguments: [
         (BufferingProxy.Habit.buffersAll, 1, "nothing arrives within 1 s"),
         (.buffersTheRest, 300, "no heartbeat follows within 1 s"), (.compresses, 300, "compressed (gzip) on the way"),

@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// `bellhop doctor`, of a machine, its settings and a file; each of its findings is provoked.
+/// `bellhop doctor` for a machine, its settings and a file. Each of its findings is provoked.
 @Suite(.timed) struct DoctorTests {
     static func findings(_ changes: [String: String], replicas: Int = 2) async throws -> [Finding] {
         let own = ["jwtSecret": TestService.secret, "streamsMax": "50", "connectionsMax": "50"]
@@ -41,7 +41,7 @@ import Values
         return (status, text)
     }
 
-    /// What a folder holds, and when it was written.
+    /// Returns the contents of a folder with their modification dates.
     private static func content(of folder: String) throws -> [String: [String]] {
         let files = FileManager.default
         return Dictionary(
@@ -55,7 +55,7 @@ import Values
             })
     }
 
-    /// What this machine's disks are like is not the test's matter.
+    /// Expects that all findings are good, except those about this machine's disks.
     private static func expectAllGood(_ file: String) throws {
         let (status, text) = try doctor(["--json"], ["DATABASE": "sqlite:\(file)"])
         #expect(status == 0, "\(text)")
@@ -82,7 +82,7 @@ import Values
         #expect(service.stop().status == 0)
         let before = try Self.content(of: directory.path)
         try Self.expectAllGood(file)
-        #expect(try Self.content(of: directory.path) == before, "nothing is changed")
+        #expect(try Self.content(of: directory.path) == before, "the doctor changes no file")
     }
 
     @Test func whatAKilledServiceHasLeft_isLeftToo() async throws {
@@ -150,7 +150,7 @@ import Values
         #expect(status == 0)
         #expect(text.contains("! descriptors: 1000 allow ") && text.contains("BELLHOP_STREAMS_MAX"), "\(text)")
         #expect(try Self.doctor(["--strict"], settings, through: few).status == 1)
-        #expect(try Self.content(of: directory.path).isEmpty, "no database is made")
+        #expect(try Self.content(of: directory.path).isEmpty, "the doctor creates no database")
     }
 
     @Test func files_thatOthersMayRead_orThatAreDamaged_areFound() async throws {

@@ -7,23 +7,23 @@ import Testing
 @testable import Database
 @testable import Service
 
-/// How far the schema of a database had come when somebody stopped updating: the migrations it had, and rows in every
-/// table of them, stored in `Tests/Fixtures/Databases`.
+/// The schema of a database at an earlier version, with its migrations and rows in every table, stored in
+/// `Tests/Fixtures/Databases`.
 struct DatabaseLevel: Sendable, CustomStringConvertible {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("Fixtures/Databases")
 
     let name: String
-    /// The ids of the migrations that were applied.
+    /// The ids of the applied migrations.
     let migrations: [String]
-    /// Where Ada's stream stood before what happened to her.
+    /// The position of Ada's stream before the rest of her events.
     let cursor: String
-    /// Makes the rows, in a database that has the migrations and nothing else.
+    /// SQL that creates the rows in a database with only the migrations applied.
     let rows: String
 
     var description: String { name }
 
-    /// All that are stored, oldest first.
+    /// All stored levels, oldest first.
     static let all = Result {
         try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
             .filter { $0.pathExtension == "sql" }.sorted { $0.path < $1.path }.map(DatabaseLevel.init(reading:))
@@ -43,24 +43,26 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
 
     private var applied: [Migration] { Catalog.migrations.filter { migrations.contains($0.id) } }
 
-    /// A file as it was then.
+    /// Creates a SQLite file at this level.
     func makeFile(in directory: TemporaryDirectory) throws -> TestDatabase {
         let database = TestDatabase(url: "sqlite:\(directory.file("earlier.sqlite"))", name: nil)
         let store = try Store.open(DatabaseURL(database.url), tables: Catalog.tables)
         defer { store.close() }
         try store.migrate(applied)
-        // Tables stand in the order of their names: what refers to others is looked at when all are there.
+        // The tables are in alphabetical order, so references are checked after all rows exist.
         try store.writeAndWait { [rows] in try $0.runMigration("PRAGMA defer_foreign_keys = ON;\n" + rows) }
         return database
     }
 
-    /// A database on the server as it was then, brought up to date by `bellhop migrate`, as a service of today asks for.
+    /// Creates a database at this level on the server and updates it with `bellhop migrate`, as the current service
+    /// requires.
     func makeServerDatabase() throws -> TestDatabase {
         let server = try PostgresServer.shared()
         let name = try server.makeDatabase()
         let owner = server.url("bellhop_owner", name)
         try Self.migrate(owner, applied)
-        // As a superuser, whom no policy binds, and who may leave references unchecked; bytes have another form there.
+        // Runs as a superuser, to whom no policy applies and who may defer the checks of references. Bytes have
+        // another syntax in PostgreSQL.
         let rows = "SET session_replication_role = replica;\n" + rows
         try server.run([rows.replacing(/X'(?<hex>[0-9A-F]*)'/) { "'\\x\($0.output.hex)'" }], in: name)
         _ = try Operations.migrate(TestService.settings(["database": owner, "jwtSecret": TestService.secret]))
@@ -77,7 +79,7 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
         try store.migrate(migrations, tables: Catalog.tables.filter { tables[$0.name] != nil })
     }
 
-    /// The tables that migrations make, with their columns.
+    /// Returns the tables that the migrations create, with their columns.
     static func tables(of migrations: [Migration]) throws -> [String: [String]] {
         let store = try Store.open(DatabaseURL("sqlite::memory:"), tables: Catalog.tables)
         defer { store.close() }
@@ -98,7 +100,8 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
 // MARK: Storing
 
 extension DatabaseLevel {
-    /// Writes what a service has stored, restricted to the tables of some migrations; fails if one of them is empty.
+    /// Writes the stored rows of a service, restricted to the tables of some migrations. Fails if one of the tables
+    /// is empty.
     static func store(_ name: String, _ migrations: [String], cursor: String, of service: TestService) throws {
         let tables = try tables(of: Catalog.migrations.filter { migrations.contains($0.id) })
         var lines = ["-- migrations: \(migrations.joined(separator: " "))", "-- cursor: \(cursor)"]
@@ -108,7 +111,7 @@ extension DatabaseLevel {
                 try db.rows(SQL(unchecked: "SELECT \(quoted) FROM \(table)")) { try $0.text(0) }
             }
             #expect(!rows.isEmpty, "\(table) has no row at level \(name)")
-            // Some migrations leave a row.
+            // Some migrations leave a row in the table.
             lines.append("DELETE FROM \(table);")
             for row in rows {
                 lines.append("INSERT INTO \(table) (\(columns.joined(separator: ", "))) VALUES (\(row));")

@@ -8,17 +8,17 @@ import Testing
 @testable import Database
 @testable import Service
 
-/// Databases of earlier versions, opened by the service of today.
+/// Databases of earlier versions, opened by the current service.
 @Suite(.timed) struct EarlierDatabasesTests {
-    /// A level on an engine.
+    /// One level on one database engine.
     struct Earlier: Sendable, CustomTestStringConvertible {
         let level: DatabaseLevel
         let engine: DatabaseEngine
         var testDescription: String { "\(level) on \(engine)" }
     }
 
-    /// Every level as a file, and those that a server can have: replicas on PostgreSQL came with the second level. A
-    /// contributor's run has the oldest and the newest of a server.
+    /// Every level as a file, and the levels that a server can have: replicas on PostgreSQL came with the second
+    /// level. On a server, a contributor's run tests only the oldest and the newest level.
     static let earlier = {
         let levels = (try? DatabaseLevel.all.get()) ?? []
         let ofServers = levels.filter { $0.migrations.contains("0002_event_counter") }
@@ -36,7 +36,7 @@ import Testing
             earlier.engine == .sqlite ? try level.makeFile(in: directory) : try level.makeServerDatabase()
         let service = try TestService.start(
             on: database, in: directory, LevelStory.settings, at: LevelStory.later)
-        // Whoever was away is given what came meanwhile, or is told to ask for everything: never nothing.
+        // A resumed stream receives the missed events or a resync, never nothing.
         let stream = try await service.listen(as: .user("ada"), lastEventID: level.cursor)
         let missed = try await stream.next().name
         #expect(["booking:status_change", "stream:resync"].contains(missed), "\(missed)")
@@ -44,7 +44,7 @@ import Testing
             try await chapter.isServed(service)
         }
         try service.expectExactCounts()
-        // What this level did not have yet works as well.
+        // Features that this level did not have yet work as well.
         for chapter in LevelStory.chapters.drop(while: { $0.name <= level.name }) {
             try await chapter.happen(service)
             try await chapter.isServed(service)
@@ -52,7 +52,7 @@ import Testing
         try service.expectExactCounts()
     }
 
-    /// Every level that there is a story of has its fixture, and every migration of a fixture is one of today's.
+    /// Every level with a chapter has its fixture, and every migration of a fixture is a current one.
     @Test func everyLevel_isStored_andKnown() throws {
         let levels = try DatabaseLevel.all.get()
         #expect(levels.map(\.name) == LevelStory.chapters.map(\.name))
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    /// Stores the levels that are not stored yet; those that are stay as they are, since databases like them exist.
+    /// Stores the levels that are not stored yet. Existing files stay unchanged, because such databases exist.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["STORE_LEVELS"] != nil, "STORE_LEVELS=1 stores new ones"))
     func newLevels_areStored() async throws {
         let stored = Set(try DatabaseLevel.all.get().map(\.name))
@@ -80,8 +80,8 @@ import Testing
 
     // MARK: What was released
 
-    /// The text of a migration that a database has cannot be changed: that database would be refused. A new one needs a
-    /// line of its own in `checksums.txt`, and no other line changes.
+    /// The text of an applied migration cannot change, because the service would refuse that database. A new
+    /// migration adds a line to `checksums.txt`, and no other line changes.
     @Test func migrations_areThoseThatWereReleased() throws {
         let file = DatabaseLevel.folder.appendingPathComponent("checksums.txt")
         let pinned = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { !$0.hasPrefix("#") }
@@ -90,13 +90,13 @@ import Testing
             "\($0.id) sqlite:\($0.checksum(for: .sqlite)) postgres:\($0.checksum(for: .postgreSQL))"
         }
         for line in present where !pinned.contains(line) {
-            Issue.record("add this line to checksums.txt if the migration is new, or else undo its change:\n\(line)")
+            Issue.record("if the migration is new, add this line to checksums.txt; otherwise undo its change:\n\(line)")
         }
         for line in pinned where !present.contains(line) { Issue.record("a released migration is gone: \(line)") }
-        #expect(pinned == pinned.sorted(), "lines are sorted, so that two that are added do not meet")
+        #expect(pinned == pinned.sorted(), "keep the lines sorted, so that concurrent additions do not conflict")
     }
 
-    /// A database whose migrations are not ours stops the start, with the migration's name.
+    /// A database with unknown migrations stops the start with an error that names the migration.
     @Test func start_refusesADatabase_whoseMigrationsAreNotOurs() throws {
         let directory = try TemporaryDirectory()
         let url = "sqlite:\(directory.file("a.sqlite"))"

@@ -6,16 +6,16 @@ import Testing
 
 @testable import Service
 
-/// What happens in a small shop and school, chapter by chapter: each needs the tables of one level more, leaves a row in
-/// every one of them, and says what must be served of it for ever.
+/// The history of a small shop and school, in chapters. Each chapter needs the tables of one more level, leaves a row
+/// in each of them, and states what the service must return for it in all later versions.
 struct LevelStory: Sendable {
     struct Chapter: Sendable {
         let name: String
-        /// The migrations that this level has and the one before it has not.
+        /// The migrations that this level adds to the previous one.
         let migrations: [String]
         let happen: @Sendable (TestService) async throws -> Void
         let isServed: @Sendable (TestService) async throws -> Void
-        /// Writes rows that are there in passing only, and so may be there when somebody stops a service.
+        /// Writes rows that exist only temporarily, but may exist when a service is stopped.
         var remain: @Sendable (TestService) async throws -> Void = { _ in }
     }
 
@@ -23,7 +23,7 @@ struct LevelStory: Sendable {
     static let later = "2026-01-10T20:05:00Z"
     static let settings = ["tables": "school", "changesSecret": School.secret]
 
-    /// The migrations of a level, and of those before it.
+    /// Returns the migrations of a level and of all earlier ones.
     static func migrations(upTo name: String) -> [String] {
         var ids: [String] = []
         for chapter in chapters {
@@ -111,7 +111,7 @@ struct LevelStory: Sendable {
         name: "02-replicas", migrations: ["0002_event_counter", "0001_rate_counts"],
         happen: { _ in },
         isServed: { service in
-            // The numbers of events go on where they were.
+            // The sequence numbers of events continue.
             let before = try #require(try service.newestSequence())
             _ = try await service.notify(NotificationsTests.draft("news", to: "ada"))
             #expect(try #require(try service.newestSequence()) > before)
@@ -231,7 +231,7 @@ struct LevelStory: Sendable {
             #expect(try await service.client("ada").get("/v1/users/ben").json["followerCount"].int == 1)
         },
         remain: { service in
-            // What belongs to a removed post goes in steps, the last of which has not been taken.
+            // The rows of a removed post are deleted in steps, and the last step is still missing.
             try await service.app.store.write { db in
                 _ = try db.run("INSERT INTO post_removals (tenant, post_id) VALUES ('default', 'removed')")
             }
@@ -253,7 +253,7 @@ struct LevelStory: Sendable {
             try await service.run(ChallengesFeature.updateTick)
         },
         isServed: { service in
-            // Seen requests light no badge, and are still there.
+            // Seen requests do not count in the badge, and are still listed.
             let open = try await service.call("GET", "/v1/requests", as: ben).items
             #expect(open.contains { $0["fromName"].string == "Cem" })
             #expect(try await service.badges(of: "ben")[1] == 0)
@@ -296,6 +296,6 @@ struct LevelStory: Sendable {
 }
 
 extension TestService {
-    /// The number of the newest event, as it is stored.
+    /// The sequence number of the newest stored event.
     func newestSequence() throws -> Int64? { try app.store.read { try EventLog.newestSequence(in: $0) } }
 }

@@ -18,8 +18,9 @@ struct WebhookProbe: Sendable {
     let receiver: ScriptedReceiver
 
     /// - Parameters:
-    ///   - overrides: beside an address, a secret and a receiver on this machine; nothing is sent at once.
-    ///   - reply: what the receiver does; it accepts if nothing is said.
+    ///   - overrides: settings in addition to an address, a secret and a local receiver; nothing is sent
+    ///     immediately.
+    ///   - reply: the receiver's reply; by default it accepts.
     init(
         _ overrides: [String: String] = [:],
         reply: @escaping @Sendable (ScriptedReceiver.Delivery) -> ScriptedReceiver.Reply = { _ in .status(204) }
@@ -36,7 +37,7 @@ struct WebhookProbe: Sendable {
         ]
     }
 
-    /// Notifies a user; gives the notification's id.
+    /// Notifies a user and returns the notification's id.
     @discardableResult
     func notify(_ user: String = "ada", _ priority: String = "HIGH") async throws -> String {
         let made = try await service.notify(NotificationsTests.draft("visit", priority, to: user))
@@ -48,9 +49,10 @@ struct WebhookProbe: Sendable {
         #expect(try await service.call("PATCH", "/v1/notifications/\(id)", as: .user(user), change).status == 200)
     }
 
-    /// The deliveries once there are as many.
+    /// Waits for a number of deliveries and returns them.
     ///
-    /// - Parameter seconds: how the clock goes on between two looks; behind many failures the sender pauses by it.
+    /// - Parameter seconds: how far the clock advances between two checks; after many failures, the sender pauses
+    ///   by this clock.
     func deliveries(_ count: Int, advancing seconds: Int64 = 0) async throws -> [WebhookDelivery] {
         try await eventually("\(count) webhooks arrive", step: { service.clock.advance(seconds: seconds) }) {
             receiver.deliveries.all.count >= count
@@ -60,14 +62,14 @@ struct WebhookProbe: Sendable {
 
     var received: [WebhookDelivery] { get throws { try receiver.deliveries.all.map(WebhookDelivery.init) } }
 
-    /// Lets the time pass after which a notification is unreached.
+    /// Advances the clock until a notification counts as unreached.
     func passTime() { service.clock.advance(seconds: 31) }
 
     func state() async throws -> JSON { try await service.client(as: .service()).get("/v1/webhooks").json }
 
     func dead() async throws -> [JSON] { try await service.client(as: .service()).get("/v1/webhooks/dead").items }
 
-    /// How many rows the outbox has.
+    /// Returns the number of rows in the outbox.
     func rows(_ condition: SQL = "TRUE") throws -> Int {
         try service.app.store.read { db in
             try db.integer(
@@ -75,13 +77,13 @@ struct WebhookProbe: Sendable {
         }
     }
 
-    /// Waits until what came of the attempts is stored.
+    /// Waits until the results of all attempts are stored.
     func settled() async throws {
-        try await eventually("no attempt is left") { try rows("state = 0 AND leased_until > 0") == 0 }
+        try await eventually("no attempt is left") { try rows("the results of all attempts are stored") == 0 }
     }
 }
 
-/// A webhook as an app reads it.
+/// A webhook as an app receives it.
 struct WebhookDelivery {
     let id: String
     let timestamp: String
@@ -101,7 +103,7 @@ struct WebhookDelivery {
         body = delivery.body
     }
 
-    /// As Standard Webhooks has it, by nothing of the service.
+    /// Returns the signature according to Standard Webhooks, computed without the service's code.
     func signature(by secret: String) throws -> String {
         let key = try #require(Data(base64Encoded: String(secret.dropFirst("whsec_".count))))
         let code = AuthenticationKey(key).code(for: Array("\(id).\(timestamp).".utf8) + body)

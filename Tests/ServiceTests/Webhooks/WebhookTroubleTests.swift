@@ -9,8 +9,8 @@ import Values
 
 @testable import Service
 
-/// Receivers that are down, slow, redirecting, lying or private, and a service that is killed: nothing is lost, nobody else
-/// waits, and none overtakes another one.
+/// Receivers that are down, slow, redirecting, misbehaving or private, and a service that is killed. No webhook is
+/// lost, other users do not wait, and the order of a user's webhooks is kept.
 @Suite(.timed) struct WebhookTroubleTests {
     @Test func failingUser_isTriedAgain_inOrder_andOthersDoNotWait() async throws {
         let failures = Locked(3)
@@ -29,12 +29,12 @@ import Values
         _ = try await probe.deliveries(2)
         try await probe.settled()
         #expect(Set(try probe.received.map(\.subject)) == [first, other])
-        try await eventually("all of it arrives", step: { probe.service.clock.advance(seconds: 1) }) {
+        try await eventually("all webhooks arrive", step: { probe.service.clock.advance(seconds: 1) }) {
             try probe.received.filter { $0.user == "ada" }.count >= 5
         }
         let adas = try probe.received.filter { $0.user == "ada" }
         #expect(adas.map(\.subject) == [first, first, first, first, second])
-        // The same webhook each time, signed for the moment.
+        // The same webhook each time, with a signature for the current time.
         #expect(Set(adas.prefix(4).map(\.id)).count == 1)
         #expect(Set(adas.prefix(4).map(\.timestamp)).count == 4)
         for sent in adas { #expect(try sent.signatures == [sent.signature(by: WebhookProbe.secrets[0])]) }
@@ -46,7 +46,7 @@ import Values
         let id = try await probe.notify()
         probe.passTime()
         _ = try await probe.deliveries(1)
-        try await eventually("it is dead", step: { probe.service.clock.advance(seconds: 3600) }) {
+        try await eventually("the webhook is dead", step: { probe.service.clock.advance(seconds: 3600) }) {
             try await !probe.dead().isEmpty
         }
         let dead = try #require(try await probe.dead().first)
@@ -68,20 +68,20 @@ import Values
         #expect(try probe.rows("gives_up_at - due_at <> 86400000000") == 0)
     }
 
-    /// Nobody is told of what they have seen in the meantime.
+    /// A notification that the user has seen in the meantime is not reported.
     @Test func deadWebhook_isGone_whenItsNotificationIsSeen() async throws {
         let up = Gate()
         let probe = try WebhookProbe { _ in up.isOpen ? .status(200) : .nothing }
         let id = try await probe.notify()
         probe.passTime()
-        try await eventually("it is dead", step: { probe.service.clock.advance(seconds: 3600) }) {
+        try await eventually("the webhook is dead", step: { probe.service.clock.advance(seconds: 3600) }) {
             try await !probe.dead().isEmpty
         }
         let before = try probe.received.count
         up.open()
         try await probe.mark(id)
         #expect(try await probe.dead().isEmpty)
-        // It was tried, and may have arrived.
+        // The webhook was attempted and may have arrived, so it is withdrawn.
         #expect(try await probe.deliveries(before + 1, advancing: 1).last?.type == "notification.withdrawn")
     }
 
@@ -115,7 +115,7 @@ import Values
         #expect(try probe.rows("next_at = \(now.adding(seconds: 4200))") == 1)
     }
 
-    /// A receiver that says nothing to one user's has that one wait, and no request of the service.
+    /// A receiver that hangs for one user delays only that user's webhooks, and no request of the service.
     @Test func silence_costsItsUserTheTimeout_andNobodyElse() async throws {
         let speaking = Gate()
         let probe = try WebhookProbe(["webhookTimeoutSeconds": "1"]) { delivery in
@@ -135,7 +135,7 @@ import Values
         #expect(sent[2].id == sent.first { $0.subject == adas }?.id)
     }
 
-    /// The name is fine, and what it means is this machine.
+    /// The URL has a valid name that resolves to this machine.
     @Test func privateReceiver_isNotConnectedTo() async throws {
         let receiver = try ScriptedReceiver { _ in .status(200) }
         defer { receiver.stop() }
@@ -143,12 +143,12 @@ import Values
             ["webhookURL": "https://localhost:\(receiver.port)/hooks", "webhookPrivate": "false"])
         try await probe.notify()
         probe.passTime()
-        try await eventually("it is tried") { try await probe.state()["lastError"].string != nil }
+        try await eventually("the webhook is attempted") { try await probe.state()["lastError"].string != nil }
         #expect(try await probe.state()["lastError"] == "private_address")
         #expect(receiver.connections.all.isEmpty)
     }
 
-    /// One attempt at a time, some seconds apart, until the first is accepted: then all of them.
+    /// After failures, the sender makes one attempt every few seconds. The first success releases all webhooks.
     @Test func receiverThatIsDown_isNotFlooded() async throws {
         let up = Gate()
         let probe = try WebhookProbe { _ in .status(up.isOpen ? 200 : 502) }
@@ -156,12 +156,12 @@ import Values
         probe.passTime()
         _ = try await probe.deliveries(WebhookLimits.failuresMax)
         try await probe.settled()
-        // Those that were on their way when it was found out, and no more.
+        // Only attempts that were already in flight when the sender noticed the failures.
         let tried = try probe.received.count
         #expect(tried < WebhookLimits.failuresMax * 2)
         up.open()
         probe.service.clock.advance(seconds: 6)
-        try await eventually("all of it arrives", step: { probe.service.clock.advance(seconds: 1) }) {
+        try await eventually("all webhooks arrive", step: { probe.service.clock.advance(seconds: 1) }) {
             try probe.rows("state = 0") == 0
         }
         #expect(Set(try probe.received.suffix(40).map(\.user)).count == 40)
@@ -179,7 +179,7 @@ import Values
         _ = try await probe.deliveries(1)
         let second = try await probe.notify()
         probe.passTime()
-        // In the middle of the first one's request.
+        // The restart interrupts the request of the first webhook.
         up.open()
         try await probe.service.restart()
         let sent = try await probe.deliveries(3)
@@ -187,7 +187,8 @@ import Values
         #expect(sent[0].id == sent[1].id)
     }
 
-    /// Killed between the receiver's answer and its own note of it: it is sent once more, by its id, and then no more.
+    /// The service is killed between the receiver's answer and its own record of it. The webhook is sent once more
+    /// with the same id, and then no more.
     @Test func killedService_sendsAgain_byTheSameId() async throws {
         let hasArrived = Gate()
         let (isFirst, gate) = (Locked(true), Gate())
@@ -213,20 +214,21 @@ import Values
             "userId": "ada", "category": "visit", "priority": "HIGH", "title": "T", "message": "M",
         ]
         #expect(try await killed.client(as: .service()).post("/v1/notifications", draft).status == 201)
-        try await eventually("it arrives") { hasArrived.isOpen }
+        try await eventually("the webhook arrives") { hasArrived.isOpen }
         killed.process.send(SIGKILL)
         _ = killed.process.finish()
         gate.open()
         let again = try RunningBellhop(directory.file("killed.sqlite"), settings: settings)
-        try await eventually("it arrives again") { receiver.deliveries.all.count >= 2 }
+        try await eventually("the webhook arrives again") { receiver.deliveries.all.count >= 2 }
         let backend = again.client(as: .service())
-        try await eventually("that is known") { try await backend.get("/v1/webhooks").json["waiting"] == 0 }
+        try await eventually("the success is stored") { try await backend.get("/v1/webhooks").json["waiting"] == 0 }
         #expect(Set(receiver.deliveries.all.map { $0.headers["webhook-id"] }).count == 1)
         #expect(receiver.deliveries.all.count == 2)
         _ = again.stop()
     }
 
-    /// What a killed replica had begun, another one sends when the lease is over, and not before.
+    /// A webhook that a killed replica had started is sent by another replica after the lease expires, and not
+    /// before.
     @Test func replicas_sendEachOnce_andWhatAKilledOneHadBegun() async throws {
         let receiver = try ScriptedReceiver { _ in .status(200) }
         defer { receiver.stop() }
@@ -235,7 +237,7 @@ import Values
             let draft = NotificationsTests.draft("visit", "HIGH", to: "u\(number % 3)")
             #expect(try await (number % 2 == 0 ? a : b).notify(draft).status == 201)
         }
-        // One was begun by a third one, which is no more.
+        // A third replica, which no longer exists, had started one of them.
         let now = a.clock.now
         try await a.app.store.write { db in
             let first =
@@ -250,10 +252,10 @@ import Values
                 """)
         }
         a.clock.advance(seconds: 31)
-        try await eventually("the others' arrive") { receiver.deliveries.all.count >= 20 }
+        try await eventually("the webhooks without a lease arrive") { receiver.deliveries.all.count >= 20 }
         #expect(try !receiver.deliveries.all.map(WebhookDelivery.init).map(\.user).contains("u0"))
         a.clock.advance(seconds: 31)
-        try await eventually("all arrive") { receiver.deliveries.all.count >= 30 }
+        try await eventually("all webhooks arrive") { receiver.deliveries.all.count >= 30 }
         let sent = try receiver.deliveries.all.map(WebhookDelivery.init)
         #expect(Set(sent.map(\.id)).count == 30)
         #expect(sent.count == 30)
@@ -283,7 +285,7 @@ import Values
         #expect(dead.allSatisfy { $0["reason"] == "outbox.full" && $0["attempts"] == 0 })
         #expect(try await tidy(2, 3) == [:])
         #expect(try probe.rows("state = 2") == 3)
-        // The page has its next one.
+        // The first page has a cursor to the next one.
         let page = try await probe.service.client(as: .service()).get("/v1/webhooks/dead?limit=2")
         #expect(page.items.count == 2)
         let cursor = try #require(page.json["next"].string)
@@ -291,7 +293,7 @@ import Values
         #expect(rest.items.count == 1)
     }
 
-    /// What was written while the clock was ahead does not wait until that time comes, whatever the step is.
+    /// Webhooks written while the clock was ahead do not wait until that time, whatever the size of the step.
     @Test(arguments: [(30 * 86_400, false), (1800, false), (1800, true), (600, false)] as [(Int64, Bool)])
     func clockThatIsSetBack_holdsNothingUp(secondsAhead: Int64, isRestarted: Bool) async throws {
         let probe = try WebhookProbe()
@@ -301,23 +303,23 @@ import Values
         probe.service.clock.set(morning)
         if isRestarted { try await probe.service.restart() }
         let next = try await probe.notify()
-        // The uptime goes on, and with it the upkeep.
+        // The uptime advances, and with it the upkeep.
         probe.service.clock.advance(seconds: 60)
         let now = probe.service.clock.now
-        try await eventually("nothing is of the future") { try probe.rows("created_at > \(now)") == 0 }
-        // What waits half a minute is due then.
+        try await eventually("nothing is of the future") { try probe.rows("no row has a time in the future") == 0 }
+        // Webhooks with a delay of half a minute are due by now.
         probe.service.clock.advance(seconds: 40)
         _ = try await probe.deliveries(2)
         #expect(Set(try probe.received.map(\.subject)) == [id, next])
     }
 
-    /// A sender that stood still until its lease was over leaves the webhook to the next attempt, which may be another
-    /// replica's.
+    /// A sender that stalls until its lease expires leaves the webhook to the next attempt, which another replica may
+    /// make.
     @Test func attemptWhoseLeaseIsOver_isNotSent() async throws {
         let probe = try WebhookProbe()
         let store = probe.service.app.store
-        // Only a sender that had begun before the writer stood still is caught; it nearly always has.
-        try await eventually("an attempt is broken off") {
+        // The test needs a sender that starts before the writer blocks, which is nearly always the case.
+        try await eventually("an attempt is aborted") {
             let (isHeld, release) = (Gate(), Gate())
             let id = try await probe.notify()
             let holder = Thread {
@@ -332,7 +334,7 @@ import Values
             try await eventually("the sender waits for the writer") { store.metrics().queueDepth > 1 }
             probe.service.clock.advance(seconds: 120)
             release.open()
-            try await eventually("it is sent") { try probe.received.contains { $0.subject == id } }
+            try await eventually("the webhook is sent") { try probe.received.contains { $0.subject == id } }
             try await probe.settled()
             let sent = try probe.received.filter { $0.subject == id }
             #expect(sent.count == 1)

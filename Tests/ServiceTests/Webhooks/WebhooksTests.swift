@@ -8,7 +8,7 @@ import Values
 
 @testable import Service
 
-/// What the app is told of notifications that reached nobody, by a real receiver.
+/// The webhooks that an app receives for unreached notifications, with a real receiver.
 @Suite(.timed) struct WebhooksTests {
     // MARK: What is sent
 
@@ -23,14 +23,14 @@ import Values
         #expect(sent.type == "notification.unreached")
         #expect(sent.subject == id)
         #expect(sent.json["data"]["quietHours"] == false)
-        // As GET gives it.
+        // The same values as GET returns.
         for (name, value) in stored["notification"].object ?? [:] {
             #expect(sent.json["data"][name] == value, "\(name)")
         }
         #expect(sent.json["timestamp"] == stored["notification"]["createdAt"])
         try await probe.settled()
         #expect(try await probe.state()["waiting"] == 0)
-        // Those of other priorities are nobody's business.
+        // Notifications of other priorities send no webhooks.
         try await probe.mark(low)
         try await probe.mark(id)
         _ = try await probe.deliveries(2)
@@ -55,13 +55,13 @@ import Values
         try await probe.mark(read, #"{"read":true}"#)
         #expect(try await probe.service.call("DELETE", "/v1/notifications/\(removed)", as: .user("ada")).status == 200)
         #expect(try probe.rows() == 0)
-        // What comes behind them shows that they do not come.
+        // The later webhook arrives, which proves that the earlier ones are not sent.
         let last = try await probe.notify()
         probe.passTime()
         #expect(try await probe.deliveries(1).map(\.subject) == [last])
-        // The receiver has the webhook before the sender has stored that.
+        // The receiver has the webhook before the sender has stored the success.
         try await probe.settled()
-        // Unseen again is no news: its user has had it before the eyes.
+        // Marking as unseen sends nothing, because the user has already seen the notification.
         try await probe.mark(seen, #"{"seen":false}"#)
         #expect(try probe.rows("state = 0") == 0)
     }
@@ -86,7 +86,7 @@ import Values
         #expect(try probe.rows() == 0)
     }
 
-    /// Whoever sees it while it is on its way: it is not sent again, and its withdrawal does not overtake it.
+    /// If the notification is seen during the request, it is not sent again, and its withdrawal follows it.
     @Test func notificationSeenOnItsWay_isWithdrawnBehindIt() async throws {
         let gate = Gate()
         let probe = try WebhookProbe(["webhookTimeoutSeconds": "60"]) { delivery in
@@ -100,7 +100,7 @@ import Values
         probe.passTime()
         _ = try await probe.deliveries(1)
         try await probe.mark(id)
-        // Another user's goes its way meanwhile, and tells that the sender has looked.
+        // Another user's webhook is sent meanwhile, which proves that the sender has polled.
         let other = try await probe.notify("ben")
         probe.passTime()
         #expect(try await probe.deliveries(2).map(\.subject) == [id, other])
@@ -112,7 +112,7 @@ import Values
     @Test func quietHours_areSaid_asTheyAreWhenItIsSent() async throws {
         let probe = try WebhookProbe()
         try await probe.notify()
-        // Ten in the morning in UTC is eleven in Berlin.
+        // 10:00 in UTC is 11:00 in Berlin.
         let quiet = #"{"quietHours":{"start":"10:30","end":"11:30"},"timeZone":"Europe/Berlin"}"#
         #expect(try await probe.service.call("PUT", "/v1/preferences", as: .user("ada"), quiet).status == 200)
         try await probe.notify()
@@ -139,7 +139,7 @@ import Values
 
     // MARK: At once
 
-    /// Where there may be other replicas nobody knows of their streams, and all are waited for.
+    /// With other replicas, their streams are unknown, so the service waits for every user.
     @Test(.enabled(if: !PostgresServer.isTheStore))
     func userWithoutAStream_isNotWaitedFor_andOneWithAStreamIs() async throws {
         let probe = try WebhookProbe(["webhookAtOnce": "true"])
@@ -149,7 +149,7 @@ import Values
         #expect(try await probe.deliveries(1).map(\.subject) == [adas])
         probe.passTime()
         #expect(try await probe.deliveries(2).map(\.subject) == [adas, bens])
-        // When the stream is gone, what has waited for it goes first.
+        // After the stream has closed, the webhook that waited for it is sent first.
         let first = try await probe.notify("ben")
         stream.close()
         try await eventually("the stream is gone") {
@@ -203,7 +203,7 @@ import Values
         _ = try await probe.deliveries(2)
         try await probe.settled()
         let client = probe.service.anyone
-        try await eventually("the counts are there", step: { probe.service.clock.advance(seconds: 11) }) {
+        try await eventually("the counts are published", step: { probe.service.clock.advance(seconds: 11) }) {
             let text = try await client.get("/metrics").text
             return [
                 #"bellhop_webhooks_sent_total{type="notification.unreached"} 1"#,

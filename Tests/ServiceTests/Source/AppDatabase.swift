@@ -7,7 +7,7 @@ import Testing
 
 @testable import Service
 
-/// The database of an app whose log is read: teams with members, and tasks of teams.
+/// The database of an app whose log the service reads: teams with members, and tasks of teams.
 struct AppDatabase {
     let server: PostgresServer
     let name: String
@@ -76,14 +76,15 @@ struct AppDatabase {
         try server.run(statements, as: role, in: name)
     }
 
-    /// The settings of a service that reads it; each database has a slot of its own name.
+    /// The settings of a service that reads this database. Each database has its own slot.
     var settings: [String: String] {
         ["source": server.url(reader, name), "sourceSlot": name, "tables": file]
     }
 
     func run(_ statements: String...) throws { try server.run(statements, in: name) }
 
-    /// The value of the statement, in a database that is not the app's: works while nobody may connect to that.
+    /// Returns the value of a statement, run in another database, so that it works while this one refuses
+    /// connections.
     func look(_ statement: String) throws -> String { try server.run([statement]) }
 
     func insertTasks(_ numbers: ClosedRange<Int>) throws {
@@ -96,7 +97,7 @@ struct AppDatabase {
 
     func drop() async throws {
         _ = try server.run(["ALTER DATABASE \(name) ALLOW_CONNECTIONS false"])
-        try await eventually("the slot is given back") {
+        try await eventually("the slot is dropped") {
             _ = try? server.run([
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'",
                 "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = '\(name)' AND NOT active",
@@ -111,14 +112,14 @@ struct AppDatabase {
 }
 
 extension TestService {
-    /// A stream of Ada, who receives tasks of her teams.
+    /// Opens a stream of Ada, who receives the tasks of her teams.
     func listenToTasks() async throws -> StreamListener {
         let stream = try await listen(as: .user("ada"))
         try await stream.subscribe([["table": "tasks"]])
         return stream
     }
 
-    /// The value of a metric.
+    /// Returns the value of a metric.
     func metric(_ name: String) async throws -> Double? {
         let page = try await anyone.get("/metrics").text
         let line = page.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
@@ -134,7 +135,7 @@ extension TestService {
         try await eventually("the app's log is read") { try await metric("bellhop_source_connected") == 1 }
     }
 
-    /// How many rows' changes were published ever.
+    /// Returns the number of row changes published so far.
     func publishedRows() throws -> Int {
         try app.store.read { db in
             try db.integer(

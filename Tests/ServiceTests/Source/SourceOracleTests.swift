@@ -5,9 +5,9 @@ import Testing
 
 @testable import Service
 
-/// What a stream receives from the log is what it receives when the same rows come by webhook.
+/// A stream receives the same from the log as from webhooks for the same rows.
 @Suite(.timed) struct SourceOracleTests {
-    /// Has the database write down each change as its webhook would send it.
+    /// SQL that makes the database record each change as its webhook would send it.
     private static let webhooks = [
         "CREATE TABLE webhooks (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body jsonb)",
         """
@@ -59,7 +59,7 @@ import Testing
                 "/v1/changes", .array(rows), headers: ["X-Webhook-Secret": School.secret])
             #expect(answer.json["accepted"].int == rows.count, "\(answer.text)")
             let taken = Double(sent)
-            try await eventually("the log is taken in") { try await byLog.metric("bellhop_source_rows_total") == taken }
+            try await eventually("the whole log is read") { try await byLog.metric("bellhop_source_rows_total") == taken }
         }
         for (fromLog, fromWebhook) in zip(streams[0], streams[1]) {
             let received = try await Self.changes(of: fromLog)
@@ -69,7 +69,7 @@ import Testing
         try await app.drop()
     }
 
-    /// One of a few rows is made, changed or deleted; somebody joins or leaves a team.
+    /// Returns a random statement: inserts, updates or deletes one of a few rows, or adds or removes a team member.
     private static func statement(_ random: inout SeededGenerator) -> String {
         let (id, team) = (Int.random(in: 1...6, using: &random), Int.random(in: 1...2, using: &random))
         let note = ["NULL", "''", "'a \"b\" \\ c'", "'Größe 🛎'", "repeat('long ', 2000)"].randomElement(using: &random)
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    /// Up to the last row, without the moments of their commits, which webhooks do not say.
+    /// Returns the changes up to the last row, without commit times, which webhooks do not contain.
     private static func changes(of stream: StreamListener) async throws -> [JSON] {
         var found: [JSON] = []
         while found.last?["record"]["id"].string != "end" {

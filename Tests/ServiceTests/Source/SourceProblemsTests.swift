@@ -5,7 +5,7 @@ import Testing
 
 @testable import Service
 
-/// What stands in the way is said at the start, in one line that says what to do.
+/// Problems at the start are reported in one line that says what to do.
 @Suite(.timed) struct SourceProblemsTests {
     private func problem(_ app: AppDatabase, _ changes: [String: String] = [:]) -> String {
         do {
@@ -48,7 +48,7 @@ import Testing
         let app = try AppDatabase()
         let nowhere = app.server.url(app.reader, "no_such_database")
         #expect(problem(app, ["source": nowhere]).contains("the login is refused"))
-        // A server that is away is tried again: the service starts without it.
+        // An unreachable server is retried, and the service starts without it.
         #expect(problem(app, ["source": "postgres://nobody@127.0.0.1:1/app"]) == "none")
         try await app.drop()
     }

@@ -10,7 +10,7 @@ import Values
 
 @testable import Service
 
-/// The reader by itself, beside a service that reads nothing.
+/// The reader alone, beside a service that reads nothing.
 @Suite(.timed) struct SourceReaderTests {
     private let app: AppDatabase
     private let service: TestService
@@ -54,11 +54,11 @@ import Values
         let reader = try reader(intake { $0 == "refused" })
         reader.start()
         defer { reader.stop() }
-        try await eventually("it reads") { metrics.isConnected.load(ordering: .relaxed) }
+        try await eventually("the reader is connected") { metrics.isConnected.load(ordering: .relaxed) }
         try publish("a", "refused", "b")
         try publish("c")
-        try await eventually("the others are taken") { taken.withLock { $0 } == ["a", "b", "c"] }
-        try await eventually("it is counted") { metrics.rejected.load(ordering: .relaxed) == 1 }
+        try await eventually("the other messages are published") { taken.withLock { $0 } == ["a", "b", "c"] }
+        try await eventually("the rejection is counted") { metrics.rejected.load(ordering: .relaxed) == 1 }
         #expect(metrics.rows.load(ordering: .relaxed) == 3)
         reader.stop()
         try await app.drop()
@@ -73,17 +73,17 @@ import Values
         }
         reader.start()
         defer { reader.stop() }
-        try await eventually("it reads") { metrics.isConnected.load(ordering: .relaxed) }
+        try await eventually("the reader is connected") { metrics.isConnected.load(ordering: .relaxed) }
         try publish("a")
-        try await eventually("it waits") { asked.withLock { $0 } > 2 }
+        try await eventually("the reader retries the busy store") { asked.withLock { $0 } > 2 }
         #expect(taken.withLock { $0 }.isEmpty)
         isCongested.withLock { $0 = false }
-        try await eventually("it goes on") { taken.withLock { $0 } == ["a"] }
+        try await eventually("the reader continues") { taken.withLock { $0 } == ["a"] }
         reader.stop()
         try await app.drop()
     }
 
-    /// The state that the log begins at is read while all others write as much as the queue takes.
+    /// The reader takes the initial snapshot while other writers keep the queue full.
     @Test func fullQueueOfWrites_isWaitedFor_whileTheStateIsRead() async throws {
         let gate = Gate()
         let store = service.app.store
@@ -98,8 +98,8 @@ import Values
         let reader = try reader(intake())
         reader.start()
         defer { reader.stop() }
-        // It stores a mark before it makes the slot, and waits for room to do so.
-        try await eventually("it is about to make the slot") {
+        // The reader stores a mark before it creates the slot, and waits for room in the queue.
+        try await eventually("the reader is about to create the slot") {
             try app.look(
                 """
                 SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
@@ -109,7 +109,7 @@ import Values
         let isConnected = metrics.isConnected.load(ordering: .relaxed)
         #expect(!isConnected)
         gate.open()
-        try await eventually("it reads") { metrics.isConnected.load(ordering: .relaxed) }
+        try await eventually("the reader is connected") { metrics.isConnected.load(ordering: .relaxed) }
         #expect(try await service.hasKey("team:t1:member", "ada"))
         reader.stop()
         try await app.drop()
@@ -122,19 +122,19 @@ import Values
         let second = try reader(intake(), logger: logger)
         second.start()
         defer { second.stop() }
-        try await eventually("an operator is told") {
+        try await eventually("the operator is informed") {
             lines().contains { $0.contains("by a Bellhop with another database") }
         }
         let isConnected = metrics.isConnected.load(ordering: .relaxed)
         #expect(!isConnected)
         try publish("a")
-        try await eventually("the first one reads on") { try await first.metric("bellhop_source_rows_total") == 1 }
+        try await eventually("the first service continues to read") { try await first.metric("bellhop_source_rows_total") == 1 }
         #expect(try await first.metric("bellhop_source_slot_lost_total") == 0)
         second.stop()
         try await app.drop()
     }
 
-    /// Two readers know the same position: the first to store takes all, the second nothing.
+    /// Two readers know the same position. The first one to store takes all messages, the second one none.
     @Test func secondReader_takesNothingTwice() async throws {
         let intake = intake()
         let first = SourcePosition(source: "a server/app", lsn: LSN(rawValue: 7), tables: ["public.team_members"])

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Service
 
-/// Rows that come from the app's own log, over a real server's replication.
+/// Rows from the app's own log, read over a real server's replication.
 @Suite(.timed) struct SourceTests {
     /// The transaction fails, as a request would: nobody would hear of it.
     @Test func keyWithoutAPrefix_isRefusedByTheFunction() async throws {
@@ -37,12 +37,12 @@ import Testing
         #expect(changes[1].json["record"]["note"].string == "b")
         let position = stream.lastEventID
         stream.close()
-        // While nobody reads, the slot retains the log.
+        // While no service reads, the slot retains the log.
         for round in 0..<3 {
             try await service.restart()
             try app.insertTasks((round * 10 + 10)...(round * 10 + 19))
         }
-        try await eventually("all rows are told") { try service.publishedRows() == 33 }
+        try await eventually("all rows are published") { try service.publishedRows() == 33 }
         let resumed = try await service.listen(as: .user("ada"), lastEventID: position)
         try await resumed.subscribe([["table": "tasks"]], since: position)
         #expect(try await resumed.rows(until: "k39") == (10...39).map { "k\($0)" })
@@ -68,7 +68,7 @@ import Testing
         try await app.drop()
     }
 
-    /// A transaction is taken in by parts, and a restart in its midst goes on where it was.
+    /// A large transaction is read in parts. After a restart in the middle, reading continues at the stored position.
     @Test func largeTransaction_isTakenByParts_onceEach_overRestarts() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)
@@ -77,15 +77,15 @@ import Testing
         try app.insertTasks(1...count)
         for _ in 0..<3 {
             let before = try service.publishedRows()
-            try await eventually("some more are taken") {
+            try await eventually("more rows are published") {
                 let now = try service.publishedRows()
                 return now > before || now == count
             }
             try await service.restart()
         }
-        try await eventually("all are taken") { try service.publishedRows() >= count }
+        try await eventually("all rows are published") { try service.publishedRows() >= count }
         try app.insertTasks((count + 1)...(count + 1))
-        try await eventually("the next one is") { try service.publishedRows() > count }
+        try await eventually("the next row is published") { try service.publishedRows() > count }
         #expect(try service.publishedRows() == count + 1)
         try await app.drop()
     }
@@ -202,18 +202,19 @@ import Testing
         try await app.drop()
     }
 
-    /// While the log is read, all that is told the server is what is stored; an idle source lets its log go.
+    /// While the log is read, only stored positions are confirmed to the server. An idle source still confirms, so
+    /// that the server can discard its log.
     @Test func heartbeat_movesTheSlotOn_whileNothingHappens() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)
         try await service.isReading()
         let place = "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = '\(app.name)'"
         for _ in 0..<2 {
-            // What is not of this database: nothing of it comes.
+            // A message outside this database produces no event.
             let before = try app.look(place)
             try app.server.run(["SELECT pg_logical_emit_message(true, 'elsewhere', 'x')"])
             service.clock.advance(seconds: 11)
-            try await eventually("the slot moves on") { try app.look(place) != before }
+            try await eventually("the slot advances") { try app.look(place) != before }
         }
         try await app.drop()
     }
@@ -221,7 +222,7 @@ import Testing
     @Test func secondReplica_standsBy_andTakesOver() async throws {
         let app = try AppDatabase()
         let (first, second) = try TestService.startReplicas(app.settings)
-        try await eventually("one of them reads") {
+        try await eventually("exactly one replica reads") {
             let (one, other) = (
                 try await first.metric("bellhop_source_connected"), try await second.metric("bellhop_source_connected")
             )

@@ -1,21 +1,22 @@
 import Foundation
 
-/// Which file of Sources names which types: read as text, not by the compiler. Names of nested types are not followed.
+/// A map of which file in Sources uses which types. It reads the text, without the compiler, and ignores nested
+/// types.
 struct SourceMap {
     struct Source {
         let path: String
-        /// The types that it declares outside all others.
+        /// The top-level types that the file declares.
         let declared: Set<String>
-        /// The capitalized words of its code.
+        /// The capitalized words in its code.
         let named: Set<String>
         let imported: Set<String>
 
         var module: Substring { path.prefix { $0 != "/" } }
-        /// The folder that it lies in.
+        /// The folder of the file.
         var room: Substring { path[..<(path.lastIndex(of: "/") ?? path.endIndex)] }
     }
 
-    /// `from` names a type that `to` declares.
+    /// A reference: `from` names a type that `to` declares.
     struct Arrow: Hashable {
         let from: String
         let to: String
@@ -25,7 +26,7 @@ struct SourceMap {
     let sources: [String: Source]
     let arrows: [Arrow]
 
-    /// - Parameter files: by their paths below Sources.
+    /// - Parameter files: the files, with their paths below Sources.
     init(_ files: [(path: String, text: String)]) {
         let read = files.map { Source(path: $0.path, words: SourceWords($0.text)) }
         sources = Dictionary(uniqueKeysWithValues: read.map { ($0.path, $0) })
@@ -41,7 +42,8 @@ struct SourceMap {
         }
     }
 
-    /// Files that name one another in a circle, the largest circle first (Tarjan's strongly connected components).
+    /// The groups of files that refer to one another in cycles, largest first (Tarjan's strongly connected
+    /// components).
     var circles: [[String]] {
         let targets = Dictionary(grouping: arrows, by: \.from).mapValues { Set($0.map(\.to)) }
         var (index, low): ([String: Int], [String: Int]) = ([:], [:])
@@ -77,7 +79,7 @@ extension SourceMap.Source {
     }
 }
 
-/// The words of one file's code: comments and texts are left out, what is interpolated into a text stays.
+/// The words in the code of one file, without comments and string literals but with interpolations.
 struct SourceWords {
     private(set) var declared: Set<String> = []
     private(set) var named: Set<String> = []
@@ -122,13 +124,13 @@ struct SourceWords {
     }
 }
 
-/// Takes comments and texts out of Swift; what is interpolated into a text is code.
+/// Removes comments and string literals from Swift code, and keeps interpolations.
 private struct CodeReader {
     private let bytes: [UInt8]
     private var index = 0
     private var code: [UInt8] = []
-    /// The texts that are open around the present place: how long their quotes are, and the brackets that are open in
-    /// the interpolation; nil outside of one.
+    /// The string literals open at the current position: the number of quotes, and the open parentheses of the
+    /// interpolation; nil outside of one.
     private var texts: [(quotes: Int, brackets: Int?)] = []
 
     static func code(of bytes: [UInt8]) -> [UInt8] {
@@ -150,7 +152,7 @@ private struct CodeReader {
 
     private func stands(_ word: StaticString) -> Bool {
         let count = word.utf8CodeUnitCount
-        // Most bytes differ from the first one of the word: the rest is compared for few.
+        // The first byte differs most of the time, so few words are compared completely.
         guard bytes[index] == word.utf8Start.pointee, index + count <= bytes.count else { return false }
         return word.withUTF8Buffer { bytes[index..<(index + count)].elementsEqual($0) }
     }

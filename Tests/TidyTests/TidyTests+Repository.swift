@@ -1,19 +1,19 @@
 import Foundation
 import Testing
 
-/// What is true of the repository as a whole, beyond single lines of code.
+/// Rules for the repository as a whole, beyond single lines of code.
 extension TidyTests {
     private static func words(of line: String) -> [Substring] {
         line.split { !($0.isLetter || $0.isNumber || $0 == "_") }
     }
 
-    /// The folder of a feature that a file of module Service lies in; nil for all others.
+    /// Returns the feature folder of a file in module Service, or nil.
     private static func feature(of file: File) -> String? {
         let parts = file.path.split(separator: "/")
         return parts.count == 5 && parts[2] == "Features" ? String(parts[3]) : nil
     }
 
-    /// A type that two features need belongs to the domain or to a room below.
+    /// A type that two features need belongs to the domain or to a layer below.
     @Test func features_useNoTypesOfEachOther() throws {
         let files = try Self.files(under: ["Sources/Service"], endingWith: ".swift")
         var home: [Substring: String] = [:]
@@ -29,7 +29,7 @@ extension TidyTests {
                 home[words[keyword + 1]] = feature
             }
         }
-        #expect(home.count > 20, "types are found at all")
+        #expect(home.count > 20, "the search must find types")
         for file in files {
             guard let feature = Self.feature(of: file) else { continue }
             for (number, line) in file.lines.enumerated() {
@@ -45,7 +45,7 @@ extension TidyTests {
     @Test func fileNames_sayWhatThingsAre() throws {
         let drawers = ["Manager", "Helper", "Util", "Base", "Impl", "Info", "Common", "Misc", "Extensions"]
         for file in try Self.swift() {
-            // `Database` is the field's word for one.
+            // `Database` is the standard term, although it contains `Base`.
             let name = file.path.replacingOccurrences(of: "Database", with: "")
             for drawer in drawers { #expect(!name.contains(drawer), "\(file.path)") }
         }
@@ -72,7 +72,7 @@ extension TidyTests {
         }
     }
 
-    /// What works on one machine only, or belongs to one, is not part of the project.
+    /// Files must not contain paths of a particular machine.
     @Test func nothing_knowsTheMachineItWasMadeOn() throws {
         let homes = ["/home/", "/Users/", "/root/", "/work/", "/tmp/"]
         let endings = [".swift", ".py", ".c", ".h", ".md", ".yaml", ".toml", ".html", ".service"]
@@ -92,7 +92,7 @@ extension TidyTests {
         }
     }
 
-    /// What is made while building and running is never committed.
+    /// Build and run products are ignored by git.
     @Test func whatIsMade_isIgnored() throws {
         let ignored = try String(contentsOf: Self.root.appendingPathComponent(".gitignore"), encoding: .utf8)
             .components(separatedBy: "\n")

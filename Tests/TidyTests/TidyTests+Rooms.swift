@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// The order of the rooms: each knows only those below it.
+/// The layers of the code: each folder may use only those below it.
 extension TidyTests {
-    /// Ground floor first. A room is a folder below Sources with all below it; `X/*` is a room for each folder of X; rooms
-    /// of one line do not know one another.
+    /// The layers, lowest first. A room is a folder below Sources with its subfolders; `X/*` makes each subfolder of
+    /// X a room. Rooms of one layer must not use one another.
     private static let floors: [[String]] = [
         ["Threads", "Cryptography"],
         ["Visibility", "MicroHTTP", "OutboundHTTP", "BellhopClient"],
@@ -30,7 +30,7 @@ extension TidyTests {
         let room: String
     }
 
-    /// The innermost room that a folder belongs to.
+    /// Returns the innermost room that contains a folder.
     private static func place(of folder: Substring) -> Place? {
         let found = floors.enumerated().flatMap { floor, rooms in
             rooms.compactMap { room -> Place? in
@@ -52,7 +52,7 @@ extension TidyTests {
 
     @Test func rooms_knowOnlyThoseBelowThem() throws {
         let map = try Self.sourceMap.get()
-        #expect(map.arrows.count > 1_000, "types are found at all")
+        #expect(map.arrows.count > 1_000, "the search must find types")
         for source in map.sources.values {
             #expect(Self.place(of: source.room) != nil, "\(source.path) lies in no room")
         }
@@ -61,11 +61,11 @@ extension TidyTests {
                 let to = map.sources[arrow.to].flatMap({ Self.place(of: $0.room) })
             else { continue }
             if from.room == to.room || from.floor > to.floor { continue }
-            Issue.record("against the order: \(arrow.from) names \(arrow.type) of \(arrow.to)")
+            Issue.record("wrong direction: \(arrow.from) uses \(arrow.type) of \(arrow.to)")
         }
     }
 
-    /// Files that name one another are read together: more than a handful is a room that nobody can enter by one door.
+    /// Files that refer to one another in a cycle must be read together, so cycles stay small.
     @Test func circlesOfFiles_areSmall() throws {
         for circle in try Self.sourceMap.get().circles {
             #expect(circle.count <= 6, "\(circle.count) files name one another: \(circle.joined(separator: ", "))")
@@ -74,9 +74,8 @@ extension TidyTests {
 
     // MARK: Threads
 
-    /// A lock that stands beside its variables guards them by good will; in `Locked` and `Monitor` nobody reaches them
-    /// without it. BellhopClient has a `Locked` and a thread of its own, because apps build that module and none of the
-    /// service's.
+    /// A lock beside its variables guards them only by convention; `Locked` and `Monitor` enforce it. BellhopClient
+    /// has its own `Locked` and thread, because apps build that module without the service's modules.
     @Test func locksAndThreads_areMadeInOneModule() throws {
         let words = ["NSLock", "NSCondition", "NSRecursiveLock", "DispatchSemaphore", "pthread_create", "Thread("]
         let own = ["Locked.swift", "Streams/StreamTransfer+Linux.swift"].map { "Sources/BellhopClient/\($0)" }
@@ -91,10 +90,11 @@ extension TidyTests {
         }
     }
 
-    /// The wall clock may be set back: a wait that it bounds would last until the hour comes round again.
+    /// The wall clock may be set back, and a wait bounded by it would then last until the clock reaches the deadline
+    /// again.
     @Test func waits_areBoundedByTheTimeThatPasses() throws {
         for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
-            // Behind #else stands what other systems than the service's do.
+            // The code after #else is for other systems than the service's.
             let own = file.text.components(separatedBy: "#else").first ?? ""
             for word in ["timeIntervalSinceNow", "wait(until:", "pthread_cond_t()"] where own.contains(word) {
                 #expect(word == "pthread_cond_t()" && own.contains("CLOCK_MONOTONIC"), "\(file.path) has \(word)")
@@ -102,7 +102,7 @@ extension TidyTests {
         }
     }
 
-    /// Each one is a promise that no compiler checks.
+    /// Each one is a promise that the compiler does not check.
     @Test func uncheckedSendable_isRare() throws {
         let found = try Self.files(under: ["Sources"], endingWith: ".swift").flatMap { file in
             file.lines.filter { $0.contains("@unchecked Sendable {") }.map { "\(file.path): \($0)" }

@@ -9,15 +9,15 @@ extension TidyTests.File {
         return lines.enumerated().filter { $1.contains(text) }.map { "\(path):\($0.offset + 1)" }
     }
 
-    /// `String.contains` compares characters, and takes many times as long in a debug build.
+    /// Compares bytes. `String.contains` compares characters, which takes many times as long in a debug build.
     private func contains(_ text: String) -> Bool {
         self.text.withCString { all in text.withCString { strstr(all, $0) != nil } }
     }
 }
 
-/// How tests are declared.
+/// Rules for the declaration of tests.
 extension TidyTests {
-    /// The types of a file that declare tests, by the names of their outermost types, with what stands before each.
+    /// The outermost types in a file that contain tests, and those of them whose `@Suite` is timed.
     struct SuiteReader {
         private(set) var timed: Set<String> = []
         private(set) var withTests: Set<String> = []
@@ -43,7 +43,7 @@ extension TidyTests {
         }
     }
 
-    /// Durations are reported from this trait, and test bodies get their threads from it.
+    /// This trait reports durations and provides the threads of test bodies.
     @Test func everySuite_isTimed() throws {
         var modules: [Substring: (timed: Set<String>, withTests: [String: String])] = [:]
         for file in try Self.files(under: ["Tests"], endingWith: ".swift") {
@@ -52,7 +52,7 @@ extension TidyTests {
             modules[module, default: ([], [:])].timed.formUnion(reader.timed)
             for type in reader.withTests { modules[module]?.withTests[type] = file.path }
         }
-        #expect(modules.values.reduce(0) { $0 + $1.timed.count } > 100, "suites are found at all")
+        #expect(modules.values.reduce(0) { $0 + $1.timed.count } > 100, "the search must find suites")
         for (_, found) in modules {
             for (type, path) in found.withTests {
                 #expect(found.timed.contains(type), "\(path): \(type) has tests and lacks @Suite(.timed)")

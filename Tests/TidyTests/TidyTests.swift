@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The style of the house, as far as a test can see it.
+/// The style rules that a test can check.
 @Suite(.timed) struct TidyTests {
     struct File: Sendable {
         let path: String
@@ -20,7 +20,7 @@ import Testing
     static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// The files that are committed or could be, by their top folders. All tests share one reading of each.
+    /// The files that are or could be committed, by top-level folder. All tests share one reading.
     private static let tree = Result {
         let endings = [".swift", ".py", ".c", ".h", ".md", ".yaml", ".toml", ".html", ".service"]
         return try Dictionary(
@@ -40,7 +40,7 @@ import Testing
             })
     }
 
-    /// Returns the files below folders, in the order of their paths.
+    /// Returns the files below the folders, sorted by path.
     static func files(under folders: [String], endingWith ending: String) throws -> [File] {
         let tree = try tree.get()
         return folders.flatMap { folder in
@@ -53,7 +53,7 @@ import Testing
 
     // MARK: The rooms
 
-    /// Which of our modules a module may import.
+    /// The modules of this package that each module may import.
     @Test func modules_importOnlyWhatTheyMay() throws {
         let allowed: [String: Set<String>] = [
             "Threads": [], "Cryptography": ["CCrypto"], "MicroHTTP": ["CMicroHTTPD", "Threads"], "Visibility": [],
@@ -79,18 +79,18 @@ import Testing
         }
     }
 
-    /// Domain and what it stands on are pure: no I/O, no clock, no Foundation.
+    /// Domain and the modules below it are pure: no I/O, no clock, no Foundation.
     @Test func domain_isPure() throws {
         for file in try Self.files(under: ["Sources/Domain", "Sources/Rows", "Sources/Values"], endingWith: ".swift") {
             #expect(!file.lines.contains("import Foundation"), "\(file.path)")
         }
     }
 
-    /// Features meet by facts: none names a type of another.
+    /// Features communicate through facts: none names a type of another feature.
     @Test func features_doNotKnowEachOther() throws {
         let files = try Self.files(under: ["Sources/Service/Features"], endingWith: ".swift")
         let features = Set(files.map { String($0.path.split(separator: "/")[3]) })
-        #expect(features.count > 10, "features are found at all")
+        #expect(features.count > 10, "the search must find features")
         for feature in features {
             let own = files.filter { $0.path.hasPrefix("Sources/Service/Features/\(feature)/") }
             for other in features where other != feature {
@@ -106,7 +106,7 @@ import Testing
 
     @Test func names_sayWhatThingsAre() throws {
         let drawers = ["Manager", "Helper", "Util", "Base", "Impl", "Info", "Common"]
-        // The field's own terms: RFC 4648's encoding, and a server's address.
+        // Standard terms: the encoding of RFC 4648, and the address of a server.
         let terms = ["Base64URL", "baseURL", "BaseURL", "baseAddress"]
         for file in try Self.swift() where !file.path.hasPrefix("Tests/TidyTests/") {
             for line in file.lines {
@@ -130,7 +130,7 @@ import Testing
     @Test func lines_fitTheScreen_andFilesTheMind() throws {
         for file in try Self.swift() {
             #expect(file.lines.count <= 520, "\(file.path) has \(file.lines.count) lines")
-            // The formatter wraps code at 120 columns and leaves comments to us; tables and texts cannot be broken.
+            // The formatter wraps code at 120 columns but not comments; tables and string literals cannot be wrapped.
             for (number, line) in file.lines.enumerated() where line.count > 124 && line.contains("//") {
                 #expect(line.contains("/// |"), "\(file.path):\(number + 1) has \(line.count) columns")
             }
@@ -155,7 +155,7 @@ import Testing
 
     // MARK: Proofs and promises
 
-    /// Whoever turns the compiler's checks off says why it is right.
+    /// Code that turns off the compiler's checks must say why that is correct.
     @Test func uncheckedCode_namesItsProof() throws {
         for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
             for (number, line) in file.lines.enumerated()
@@ -205,7 +205,7 @@ import Testing
         let reasons = try String(contentsOf: Self.root.appendingPathComponent("Docs/dependencies.md"), encoding: .utf8)
         for line in package.components(separatedBy: "\n") where line.contains("url: \"https://") {
             let name = line.split(separator: "\"").first { $0.hasPrefix("https://") }?.split(separator: "/").last ?? ""
-            #expect(reasons.contains(name), "Docs/dependencies.md does not say why \(name)")
+            #expect(reasons.contains(name), "Docs/dependencies.md lacks the reason for \(name)")
         }
     }
 

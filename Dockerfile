@@ -1,5 +1,5 @@
-# Two stages: the first builds one static binary, the second holds that binary, the C libraries it links, certificates and
-# time zones, and nothing else: no shell, no package manager.
+# Two stages: the first builds one static binary. The second contains that binary, the C libraries it links,
+# certificates and time zones, and nothing else: no shell and no package manager.
 FROM docker.io/library/swift:6.3-bookworm AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
@@ -13,12 +13,12 @@ COPY Deploy/tables /context/Deploy/tables
 COPY Benchmarks/Simulation /context/Benchmarks/Simulation
 COPY Benchmarks/Transport /context/Benchmarks/Transport
 COPY Sources /context/Sources
-# The package names its tests, so their folders must be there; nothing of them is built.
+# Package.swift names the test targets, so their folders must exist; they are not built.
 COPY Tests /context/Tests
-# The engine keeps /cache between builds, with the packages that were fetched and all that was compiled. Files that did
-# not change are left as they are there (rsync by content, without times), so that nothing is compiled again for them.
-# FoundationNetworking links libcurl; in the static form of the Swift libraries that is left to the linker's caller. lld,
-# since it packs the relocations and folds functions that are the same: 3 MB less.
+# The build engine keeps /cache between builds, with the fetched packages and the compiled code. rsync compares
+# contents and not times, so unchanged files are not compiled again. FoundationNetworking links libcurl; with the
+# static Swift libraries, the build must pass that flag itself. lld packs relocations and folds identical functions,
+# which saves 3 MB.
 RUN --mount=type=cache,id=bellhop,target=/cache,sharing=locked \
     rsync -rl --checksum --delete --exclude=/.build --exclude=/Package.resolved /context/ /cache/bellhop/ \
     && cd /cache/bellhop && export BELLHOP_COMMANDS_ALONE=1 \
@@ -40,7 +40,7 @@ RUN --mount=type=cache,id=bellhop,target=/cache,sharing=locked \
 
 FROM scratch
 COPY --from=build /image/ /
-# As the content of a folder, so that /data itself gets its owner.
+# Copied as the content of a folder, so that /data itself gets its owner.
 COPY --from=build --chown=65532:65532 /owned/ /
 USER 65532:65532
 WORKDIR /data
@@ -50,7 +50,7 @@ ENV BELLHOP_HOST=0.0.0.0 \
     BELLHOP_DATABASE=sqlite:/data/bellhop.sqlite
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-# Asks where the settings say that the service listens, so another BELLHOP_PORT needs nothing else.
+# The command reads the address from the settings, so another BELLHOP_PORT needs no change here.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=5s --retries=3 CMD ["/usr/bin/bellhop", "health"]
 ENTRYPOINT ["/usr/bin/bellhop"]
 CMD ["serve"]

@@ -7,13 +7,14 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// What the service takes from other packages. Apps leave the trait out, and fetch none of them.
+/// Returns a dependency of the service on another package. Apps disable the trait `Service` and fetch none of these
+/// packages.
 func outside(_ product: String, _ package: String) -> Target.Dependency {
     .product(name: product, package: package, condition: .when(traits: ["Service"]))
 }
 
-// The commands need of the client its calls and its streams. The image holds nothing else of it: with the models of all of
-// /v1, and what stands on them, it would be 2.5 MB larger.
+// The commands use only the client's calls and streams. Without the models of /v1 and the code that uses them, the
+// image is 2.5 MB smaller.
 let models = [
     "Bookings", "Challenges", "Counts", "DJ", "Messages", "Notifications", "Posts", "Queue", "Requests", "Service",
     "Shops", "Streams", "Tables",
@@ -41,7 +42,8 @@ let leftOut =
 
 let package = Package(
     name: "bellhop",
-    // Of apps, which build BellhopClient alone: `Duration` and `ContinuousClock` ask for these. The service is for Linux.
+    // The minimum versions are for apps, which build only BellhopClient: `Duration` and `ContinuousClock` require
+    // them. The service runs on Linux.
     platforms: [.iOS(.v16), .macCatalyst(.v16), .macOS(.v13), .tvOS(.v16), .visionOS(.v1)],
     products: [
         .executable(name: "bellhop", targets: ["bellhop"]),
@@ -68,7 +70,7 @@ let package = Package(
         .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-        // Pages, scripts, the contract and the shipped tables, as bytes of the binary.
+        // Pages, scripts, the API contract and the shipped tables, embedded in the binary.
         .target(name: "CResources"),
         .target(name: "Threads", swiftSettings: strict),
         .target(name: "Cryptography", dependencies: ["CCrypto"], swiftSettings: strict),
@@ -93,10 +95,10 @@ let package = Package(
                 outside("SystemPackage", "swift-system"),
                 outside("Yams", "Yams"),
             ],
-            // They are in CResources.
+            // The files are embedded by CResources.
             exclude: ["Features/ClientLibrary/Files", "Features/Console/Files"],
             swiftSettings: strict),
-        // What apps build: it stands on nothing of the service.
+        // The library for apps; it depends on no module of the service.
         .target(
             name: "BellhopClient", dependencies: [.target(name: "CCurl", condition: .when(platforms: [.linux]))],
             exclude: leftOut, swiftSettings: strict),
@@ -112,17 +114,18 @@ let package = Package(
                 outside("Yams", "Yams"),
             ],
             swiftSettings: strict),
-        // A shop that is simulated: what the wait estimate is tried on, by its tests and as a command.
+        // A simulated shop, on which the tests and a command try the wait estimate.
         .target(
             name: "QueueSimulation", dependencies: ["Values", "Domain"], path: "Benchmarks/Simulation/Shop",
             swiftSettings: strict),
         .executableTarget(
             name: "queue-simulation", dependencies: ["Values", "Domain", "QueueSimulation"],
             path: "Benchmarks/Simulation/Command", swiftSettings: strict),
-        // The transport without the service, for the benchmark: built with everything, so that it is never left behind.
+        // The transport without the service, for the benchmark. It is part of every build, so that it cannot become
+        // outdated.
         .executableTarget(
             name: "transport-fanout", dependencies: ["MicroHTTP"], path: "Benchmarks/Transport", swiftSettings: strict),
-        // An app that tests kill.
+        // An app that tests kill while it writes.
         .executableTarget(
             name: "outbox-writer", dependencies: ["BellhopClient"], path: "Tests/OutboxWriter", swiftSettings: strict),
         .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient", "TestSupport"], swiftSettings: strict),
@@ -136,10 +139,10 @@ let package = Package(
                 outside("Yams", "Yams"),
             ],
             swiftSettings: strict),
-        // What tests of all modules need: seeded numbers, directories, waiting, bare TCP connections, processes.
+        // Shared by all test targets: seeded random numbers, directories, waits, raw TCP connections, processes.
         .systemLibrary(name: "CSpawn", path: "Tests/CSpawn"),
         .target(name: "TestSupport", dependencies: ["CSpawn"], path: "Tests/TestSupport", swiftSettings: strict),
-        // The PostgreSQL that tests run on.
+        // The PostgreSQL server of the tests.
         .target(
             name: "PostgresServer", dependencies: ["CPostgreSQL"], path: "Tests/PostgresServer", swiftSettings: strict),
         .testTarget(
@@ -148,7 +151,7 @@ let package = Package(
             name: "OutboundHTTPTests", dependencies: ["OutboundHTTP", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "CryptographyTests", dependencies: ["Cryptography", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "ThreadsTests", dependencies: ["TestSupport", "Threads"], swiftSettings: strict),
-        // The house's style, as a test.
+        // The style rules, as tests.
         .testTarget(name: "TidyTests", dependencies: ["TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "RealtimeTests", dependencies: ["Realtime", "TestSupport", "Values"], swiftSettings: strict),
@@ -167,7 +170,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// `.ci/fuzz` alone sets it: the target links only with libFuzzer's runtime.
+// Only `.ci/fuzz` sets this variable, because the target links only with libFuzzer's runtime.
 if Context.environment["BELLHOP_FUZZ"] != nil {
     package.targets.append(
         .executableTarget(
@@ -180,8 +183,8 @@ if Context.environment["BELLHOP_FUZZ"] != nil {
             path: "Tests/Fuzz", exclude: ["Corpus"], swiftSettings: strict))
 }
 
-// Names, with commas between them: only these test targets are built. Each takes up to a minute, and a change is often
-// shown by one of them; ThreadSanitizer looks only at those in which threads meet.
+// `BELLHOP_TESTS` lists the test targets to build, separated by commas. Building a target takes up to a minute, and
+// often one of them is enough to test a change. ThreadSanitizer runs only on targets with several threads.
 if let wanted = Context.environment["BELLHOP_TESTS"]?.split(separator: ",").map(String.init) {
     package.targets.removeAll { $0.type == .test && !wanted.contains($0.name) }
 }

@@ -128,7 +128,7 @@ import Values
         let isConnected = metrics.isConnected.load(ordering: .relaxed)
         #expect(!isConnected)
         try publish("a")
-        try await eventually("the first service continues to read") { try await first.metric("bellhop_source_rows_total") == 1 }
+        try await eventually("the first one continues") { try await first.metric("bellhop_source_rows_total") == 1 }
         #expect(try await first.metric("bellhop_source_slot_lost_total") == 0)
         second.stop()
         try await app.drop()

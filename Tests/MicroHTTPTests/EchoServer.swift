@@ -2,9 +2,9 @@ import Foundation
 
 @testable import MicroHTTP
 
-/// A server whose routes show one thing each.
+/// A server whose routes each demonstrate one feature.
 ///
-/// `@unchecked Sendable`: `deferred` is only touched while `condition` is locked.
+/// `@unchecked Sendable`: `deferred` is only accessed while `condition` is locked.
 final class EchoServer: @unchecked Sendable {
     private(set) var streams: StreamShards<Announcer>!
     private(set) var server: Server!
@@ -13,7 +13,7 @@ final class EchoServer: @unchecked Sendable {
     private let condition = NSCondition()
     private var deferred: [Responder] = []
 
-    /// A program that greets, repeats what it receives to all, and says goodbye.
+    /// A program that greets each stream, broadcasts the messages it receives, and says goodbye.
     final class Announcer: StreamProgram {
         private let shard: StreamShard<Announcer>
         private var streams: Set<StreamHandle> = []
@@ -73,7 +73,7 @@ final class EchoServer: @unchecked Sendable {
     deinit {
         let (server, workers) = (server, workers)
         Thread {
-            // A deadline of a clock that stands still would never come.
+            // The deadline is zero, because a clock that stands still would never reach another one.
             server?.shutdown(deadlineSeconds: 0)
             workers.shutdown()
         }.start()

@@ -4,11 +4,11 @@ import Testing
 
 @testable import MicroHTTP
 
-/// What is sent and what is answered, as `Tests/Fixtures/framing.md` lists it.
+/// Requests and their answers, as listed in `Tests/Fixtures/framing.md`.
 @Suite(.timed) struct FramingTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let sent: [UInt8]
-        /// What follows byte by byte.
+        /// The bytes that follow one at a time.
         var dripping: [UInt8] = []
         let answers: [String]
         let testDescription: String
@@ -17,7 +17,7 @@ import Testing
     private static let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Fixtures/framing.md")
 
-    /// The cells of a table's rows, without its head.
+    /// Returns the cells of a table's rows, without the header.
     private static func rows(of heading: String) throws -> [[String]] {
         let text = try String(contentsOf: file, encoding: .utf8)
         let section = try #require(text.components(separatedBy: "\n## ").first { $0.hasPrefix(heading + "\n") })
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    /// The bytes between backquotes.
+    /// Returns the bytes between backquotes.
     private static func bytes(_ cell: String) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = cell.dropFirst().dropLast().utf8[...]
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// The statuses of all answers in what a connection has received.
+    /// Returns the statuses of all answers that a connection has received.
     private static func statuses(in text: String) -> [String] {
         text.components(separatedBy: "HTTP/1.1 ").dropFirst().map { String($0.prefix(3)) }
     }
@@ -87,7 +87,7 @@ import Testing
         raw.finishSending()
         all += (try? raw.read()) ?? ""
         #expect(Self.statuses(in: all) == row.answers, "\(all)")
-        // Nobody may take what follows for a request or an answer.
+        // The connection must close, so that nothing that follows can be taken for a request or an answer.
         if row.answers.last.map({ $0 >= "400" && $0 != "404" && $0 != "405" }) == true, row.answers.count == 1 {
             #expect(all.lowercased().contains("connection: close"), "\(all)")
         }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// Header fields as blocks of bytes: those of answers, and those of requests in their heads.
+/// Header fields as blocks of bytes: the fields of answers, and the fields of requests inside their heads.
 @Suite(.timed) struct HeaderFieldsTests {
     private static func lines(_ fields: HeaderFields) -> [String] {
         var lines: [String] = []
@@ -24,7 +24,7 @@ import Testing
         #expect(Self.lines(HeaderFields()).isEmpty)
     }
 
-    /// A NUL would make the rest of its value the name of a field.
+    /// Without this rule, a NUL would turn the rest of the value into the name of another field.
     @Test func value_endsAtItsNUL() {
         var fields = HeaderFields()
         fields.append("A", "1\0X-Forged")
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// In the buffer, and in the copy after the buffer was used for something else.
+    /// Fields are found in the buffer, and in the copy after the buffer was reused.
     @Test func fieldsOfRequest_areFoundWhateverTheirCase_alsoWhenTheBufferIsGone() {
         var buffer = Self.head
         buffer.withUnsafeMutableBufferPointer { buffer in
@@ -60,10 +60,10 @@ import Testing
                 UnsafeBufferPointer(buffer), [(0, 5, 7, 1), (10, 4, 16, 1), (19, 5, 26, 1), (29, 2, 33, 1)])
             let names = ["X-One", "host", "x-one", "^a"]
             for round in 0..<2 {
-                #expect(Self.value("x-ONE", of: fields) == "1", "the first one")
+                #expect(Self.value("x-ONE", of: fields) == "1", "the first of two values")
                 #expect(Self.value("Host", of: fields) == "h")
                 #expect(Self.value("^A", of: fields) == "c")
-                #expect(Self.value("~a", of: fields) == nil, "a bit apart, and no letter")
+                #expect(Self.value("~a", of: fields) == nil, "differs in the case bit, but is not a letter")
                 #expect(Self.value("Hos", of: fields) == nil)
                 #expect(fields.texts.map(\.name) == names)
                 #expect(fields.texts.map(\.value) == ["1", "h", "2", "c"])
@@ -72,7 +72,7 @@ import Testing
                 buffer.update(repeating: 0xFF)
             }
             fields.forget()
-            #expect(fields.texts.count == 4, "what was copied is there until the next request")
+            #expect(fields.texts.count == 4, "copies stay until the next request")
             fields.clear()
             #expect(fields.texts.isEmpty)
         }

@@ -4,17 +4,19 @@ import Testing
 
 @testable import MicroHTTP
 
-/// What anybody can do to the server without a token.
+/// Attacks that need no token.
 @Suite(.timed, .timeLimit(.minutes(10))) struct HostileClientTests {
     @Test func requests_endWithTheirConnection_whateverTheirShape() async throws {
-        // libmicrohttpd misses the end of a connection that comes together with its last bytes.
+        // libmicrohttpd misses the end of a connection that arrives together with its last bytes, so the timeout must
+        // close it.
         let service = try EchoServer {
             $0.connectionTimeoutSeconds = 1
             $0.clock = ServerTime().clock
         }
         for shape in MalformedRequests.all {
             let raw = try RawConnection(service.port)
-            // In pieces too: some are dropped only when there is something behind what broke them. It may be closed.
+            // Sends further bytes too, because some requests are dropped only when more data follows the malformed
+            // part. The connection may be closed by then.
             try? raw.send(shape)
             try? raw.send(MalformedRequests.sound)
             raw.finishSending()
@@ -24,7 +26,8 @@ import Testing
         let next = try RawConnection(service.port)
         try next.send("GET /hello?name=alive HTTP/1.1\r\nHost: x\r\n\r\n")
         _ = try next.read(until: "hello alive")
-        // A request that is left would hold the end until the deadline, which never comes: the clock stands still.
+        // A leaked request would block the shutdown until its deadline, which never comes because the clock stands
+        // still.
         service.server.shutdown(deadlineSeconds: 600)
     }
 
@@ -37,7 +40,7 @@ import Testing
 
     // MARK: Framing
 
-    /// What arrives so that its lines cannot be looked at is the last of its connection.
+    /// A chunked body whose framing lines the server could not check must be the last one on its connection.
     @Test func chunks_whoseLinesWereNotSeen_endTheirConnection() throws {
         let service = try EchoServer()
         let raw = try RawConnection(service.port)
@@ -62,22 +65,22 @@ import Testing
         let silent = try (0..<100).map { _ in try RawConnection(service.port) }
         let raw = try RawConnection(service.port)
         try raw.send("GET /hello?name=b HTTP/1.1\r\nHost: x\r\n\r\n")
-        try await eventually("it is answered") {
+        try await eventually("the request is answered") {
             await service.server.pass(time, milliseconds: 500)
             return raw.hasAnswer(within: 0)
         }
         #expect(try raw.read(until: "hello b").hasPrefix("HTTP/1.1 200"))
-        // Nobody waited for the patience of a server that is not crowded.
+        // A crowded server closes silent connections long before their usual timeout.
         #expect(time.passed < .seconds(600))
         withExtendedLifetime(silent) {}
     }
 
-    /// A connection that was opened in advance: an answer there would be taken for that to the next request.
+    /// Browsers open connections in advance, and would take an answer there for the answer to the next request.
     @Test func connectionThatSaysNothing_isClosedWithoutAnAnswer() async throws {
         let time = ServerTime()
         let service = try EchoServer { $0.clock = time.clock }
         let raw = try RawConnection(service.port)
-        try await eventually("it is closed") {
+        try await eventually("the connection is closed") {
             await service.server.pass(time, milliseconds: 1000)
             return raw.hasAnswer(within: 0)
         }
@@ -95,8 +98,8 @@ import Testing
         for connection in dripping { try connection.send("GET /hello HTTP/1.1\r\nHost: x\r\nX-Name: ") }
         let raw = try RawConnection(service.port)
         try raw.send("GET /hello?name=b HTTP/1.1\r\nHost: x\r\n\r\n")
-        try await eventually("it is answered") {
-            // Those that were cut off can send no more.
+        try await eventually("the request is answered") {
+            // Connections that were closed can send no more.
             for connection in dripping { try? connection.send("a") }
             await service.server.pass(time, milliseconds: 100)
             return raw.hasAnswer(within: 0)
@@ -138,7 +141,7 @@ import Testing
         try known.send(MalformedRequests.sound)
         #expect(try known.readAnswer().isLast == false)
         service.server.drain()
-        // The reactor has seen it when it says so to somebody.
+        // A final answer on another connection shows that the reactor is draining.
         var isDraining = false
         while !isDraining {
             let new = try RawConnection(service.port)
@@ -164,8 +167,8 @@ import Testing
             service.server.shutdown(deadlineSeconds: 600, idleSeconds: 1)
             hasEnded.open()
         }.start()
-        try await eventually("it has ended", step: { time.pass(milliseconds: 50) }) { hasEnded.isOpen }
-        #expect(time.passed < .seconds(600), "the end did not wait for its deadline")
+        try await eventually("the shutdown has finished", step: { time.pass(milliseconds: 50) }) { hasEnded.isOpen }
+        #expect(time.passed < .seconds(600), "the shutdown must not wait for its deadline")
         #expect(throws: (any Error).self) { _ = try RawConnection(service.port) }
     }
 }

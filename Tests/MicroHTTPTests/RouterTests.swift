@@ -3,7 +3,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// Which route a path leads to, by its bytes.
+/// The route for a path, compared by bytes.
 @Suite(.timed) struct RouterTests {
     private static func route(_ method: HTTPMethod, _ pattern: String) -> Route {
         Route(method, pattern) { _ in .response(Response(status: 200)) }

@@ -5,13 +5,13 @@ import Testing
 
 @testable import MicroHTTP
 
-/// The server over real sockets: what is answered, what is refused, and what must not get lost on the way.
+/// The server over real sockets: its answers, its refusals, and the completeness of bodies and headers.
 @Suite(.timed) struct ServerTests {
     let service: EchoServer
 
     init() throws { service = try EchoServer() }
 
-    /// A connection on which a request was sent.
+    /// Sends a request and returns its connection.
     private func get(_ path: String, of other: EchoServer? = nil) throws -> RawConnection {
         let raw = try RawConnection((other ?? service).port)
         try raw.send("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -22,7 +22,7 @@ import Testing
         let raw = try RawConnection(service.port)
         try raw.send("GET /hello?name=a%20b&flag HTTP/1.1\r\nHost: x\r\nX-Name: Ä\r\n\r\n")
         #expect(try raw.read(until: "hello a b").hasPrefix("HTTP/1.1 200"))
-        // Pipelined: three at once, of which one waits for another thread.
+        // Three pipelined requests, one of which waits for another thread.
         try raw.send(
             "GET /hello?name=1 HTTP/1.1\r\nHost: x\r\n\r\nGET /later?name=2 HTTP/1.1\r\nHost: x\r\n\r\n"
                 + "GET /hello?name=3 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -32,7 +32,7 @@ import Testing
         #expect(order == order.sorted())
     }
 
-    /// Answers without a body take over one another's fields on their connection.
+    /// Answers without a body reuse the fields of an earlier answer on their connection.
     @Test func answersWithoutBody_haveTheirOwnFields() throws {
         let raw = try RawConnection(service.port)
         let queries = [
@@ -45,7 +45,7 @@ import Testing
             let wanted = query.split(separator: "&").map { $0.replacingOccurrences(of: "=", with: ": ") }
             #expect(fields.sorted() == wanted.sorted())
             #expect(answer.contains("X-Decorated: yes\r\n"))
-            // One with a body between.
+            // An answer with a body in between.
             try raw.send("GET /hello?name=1 HTTP/1.1\r\nHost: x\r\n\r\n")
             #expect(try !raw.read(until: "hello 1").contains("x-"))
         }
@@ -104,7 +104,7 @@ import Testing
         try raw.send(
             "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n\(chunk)\(chunk)\(chunk)0\r\n\r\n")
         #expect(try raw.read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 413"))
-        // One that never ends is cut off.
+        // A body that never ends is cut off.
         let endless = try RawConnection(service.port)
         try endless.send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         let large = "4000\r\n" + String(repeating: "x", count: 0x4000) + "\r\n"
@@ -118,11 +118,11 @@ import Testing
     }
 
     @Test func deferredRequests_areNotGivenUp_onAMachineThatHasJustStarted() throws {
-        // More patience than the machine's clock has counted, as in the first minute after it was switched on.
+        // A timeout longer than the machine's uptime, as in the first minute after it has started.
         let service = try EchoServer(answerSeconds: 1_000_000_000)
         let raw = try get("/deferred", of: service)
         service.waitUntilDeferred(1)
-        // The reactor looks for what has waited too long before it answers this.
+        // The reactor checks for expired requests before it answers this one.
         let next = try get("/hello?name=next", of: service)
         _ = try next.read(until: "hello next")
         service.answerDeferred()
@@ -198,7 +198,7 @@ import Testing
         let deferred = try RawConnection(service.port)
         try deferred.send(String(repeating: "GET /deferred HTTP/1.1\r\nHost: x\r\n\r\n", count: 12))
         service.waitUntilDeferred(1)
-        // Stopping with a suspended connection would abort the process.
+        // Stopping the library with a suspended connection would abort the process.
         service.server.shutdown(deadlineSeconds: 0.2)
         #expect(try deferred.read().hasPrefix("HTTP/1.1 503"))
         service.answerDeferred()

@@ -3,9 +3,9 @@ import TestSupport
 
 @testable import MicroHTTP
 
-/// The time of servers and shards in tests: it passes when a test says so.
+/// The time of servers and shards in tests, which advances only on request.
 final class ServerTime: Sendable {
-    /// A machine that has been up for an hour.
+    /// An uptime of one hour.
     private static let start: UInt64 = 3_600_000_000_000
     private let nanoseconds = Atomic<UInt64>(start)
 
@@ -13,7 +13,7 @@ final class ServerTime: Sendable {
         MonotonicClock { [self] in nanoseconds.load(ordering: .sequentiallyConsistent) }
     }
 
-    /// What has passed since the start.
+    /// The time since the start.
     var passed: Duration { .nanoseconds(nanoseconds.load(ordering: .sequentiallyConsistent) - Self.start) }
 
     func pass(milliseconds: UInt64) {
@@ -22,10 +22,10 @@ final class ServerTime: Sendable {
 }
 
 extension Server {
-    /// Lets time pass and waits until every reactor has acted on it.
+    /// Advances the time and waits until every reactor has acted on it.
     ///
-    /// The later turns read from the connections that the first one has accepted: their requests arrive before more time
-    /// passes.
+    /// The later turns read from the connections that the first one has accepted, so their requests arrive before the
+    /// time advances again.
     func pass(_ time: ServerTime, milliseconds: UInt64) async {
         time.pass(milliseconds: milliseconds)
         for _ in 0..<4 { await completeTurn() }

@@ -5,9 +5,9 @@ import Testing
 
 @testable import MicroHTTP
 
-/// The rules of what waits for a slow reader, without sockets.
+/// The backlog of a slow reader, without sockets.
 @Suite(.timed) struct StreamBacklogTests {
-    /// Takes so many bytes out, as a socket would.
+    /// Removes up to `count` bytes, as a socket would.
     private func take(_ count: Int, from backlog: StreamBacklog) -> String {
         var text: [UInt8] = []
         _ = backlog.withPieces { pieces, _ in
@@ -97,7 +97,7 @@ import Testing
         batch.join(lists[0])
         let joined = batch.lists[Int(lists[0])].joined
         #expect(joined.map { Array(UnsafeRawBufferPointer(start: $0, count: 3)) } == [1, 2, 3])
-        // A single item is sent from where it lies.
+        // A single item is sent from its original memory.
         #expect(batch.lists[Int(lists[3])].joined == a.base)
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// What is sent reaches the streams: whole, once, in order, and joined.
+/// Delivery to streams: items arrive whole, once, in order, and joined into few sends.
 @Suite(.timed, .timeLimit(.minutes(10))) struct StreamDeliveryTests {
     let fixture: ShardFixture
 
@@ -18,7 +18,7 @@ import Testing
         #expect(fixture.record.entries.first == .opened(.init(shard: 3, index: 0, generation: 0), "hello"))
     }
 
-    /// Eight events posted together cost each stream one call of the kernel.
+    /// Eight events posted together cost each stream one system call.
     @Test func eventsPostedTogether_leaveInOneSend() throws {
         let clients = try (0..<10).map { _ in try fixture.open() }
         fixture.shard.post(contentsOf: (0..<8).map { number in { @Sendable in $0.sendAll(event(number)) } })
@@ -30,7 +30,7 @@ import Testing
         #expect(fixture.shard.counters.stalls == 0)
     }
 
-    /// Streams whose lists differ get their own, whether joined or sent piecewise.
+    /// Streams with different lists receive their own list, whether it is joined or sent in pieces.
     @Test func eachStream_getsItsOwnList() throws {
         let clients = try (0..<20).map { _ in try fixture.open() }
         fixture.post { program in
@@ -49,7 +49,7 @@ import Testing
         fixture.waitForCounters("one send each") { $0.sends == 20 }
     }
 
-    /// More pieces than one call of the kernel takes.
+    /// More pieces than one system call accepts.
     @Test func manyDifferentItems_reachOneStream() throws {
         let client = try fixture.open()
         let other = try fixture.open()
@@ -75,7 +75,7 @@ import Testing
         fixture.waitForCounters("one item counts") { $0.delivered == 1 }
     }
 
-    /// Openings and messages share one order: a message posted after an opening finds the stream.
+    /// Openings and messages are processed in one order: a message posted after an opening finds the stream.
     @Test func openingsAndMessages_areInOrder() throws {
         var clients: [StreamClient] = []
         for number in 0..<50 {
@@ -89,7 +89,7 @@ import Testing
         #expect(fixture.perform { $0.shard.table.count } == 50)
     }
 
-    /// What a program posts to itself comes after its batch was sent.
+    /// A message that a program posts to itself is handled after its batch was sent.
     @Test func ownMessages_areHandledInTheNextBatch() throws {
         let client = try fixture.open()
         fixture.post { program in
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    /// A batch larger than a stream's buffer does not make slow readers of healthy ones.
+    /// A batch larger than a stream's buffer does not turn healthy readers into slow ones.
     @Test func longBatch_isSentInParts() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 16_384, heartbeatSeconds: 0))
         let client = try fixture.open()
@@ -140,7 +140,7 @@ import Testing
 
     @Test func manyStreams_allGetAll() throws {
         let clients = try (0..<100).map { _ in try fixture.open() }
-        // Few at a time, so that a batch takes many turns.
+        // Sends to few streams at a time, so that a batch takes many turns.
         fixture.perform { $0.shard.table.flushSliceMax = 7 }
         for number in 0..<20 { fixture.post { $0.sendAll(event(number)) } }
         let expected = (0..<20).map { event($0) }.joined()
@@ -149,7 +149,7 @@ import Testing
 }
 
 extension StreamDeliveryTests {
-    /// A client that goes in the middle of a batch is not sent to, and takes nothing from the others.
+    /// A client that disconnects within a batch receives no more of it, and the other clients lose nothing.
     @Test func clientThatGoesWithinABatch_harmsNobody() throws {
         let clients = try (0..<60).map { _ in try fixture.open() }
         fixture.perform { $0.shard.table.flushSliceMax = 5 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import MicroHTTP
 
-/// How streams end, what becomes of their handles, and how a shard stops.
+/// The end of streams, the reuse of their handles, and the shutdown of a shard.
 @Suite(.timed, .timeLimit(.minutes(10))) struct StreamLifetimeTests {
     let fixture: ShardFixture
 
@@ -26,7 +26,8 @@ import Testing
         #expect(fixture.record.closings == [.reset])
     }
 
-    /// A client that vanished before its stream was opened is opened and closed, so that programs need no third case.
+    /// A client that disconnected before its stream was opened is reported as opened and closed, so that programs
+    /// need no third case.
     @Test func peerThatHasGoneBefore_isOpenedAndClosed() throws {
         let pair = try Loopback()
         pair.client.close()
@@ -41,7 +42,7 @@ import Testing
         _ = try fixture.open()
     }
 
-    /// Stops: a handle of a closed stream that reaches the next client in its place.
+    /// Prevents that a handle of a closed stream reaches the next client in its slot.
     @Test func staleHandle_reachesNobody() throws {
         let first = try fixture.open()
         let stale = fixture.perform { $0.streams[0] }
@@ -85,7 +86,7 @@ import Testing
         #expect(fixture.record.closings == [.requested])
     }
 
-    /// A client that says something it need not say still gets the last bytes: no reset takes them away.
+    /// Unread input of a client causes no reset, so the client still receives the last bytes.
     @Test func unreadInput_doesNotTakeTheLastBytes() throws {
         let client = try fixture.open()
         client.write("GET / HTTP/1.1\r\n\r\n")
@@ -96,7 +97,7 @@ import Testing
         #expect(client.readToEnd() == "last")
     }
 
-    /// Stops: a client that occupies a shard with input nobody wants.
+    /// Prevents that a client occupies a shard with unwanted input.
     @Test func peerThatNeverStopsTalking_isCutOff() throws {
         let client = try fixture.open()
         let text = String(repeating: "x", count: 40_000)
@@ -106,7 +107,7 @@ import Testing
         #expect(fixture.record.closings == [.reset])
     }
 
-    /// 1,000 clients come and go while events flow; every place is given back.
+    /// 1,000 clients connect and disconnect while events flow, and every slot is released.
     @Test func churn_leavesNothingBehind() throws {
         let fixture = try ShardFixture(.init(heartbeatSeconds: 1))
         let rounds = 1_000
@@ -126,7 +127,8 @@ import Testing
 
     // MARK: Cores
 
-    /// The shard of the fixture is the fourth, and has the fourth core from the end of those that the process may use.
+    /// The fixture's shard is the fourth. It is pinned to the fourth core from the end of the cores that the process
+    /// may use.
     @Test func pinnedShard_staysOnItsCore_andOthersMayUseAll() throws {
         @Sendable func cores() -> [Int] {
             let status = (try? String(contentsOfFile: "/proc/thread-self/status", encoding: .utf8)) ?? ""
@@ -150,7 +152,7 @@ import Testing
         let time = ServerTime()
         let fixture = try ShardFixture(.init(heartbeatSeconds: 1, clock: time.clock))
         let clients = try (0..<8).map { _ in try fixture.open() }
-        // The first second brings each stream into step; behind it each has one heartbeat a second.
+        // In the first second, the streams fall into step; after it, each has one heartbeat per second.
         for _ in 0..<4 * 4 {
             time.pass(milliseconds: 250)
             fixture.perform { _ in }
@@ -172,7 +174,7 @@ import Testing
 
     // MARK: Stopping
 
-    /// The order of a shutdown: what was posted, the last words, the end of the stream, then the thread.
+    /// The order of a shutdown: posted messages, the program's last items, the end of the streams, then the thread.
     @Test func stop_sendsTheLastWords_andCloses() throws {
         let clients = try (0..<50).map { _ in try fixture.open() }
         fixture.post { $0.atStop = { $0.sendAll("retry: 5000\n\n") } }
@@ -185,7 +187,7 @@ import Testing
         #expect(fixture.shard.counters.closed == 50)
     }
 
-    /// Stops: one stalled reader that prevents a process from ending.
+    /// Prevents that one stalled reader keeps the process from ending.
     @Test func stop_waitsForSlowReadersOnlySoLong() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 10_000_000, heartbeatSeconds: 0))
         let client = try fixture.open(isNarrow: true)
@@ -227,7 +229,7 @@ import Testing
         #expect(fixture.record.released == 1)
     }
 
-    /// The shard and its program refer to each other while it runs, and no longer when it has stopped.
+    /// The shard and its program refer to each other only while the shard runs.
     @Test func stoppedShard_isFreed() throws {
         weak var shard: StreamShard<RecordingProgram>?
         do {

@@ -5,13 +5,13 @@ import Testing
 
 @testable import MicroHTTP
 
-/// The two ends of a real TCP connection over the loopback interface.
+/// Both ends of a TCP connection over the loopback interface.
 struct Loopback {
     let client: StreamClient
-    /// For `StreamShard.adopt`, which owns it from then on.
+    /// The server's descriptor, for `StreamShard.adopt`, which takes ownership.
     let server: Int32
 
-    /// - Parameter isNarrow: with buffers as small as the kernel allows, so that a reader stalls early.
+    /// - Parameter isNarrow: uses the smallest buffers that the kernel allows, so that a reader stalls early.
     init(isNarrow: Bool = false) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { Glibc.close(listener) }
@@ -36,7 +36,7 @@ struct Loopback {
         try #require(server >= 0)
         var one: Int32 = 1
         setsockopt(server, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
-        // Bounds a failure; nothing waits for it to pass.
+        // The timeout only bounds a failure; no test waits for it to expire.
         var timeout = timeval(tv_sec: Int(patience / .seconds(1)), tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
         client = StreamClient(descriptor)
@@ -48,7 +48,7 @@ struct Loopback {
     }
 }
 
-/// The reading end. One test uses it from one thread at a time.
+/// The reading end. `@unchecked Sendable`: a test uses it from one thread at a time.
 final class StreamClient: @unchecked Sendable {
     private let descriptor: Int32
     private var isOpen = true
@@ -73,13 +73,13 @@ final class StreamClient: @unchecked Sendable {
         _ = Array(text.utf8).withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
     }
 
-    /// Reads exactly so much; fewer if the connection ends before, or nothing comes within ``patience``.
+    /// Reads `count` bytes; fewer if the connection ends first, or if nothing arrives within ``patience``.
     func read(_ count: Int) -> String { String(decoding: bytes(upTo: count), as: UTF8.self) }
 
     /// Reads to the end of the connection.
     func readToEnd() -> String { read(.max) }
 
-    /// Reads until the text ends with this.
+    /// Reads until the text ends with `suffix`.
     func read(untilSuffix suffix: String) -> String {
         var all: [UInt8] = []
         let suffix = Array(suffix.utf8)
@@ -103,7 +103,7 @@ final class StreamClient: @unchecked Sendable {
     }
 }
 
-/// A program that does what the test posts, and notes its callbacks.
+/// A program that runs the closures posted by a test and records its callbacks.
 final class RecordingProgram: StreamProgram {
     typealias Message = @Sendable (RecordingProgram) -> Void
 
@@ -146,7 +146,7 @@ final class RecordingProgram: StreamProgram {
     }
 }
 
-/// The callbacks of a program, for the test's thread to wait for.
+/// The recorded callbacks of a program, with waits for the test's thread.
 final class StreamRecord: @unchecked Sendable {
     enum Entry: Equatable {
         case opened(StreamHandle, String)
@@ -182,7 +182,7 @@ final class StreamRecord: @unchecked Sendable {
         }
     }
 
-    /// Waits until a condition is met; the test fails if that takes longer than ``patience``.
+    /// Waits until a condition holds. The test fails if that takes longer than ``patience``.
     func wait(_ comment: Comment, until isMet: (StreamRecord.State) -> Bool) {
         let deadline = Date(timeIntervalSinceNow: patience / .seconds(1))
         condition.lock()
@@ -231,21 +231,21 @@ final class ShardFixture: Sendable {
         return pair.client
     }
 
-    /// Does it on the shard's thread.
+    /// Runs a closure on the shard's thread.
     func post(_ body: @escaping @Sendable (RecordingProgram) -> Void) { shard.post(body) }
 
-    /// Does it on the shard's thread, and waits until that batch was sent.
+    /// Runs a closure on the shard's thread, and waits until its batch was sent.
     func perform<Value: Sendable>(_ body: @escaping @Sendable (RecordingProgram) -> Value) -> Value {
         let result = Result<Value>()
         shard.post { program in
             let value = body(program)
-            // A message of the program's own comes in the next batch.
+            // A message that the program posts itself is handled in the next batch.
             program.shard.post { _ in result.set(value) }
         }
         return result.wait()
     }
 
-    /// Waits until the shard's counters satisfy it. They are published after the last call of a batch.
+    /// Waits until the shard's counters meet a condition. They are published after the last call of a batch.
     func waitForCounters(_ comment: Comment, until isMet: @escaping @Sendable (StreamCounters) -> Bool) {
         let deadline = Date(timeIntervalSinceNow: patience / .seconds(1))
         while !isMet(shard.counters) {
@@ -259,7 +259,7 @@ final class ShardFixture: Sendable {
 
     private final class Result<Value: Sendable>: @unchecked Sendable {
         private let ready = DispatchSemaphore(value: 0)
-        /// Written before the semaphore is signalled, read after.
+        /// Written before the semaphore is signalled, and read after it.
         private var value: Value?
 
         func set(_ value: Value) {

@@ -4,10 +4,10 @@ import Testing
 
 @testable import MicroHTTP
 
-/// What happens to clients that do not read: bounded memory, whole events, and nobody else waits.
+/// Clients that do not read: memory is bounded, events stay whole, and other clients do not wait.
 @Suite(.timed, .timeLimit(.minutes(10)))
 struct StreamSlowReaderTests {
-    /// Sends until the stream is backed up; answers how many events that took.
+    /// Sends until the stream has a backlog. Returns how many events that took.
     private func stall(_ fixture: ShardFixture, at index: Int = 0) -> Int {
         var number = 0
         while fixture.perform({ $0.shard.waitingBytes(of: $0.streams[index]) }) == 0, number < 100_000 {
@@ -29,12 +29,12 @@ struct StreamSlowReaderTests {
         #expect(client.read(expected.utf8.count) == expected)
         fixture.waitForCounters("nothing is lost") { $0.delivered == stalledAt + 100 }
         #expect(fixture.perform { $0.shard.waitingBytes(of: $0.streams[0]) } == 0)
-        // It is as fast as the sender again.
+        // The reader has caught up.
         fixture.post { $0.sendAll("again") }
         #expect(client.read(5) == "again")
     }
 
-    /// Stops: one stalled reader delays all others.
+    /// Prevents that one stalled reader delays all others.
     @Test func slowReader_delaysNobodyElse() throws {
         let fixture = try ShardFixture()
         _ = try withExtendedLifetime(fixture.open(isNarrow: true)) { _ in
@@ -45,7 +45,7 @@ struct StreamSlowReaderTests {
         }
     }
 
-    /// Stops: a stalled reader that costs memory without end. What the client reads afterwards is whole events.
+    /// Prevents that a stalled reader takes unbounded memory. The client still receives only whole events.
     @Test func overflow_discardsWhatWaits_butFinishesTheEventThatHasBegun() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 8_192, heartbeatSeconds: 0))
         let client = try fixture.open(isNarrow: true)
@@ -77,14 +77,14 @@ struct StreamSlowReaderTests {
         }
         #expect(fixture.record.closings == [.overflow])
         let text = client.readToEnd()
-        // The end may come within an event, which a client drops; before that, all is whole.
+        // The stream may end within an event, which a client drops; all earlier events are whole.
         for (index, part) in text.components(separatedBy: "\n\n").dropLast().enumerated() {
             #expect(part + "\n\n" == event(index))
         }
         fixture.record.wait("its place is given back") { $0.released == 1 }
     }
 
-    /// A stream that the kernel would take more from is not overflowing: it is offered what waits first.
+    /// A stream whose socket can accept more does not overflow: its backlog is sent first.
     @Test func readerThatCaughtUp_doesNotOverflow() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 8_192, heartbeatSeconds: 0))
         let client = try fixture.open(isNarrow: true)
@@ -115,7 +115,7 @@ struct StreamSlowReaderTests {
         fixture.waitForCounters("the replaced are counted") { $0.collapsed == 3 }
     }
 
-    /// Nothing is withheld from a stream that is fast enough.
+    /// A fast reader receives every item, despite the collapse keys.
     @Test func collapseKeys_meanNothingToAFastReader() throws {
         let fixture = try ShardFixture()
         let client = try fixture.open()
@@ -138,7 +138,7 @@ struct StreamSlowReaderTests {
         #expect(fixture.record.closings == [.requested])
     }
 
-    /// Stops: clients that never read, and so leave their streams open for ever.
+    /// Prevents that clients that never read keep their streams open forever.
     @Test func close_waitsOnlySoLong() throws {
         let time = ServerTime()
         let fixture = try ShardFixture(.init(heartbeatSeconds: 0, closingSeconds: 0.5, clock: time.clock))
@@ -155,7 +155,8 @@ struct StreamSlowReaderTests {
         client.close()
     }
 
-    /// What a program sends and closes while it is asked about a slow reader comes in that order too.
+    /// Items that a program sends before it closes a stream, from within an overflow callback, are delivered before
+    /// the close.
     @Test func closeWithinAnOverflow_sendsFirst() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 8_192, heartbeatSeconds: 0))
         let slow = try fixture.open(isNarrow: true)

@@ -8,8 +8,8 @@ import Testing
 
 @testable import BellhopClient
 
-/// The stream over real sockets, against a server that does what its script says. The clock stands still, but where the
-/// stream waits for its next try: then it is there at once.
+/// The stream over real sockets, against a scripted server. The clock stands still, except that a wait for the next
+/// attempt ends at once.
 @Suite(.timed, .timeLimit(.minutes(10)))
 struct BellhopStreamTests {
     private let clock = StandingClock()
@@ -61,7 +61,7 @@ struct BellhopStreamTests {
         #expect(requests.allSatisfy { $0.contains("Authorization: Bearer t\r\n") })
     }
 
-    /// CUT N-1: 503 with Retry-After is tried again, not before the time it names.
+    /// CUT N-1: 503 with Retry-After is retried, but not before that time.
     @Test func temporaryRefusal_isTriedAgain_afterTheTimeItNames() async throws {
         let server = try ScriptedServer([
             .answer("503 Service Unavailable", headers: "Retry-After: 7\r\n"),
@@ -82,7 +82,7 @@ struct BellhopStreamTests {
         #expect(waits.all == [4321])
     }
 
-    /// A fixed token that is refused will be refused again.
+    /// A fixed token that was refused once is not retried.
     @Test func refusal_thatCannotChange_isThrown_withItsProblem() async throws {
         let body = #"{"code":"invalid_token","detail":"The token has expired."}"#
         for status in ["401 Unauthorized", "403 Forbidden"] {
@@ -95,7 +95,7 @@ struct BellhopStreamTests {
         }
     }
 
-    /// SCH NFR-004: after a 401 the app is asked for another token, at once, and once.
+    /// SCH NFR-004: after a 401, the app is asked for another token at once, and only once.
     @Test func refusedToken_isReplacedAtOnce() async throws {
         let server = try ScriptedServer([
             .answer("401 Unauthorized"), .stream([Self.ready, "data: a\n\n"]), .answer("204 No Content"),
@@ -113,7 +113,7 @@ struct BellhopStreamTests {
         #expect(server.requests[1].contains("Bearer new\r\n"))
     }
 
-    /// SCH FR-002: the stream goes on with the new token, on the same connection.
+    /// SCH FR-002: the stream continues with the new token, on the same connection.
     @Test func expiringStream_isRenewedInPlace() async throws {
         let server = try ScriptedServer([
             .stream(
@@ -124,14 +124,14 @@ struct BellhopStreamTests {
         let provider = BellhopClient.TokenProvider(renewing: { $0 ? "new" : "old" })
         let stream = BellhopClient(baseURL: server.baseURL, token: provider).events(options())
         let reader = Task { for try await _ in stream {} }
-        try await eventually("the token is put") { server.requests.count == 2 }
+        try await eventually("the token is renewed") { server.requests.count == 2 }
         reader.cancel()
         try await reader.value
         #expect(server.requests[1].hasPrefix("PUT /v1/streams/st-1/token HTTP/1.1\r\n"))
         #expect(server.requests[1].hasSuffix(#"{"token":"new"}"#))
     }
 
-    /// What answers in place of the service, such as a hotel's page, goes away again.
+    /// An answer from another server in between, such as a captive portal of a hotel, is temporary.
     @Test func wrongMediaType_isTriedAgain() async throws {
         let server = try ScriptedServer([
             .answer("200 OK", headers: "Content-Type: text/html\r\n", body: "hello"),
@@ -140,7 +140,7 @@ struct BellhopStreamTests {
         #expect(try await collect(client(server).events(options())).map(\.data) == ["a"])
     }
 
-    /// CUT N-1: at most ten tries in a row.
+    /// CUT N-1: at most ten attempts in a row.
     @Test func absentServer_isGivenUpAfterTenTries() async throws {
         let server = try ScriptedServer([])
         server.stop()
@@ -148,7 +148,7 @@ struct BellhopStreamTests {
         #expect(waits.all == [1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000, 30000, 30000])
     }
 
-    /// An app that wants one connection alone gets one.
+    /// An app can disable retries.
     @Test func noTries_areOneConnection() async throws {
         let server = try ScriptedServer([.stream([Self.ready, "data: a\n\n"])])
         var options = options()
@@ -157,7 +157,7 @@ struct BellhopStreamTests {
         #expect(server.requests.count == 1)
     }
 
-    /// CUT N-2: silence means dead, at connecting and later.
+    /// CUT N-2: silence means a dead connection, while connecting and later.
     @Test func silence_isTakenForALostConnection() async throws {
         let server = try ScriptedServer([
             .init(pieces: [], staysOpen: true), .stream([Self.ready, "id: e-1\ndata: a\n\n"], staysOpen: true),
@@ -170,14 +170,14 @@ struct BellhopStreamTests {
         }
         try await eventually("the first connection is made") { server.requests.count == 1 }
         clock.advance(milliseconds: 10_000)
-        try await eventually("the second one has said all that it will") { heard.all.last == "a" }
+        try await eventually("the second connection has sent its events") { heard.all.last == "a" }
         clock.advance(milliseconds: 60_000)
         try await reader.value
         #expect(server.requests.count == 3)
         #expect(server.requests[2].contains("Last-Event-Id: e-1\r\n"))
     }
 
-    /// A reader that falls behind costs a connection, never an event and never memory without end.
+    /// A reader that falls behind loses its connection, but no event, and the memory stays bounded.
     @Test func slowReader_losesTheConnection_notTheEvents() async throws {
         let first = (1...400).map { "id: e-\($0)\ndata: \(String(repeating: "x", count: 200))\n\n" }
         let server = try ScriptedServer([
@@ -223,7 +223,7 @@ struct BellhopStreamTests {
         try await reader.value
     }
 
-    /// CUT N-3: the network is back → an immediate try, a second after the last one.
+    /// CUT N-3: when the network returns, the stream retries immediately, a second after the last attempt.
     @Test func returningNetwork_endsTheWait() async throws {
         let server = try ScriptedServer([
             .answer("503 Service Unavailable"), .answer("503 Service Unavailable"), .answer("204 No Content"),
@@ -233,9 +233,9 @@ struct BellhopStreamTests {
         options.network = network
         let stream = client(server).events(options)
         let reader = Task { try await collect(stream) }
-        try await eventually("it waits") { waits.all.count == 1 }
+        try await eventually("the stream waits") { waits.all.count == 1 }
         clock.advance(milliseconds: 1000)
-        try await eventually("it waits again") { waits.all.count == 2 }
+        try await eventually("the stream waits again") { waits.all.count == 2 }
         #expect(waits.all == [1000, 2000])
         clock.advance(milliseconds: 1000)
         network.tell(isOnline: true, isChanged: true)

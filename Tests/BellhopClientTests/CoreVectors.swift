@@ -2,7 +2,7 @@ import Foundation
 
 @testable import BellhopClient
 
-/// The vectors of the machines that every client stands on: connection, token, reconciliation, outbox.
+/// The test vectors of the machines that every client uses: connection, token, reconciliation, outbox.
 enum CoreVectors {
     static let machines: [String: @Sendable (JSON) -> any VectorMachine] = [
         "identity": { _ in RunningIdentity() },
@@ -250,7 +250,7 @@ private struct RunningOutbox: VectorMachine {
             .map(action)
     }
 
-    /// What an item does not have is null in the vectors, or absent.
+    /// A missing member of an item is null or absent in the vectors.
     func described() throws -> JSON {
         let state = try CoreVectors.state(machine)
         guard case .object(var members) = state else { return state }

@@ -3,7 +3,8 @@ import Testing
 
 @testable import BellhopClient
 
-/// A shop's music as an app stores it (CUT D-1): what the service says wins, what the user does shows at once.
+/// A shop's music as an app stores it (CUT D-1): the service's state wins, and the user's own actions show
+/// immediately.
 @Suite(.timed) struct DJQueueStateTests {
     private static func item(
         _ id: String, up: Int64 = 1, down: Int64 = 0, second: Int = 0, vote: String? = nil, version: Int64 = 2
@@ -31,7 +32,7 @@ import Testing
         ]
     }
 
-    /// The queue after an event; nil if the event changed nothing.
+    /// Returns the queue after an event; nil if the event changed nothing.
     private static func merged(_ queue: DJQueueState, _ name: String, _ json: JSON) -> DJQueueState? {
         var queue = queue
         return queue.merge(ServerSentEvent(id: "", name: name, data: json.text)) ? queue : nil
@@ -73,14 +74,14 @@ import Testing
             ("track:removed", ["shopId": "s2", "trackId": "a", "version": 9]),
             ("queue:update", ["shopId": "s1", "trackId": "a", "version": 9]), ("dj:session", "no session"),
             ("dj:session", ["shopId": "s1", "version": 9]), ("track:removed", ["shopId": "s1", "trackId": "a"]),
-            // Published before the session was read, and received after it.
+            // Events published before the session was read, but received after it.
             ("track:removed", ["shopId": "s1", "trackId": "a", "version": 0]),
             ("dj:session", Self.session([], version: 0)),
             ("track:added", ["shopId": "s1", "trackId": "x", "version": 9]),
         ] { #expect(Self.merged(queue, name, json) == nil, "\(name) \(json)") }
     }
 
-    /// D-1, D-3: a vote shows at once, switches sides, and goes back when it is refused.
+    /// D-1, D-3: a vote shows immediately, switches sides, and reverts when it is refused.
     @Test func vote_showsAtOnce_andGoesBackIfRefused() throws {
         var queue = try Self.queue()
         let untouched = queue
@@ -92,7 +93,7 @@ import Testing
         #expect(queue.tracks[2].upvotes == 2)
         #expect(queue.tracks[2].downvotes == 1)
         #expect(queue.tracks[2].score == 1)
-        // Somebody else votes meanwhile; what the service has published is what stays.
+        // Another user votes meanwhile. The published counts stay when the own vote reverts.
         queue = try #require(Self.merged(queue, "dj:queue_update", Self.counts("c", up: 3, down: 0, version: 2)))
         let isTaken = queue.merge(track: ["type": "urn:bellhop:problem:dj.not_present", "status": 403])
         #expect(!isTaken)
@@ -108,7 +109,7 @@ import Testing
         #expect(try Self.track("b", in: queue) == Self.track("b", in: untouched))
     }
 
-    /// An answer confirms; its counts give way to those of a later vote that was received first.
+    /// An answer confirms the vote. Its counts yield to those of a later vote that arrived first.
     @Test func answer_confirms_andNewerCountsStay() throws {
         var queue = try Self.queue()
         queue.show(.up, on: "c")
@@ -123,13 +124,13 @@ import Testing
         #expect(isTaken)
         #expect(track.upvotes == 6)
         #expect(track.vote == .none)
-        // What is published to many has no vote of one's own, and leaves it.
+        // Events for all users contain no own vote, and leave it unchanged.
         queue = try #require(Self.merged(queue, "dj:session", Self.session([Self.item("b", up: 4)], version: 11)))
         #expect(queue.tracks.map(\.vote) == [.up])
         #expect(queue.tracks.map(\.upvotes) == [4])
     }
 
-    /// Decision 34: whatever comes in another epoch is newer, as a whole or as a change.
+    /// Decision 34: data of another epoch is always newer, as a whole or as a change.
     @Test func anotherEpoch_replacesAlways() throws {
         func restored(_ json: JSON) -> JSON {
             var members = json.object ?? [:]
@@ -143,7 +144,7 @@ import Testing
         #expect(Self.merged(queue, "dj:queue_update", late) == nil)
         let counted = try #require(Self.merged(queue, "dj:queue_update", restored(late)))
         #expect(try Self.track("c", in: counted).score == 4)
-        // What says nothing leaves everything as it is, the epoch too.
+        // An unrelated event leaves everything unchanged, including the epoch.
         #expect(Self.merged(queue, "queue:update", restored(late)) == nil)
         let session = restored(Self.session([Self.item("c", up: 2)], version: 1))
         queue = try #require(Self.merged(queue, "dj:session", session))

@@ -2,7 +2,7 @@ import Foundation
 
 @testable import BellhopClient
 
-/// The vectors of the feature machines.
+/// The test vectors of the feature machines.
 enum FeatureVectors {
     struct Running: VectorMachine {
         var machine: any FeatureMachine
@@ -14,7 +14,7 @@ enum FeatureVectors {
         func described() throws -> JSON { try JSON(parsing: JSONEncoder().encode(machine)) }
     }
 
-    /// The machines by the names of their files.
+    /// The machines, by the names of their files.
     static let machines: [String: @Sendable (JSON) -> any FeatureMachine] = [
         "booking": { BookingMachine(bookingId: $0["bookingId"].string ?? "") },
         "conversation": { ConversationMachine(conversationId: $0["conversationId"].string ?? "") },

@@ -35,9 +35,9 @@ struct OutboxTests {
         let outbox = outbox(server, MemoryStorage())
         await outbox.start()
         async let first = outbox.send("POST", "/v1/a", [:])
-        try await eventually("the first one is refused for now") { server.requests.count == 1 }
+        try await eventually("the first write is refused for now") { server.requests.count == 1 }
         async let second = outbox.send("POST", "/v1/b", [:])
-        try await eventually("both are answered", step: { clock.advance(milliseconds: 1000) }) {
+        try await eventually("both writes are answered", step: { clock.advance(milliseconds: 1000) }) {
             server.requests.count == 3
         }
         #expect(try await first.status == 201)
@@ -58,19 +58,19 @@ struct OutboxTests {
         for number in 1...30 {
             try before.put("POST", "/v1/p/\(number)", ["n": .integer(Int64(number))], key: "k\(number)") { _ in }
         }
-        // The process ends when all of them are on the disk: nothing is closed.
+        // The process ends without closing the outbox when all writes are on disk.
         let files = try storage()
         try await eventually("all are stored") { try await files.keys(beginningWith: "ada outbox/").count == 30 }
         let after = outbox(server, try storage(), isOnline: false)
         for number in 31...40 { try after.put("POST", "/v1/p/\(number)", nil, key: "k\(number)") { _ in } }
         await after.start()
         after.network(isOnline: true)
-        try await eventually("all are sent") { server.requests.count == 40 && after.waitingCount == 0 }
+        try await eventually("all writes are sent") { server.requests.count == 40 && after.waitingCount == 0 }
         #expect(keys(server) == (1...40).map { "Idempotency-Key: k\($0)" })
-        try await eventually("nothing is left") { try await files.keys(beginningWith: "").isEmpty }
+        try await eventually("all files are removed") { try await files.keys(beginningWith: "").isEmpty }
     }
 
-    /// A process that was killed while it refused a write has left one more than may wait.
+    /// A process that was killed while it refused a write may leave more writes than the limit.
     @Test func moreThanMayWait_isSentAllTheSame() {
         let items = (0..<1003).map { number in
             OutboxItem(
@@ -93,7 +93,7 @@ struct OutboxTests {
         let outcome = Collected<String>()
         let files = try storage()
         try before.put("POST", "/v1/a", nil, key: "k1") { outcome.append("\($0)") }
-        try await eventually("it is stored") { try await files.keys(beginningWith: "ada outbox/").count == 1 }
+        try await eventually("it is stored") { try await files.keys(beginningWith: "the write is stored").count == 1 }
         before.close()
         #expect(outcome.all.count == 1 && outcome.all[0].contains("signed_out"))
         let other = Outbox(

@@ -9,7 +9,7 @@ import Testing
         return try parser.parse(text.utf8)
     }
 
-    /// The examples and rules of the WHATWG's "Interpreting an event stream", one a row.
+    /// The examples and rules of the WHATWG's "Interpreting an event stream", one per row.
     @Test(arguments: [
         ("data: a\n\n", [ServerSentEvent(id: "", name: "message", data: "a")]),
         (
@@ -68,7 +68,7 @@ import Testing
         #expect(throws: SSEParser.EventTooLarge(bytesMax: 10)) { _ = try parser.parse("data: 0123456789".utf8) }
     }
 
-    /// However the network cuts a stream up, its events are the same.
+    /// The events are the same, however the network splits the stream.
     @Test(arguments: 0..<200)
     func chunking_changesNothing(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -7,10 +7,10 @@ import TestSupport
 ///
 /// `@unchecked Sendable`: every mutable property is guarded by `lock`.
 final class ScriptedServer: @unchecked Sendable {
-    /// What happens to one connection.
+    /// The script of one connection.
     struct Turn: Sendable {
         var pieces: [[UInt8]]
-        /// Leave the socket open afterwards, in silence, until the client leaves or the server ends.
+        /// Whether the socket stays open and silent afterwards, until the client disconnects or the server stops.
         var staysOpen = false
 
         static func answer(_ status: String, headers: String = "", body: String = "") -> Turn {
@@ -85,7 +85,7 @@ final class ScriptedServer: @unchecked Sendable {
 
     private func end(_ connection: Int32) { _ = lock.withLock { open.remove(connection) } }
 
-    /// Head and body of one request.
+    /// Reads the head and body of one request.
     private func readHead(_ connection: Int32) -> String? {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 4096)

@@ -4,13 +4,14 @@ import Testing
 
 @testable import BellhopClient
 
-/// Calls and the stream ask for tokens at the same time.
+/// Calls and the stream request tokens concurrently.
 @Suite(.timed) struct TokensTests {
-    /// Other callers may still receive the refused token. A caller that has tried it needs another one.
+    /// Other callers may still receive the refused token. A caller that has already tried it needs a new one.
     @Test func refusedToken_isNeverGivenToWhoHasTriedIt() async {
-        // It stands still: on a busy machine the app's answer must not seem to be late.
+        // The clock stands still, so that the app's answer is never late on a busy machine.
         let clock = StandingClock().clock
-        // Side by side: one after the other, each of thousands of steps would wait for its turn among the other tests.
+        // The rounds run concurrently. In sequence, each of thousands of steps would wait for its turn among the
+        // other tests.
         await withTaskGroup { group in
             for round in 0..<500 {
                 group.addTask {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import BellhopClient
 
-/// Typed calls against answers that a newer service, an older app and a proxy between them may cause.
+/// Typed calls and answers that a newer service, an older app or a proxy in between may cause.
 @Suite(.timed, .timeLimit(.minutes(10)))
 struct TypedCallsTests {
     private static let notification = """
@@ -98,7 +98,7 @@ struct TypedCallsTests {
         let unavailable = await #expect(throws: Bellhop.Problem.self) { try await client(server).getMe() }
         #expect(unavailable?.code == nil)
         #expect(unavailable?.retryAfter == .seconds(7))
-        // Nobody asked for it.
+        // The request was not conditional, so a 304 is an error.
         let current = await #expect(throws: Bellhop.Problem.self) { try await client(server).getMe() }
         #expect(current?.status == 304)
     }
@@ -127,7 +127,7 @@ struct TypedCallsTests {
         #expect(server.requests[0].contains("Idempotency-Key: k1\r\n"))
     }
 
-    /// Leaving a title out and taking it away are different wishes.
+    /// Omitting a title and removing it are different requests.
     @Test func nullThatIsAsked_isSent_andAbsentMembersAreNot() async throws {
         let title = try Bellhop.encoder.encode(Bellhop.ChangeConversationBody(title: nil))
         #expect(String(decoding: title, as: UTF8.self) == #"{"title":null}"#)
@@ -146,7 +146,7 @@ struct TypedCallsTests {
     @Test func events_areRead_andUnknownOnesStayAsTheyCame() throws {
         let rank = #"{"challengeId":"c1","rank":2,"position":3,"score":-5,"changed":1,"version":4,"epoch":"e"}"#
         guard case .leaderboardUpdate(.ownRank(let own)) = event("leaderboard:update", rank).typed else {
-            Issue.record("it is an own rank")
+            Issue.record("expected an own rank")
             return
         }
         #expect(own.score == -5)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import BellhopClient
 
-/// The machines against the vectors that JavaScript runs too.
+/// Runs the machines with the same vectors as the JavaScript client.
 @Suite(.timed) struct VectorTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "Fixtures/Client")

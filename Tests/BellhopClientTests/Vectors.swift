@@ -2,23 +2,23 @@ import Foundation
 
 @testable import BellhopClient
 
-/// A machine that is run by vectors, in their JSON.
+/// A machine that vectors drive, with input and state as JSON.
 protocol VectorMachine {
     mutating func receive(_ input: JSON) throws -> [JSON]
-    /// The state by the names of the vectors.
+    /// Returns the state with the names of the vectors.
     func described() throws -> JSON
 }
 
-/// The vectors that JavaScript runs too: `Tests/Fixtures/Client/<machine>.json`.
+/// The vectors that the JavaScript client uses too: `Tests/Fixtures/Client/<machine>.json`.
 enum Vectors {
-    /// The machines by the names of their files.
+    /// The machines, by the names of their files.
     static let machines = CoreVectors.machines.merging(
         FeatureVectors.machines.mapValues { make in
             { @Sendable options in FeatureVectors.Running(machine: make(options)) }
         }
     ) { first, _ in first }
 
-    /// What of a file is not as it is expected, each with its place; empty where all is.
+    /// Returns the differences from the expected results, each with its position; empty if there are none.
     static func mismatches(of machine: String, in folder: URL) throws -> [String] {
         guard let make = machines[machine] else { return ["there is no machine \(machine)"] }
         let file = try JSON(parsing: Data(contentsOf: folder.appending(path: "\(machine).json")))
@@ -43,8 +43,8 @@ enum Vectors {
         return found
     }
 
-    /// All that is expected is there; lists are as long, objects may have more unless they are empty, and what is null may
-    /// be absent.
+    /// Compares the actual with the expected value. Lists must have equal length. Objects may have additional
+    /// members, unless the expected object is empty. Null may be absent.
     private static func differences(_ actual: JSON, _ expected: JSON, at place: String) -> [String] {
         if let members = expected.object, !members.isEmpty {
             return members.flatMap { differences(actual[$0.key], $0.value, at: "\(place).\($0.key)") }

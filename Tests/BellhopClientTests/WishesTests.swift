@@ -6,7 +6,7 @@ import Testing
 @Suite(.timed) struct WishesTests {
     private final class Wisher {}
 
-    /// The bound counts each topic once, and the app is told instead of losing a topic silently.
+    /// The limit counts each topic once. Beyond it, the app gets an error instead of losing a topic silently.
     @Test func moreTopicsThanAStreamMayHave_haveNoRoom() {
         let (one, other) = (Wisher(), Wisher())
         var wishes = Wishes()

@@ -93,7 +93,7 @@ struct OutboxTests {
         let outcome = Collected<String>()
         let files = try storage()
         try before.put("POST", "/v1/a", nil, key: "k1") { outcome.append("\($0)") }
-        try await eventually("it is stored") { try await files.keys(beginningWith: "the write is stored").count == 1 }
+        try await eventually("it is stored") { try await files.keys(beginningWith: "ada outbox/").count == 1 }
         before.close()
         #expect(outcome.all.count == 1 && outcome.all[0].contains("signed_out"))
         let other = Outbox(

@@ -168,7 +168,7 @@ struct BellhopStreamTests {
         let reader = Task {
             for try await event in stream { heard.append(event.data) }
         }
-        try await eventually("the first connection is made") { server.requests.count == 1 }
+        try await eventually("the first connection is open") { server.requests.count == 1 }
         clock.advance(milliseconds: 10_000)
         try await eventually("the second connection has sent its events") { heard.all.last == "a" }
         clock.advance(milliseconds: 60_000)

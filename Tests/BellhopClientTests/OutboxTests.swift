@@ -60,7 +60,7 @@ struct OutboxTests {
         }
         // The process ends without closing the outbox when all writes are on disk.
         let files = try storage()
-        try await eventually("all are stored") { try await files.keys(beginningWith: "ada outbox/").count == 30 }
+        try await eventually("all writes are stored") { try await files.keys(beginningWith: "ada outbox/").count == 30 }
         let after = outbox(server, try storage(), isOnline: false)
         for number in 31...40 { try after.put("POST", "/v1/p/\(number)", nil, key: "k\(number)") { _ in } }
         await after.start()
@@ -93,7 +93,7 @@ struct OutboxTests {
         let outcome = Collected<String>()
         let files = try storage()
         try before.put("POST", "/v1/a", nil, key: "k1") { outcome.append("\($0)") }
-        try await eventually("it is stored") { try await files.keys(beginningWith: "ada outbox/").count == 1 }
+        try await eventually("the write is stored") { try await files.keys(beginningWith: "ada outbox/").count == 1 }
         before.close()
         #expect(outcome.all.count == 1 && outcome.all[0].contains("signed_out"))
         let other = Outbox(

@@ -56,7 +56,7 @@ import Testing
     private func expectSchemaError(_ id: String, _ body: () throws -> Void) {
         do {
             try body()
-            Issue.record("a wrong history was accepted")
+            Issue.record("an invalid history was accepted")
         } catch let error as DatabaseError {
             #expect(error.code == .schema)
             #expect(error.detail.contains(id))

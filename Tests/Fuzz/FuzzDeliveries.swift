@@ -20,13 +20,13 @@ let readDelivery: FuzzTarget = { input in
         return
     }
     for change in batch.changes {
-        require(!change.table.isEmpty && !change.schema.isEmpty, "a change of no table")
+        require(!change.table.isEmpty && !change.schema.isEmpty, "a change without a table or schema")
         require(
-            (change.deduplicationID?.utf8.count ?? 0) <= ChangeLimits.deduplicationIDBytesMax, "an id without bound")
+            (change.deduplicationID?.utf8.count ?? 0) <= ChangeLimits.deduplicationIDBytesMax, "an id above the limit")
         for case let row? in [change.record, change.oldRecord] {
             // Rows are stored as JSON, and must be readable with the reader's own bounds.
             let bytes = JSONWriter.bytes(JSONValue.object(row))
-            require((try? JSONValue(parsing: bytes)) != nil, "a row that cannot be read again")
+            require((try? JSONValue(parsing: bytes)) != nil, "a row whose JSON cannot be read back")
         }
     }
 }

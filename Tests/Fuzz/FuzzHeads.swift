@@ -57,7 +57,7 @@ private final class FuzzedServer: Sendable {
                 return result == 0
             }
         }
-        require(isConnected, "the server takes no connection: \(errno)")
+        require(isConnected, "the server does not accept connections: \(errno)")
         // Sends two pieces, because bytes of the first read and later bytes take different code paths.
         let middle = bytes.count / 2
         for piece in [bytes[..<middle], bytes[middle...]] where !piece.isEmpty {

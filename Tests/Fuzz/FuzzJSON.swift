@@ -9,10 +9,10 @@ let readJSON: FuzzTarget = { input in
         let bytes = JSONWriter.bytes(value)
         // -5e2 is written as -500, which reads as an integer, so the comparison is on bytes.
         let again = try? JSONValue(parsing: bytes, isExact: isExact)
-        require(again.map { JSONWriter.bytes($0) } == bytes, "what was written reads differently")
+        require(again.map { JSONWriter.bytes($0) } == bytes, "the written value reads differently")
         // Exact numbers may exceed the range of Foundation's.
         if isExact { continue }
         let foundations = try? JSONSerialization.jsonObject(with: Data(input), options: .fragmentsAllowed)
-        require(foundations != nil, "Foundation refuses it")
+        require(foundations != nil, "Foundation refuses the document")
     }
 }

@@ -20,14 +20,14 @@ let readToken: FuzzTarget = { input in
         try? tokens.verdict(on: token, at: tokenMoment)
     }
     guard case .known(let principal)? = verdict else { return }
-    require(lines.count == 2 || isSigned(token), "a token that nobody has signed")
+    require(lines.count == 2 || isSigned(token), "an accepted token without a valid signature")
     let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     let claims = RFC4648.decodeURL(parts[1]).flatMap { try? JSONSerialization.jsonObject(with: Data($0)) }
     guard let claims = claims as? [String: Any] else { return require(false, "the claims are no object") }
     let expiry = (claims["exp"] as? NSNumber)?.doubleValue
-    require(expiry ?? 0 > 1_700_000_000, "a token without an expiry, or past it")
+    require(expiry ?? 0 > 1_700_000_000, "an accepted token without an expiry, or after it")
     let subject = claims["sub"] as? String ?? ""
-    require(subject.utf8.elementsEqual(principal.caller.userId.text.utf8), "another subject")
+    require(subject.utf8.elementsEqual(principal.caller.userId.text.utf8), "the subject differs")
 }
 
 private let secretText = "a secret that only the fuzzer knows, long enough"

@@ -107,6 +107,6 @@ import Testing
         let rest = try await raw.drip(dripping) { await service.server.pass(time, milliseconds: 60) }
         all += try #require(rest)
         #expect(Self.statuses(in: all) == row.answers, "\(all)")
-        try await eventually("no request is left") { service.server.requestsOpen == 0 }
+        try await eventually("no request is open") { service.server.requestsOpen == 0 }
     }
 }

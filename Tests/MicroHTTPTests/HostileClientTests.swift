@@ -22,7 +22,7 @@ import Testing
             raw.finishSending()
             _ = try? raw.read()
         }
-        try await eventually("no request is left") { service.server.requestsOpen == 0 }
+        try await eventually("no request is open") { service.server.requestsOpen == 0 }
         let next = try RawConnection(service.port)
         try next.send("GET /hello?name=alive HTTP/1.1\r\nHost: x\r\n\r\n")
         _ = try next.read(until: "hello alive")
@@ -107,7 +107,7 @@ import Testing
         #expect(try raw.read(until: "hello b").hasPrefix("HTTP/1.1 200"))
     }
 
-    // MARK: Refusals, and no descriptors
+    // MARK: Refusals, and exhausted descriptors
 
     @Test func refusal_reachesWhoSendsEverythingFirst() throws {
         let service = try EchoServer()
@@ -133,7 +133,7 @@ import Testing
         #expect(given.all == [true])
     }
 
-    // MARK: The end
+    // MARK: Shutdown
 
     @Test func drainingServer_answersEverybodyOnce() throws {
         let service = try EchoServer()

@@ -24,7 +24,7 @@ import Testing
         fixture.shard.post(contentsOf: (0..<8).map { number in { @Sendable in $0.sendAll(event(number)) } })
         let expected = (0..<8).map { event($0) }.joined()
         for client in clients { #expect(client.read(expected.utf8.count) == expected) }
-        fixture.waitForCounters("all is counted") { $0.delivered == 80 }
+        fixture.waitForCounters("all deliveries are counted") { $0.delivered == 80 }
         #expect(fixture.shard.counters.sends == 10)
         #expect(fixture.shard.counters.sentBytes == 10 * expected.utf8.count)
         #expect(fixture.shard.counters.stalls == 0)
@@ -46,7 +46,7 @@ import Testing
             let expected = (0..<12).filter { (index >> ($0 % 4)) & 1 == 0 }.map { event($0) }.joined() + "end\n\n"
             #expect(client.read(expected.utf8.count) == expected)
         }
-        fixture.waitForCounters("one send each") { $0.sends == 20 }
+        fixture.waitForCounters("each stream has one send") { $0.sends == 20 }
     }
 
     /// More pieces than one system call accepts.
@@ -72,7 +72,7 @@ import Testing
             program.sendAll("")
         }
         #expect(client.read(1) == "a")
-        fixture.waitForCounters("one item counts") { $0.delivered == 1 }
+        fixture.waitForCounters("one delivery is counted") { $0.delivered == 1 }
     }
 
     /// Openings and messages are processed in one order: a message posted after an opening finds the stream.
@@ -84,7 +84,7 @@ import Testing
             fixture.shard.adopt(descriptor: pair.server, context: "\(number)")
             fixture.post { $0.record.add(.note("\($0.streams.count)")) }
         }
-        fixture.record.wait("all is handled") { $0.entries.count { $0 != .ticked } == 100 }
+        fixture.record.wait("all entries are recorded") { $0.entries.count { $0 != .ticked } == 100 }
         #expect(fixture.record.notes == (1...50).map { "\($0)" })
         #expect(fixture.perform { $0.shard.table.count } == 50)
     }
@@ -101,7 +101,7 @@ import Testing
             }
         }
         #expect(client.read(10) == "0123456789")
-        fixture.record.wait("both are noted") { $0.entries.contains(.note("0")) }
+        fixture.record.wait("both messages are handled") { $0.entries.contains(.note("0")) }
         #expect(fixture.record.notes == ["10", "0"])
     }
 
@@ -155,7 +155,7 @@ extension StreamDeliveryTests {
         fixture.perform { $0.shard.table.flushSliceMax = 5 }
         for client in clients[..<30] { client.close() }
         fixture.post { program in for number in 0..<5 { program.sendAll(event(number)) } }
-        fixture.record.wait("their ends are noticed") { $0.closings == 30 }
+        fixture.record.wait("the disconnects are noticed") { $0.closings == 30 }
         fixture.post { $0.sendAll("end") }
         let expected = (0..<5).map { event($0) }.joined() + "end"
         for client in clients[30...] { #expect(client.read(expected.utf8.count) == expected) }

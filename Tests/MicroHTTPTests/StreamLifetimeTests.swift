@@ -14,7 +14,7 @@ import Testing
     @Test func peerThatCloses_isNoticed() throws {
         let client = try fixture.open()
         client.close()
-        fixture.record.wait("the end is noticed") { $0.closings == 1 && $0.released == 1 }
+        fixture.record.wait("the disconnect is noticed") { $0.closings == 1 && $0.released == 1 }
         #expect(fixture.record.closings == [.peerClosed])
         #expect(fixture.perform { $0.shard.table.count } == 0)
     }
@@ -22,7 +22,7 @@ import Testing
     @Test func peerThatResets_isNoticed() throws {
         let client = try fixture.open()
         client.reset()
-        fixture.record.wait("the end is noticed") { $0.closings == 1 }
+        fixture.record.wait("the disconnect is noticed") { $0.closings == 1 }
         #expect(fixture.record.closings == [.reset])
     }
 
@@ -32,22 +32,22 @@ import Testing
         let pair = try Loopback()
         pair.client.close()
         fixture.shard.adopt(descriptor: pair.server, context: "")
-        fixture.record.wait("both are noted") { $0.openings == 1 && $0.closings == 1 }
+        fixture.record.wait("the opening and the close are recorded") { $0.openings == 1 && $0.closings == 1 }
     }
 
     @Test func descriptorThatCannotBeWatched_isReleased() throws {
         fixture.shard.adopt(descriptor: dup(open("/dev/null", O_RDONLY | O_CLOEXEC)), context: "")
-        fixture.record.wait("it is given back") { $0.released == 1 }
+        fixture.record.wait("the descriptor is released") { $0.released == 1 }
         #expect(fixture.record.entries.isEmpty)
         _ = try fixture.open()
     }
 
-    /// Prevents that a handle of a closed stream reaches the next client in its slot.
+    /// Without generations, a handle of a closed stream would reach the next client in its slot.
     @Test func staleHandle_reachesNobody() throws {
         let first = try fixture.open()
         let stale = fixture.perform { $0.streams[0] }
         first.close()
-        fixture.record.wait("the first is closed") { $0.closings == 1 }
+        fixture.record.wait("the first stream is closed") { $0.closings == 1 }
         let second = try fixture.open()
         let fresh = fixture.perform { $0.streams[0] }
         #expect(fresh.index == stale.index)
@@ -82,7 +82,7 @@ import Testing
         }
         fixture.post { $0.sendAll("later") }
         #expect(client.readToEnd() == "before")
-        fixture.record.wait("it is closed once") { $0.closings == 1 }
+        fixture.record.wait("the stream is closed once") { $0.closings == 1 }
         #expect(fixture.record.closings == [.requested])
     }
 
@@ -97,13 +97,13 @@ import Testing
         #expect(client.readToEnd() == "last")
     }
 
-    /// Prevents that a client occupies a shard with unwanted input.
+    /// Without this limit, a client could occupy a shard with unwanted input.
     @Test func peerThatNeverStopsTalking_isCutOff() throws {
         let client = try fixture.open()
         let text = String(repeating: "x", count: 40_000)
         client.write(text)
         client.write(text)
-        fixture.record.wait("it is cut off") { $0.closings == 1 }
+        fixture.record.wait("the client is cut off") { $0.closings == 1 }
         #expect(fixture.record.closings == [.reset])
     }
 
@@ -120,9 +120,9 @@ import Testing
                 round % 2 == 0 ? pair.client.close() : pair.client.reset()
             }
         }
-        fixture.record.wait("all are closed") { $0.closings == rounds && $0.released == rounds }
+        fixture.record.wait("all streams are closed") { $0.closings == rounds && $0.released == rounds }
         #expect(fixture.perform { $0.shard.table.count } == 0)
-        fixture.waitForCounters("all are counted") { $0.opened == rounds && $0.closed == rounds }
+        fixture.waitForCounters("all streams are counted") { $0.opened == rounds && $0.closed == rounds }
     }
 
     // MARK: Cores
@@ -168,7 +168,7 @@ import Testing
             time.pass(milliseconds: 250)
             fixture.perform { _ in }
         }
-        fixture.record.wait("the clock goes") { $0.ticks >= 3 }
+        fixture.record.wait("the ticks continue") { $0.ticks >= 3 }
         client.close()
     }
 
@@ -187,7 +187,7 @@ import Testing
         #expect(fixture.shard.counters.closed == 50)
     }
 
-    /// Prevents that one stalled reader keeps the process from ending.
+    /// Without the deadline, one stalled reader would keep the process from ending.
     @Test func stop_waitsForSlowReadersOnlySoLong() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 10_000_000, heartbeatSeconds: 0))
         let client = try fixture.open(isNarrow: true)

@@ -27,14 +27,14 @@ struct StreamSlowReaderTests {
         #expect(fixture.perform { $0.shard.waitingBytes(of: $0.streams[0]) } > 100 * 200)
         let expected = (0..<stalledAt + 100).map { event($0) }.joined()
         #expect(client.read(expected.utf8.count) == expected)
-        fixture.waitForCounters("nothing is lost") { $0.delivered == stalledAt + 100 }
+        fixture.waitForCounters("every event is delivered") { $0.delivered == stalledAt + 100 }
         #expect(fixture.perform { $0.shard.waitingBytes(of: $0.streams[0]) } == 0)
         // The reader has caught up.
         fixture.post { $0.sendAll("again") }
         #expect(client.read(5) == "again")
     }
 
-    /// Prevents that one stalled reader delays all others.
+    /// A stalled reader must not delay the others.
     @Test func slowReader_delaysNobodyElse() throws {
         let fixture = try ShardFixture()
         _ = try withExtendedLifetime(fixture.open(isNarrow: true)) { _ in
@@ -45,7 +45,7 @@ struct StreamSlowReaderTests {
         }
     }
 
-    /// Prevents that a stalled reader takes unbounded memory. The client still receives only whole events.
+    /// A stalled reader takes bounded memory, and still receives only whole events.
     @Test func overflow_discardsWhatWaits_butFinishesTheEventThatHasBegun() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 8_192, heartbeatSeconds: 0))
         let client = try fixture.open(isNarrow: true)
@@ -81,7 +81,7 @@ struct StreamSlowReaderTests {
         for (index, part) in text.components(separatedBy: "\n\n").dropLast().enumerated() {
             #expect(part + "\n\n" == event(index))
         }
-        fixture.record.wait("its place is given back") { $0.released == 1 }
+        fixture.record.wait("the slot is released") { $0.released == 1 }
     }
 
     /// A stream whose socket can accept more does not overflow: its backlog is sent first.
@@ -112,7 +112,7 @@ struct StreamSlowReaderTests {
         fixture.post { $0.sendAll("end") }
         let text = client.read(untilSuffix: "end")
         #expect(text == (0..<stalledAt).map { event($0) }.joined() + "c;b2;c;a3;end")
-        fixture.waitForCounters("the replaced are counted") { $0.collapsed == 3 }
+        fixture.waitForCounters("the replaced items are counted") { $0.collapsed == 3 }
     }
 
     /// A fast reader receives every item, despite the collapse keys.
@@ -138,7 +138,7 @@ struct StreamSlowReaderTests {
         #expect(fixture.record.closings == [.requested])
     }
 
-    /// Prevents that clients that never read keep their streams open forever.
+    /// Clients that never read must not keep their streams open forever.
     @Test func close_waitsOnlySoLong() throws {
         let time = ServerTime()
         let fixture = try ShardFixture(.init(heartbeatSeconds: 0, closingSeconds: 0.5, clock: time.clock))
@@ -150,7 +150,7 @@ struct StreamSlowReaderTests {
             time.pass(milliseconds: 250)
             fixture.perform { _ in }
         }
-        fixture.record.wait("the stream is given up") { $0.closings == 1 }
+        fixture.record.wait("the stream is closed after its deadline") { $0.closings == 1 }
         #expect(fixture.record.closings == [.requested])
         client.close()
     }

@@ -197,7 +197,7 @@ struct ReplicaSimulation {
         replicas[index] = SimulatedReplica(server, at: now)
     }
 
-    // MARK: A replica
+    // MARK: The steps of a replica
 
     private mutating func publish(_ entries: [SimulatedEntry], by index: Int) {
         for entry in entries {

@@ -60,7 +60,7 @@ final class ConversationDevices {
         }
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
     private func ask(
         _ method: String, _ path: String, as actor: Actor, _ body: String? = nil

@@ -15,7 +15,7 @@ import Values
 
     init() throws { service = try TestService.start(at: TestService.morning) }
 
-    // MARK: Making
+    // MARK: Creation
 
     @Test func conversation_isSeenByItsMembers_andTheTenantsBackend() async throws {
         let made = try await service.call(
@@ -261,7 +261,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    // MARK: Reading
+    // MARK: Read positions
 
     /// CNT R-RT-2: the answer carries the counts, and all devices of the user receive them.
     @Test func readPosition_isMonotonic_andDeliveredToOwnDevices() async throws {

@@ -151,7 +151,7 @@ import Values
         #expect(try log.replay(of: Self.u1, by: Self.both, after: first - 1, through: first) == [log.events[0]])
     }
 
-    // MARK: What the database has
+    // MARK: Stored columns
 
     /// Rows from before the introduction of records have neither column.
     @Test func rowsFromBefore_areRecordsOfOneEvent() async throws {

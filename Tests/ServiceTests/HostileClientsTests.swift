@@ -52,7 +52,7 @@ import Testing
         #expect(service.finish().status == 0)
     }
 
-    // MARK: No descriptor left
+    // MARK: No free descriptors
 
     private static func limit(_ process: Int32, descriptors: Int) throws {
         let change = try ChildProcess(["prlimit", "--pid", "\(process)", "--nofile=\(descriptors):4096"])

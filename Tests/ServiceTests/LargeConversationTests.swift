@@ -132,7 +132,7 @@ import Values
         }
     }
 
-    // MARK: What a message to many costs
+    // MARK: The cost of a message to many members
 
     /// The log stores the text of a message once, however many members receive it. Live, resumed and explained events
     /// contain the whole text.

@@ -14,7 +14,7 @@ import Values
 
     init() throws { service = try TestService.start(at: TestService.morning) }
 
-    // MARK: Who sees a post
+    // MARK: Visibility
 
     /// ENG E-6: public posts are visible to all users of the tenant, others to followers.
     @Test func post_isSeenByWhomItIsMeantFor() async throws {
@@ -266,7 +266,7 @@ import Values
         #expect(try await service.client("ann").put("/v1/users/bob/followers/me").status == 200)
     }
 
-    // MARK: Live
+    // MARK: Live delivery
 
     /// CUT F-1: connected followers receive the whole post, including users who followed after connecting. No other
     /// user receives it.

@@ -45,7 +45,7 @@ import Testing
         try await backend.post("/v1/publish", event, headers: headers)
     }
 
-    // MARK: To keys
+    // MARK: Publishing to keys
 
     @Test func event_reachesWhoHoldsAKey_asItWasSent() async throws {
         let ada = try await service.listen(as: .user("ada"))
@@ -146,7 +146,7 @@ import Testing
         #expect(try await ada.next().name == "last")
     }
 
-    // MARK: To topics
+    // MARK: Publishing to topics
 
     @Test func topic_isHeardByWhoNamesIt_andMay() async throws {
         let ada = try await service.listen(as: .user("ada"), topics: ["order:o1"])
@@ -214,7 +214,7 @@ import Testing
         #expect(try await backend.post("/v1/explain", named).json["delivered"] == true)
     }
 
-    // MARK: What is refused
+    // MARK: Refusals
 
     private static let refused: [(event: JSON, pointer: String)] = [
         (["event": "badges:update", "to": ["user:ada"], "data": 1], "/event"),

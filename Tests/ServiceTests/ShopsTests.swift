@@ -72,7 +72,7 @@ import Values
         #expect(try await backend.get("/v1/shops/s1").status == 404)
     }
 
-    // MARK: Who may join the line
+    // MARK: Permission to join the line
 
     /// A policy that lets users write their own rows must not let them add themselves to a line.
     @Test func staffOfAnotherShop_cannotPutThemselves_intoTheLine() async throws {
@@ -139,7 +139,7 @@ import Values
         expect(delivered, has: ["queueLength": 1, "state": "unstaffed"])
     }
 
-    // MARK: The third wall
+    // MARK: The audit, after the service's check and the database's triggers
 
     /// `bellhop check` finds overlaps that got past the service's check and the database's triggers.
     @Test func overlapsThatGotIn_areFoundByTheAudit() async throws {

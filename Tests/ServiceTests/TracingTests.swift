@@ -44,7 +44,7 @@ import Testing
         } ?? 0
     }
 
-    // MARK: The whole way
+    // MARK: From the request to the stream
 
     @Test func trace_reachesFromTheRequestToTheStream() async throws {
         let collector = try Collector()
@@ -152,7 +152,7 @@ import Testing
         #expect(spans.filter { $0.name.hasPrefix("deliver ") }.allSatisfy { $0.parent == transaction.id })
     }
 
-    // MARK: What is not recorded
+    // MARK: Unrecorded traces
 
     @Test func withoutACollector_nothingIsTraced() async throws {
         let service = try TestService.start()

@@ -70,7 +70,7 @@ struct VisibilityWorld {
     private var texts: [Mark: String] = [:]
     private var ids: [String: String] = [:]
 
-    // MARK: People
+    // MARK: Identities
 
     func client(_ caller: Caller) -> BellhopClient { base.with(token: tokens[caller]) }
 
@@ -113,7 +113,7 @@ struct VisibilityWorld {
         }
     }
 
-    // MARK: Making
+    // MARK: Setup
 
     static func make() async throws -> VisibilityWorld {
         let service = try TestService.start(
@@ -239,7 +239,7 @@ struct VisibilityWorld {
         return received
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
     /// Returns the id of a created resource, or `unknown` if its creation failed, which the test has then already
     /// reported.

@@ -51,7 +51,7 @@ import Testing
 
     static func swift() throws -> [File] { try files(under: ["Sources", "Tests"], endingWith: ".swift") }
 
-    // MARK: The rooms
+    // MARK: Modules and layers
 
     /// The modules of this package that each module may import.
     @Test func modules_importOnlyWhatTheyMay() throws {
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    // MARK: Papers
+    // MARK: Documents
 
     @Test func everyDependency_hasItsReason() throws {
         let package = try String(contentsOf: Self.root.appendingPathComponent("Package.swift"), encoding: .utf8)

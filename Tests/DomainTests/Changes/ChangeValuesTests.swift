@@ -206,7 +206,7 @@ import Values
         #expect(try ChangeFixtures.change(text: text).record == ["id": .integer(1), "d": .integer(17702)])
     }
 
-    // MARK: Values that were not sent
+    // MARK: Missing values
 
     @Test func unchangedToast_isAbsent_inEveryTypesForm() throws {
         let change = try ChangeFixtures.change("debezium-update-unchanged-toast")

@@ -48,27 +48,27 @@ struct BellFeaturesTests {
         // notifications do not ring.
         try await ada.live()
         let (notifications, badges) = (ada.bell.notifications, ada.bell.badges)
-        try await ada.until("it is loaded") { notifications.snapshot.isLoaded }
+        try await ada.until("the list is loaded") { notifications.snapshot.isLoaded }
         for number in 1...3 { try await notify("N\(number)") }
-        try await ada.until("all are shown") { notifications.snapshot.items.count == 3 && badges.snapshot?.bell == 3 }
+        try await ada.until("three are shown") { notifications.snapshot.items.count == 3 && badges.snapshot?.bell == 3 }
         let newest = notifications.snapshot.items[0]
         let command = notifications.markRead(newest.id)
         #expect(notifications.snapshot.items[0].readAt != nil, "the state changes before the answer arrives")
         #expect(try await command.answer()?.status == 200)
-        try await ada.until("the counts fall") { badges.snapshot?.bell == 2 }
+        try await ada.until("the unread count decreases") { badges.snapshot?.bell == 2 }
         #expect(try await notifications.markRead(newest.id).answer() == nil, "nothing needs to be sent")
         try await notifications.markAllSeen().answer()
         try await notifications.remove(newest.id).answer()
         #expect(notifications.snapshot.items.map(\.title) == ["N2", "N1"])
-        try await ada.until("none is unread") { badges.snapshot?.bell == 0 }
+        try await ada.until("no notification is unread") { badges.snapshot?.bell == 0 }
         try await notifications.setPreferences(.init(sound: false)).answer()
         #expect(notifications.snapshot.preferences?.sound == false)
-        try await ada.until("they are played") { player.played.all.count == 3 }
+        try await ada.until("all notifications are played") { player.played.all.count == 3 }
         let problem = await #expect(throws: Bellhop.Problem.self) {
             try await notifications.setPreferences(.init(timeZone: "nowhere")).answer()
         }
         #expect(problem?.status == 422)
-        try await ada.until("the app is told") { ada.heard("notifications:refused").count == 1 }
+        try await ada.until("the app is informed") { ada.heard("notifications:refused").count == 1 }
         #expect(notifications.snapshot.preferences?.timeZone == "UTC", "the refused change is reverted")
     }
 
@@ -83,8 +83,8 @@ struct BellFeaturesTests {
         while let counts = await updates.next() {
             if counts?.bell == 1 { break }
         }
-        try await ada.until("it is observed") { observed.items.map(\.title) == ["N1"] }
-        try await ada.until("so is the connection") { connection.connection.status == .live }
+        try await ada.until("the observer sees the notification") { observed.items.map(\.title) == ["N1"] }
+        try await ada.until("the observer sees the connection") { connection.connection.status == .live }
         ada.bell.close()
         while await updates.next() != nil {}
     }
@@ -94,26 +94,26 @@ struct BellFeaturesTests {
         let ada = BellProbe.still(service, as: .user("ada"))
         defer { ada.close() }
         let (list, talk, badges) = (ada.bell.conversations, ada.bell.conversation(made.value.id), ada.bell.badges)
-        try await ada.until("it is loaded") { list.snapshot.items.count == 1 && talk.snapshot.isLoaded }
+        try await ada.until("the conversation is loaded") { list.snapshot.items.count == 1 && talk.snapshot.isLoaded }
         try await ada.live()
         try await ben.sendMessage(id: made.value.id, .init(text: "Hello"))
-        try await ada.until("it is shown everywhere") {
+        try await ada.until("the message is shown in every store") {
             talk.snapshot.messages.map(\.text) == ["Hello"] && badges.snapshot?.messages == 1
                 && list.snapshot.items[0].conversation.lastMessage?.preview == "Hello"
         }
         try await talk.markRead().answer()
-        try await ada.until("nothing is unread") { badges.snapshot?.messages == 0 && talk.snapshot.unread == 0 }
+        try await ada.until("no message is unread") { badges.snapshot?.messages == 0 && talk.snapshot.unread == 0 }
         let sent = try talk.send("Hello yourself")
         #expect(talk.snapshot.sending.map(\.text) == ["Hello yourself"])
         #expect(list.snapshot.items[0].isSending)
         #expect(list.snapshot.items[0].conversation.lastMessage?.preview == "Hello yourself")
         try await sent.answer()
         #expect(throws: Bellhop.UnusableParameter.self) { try talk.send(" ") }
-        try await ada.until("it is sent") { talk.snapshot.messages.count == 2 && !list.snapshot.items[0].isSending }
+        try await ada.until("both are sent") { talk.snapshot.messages.count == 2 && !list.snapshot.items[0].isSending }
         try await backend.removeMember(id: made.value.id, userId: "ada")
         let refused = try talk.send("Are you there?", id: "m3")
         await #expect(throws: Bellhop.Problem.self) { try await refused.answer() }
-        try await ada.until("it waits for the user") { talk.snapshot.refused.count == 1 }
+        try await ada.until("the refused message waits for the user") { talk.snapshot.refused.count == 1 }
         talk.discard("m3")
         #expect(talk.snapshot.refused.isEmpty)
     }
@@ -123,8 +123,8 @@ struct BellFeaturesTests {
         let ada = BellProbe.still(service, as: .user("ada"))
         defer { ada.close() }
         let (queue, dj) = (ada.bell.queue("s1"), ada.bell.dj("s1"))
-        try await ada.until("it is loaded") { queue.snapshot.status != nil && dj.snapshot.isLoaded }
-        try await ada.until("both topics are there") {
+        try await ada.until("both are loaded") { queue.snapshot.status != nil && dj.snapshot.isLoaded }
+        try await ada.until("both topics are subscribed to") {
             ada.bell.connection.status == .live && queue.snapshot.isLive && dj.snapshot.isLive
         }
         try await staff.addWalkIn(id: "s1", .init(service: "cut", customerName: "Cy"))
@@ -135,17 +135,17 @@ struct BellFeaturesTests {
         let made = try await ada.bell.client.createBooking(
             .init(shopId: "s1", barberId: "b1", service: "cut", scheduledStart: start, durationMinutes: 30))
         let booking = ada.bell.booking(made.value.id)
-        try await ada.until("it is shown") { booking.snapshot.booking?.status == .pending }
+        try await ada.until("the booking is shown") { booking.snapshot.booking?.status == .pending }
         try await staff.changeBooking(
             id: made.value.id, ifMatch: made.value.versionTag, .init(status: .confirmed))
-        try await ada.until("it is confirmed") { booking.snapshot.booking?.status == .confirmed }
+        try await ada.until("the booking is confirmed") { booking.snapshot.booking?.status == .confirmed }
         try await booking.cancel().answer()
         #expect(booking.snapshot.booking?.status == .cancelled)
         try await staff.replaceDJSession(id: "s1", .init(isActive: true))
-        try await ada.until("music plays") { dj.snapshot.queue.isActive }
+        try await ada.until("the session is active") { dj.snapshot.queue.isActive }
         try await ada.bell.client.showPresence(id: "s1")
         try await dj.add(.init(trackId: "t1", trackName: "Song", artistName: "Artist")).answer()
-        try await ada.until("the track is there") { dj.snapshot.queue.tracks.count == 1 }
+        try await ada.until("the track is listed") { dj.snapshot.queue.tracks.count == 1 }
         let before = dj.snapshot.queue.tracks[0].vote
         try await dj.vote(before == .up ? .down : .up, on: "t1").answer()
         #expect(dj.snapshot.queue.tracks[0].vote != before)
@@ -160,14 +160,14 @@ struct BellFeaturesTests {
         defer { ada.close() }
         let (board, feed) = (ada.bell.leaderboard("c1"), ada.bell.feed)
         try await ada.bell.client.follow(id: "ben", followerId: "me")
-        try await ada.until("it is loaded") { board.snapshot.isLive && feed.snapshot.isLoaded }
+        try await ada.until("the board and the feed are loaded") { board.snapshot.isLive && feed.snapshot.isLoaded }
         try await backend.addScore(id: "c1", .init(userId: "ada", score: 7), idempotencyKey: "k1")
         try await backend.addScore(id: "c1", .init(userId: "ben", score: 9), idempotencyKey: "k2")
-        try await ada.until("both are on it", step: { service.clock.advance(seconds: 1) }) {
+        try await ada.until("both users are on the board", step: { service.clock.advance(seconds: 1) }) {
             board.snapshot.lines.map(\.userId) == ["ben", "ada"] && board.snapshot.me?.rank == 2
         }
         let post = try await ben.createPost(.init(visibility: .followers, text: "hello")).value
-        try await ada.until("the banner counts it") { feed.snapshot.newCount == 1 }
+        try await ada.until("the banner counts the new post") { feed.snapshot.newCount == 1 }
         feed.showNew()
         #expect(feed.snapshot.posts.map(\.text) == ["hello"])
         let like = feed.like(post.id)
@@ -188,23 +188,23 @@ struct BellFeaturesTests {
         let reasons = Collected<String>()
         let query = ada.bell.invalidation.watch(["posts"]) { reasons.append($0) }
         try await ada.live()
-        try await ada.until("what was not told is fetched") { reasons.all.contains("stream:ready") }
+        try await ada.until("missed changes are fetched") { reasons.all.contains("stream:ready") }
         rows.show([post.id])
-        try await ada.until("the service has taken it") { rows.snapshot.isLive }
+        try await ada.until("the subscription is active") { rows.snapshot.isLive }
         try await ben.putLike(id: post.id, userId: "me")
         try await ada.until("the count is shown", step: { service.endWindows() }) {
             rows.snapshot.rows[post.id]?["like_count"].int == 1 || rows.snapshot.rows[post.id]?["likeCount"].int == 1
         }
         let count = reasons.all.count
         ada.bell.invalidation.refetch(["posts"])
-        try await ada.until("it is fetched by hand") { reasons.all.count == count + 1 }
+        try await ada.until("the manual refresh is performed") { reasons.all.count == count + 1 }
         query.stop()
         ada.bell.invalidation.refetch(["posts"])
         #expect(reasons.all.count == count + 1)
         let topics = try ada.bell.subscribe(["queue:s1"])
-        try await ada.until("the topic is there") { ada.bell.connection.topics.contains("queue:s1") }
+        try await ada.until("the topic is added") { ada.bell.connection.topics.contains("queue:s1") }
         topics.cancel()
-        try await ada.until("and gone") { !ada.bell.connection.topics.contains("queue:s1") }
+        try await ada.until("the topic is removed") { !ada.bell.connection.topics.contains("queue:s1") }
         #expect(throws: Bellhop.UnusableParameter.self) { try ada.bell.subscribe(["a,b"]) }
     }
 }

@@ -40,7 +40,7 @@ struct BellTests {
         let firstStream = ada.bell.connection.streamID
         try await service.restart(with: ["port": "\(service.port)"])
         for number in 6...10 { try await notify("ada", "N\(number)") }
-        try await ada.until("all is shown") {
+        try await ada.until("all notifications are shown") {
             notifications.snapshot.items.count == 10 && badges.snapshot?.bell == 10
                 && ada.heard("notification:created").count >= 10
         }
@@ -57,9 +57,9 @@ struct BellTests {
         let before = BellProbe(service, as: .user("ada"), options)
         try await before.live()
         try await notify("ada", "N1")
-        try await before.until("it is heard") { before.heard("notification:created").count == 1 }
+        try await before.until("the notification is received") { before.heard("notification:created").count == 1 }
         let storage = files(directory)
-        try await before.until("the place is kept") {
+        try await before.until("the stream position is stored") {
             let keys = try await storage.keys(beginningWith: "").filter { $0.hasSuffix("cursor") }
             let last = before.heard.last { !$0.id.isEmpty }?.id ?? ""
             return try await storage.get(keys.first ?? "") == Data(last.utf8)
@@ -68,7 +68,7 @@ struct BellTests {
         try await notify("ada", "N2")
         let after = BellProbe(service, as: .user("ada"), options)
         defer { after.close() }
-        try await after.until("what was missed is told") { after.heard("notification:created").count == 1 }
+        try await after.until("the missed notification is received") { after.heard("notification:created").count == 1 }
         #expect(after.heard("notification:created")[0]["title"].string == "N2")
     }
 
@@ -103,11 +103,11 @@ struct BellTests {
             let (count, before) = (given.all.count, try await renewals())
             service.clock.advance(seconds: 95)
             clock.advance(milliseconds: 95_000)
-            try await ada.until("the next token is asked for") { given.all.count > count }
-            try await ada.until("and put") { try await renewals() > before }
+            try await ada.until("the next token is requested") { given.all.count > count }
+            try await ada.until("the next token is sent to the stream") { try await renewals() > before }
         }
         try await notify("ada", "later")
-        try await ada.until("the stream lives on") { ada.heard("notification:created").count == 1 }
+        try await ada.until("the stream continues") { ada.heard("notification:created").count == 1 }
         #expect(ada.bell.connection.streamID == streamID)
         #expect(ada.heard("stream:ready").count == 1)
         #expect(given.all.first == false && given.all.dropFirst().allSatisfy { $0 })
@@ -141,13 +141,13 @@ struct BellTests {
         options.network = offline
         let before = BellProbe(service, as: .user("ada"), options)
         defer { before.close() }
-        try await before.until("it knows that it is offline") { before.bell.connection.status == .offline }
+        try await before.until("the bell is offline") { before.bell.connection.status == .offline }
         let talk = before.bell.conversation(id)
         for number in 1...10 { try talk.send("M\(number)", id: "m\(number)") }
         #expect(talk.snapshot.sending.map(\.text) == (1...10).map { "M\($0)" })
         #expect(before.bell.conversations.snapshot.items.isEmpty)
         let storage = files(directory)
-        try await before.until("all are stored") {
+        try await before.until("all messages are stored") {
             try await storage.keys(beginningWith: "").count { $0.contains("outbox/") } == 10
         }
         // The first process ends without closing, and the next one finds the stored messages. One message is sent
@@ -158,13 +158,13 @@ struct BellTests {
         let later = after.bell.conversation(id)
         let last = try later.send("M11", id: "m11")
         #expect(try await last.answer()?.status == 201)
-        try await after.until("nothing waits") { after.bell.waitingWrites == 0 }
+        try await after.until("no write is queued") { after.bell.waitingWrites == 0 }
         let texts = try await service.client(as: .user("ben")).listMessages(id: id, since: 0).value.items.map(\.text)
         #expect(texts == (1...11).map { "M\($0)" })
-        try await after.until("all are shown as sent") {
+        try await after.until("all messages are shown as sent") {
             later.snapshot.messages.map(\.text) == texts && later.snapshot.sending.isEmpty
         }
-        try await after.until("nothing is left") {
+        try await after.until("the outbox on disk is empty") {
             try await storage.keys(beginningWith: "").allSatisfy { !$0.contains("outbox/") }
         }
     }
@@ -185,7 +185,7 @@ struct BellTests {
         let ben = service.client(as: .user("ben"))
         let texts = try await ben.listMessages(id: made.value.id, since: 0, limit: 100).value.items.map(\.text)
         #expect(texts == (1...30).map { "M\($0)" })
-        try await ada.until("all are shown once") { talk.snapshot.messages.map(\.text) == texts }
+        try await ada.until("each message is shown once") { talk.snapshot.messages.map(\.text) == texts }
     }
 
     /// FR-001: the data of one user is cleared before any data of the next appears, and its events are no longer
@@ -201,7 +201,7 @@ struct BellTests {
         let bell = probe.bell
         try await probe.live()
         let (notifications, badges) = (bell.notifications, bell.badges)
-        try await probe.until("ada's are shown") {
+        try await probe.until("the notifications of ada are shown") {
             notifications.snapshot.items.count == 1 && badges.snapshot?.bell == 1
         }
         #expect(bell.user == "ada")
@@ -212,7 +212,7 @@ struct BellTests {
         try await probe.live()
         try await notify("ada", "for ada again")
         try await notify("ben", "for ben")
-        try await probe.until("ben's are shown") {
+        try await probe.until("the notifications of ben are shown") {
             badges.snapshot?.bell == 1 && notifications.snapshot.items.count == 1
         }
         #expect(notifications.snapshot.items.map(\.title) == ["for ben"])
@@ -234,12 +234,12 @@ struct BellTests {
         let probe = BellProbe(service, token: provider)
         defer { probe.close() }
         let notifications = probe.bell.notifications
-        try await probe.until("ada's are shown") { notifications.snapshot.items.count == 1 }
+        try await probe.until("the notifications of ada are shown") { notifications.snapshot.items.count == 1 }
         current.withLock { $0 = "ben" }
         service.clock.advance(seconds: 10)
         let now = Date(timeIntervalSince1970: Double(service.clock.now.seconds))
         try await backend.revoke(.userIdAndIssuedBefore(.init(userId: "ada", issuedBefore: now)))
-        try await probe.until("it is ben's bell") { probe.bell.user == "ben" && probe.bell.connection.status == .live }
+        try await probe.until("ben uses the bell") { probe.bell.user == "ben" && probe.bell.connection.status == .live }
         #expect(notifications.snapshot.items.isEmpty)
     }
 }

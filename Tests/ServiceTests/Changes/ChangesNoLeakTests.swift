@@ -174,7 +174,7 @@ enum SchoolMoves {
         return row
     }
 
-    // MARK: Who sees which row
+    // MARK: Visible rows
 
     /// FR-014: own rows. FR-015: students, sessions, attendance and stickers of own classes. FR-016: attendance,
     /// sessions, stickers and homework of linked children. FR-017: the whole school. `here` is for the row at the
@@ -217,7 +217,7 @@ enum SchoolMoves {
         return sight(of: table, move, by: person) != nil
     }
 
-    // MARK: Which queries become stale, and whose
+    // MARK: Invalidated queries
 
     static func keys(of table: String, _ move: Move, for person: String) -> Set<String> {
         Set((stale["\(table) \(move)"]?[person] ?? "").split(separator: " ").map(String.init))
@@ -377,7 +377,7 @@ struct SchoolRecording: Sendable {
             .flatMap { $0.json["causes"].array ?? [] }.filter { $0["table"].string == table }
     }
 
-    // MARK: Making
+    // MARK: Recording
 
     private static let people = ["s1", "s2", "s3", "t1", "t2", "p1", "p3", "a1"]
 

@@ -15,7 +15,7 @@ import Values
 
     init() throws { probe = try FeedProbe() }
 
-    // MARK: What is not taken
+    // MARK: Rejected items
 
     /// A bad row affects only itself, and its position is given in terms of the delivery.
     @Test func badRows_costThemselves_andAreNamedWithIndexPlaceAndReason() async throws {
@@ -303,7 +303,7 @@ import Values
         #expect(try await probe.received(stream).map { $0["recordId"] } == ["n1", "n2"])
     }
 
-    // MARK: What is on disk
+    // MARK: Durability
 
     /// An acknowledged change is stored: a stream opened later, in another process, receives it.
     @Test func takenChanges_areDelivered_afterARestart() async throws {

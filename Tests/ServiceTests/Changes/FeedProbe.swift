@@ -111,7 +111,7 @@ struct FeedProbe {
         return try Data(contentsOf: folder.appendingPathComponent("\(name).json"))
     }
 
-    // MARK: Rows in each form
+    // MARK: Rows in each format
 
     static func note(_ id: String, _ text: String = "hello") -> JSON { ["id": .string(id), "body": .string(text)] }
 
@@ -163,7 +163,7 @@ struct FeedProbe {
         ]
     }
 
-    // MARK: What is received
+    // MARK: Receiving
 
     func listen(as user: String = "ann", tenant: String? = nil) async throws -> StreamListener {
         try await service.listen(as: .user(user, tenant: tenant))

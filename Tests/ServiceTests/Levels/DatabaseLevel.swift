@@ -97,7 +97,7 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
     }
 }
 
-// MARK: Storing
+// MARK: Storing a level
 
 extension DatabaseLevel {
     /// Writes the stored rows of a service, restricted to the tables of some migrations. Fails if one of the tables

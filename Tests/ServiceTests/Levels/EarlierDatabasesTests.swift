@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    // MARK: What was released
+    // MARK: Released migrations
 
     /// The text of an applied migration cannot change, because the service would refuse that database. A new
     /// migration adds a line to `checksums.txt`, and no other line changes.

@@ -237,7 +237,7 @@ struct LevelStory: Sendable {
             }
         })
 
-    // MARK: Shared events, requests by their rows, boards as changes
+    // MARK: Shared events, requests in rows of their own, boards as changes
 
     private static let walls = Chapter(
         name: "10-shared-events",
@@ -261,7 +261,7 @@ struct LevelStory: Sendable {
             #expect(listed.first?["lastMessage"]["preview"].string == "All of us at ten", "\(listed)")
         })
 
-    // MARK: Notifications in the order in which they go
+    // MARK: Notifications in eviction order
 
     private static let eviction = Chapter(
         name: "11-eviction", migrations: ["0004_notifications"],
@@ -276,7 +276,7 @@ struct LevelStory: Sendable {
             #expect(listed.contains { $0["title"].string == "Late news" }, "\(listed)")
         })
 
-    // MARK: The events of one audience in one record
+    // MARK: One record for the events of one audience
 
     private static let records = Chapter(
         name: "12-event-records", migrations: ["0004_event_records"],

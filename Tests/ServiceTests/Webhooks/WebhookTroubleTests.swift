@@ -167,7 +167,7 @@ import Values
         #expect(Set(try probe.received.suffix(40).map(\.user)).count == 40)
     }
 
-    // MARK: Stops
+    // MARK: Restarts and crashes
 
     @Test func whatWaits_survivesARestart() async throws {
         let up = Gate()

@@ -10,7 +10,7 @@ import Values
 
 /// The webhooks that an app receives for unreached notifications, with a real receiver.
 @Suite(.timed) struct WebhooksTests {
-    // MARK: What is sent
+    // MARK: Sent webhooks
 
     @Test func unseenNotification_isSent_whenItsTimeIsOver() async throws {
         let probe = try WebhookProbe()
@@ -137,7 +137,7 @@ import Values
         }
     }
 
-    // MARK: At once
+    // MARK: Webhooks without delay
 
     /// With other replicas, their streams are unknown, so the service waits for every user.
     @Test(.enabled(if: !PostgresServer.isTheStore))
@@ -152,7 +152,7 @@ import Values
         // After the stream has closed, the webhook that waited for it is sent first.
         let first = try await probe.notify("ben")
         stream.close()
-        try await eventually("the stream is gone") {
+        try await eventually("the stream is closed") {
             let metrics = try await probe.service.anyone.get("/metrics").text
             return metrics.contains("\nbellhop_streams_open 0\n")
         }
@@ -160,7 +160,7 @@ import Values
         #expect(try await probe.deliveries(4)[2...].map(\.subject) == [first, second])
     }
 
-    // MARK: Whom it costs
+    // MARK: Costs without webhooks
 
     @Test func withoutAnAddress_nothingIsWritten() async throws {
         let service = try TestService.start(["webhookSecrets": WebhookProbe.secrets[0]])

@@ -71,9 +71,9 @@ import Testing
         #expect(abs((wide.p90 - wide.p50) - 1.5 * (plain.p90 - plain.p50)) < 1e-9)
     }
 
-    /// The goals on a simulated shop with a fixed seed: the error in the standard lane is at least 20 % below the
-    /// plain formula's, in the black-card lane at least 60 %, and nine of ten waits are below p90. The benchmark
-    /// prints the full table.
+    /// The goals on a simulated shop with a fixed seed. The error is at least 20 % below the plain formula's in the
+    /// standard lane, and at least 60 % in the black-card lane. Nine of ten waits are below p90. The benchmark prints
+    /// the full table.
     @Test(arguments: [(1, 0.9), (3, 0.93)])
     func estimates_beatThePlainFormula_onASimulatedShop(barbers: Int, load: Double) throws {
         var shop = SimulatedShop(ShopParameters(barbers: barbers, load: load), seed: 11)

@@ -85,8 +85,8 @@ private final class NoStreams: StreamProgram {
 /// The grammar of RFC 9112 for the first request of a connection, as a direct transcription.
 private enum StrictRequest {
     /// Returns whether the head has a line that ends with LF alone, and also a NUL or a line that begins with a
-    /// colon. libmicrohttpd overwrites colons and line ends with NULs, so such a head can look valid afterwards.
-    /// `framing.md` lists these cases and explains why they are harmless.
+    /// colon. libmicrohttpd overwrites colons and line ends with NULs. Such a head can therefore look valid
+    /// afterwards. `framing.md` lists these cases and explains why they are harmless.
     static func isBlurred(_ bytes: [UInt8]) -> Bool {
         let hasBareLF = bytes.indices.contains { bytes[$0] == 0x0A && ($0 == 0 || bytes[$0 - 1] != 0x0D) }
         let hasNoName = bytes.indices.dropFirst().contains { bytes[$0] == 0x3A && bytes[$0 - 1] == 0x0A }

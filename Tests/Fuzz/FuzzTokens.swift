@@ -6,8 +6,8 @@ import Values
 
 @testable import Service
 
-/// Verifies a token. The first line of the input is the token's head and the second its claims, and both are signed;
-/// without a second line, the input is the whole token. An accepted token must have a valid signature and claims that
+/// Verifies a token. The first line of the input is the token's head and the second its claims, and both are signed.
+/// Without a second line, the input is the whole token. An accepted token must have a valid signature and claims that
 /// Foundation reads the same way.
 let readToken: FuzzTarget = { input in
     let lines = input.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)

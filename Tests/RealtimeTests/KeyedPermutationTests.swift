@@ -20,8 +20,8 @@ import Testing
         for id in ids { #expect(OpaqueID(id.text.utf8) == id) }
     }
 
-    /// Consecutive numbers get ids without visible order: of two neighbours, each is as often the larger, and each
-    /// bit of the ids is set half of the time.
+    /// Consecutive numbers get ids without visible order. Of two neighbours, each is as often the larger. Each bit of
+    /// the ids is set half of the time.
     @Test func ids_tellNeitherOrderNorDistance() {
         let permutation = KeyedPermutation(key: Array(1...16))
         let ids = (0..<4_096).map { permutation.seal($0).bits }

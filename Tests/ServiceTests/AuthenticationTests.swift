@@ -136,7 +136,7 @@ import Values
         let refused = try await status([:])
         #expect(refused.status == 401)
         #expect(refused.json["detail"].string?.contains("BELLHOP_SERVICE_TOKEN_DAYS") == true)
-        // Only backends may have such tokens: neither an anonymous user nor a user with the same lifetime.
+        // Only backends may have such tokens: neither an anonymous token nor a user's token may live that long.
         #expect(try await status(["serviceTokenDays": "3660"], ["role": "anon"]).status == 401)
         #expect(try await status(["serviceTokenDays": "3660"], ["role": "authenticated", "sub": "u1"]).status == 401)
     }

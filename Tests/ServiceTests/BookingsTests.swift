@@ -151,7 +151,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// No barber is double-booked: 10,000 concurrent attempts for 100 times. A contributor's run makes fewer.
+    /// No barber is double-booked: 10,000 concurrent attempts for 100 time slots. A contributor's run makes fewer.
     @Test func tenThousandAttempts_giveEachTimeOnce() async throws {
         let slots = effort(quick: 25, full: 100, long: 100)
         let statuses = try await concurrently(0..<slots) { worker -> [Int] in
@@ -168,7 +168,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// The second line of defence: constraints in the database refuse what the service's check would miss.
+    /// The second line of defence: the database refuses overlaps that the service's check would miss.
     @Test func database_refusesOverlaps_andChangesOfHistory() async throws {
         let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.draft()).json
         let id = try #require(made["id"].string)

@@ -177,7 +177,7 @@ import Values
         let answer = try await ben.post("\(Self.session)/tracks", .object(again))
         #expect(answer.status == 200)
         expect(answer.json, has: ["upvotes": 2, "downvotes": 0, "trackName": "Song t1", "addedBy": "ada"])
-        // The version is the ETag: it changes only with votes.
+        // The version is the ETag: a vote changes it, a read does not.
         let tag = try #require(before[header: "ETag"])
         #expect(try await ben.get(Self.session, headers: ["If-None-Match": tag]).status == 200)
         let now = try await ben.get(Self.session)

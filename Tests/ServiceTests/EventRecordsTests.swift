@@ -112,8 +112,8 @@ import Values
         #expect(try replay(4) == [log.events[3]])
     }
 
-    /// Shaped like a message to the largest conversation: each member has one event, and after one event per member
-    /// follow their counts.
+    /// Shaped like a message to the largest conversation: each member has one event, and the members' counts follow
+    /// after the events of all members.
     @Test func pages_endWithinRecords_andLoseNothing() async throws {
         let log = try LoggedTransactions(TestService.start())
         let (users, transactions) = (256, 3)

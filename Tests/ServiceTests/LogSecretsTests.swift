@@ -89,7 +89,7 @@ import Values
         let unknownKey = TestService.sign(
             ["sub": "ada", "exp": .integer(4_000_000_000)], header: ["alg": "ES256", "kid": "planted-kid"])
         for token in [expired, forged, unknownKey, "planted-nonsense"] {
-            // 503 if only a key that could not be fetched could decide.
+            // 503, because only a key that could not be fetched can verify this token.
             let status = try await client.with(token: token).get("/v1/badges").status
             #expect(status == (token == unknownKey ? 503 : 401))
         }

@@ -10,7 +10,7 @@ import Values
 @testable import Service
 
 /// Shops, their days and their people over real HTTP, and overlaps that the service's check and the database's
-/// constraints would miss.
+/// triggers would miss.
 @Suite(.timed) struct ShopsTests {
     // MARK: Days
 

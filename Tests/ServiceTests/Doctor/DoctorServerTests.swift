@@ -107,7 +107,7 @@ import Testing
         DoctorTests.expect(.warning, "stream", "none was opened", in: try await look(at: service.baseURL, token: nil))
     }
 
-    /// Where the wait ends in vain, it is as short as the setting allows.
+    /// Each case waits in vain for one event, so that wait is as short as possible.
     @Test(arguments: [
         (BufferingProxy.Habit.buffersAll, 1, "nothing arrives within 1 s"),
         (.buffersTheRest, 300, "no heartbeat follows within 1 s"), (.compresses, 300, "compressed (gzip) on the way"),

@@ -75,7 +75,7 @@ import Values
         defer { reader.stop() }
         try await eventually("the reader is connected") { metrics.isConnected.load(ordering: .relaxed) }
         try publish("a")
-        try await eventually("the reader retries the busy store") { asked.withLock { $0 } > 2 }
+        try await eventually("the reader waits while streams are congested") { asked.withLock { $0 } > 2 }
         #expect(taken.withLock { $0 }.isEmpty)
         isCongested.withLock { $0 = false }
         try await eventually("the reader continues") { taken.withLock { $0 } == ["a"] }

@@ -284,7 +284,7 @@ class ChangeRows:
 
     # -- a day of likes ----------------------------------------------------------------------------------------
 
-    DAY = 100_000  # likes and reposts per day, as in the requirements document
+    DAY = 100_000  # likes and reposts per day, as R-ENG-E-9 assumes
     POSTS = 100_000
 
     def day_of_likes(self):

@@ -65,7 +65,7 @@ FIGURES = (
            TABLE + "Memory per stream with 100 filtered ids of 36 bytes, 10,000 streams", 3),
     Figure("commits", 4_562, "commits of one event per second, two writers, each with a NOTIFY",
            TABLE + "one-row counter", 3),
-    Figure("grouped-events", 74_500, "events per second, two writers, groups of 32", "decision 5"),
+    Figure("grouped-events", 74_500, "events per second, two writers, groups of 32", "decision 0005"),
     Figure("answer-ms", 2.25, "ms from a notification's request to its 201, 50 a second",
            "performance.md: commit on A → client of B, 2.59 from sending less 0.34 from the 201"),
     Figure("event-bytes", 518, "bytes of an event in the log", "operations.md, the event log"),

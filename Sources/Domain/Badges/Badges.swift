@@ -1,6 +1,6 @@
 import Values
 
-/// The badge counts of a user, as the server computes them (CNT R-COUNTS-1, R-RT-3).
+/// The badge counts of a user, as the server computes them (R-CNT-COUNTS-1, R-CNT-RT-3).
 ///
 /// The counts are absolute and uncapped; a client decides whether to draw "99+". `version` grows with every change of a
 /// user's counts. A client that receives two answers in the wrong order keeps the one with the higher version of one
@@ -8,7 +8,7 @@ import Values
 public struct Badges: Sendable, Hashable {
     /// Unread messages over all conversations.
     public var messages: Int
-    /// Open requests to the user that the user has not seen, counted from their own rows (requirements, decision 16).
+    /// Open requests to the user that the user has not seen, counted from their own rows.
     public var requests: Int
     /// Unseen notifications, without those about messages and without those about requests that `requests` counts.
     public var bell: Int

@@ -68,7 +68,7 @@ public struct Booking: Sendable, Hashable {
     /// Whether the booking reserves its barber's time. A walk-in waits in the line and reserves no time.
     public var isReserving: Bool { barberId != nil && status.isActive && source == .online }
 
-    /// Returns the expected end of the service: its start plus the median service time (CUT B-3). Returns nil if the
+    /// Returns the expected end of the service: its start plus the median service time (R-CUT-B-3). Returns nil if the
     /// service will not take place.
     public func estimatedCompletion(medianMinutes: Double) -> Timestamp? {
         switch status {

@@ -1,7 +1,7 @@
 import Values
 
-/// The notifications that customers receive about their bookings. The source documents specify no texts for them; these
-/// are our own (requirements, decision 8).
+/// The notifications that customers receive about their bookings. The requirements specify no texts for them; these
+/// are our own.
 public enum BookingNotification {
     /// Returns the notification for a change of a booking.
     ///

@@ -1,6 +1,6 @@
 import Values
 
-/// The status of a booking (CUT B-1).
+/// The status of a booking (R-CUT-B-1).
 public enum BookingStatus: String, CaseIterable, Sendable, Hashable {
     case pending
     case confirmed
@@ -17,7 +17,7 @@ public enum BookingStatus: String, CaseIterable, Sendable, Hashable {
         }
     }
 
-    /// Whether the booking counts for the shop's queue (CUT Q-2).
+    /// Whether the booking counts for the shop's queue (R-CUT-Q-2).
     public var isQueued: Bool { self == .confirmed || self == .inProgress }
 }
 
@@ -28,7 +28,7 @@ public enum BookingActor: String, CaseIterable, Sendable, Hashable {
     case staff
 }
 
-/// The allowed transitions of a booking's status (requirements, decision 1). All others are refused.
+/// The allowed transitions of a booking's status. All others are refused.
 public enum BookingMoves {
     /// Returns the statuses that can follow a status.
     public static func all(from status: BookingStatus) -> [BookingStatus] {

@@ -10,7 +10,7 @@ import Values
 /// A new message costs one update, for its sender. A deletion costs one update for each member who had the message
 /// unread. Reading to the end sets `excluded` to 0. Only a move that stops earlier must know how many of the messages
 /// it passed were excluded. An index counts them, each message once per pass, so that reading costs the same in one
-/// move as in many (CNT R-COUNTS-3).
+/// move as in many (R-CNT-COUNTS-3).
 public struct ReadPlace: Sendable, Hashable {
     /// The last sequence number when the member joined. Earlier messages are not unread, and cannot be marked as
     /// unread.

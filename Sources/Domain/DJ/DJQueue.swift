@@ -17,7 +17,7 @@ public struct DJQueueItem: Sendable, Hashable {
         self.tally = tally
     }
 
-    /// Creates the item for a track that a user adds now. Adding a track also votes it up (CUT D-5).
+    /// Creates the item for a track that a user adds now. Adding a track also votes it up (R-CUT-D-5).
     ///
     /// The timestamp is stored as it is published, in milliseconds, because clients also sort by it.
     public static func added(
@@ -31,7 +31,7 @@ public struct DJQueueItem: Sendable, Hashable {
 
     public var place: DJPlace { DJPlace(score: tally.score, addedAt: addedAt, trackId: track.trackId) }
 
-    /// Writes the members that the document specifies (CUT D-1), with counts instead of lists of voters (D-4).
+    /// Writes the members that R-CUT-D-1 specifies, with counts instead of lists of voters (R-CUT-D-4).
     ///
     /// - Parameters:
     ///   - position: The position in the queue, from 1.
@@ -46,8 +46,7 @@ public struct DJQueueItem: Sendable, Hashable {
     }
 }
 
-/// The sort key of a track in the queue: descending score, then time of addition, then track id (requirements, decision
-/// 10).
+/// The sort key of a track in the queue: descending score, then time of addition, then track id.
 ///
 /// The order is total, because a queue contains a track only once. It is stable, because only votes move a track. Ids
 /// are compared by their bytes, as both databases do.

@@ -1,6 +1,6 @@
 import Values
 
-/// A track as its music catalog names it (CUT D-1).
+/// A track as its music catalog names it (R-CUT-D-1).
 public struct DJTrack: Sendable, Hashable {
     public let trackId: ID<DJTrack>
     public let trackName: String

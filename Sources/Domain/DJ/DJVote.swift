@@ -1,10 +1,10 @@
 import Values
 
-/// A guest's vote on a track: up, down or none (CUT D-3).
+/// A guest's vote on a track: up, down or none (R-CUT-D-3).
 public enum DJVote: String, CaseIterable, Sendable, Hashable {
     case up
     case down
-    /// Withdraws a vote (requirements, decision 9).
+    /// Withdraws a vote.
     case none
 
     /// The stored value of a vote; nil for a withdrawn one.

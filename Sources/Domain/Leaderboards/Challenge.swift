@@ -4,7 +4,7 @@ import Values
 public struct Challenge: Sendable, Hashable {
     /// How a further score of the same user is combined with the stored one.
     public enum Mode: String, Sendable, CaseIterable {
-        /// The score is added (CUT L-1).
+        /// The score is added (R-CUT-L-1).
         case add
         /// The better score is kept.
         case best

@@ -9,14 +9,14 @@ public enum LeaderboardLimits {
     /// Entries of one leaderboard. The order of two million entries takes some 120 MB of memory on each replica, and is
     /// loaded in two seconds.
     public static let entriesMax = 2_000_000
-    /// Items of a leaderboard if the request names no number (CUT L-1).
+    /// Items of a leaderboard if the request names no number (R-CUT-L-1).
     public static let topDefault = 100
     /// The maximum number of items from the top: 50 KB, and as many reads of names.
     public static let topMax = 500
     /// Default number of items on each side of the caller.
     public static let aroundDefault = 5
     public static let aroundMax = 100
-    /// Lines that watchers see live (CUT L-1). The first update has 10 KB, or 35 KB with the longest ids and names.
+    /// Lines that watchers see live (R-CUT-L-1). The first update has 10 KB, or 35 KB with the longest ids and names.
     /// After that, at most one update per second carries the lines that moved. With more lines, many entries that pass
     /// one another would cost as much again.
     public static let watchedTop = 100

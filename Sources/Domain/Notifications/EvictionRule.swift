@@ -1,6 +1,6 @@
 import Values
 
-/// The rule that chooses the notification to delete when a user has too many (VIS NFR-1.4; requirements, decision 22).
+/// The rule that chooses the notification to delete when a user has too many (R-VIS-NFR-1.4; R-22).
 ///
 /// Read and archived notifications are evicted first, then seen ones, then unseen ones; unread HIGH and finally URGENT
 /// notifications are evicted last. Within each group, LOW comes before the rest, and older before newer. The new

@@ -12,8 +12,7 @@ extension BadgeChange {
         return BadgeChange(bell: 1)
     }
 
-    /// Returns the contribution of a request to the counts of its recipient (requirements, decision 16): one until it
-    /// is seen or answered.
+    /// Returns the contribution of a request to the counts of its recipient: one until it is seen or answered.
     public static func share(of request: UserRequest) -> Self {
         request.status == .open && !request.isSeen ? BadgeChange(requests: 1) : .none
     }

@@ -1,6 +1,6 @@
 import Values
 
-/// A notification of a user, as it is stored, listed and sent (VIS FR-1.4: an event carries the whole notification).
+/// A notification of a user, as it is stored, listed and sent (R-VIS-FR-1.4: an event carries the whole notification).
 public struct Notification: Sendable, Hashable {
     public let id: ID<Notification>
     /// The sender's id of the event. It is unique per user, so that a repeated event creates no second notification.
@@ -11,7 +11,7 @@ public struct Notification: Sendable, Hashable {
     public let priority: Priority
     public let title: String
     public let message: String
-    /// The text for a locked screen. It reveals nothing about the content (requirements, decision 20).
+    /// The text for a locked screen. It reveals nothing about the content.
     public let lockScreen: String
     /// A JSON object with the identifiers that a client needs to open the right screen.
     public let data: [UInt8]

@@ -16,15 +16,14 @@ public struct NotificationDraft: Sendable, Hashable {
     public let message: String
     public private(set) var lockScreen = NotificationDraft.lockScreenDefault
     public let data: [String: JSONValue]
-    /// Whether the notification is created as seen: listed, but without lighting a badge (requirements, decision 17).
+    /// Whether the notification is created as seen: listed, but without lighting a badge.
     public private(set) var isSeen = false
     /// The open request that the notification asks to answer. Always nil for notifications that senders create.
     private(set) var requestId: ID<UserRequest>?
 
     public var type: NotificationType { namedType ?? NotificationType(for: category) }
 
-    /// The default text for locked screens, which other people can read. It reveals nothing about the content
-    /// (requirements, decision 20).
+    /// The default text for locked screens, which other people can read. It reveals nothing about the content.
     public static let lockScreenDefault = "You have a new update"
 
     /// One line on a phone, which cuts off longer titles.

@@ -1,8 +1,7 @@
 import Values
 
 extension NotificationEvent {
-    /// Returns the notification of this event; nil if nothing changed that matters to the user (requirements, decision
-    /// 18).
+    /// Returns the notification of this event; nil if nothing changed that matters to the user (R-18).
     ///
     /// - Parameter appName: The product's name for the greeting of a new user; nil greets without a name.
     public func draft(appName: String?) -> NotificationDraft? {
@@ -15,7 +14,7 @@ extension NotificationEvent {
     }
 
     /// The kind that selects the template. An update that is also a cancellation or a completion counts as that alone
-    /// (requirements, decision 18).
+    /// (R-18).
     ///
     /// The value of `status` decides this, unless the sender also says that the status did not change.
     var effectiveKind: Kind {
@@ -61,7 +60,7 @@ extension NotificationEvent.Kind {
         }
     }
 
-    /// The priority of this kind, by the appendix of VIS.
+    /// The priority of this kind (R-VIS-FR-2.1 to R-VIS-FR-3.5, R-VIS-APPENDIX).
     public var priority: Priority {
         switch self {
         case .emergencyAccepted, .emergencyArriving: .urgent
@@ -72,7 +71,7 @@ extension NotificationEvent.Kind {
     }
 
     /// Whether notifications of this kind are created as seen. Logins and logouts are listed, but light no badge
-    /// (requirements, decision 17).
+    /// (R-17).
     var isBornSeen: Bool { self == .login || self == .logout }
 
     /// Returns the data that opens the right screen: identifiers only, because texts can be sensitive.
@@ -92,9 +91,9 @@ extension String {
     /// Words that stay lower-case in a title.
     private static let titleConnectives = ["of", "and", "or", "the", "&"]
 
-    /// The text as it appears inside a sentence (requirements, decision 19). A text in title case is lowered word by
-    /// word: "Dental Cleaning" becomes "dental cleaning". Otherwise only the first word is lowered: "Follow-up for Ada"
-    /// becomes "follow-up for Ada". Capitals inside a word stay, as in "MRI scan" and "McKenzie Therapy".
+    /// The text as it appears inside a sentence (R-19). A text in title case is lowered word by word: "Dental Cleaning"
+    /// becomes "dental cleaning". Otherwise only the first word is lowered: "Follow-up for Ada" becomes "follow-up for
+    /// Ada". Capitals inside a word stay, as in "MRI scan" and "McKenzie Therapy".
     ///
     /// ASCII is processed by bytes. Other text is processed by Unicode scalars; the first scalar of a word decides
     /// whether it is a letter and a capital.

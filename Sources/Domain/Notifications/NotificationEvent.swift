@@ -3,7 +3,7 @@ import Values
 /// An event about a user from another system, the body of `POST /v1/events`: `{id, type, userId, data}`.
 ///
 /// The notification's texts come only from templates, which use only the members of `data` that ``Detail`` names. Other
-/// data that a backend sends never reaches a device (VIS NFR-3.2).
+/// data that a backend sends never reaches a device (R-VIS-NFR-3.2).
 public struct NotificationEvent: Sendable, Hashable {
     /// The kinds of events for which the service has a template.
     public enum Kind: String, CaseIterable, Sendable, Hashable {
@@ -31,8 +31,7 @@ public struct NotificationEvent: Sendable, Hashable {
     public let kind: Kind
     public let userId: ID<User>
     public let details: [Detail: String]
-    /// The names of the changed members, if the sender gives them. An empty set means that nothing changed
-    /// (requirements, decision 18).
+    /// The names of the changed members, if the sender gives them. An empty set means that nothing changed.
     public let changes: Set<String>?
 
     /// Bytes of a name or a status. A longer one would not fit a title.

@@ -2,7 +2,7 @@ import Values
 
 /// A user's notification preferences. They silence devices, but never drop a notification and never change a count.
 public struct Preferences: Sendable, Hashable {
-    /// On by default (VIS Decision 1).
+    /// On by default (R-VIS-D-1).
     public var sound: Bool
     public var haptics: Bool
     public var quietHours: QuietHours?

@@ -1,6 +1,6 @@
 import Values
 
-/// The urgency of a notification, which decides what the device does (VIS FR-4.1, FR-5.1).
+/// The urgency of a notification, which decides what the device does (R-VIS-FR-4.1, R-VIS-FR-5.1).
 public enum Priority: String, CaseIterable, Sendable, Hashable {
     case low = "LOW"
     case normal = "NORMAL"
@@ -41,8 +41,8 @@ extension Priority: Comparable {
 
 extension Priority: JSONWritable {}
 
-/// One haptic pattern, both as the platform's named calls and as a number of pulses (requirements, decision 21). The
-/// document specifies both, and a client plays the form that its platform supports.
+/// One haptic pattern, both as the platform's named calls and as a number of pulses. R-VIS-FR-4.1
+/// specifies both, and a client plays the form that its platform supports.
 public struct HapticPattern: Sendable, Hashable {
     public let notification: String
     public let impacts: [String]

@@ -3,7 +3,7 @@ import Values
 
 extension Post {
     /// The schema and the table under which streams subscribe to posts:
-    /// `{"schema": "bellhop", "table": "posts", "event": "UPDATE", "filter": "id=in.(…)"}` (ENG E-1).
+    /// `{"schema": "bellhop", "table": "posts", "event": "UPDATE", "filter": "id=in.(…)"}` (R-ENG-E-1).
     public static let subscribable = (schema: "bellhop", table: "posts")
 
     /// The column types of ``row``.
@@ -22,7 +22,7 @@ extension Post {
     }
 
     /// Returns a change of the counts. Streams that subscribe to the post collect it into their next
-    /// `engagement_update` (ENG E-8).
+    /// `engagement_update` (R-ENG-E-8).
     ///
     /// - Parameter readers: The keys that may see the post.
     public func engagementChange(readers: [String]) -> RowChange {

@@ -49,7 +49,7 @@ public struct Post: Sendable, Hashable, JSONObjectWritable {
     }
 }
 
-/// A new post as its event describes it: the post, and the members that the feed's document names (CUT F-1).
+/// A new post as its event describes it: the post, and the members that R-CUT-F-1 names.
 public struct NewPost: Sendable, JSONObjectWritable {
     public let post: Post
 

@@ -1,6 +1,6 @@
 import Values
 
-/// The presence of a user at a shop, for a limited time (CUT D-2; requirements, decision 13).
+/// The presence of a user at a shop, for a limited time (R-CUT-D-2; R-13).
 public struct Presence: Sendable, Hashable {
     /// The proof of the presence.
     public enum Source: String, CaseIterable, Sendable, Hashable {

@@ -1,7 +1,7 @@
 /// The limits of presence, each with its reason.
 public enum PresenceLimits {
-    /// How long a user counts as present without entering the code again (requirements, decision 13). With a longer
-    /// time, departed guests choose the music; with a shorter one, present guests must enter the code constantly.
+    /// How long a user counts as present without entering the code again. With a longer time, departed guests
+    /// choose the music; with a shorter one, present guests must enter the code constantly.
     public static let lifetimeSeconds: Int64 = 600
     /// How long a booking in progress counts as presence: as long as the longest service. Otherwise a booking that
     /// staff forgot to close would count forever.

@@ -1,4 +1,4 @@
-/// The plain formula of the source document (CUT; requirements, decisions 2, 3 and 7).
+/// The plain formula of R-CUT-Q-3 and R-CUT-Q-4, as refine it.
 ///
 /// It uses only the number of confirmed bookings, the number of barbers and one average. It ignores the progress of the
 /// current services and future overtakers. ``WaitEstimator`` adds to these numbers and does not replace them, because
@@ -6,10 +6,9 @@
 public struct QueueFormula: Sendable, Hashable {
     /// The rule that derives the black-card wait from the average.
     public enum BlackCardRule: String, Sendable, Hashable, CaseIterable {
-        /// `min(standard, max(0.4 × average, 5))`: the floor of 5 never makes the black card slower (requirements,
-        /// decision 3).
+        /// `min(standard, max(0.4 × average, 5))`: the floor of 5 never makes the black card slower.
         case capped
-        /// `max(0.4 × average, 5)`, as in the document.
+        /// `max(0.4 × average, 5)`, the literal formula of R-CUT-Q-4.
         case literal
     }
 
@@ -41,17 +40,16 @@ public struct QueueFormula: Sendable, Hashable {
         return sum / weight
     }
 
-    /// Returns `ceil(length / barbers × average)` in whole minutes; 0 if no barber is on duty (CUT Q-3; requirements,
-    /// decision 2).
+    /// Returns `ceil(length / barbers × average)` in whole minutes; 0 if no barber is on duty (R-CUT-Q-3; R-2).
     public func averageWaitMinutes(queueLength: Int, barbers: Int, averageServiceMinutes: Double) -> Int {
         guard barbers > 0, queueLength > 0 else { return 0 }
         return wholeMinutes(Double(queueLength) / Double(barbers) * averageServiceMinutes)
     }
 
     /// Returns `estimatedWaitTimes`. The standard lane waits the average; the black-card lane waits by
-    /// ``blackCardRule``, rounded up to whole minutes (CUT Q-4; requirements, decision 3).
+    /// ``blackCardRule``, rounded up to whole minutes (R-CUT-Q-4; R-3).
     ///
-    /// With the literal rule, an empty queue gives 5 for the black card, as in the document.
+    /// With the literal rule, an empty queue gives 5 for the black card, as R-CUT-Q-4 requires.
     public func estimatedWaitTimes(averageWaitMinutes: Int) -> (standard: Int, blackCard: Int) {
         // Computed in tenths, because 0.4 × 5 is not exact in binary and would be rounded up by one minute too much.
         let discounted = (max(averageWaitMinutes * 4, 50) + 9) / 10

@@ -12,7 +12,7 @@
 /// starts when a barber is first free and no black-card customer waits for that barber. A new standard customer starts
 /// when no other customer is left to take, overtakers included. Neither delays earlier customers, nor customers that
 /// are due within minutes. A chair is free for a new customer only if enough others will be free for the due customers
-/// (requirements, decision 5).
+///
 struct ShopReplay {
     private struct Customer {
         /// The index into the serving order.

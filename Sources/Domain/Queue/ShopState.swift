@@ -48,8 +48,7 @@ public struct WaitingCustomer: Sendable, Hashable {
     public var id: String
     public var lane: QueueLane
     /// Minutes until the customer is there: negative since the arrival, positive until the start of a booking. The lane
-    /// is sorted by it. Bookings due within ``WaitLimits/dueHorizonMinutes`` count, later ones do not (requirements,
-    /// decision 5).
+    /// is sorted by it. Bookings due within ``WaitLimits/dueHorizonMinutes`` count, later ones do not.
     public var readyInMinutes: Double
     /// The requested barber; nil for the first free one.
     public var barberId: String?

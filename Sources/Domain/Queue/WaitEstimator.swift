@@ -14,7 +14,7 @@ public enum WaitEstimator {
         + "completed bookings, black card first, later black-card arrivals overtaking"
 
     /// Returns the waits of all waiting customers, and of one more customer in each lane; nil if no barber will serve
-    /// them (requirements, decision 2).
+    /// them.
     ///
     /// - Parameter calibration: Widens or narrows the 90th percentile by the outcomes of past estimates.
     public static func estimate(
@@ -48,7 +48,7 @@ public enum WaitEstimator {
             sampleSize: replay.serviceTimes.sampleSize)
     }
 
-    /// Returns the median service time, for `estimatedCompletion` (CUT B-3).
+    /// Returns the median service time, for `estimatedCompletion` (R-CUT-B-3).
     public static func medianServiceMinutes(_ samples: [ServiceSample], plannedMinutes: Double? = nil) -> Double {
         ServiceTimeDistribution(samples).medianMinutes(planned: plannedMinutes)
     }

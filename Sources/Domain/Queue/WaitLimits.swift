@@ -1,6 +1,6 @@
 /// The limits of an estimate, each with its reason.
 public enum WaitLimits {
-    /// A booking that is due within this time counts as waiting; a later one does not (requirements, decision 5).
+    /// A booking that is due within this time counts as waiting; a later one does not.
     public static let dueHorizonMinutes = 15.0
     /// The assumed length of a break without an announced end: a coffee. It is used only if no other barber serves.
     static let breakMinutes = 15.0

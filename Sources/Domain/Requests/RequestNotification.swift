@@ -1,10 +1,10 @@
 import Values
 
-/// The notifications that users receive about requests. All have the category `request`. The source documents specify
-/// no texts for them; these are our own (requirements, decision 8).
+/// The notifications that users receive about requests. All have the category `request`. The requirements specify
+/// no texts for them; these are our own.
 ///
 /// The notification of an open request lights no badge, because its request does. The notification of an answer lights
-/// the bell (requirements, decision 16).
+/// the bell.
 public enum RequestNotification {
     /// Returns the draft for the recipient of an open request, or for the requester of an answered one.
     public static func draft(_ request: UserRequest) -> NotificationDraft {

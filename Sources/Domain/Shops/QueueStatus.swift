@@ -1,19 +1,19 @@
 import Values
 
-/// The public status of a shop's queue: the document's numbers (CUT ), and the more precise estimate.
+/// The public status of a shop's queue: the numbers of R-CUT-Q-1 to R-CUT-Q-4, and the more precise estimate.
 public struct QueueStatus: Sendable, Hashable {
     public enum State: String, Sendable, Hashable {
         case open
         /// All barbers on duty are on a break. The estimate assumes that the break ends within a quarter of an hour.
         case paused
-        /// No barber is on duty, so a wait of 0 has no meaning (requirements, decision 2).
+        /// No barber is on duty, so a wait of 0 has no meaning.
         case unstaffed
     }
 
     public var shopId: ID<Shop>
     /// Today's confirmed bookings.
     public var queueLength: Int
-    /// Barbers on duty (requirements, decision 6).
+    /// Barbers on duty.
     public var currentlyServing: Int
     /// The barbers on duty without those on a break.
     var barbersWorking: Int

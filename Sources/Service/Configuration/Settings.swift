@@ -354,7 +354,7 @@ extension Settings {
         Key("appName", "Texts", "The app's name in the greeting of new users; without it they are just welcome."),
         Key(
             "literalBlackCardFormula", "Texts",
-            "true: the black-card wait exactly as the document's formula has it (decision 3).", "false"),
+            "true: the black-card wait by the literal formula, without the cap at the standard wait (R-3).", "false"),
         Key("reactors", "Threads", "Threads that speak HTTP.", "\(reactorsDefault)"),
         Key("shards", "Threads", "Threads that own streams.", "\(max(1, cores - reactorsDefault))"),
         Key("pinShards", "Threads", "true: each shard keeps to a core, on a machine of its own.", "false"),

@@ -2,7 +2,7 @@ import Database
 import Values
 import Visibility
 
-/// Turns the claims of a verified token into a caller (FORMATS.md, tokens).
+/// Turns the claims of a verified token into a caller.
 ///
 /// Only what an issuer vouches for counts: `user_metadata`, which users edit themselves, is never read.
 struct Claims: Sendable {

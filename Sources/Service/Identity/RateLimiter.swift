@@ -2,7 +2,7 @@ import Domain
 import Threads
 import Values
 
-/// How many requests each caller has made in the present minute, and how much these have published (CNT G4).
+/// How many requests each caller has made in the present minute, and how much these have published (R-CNT-G4).
 ///
 /// In memory; replicas share the counts of those who call often (`RateSharing`).
 final class RateLimiter: Sendable {

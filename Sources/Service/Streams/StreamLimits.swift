@@ -1,6 +1,6 @@
 /// The limits of streams, each with its reason.
 enum StreamLimits {
-    /// Topics of one stream (SCH A-003, ENG E-4). Each costs memory in the hub and a read of its state at opening.
+    /// Topics of one stream (R-SCH-A-003, R-ENG-E-4). Each costs memory in the hub and a read of its state at opening.
     /// Published in `/v1/config`.
     static let topicsMax = 100
     /// A scope with more keys than this is a wide one. `stream:scope` does not list all keys of a wide scope, whose

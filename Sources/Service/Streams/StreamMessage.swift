@@ -127,7 +127,7 @@ struct TableReplay: Sendable {
     let chunks: [SharedBytes]
 }
 
-/// The delivery figures of one stream since its opening (ENG E-9): events, and their bytes on the wire.
+/// The delivery figures of one stream since its opening (R-ENG-E-9): events, and their bytes on the wire.
 struct StreamFigures: Sendable, Hashable {
     var events = 0
     var bytes = 0

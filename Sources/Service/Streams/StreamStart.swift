@@ -13,7 +13,7 @@ import Values
 /// cursor nothing is replayed, and the id is the head.
 ///
 /// A cursor is not a secret and grants nothing. It names a position in the log of all tenants, and the replay contains
-/// only what **this** token may see after it. Another user's `Last-Event-ID` is therefore worthless (SCH EC4).
+/// only what **this** token may see after it. Another user's `Last-Event-ID` is therefore worthless (R-SCH-EC4).
 struct StreamStart: Sendable {
     /// The client's position once it has all chunks.
     let position: Int64

@@ -3,7 +3,7 @@ import Domain
 import MicroHTTP
 import Values
 
-/// The badge counts of all icons in one call (CNT G1…G3, R-COUNTS-1, D-CNT-1).
+/// The badge counts of all icons in one call (R-CNT-G1 to R-CNT-G3, R-CNT-COUNTS-1, R-CNT-D-1).
 ///
 /// Each transaction stores the counts that it changes; this feature only reads them.
 enum BadgesFeature {
@@ -31,7 +31,7 @@ enum BadgesFeature {
             })
     }
 
-    /// The interval in seconds after which a client should poll again (CNT R-RECON-4).
+    /// The interval in seconds after which a client should poll again (R-CNT-RECON-4).
     private static let pollInterval: HeaderFields = [
         ("Poll-Interval", "\(PollIntervals.connectedSeconds)")
     ]
@@ -41,8 +41,8 @@ enum BadgesFeature {
         case conversations
     }
 
-    /// `GET /v1/badges`: the absolute, uncapped counts with a version. A poll with a known version costs a 304 (CNT
-    /// R-RECON-4).
+    /// `GET /v1/badges`: the absolute, uncapped counts with a version. A poll with a known version costs a 304
+    /// (R-CNT-RECON-4).
     private static func show(_ call: Call, _ conversations: @Sendable (Caller) -> SQL) throws -> Answer {
         let inclusion = try call.query.word("include", Inclusion.self)
         // The unread messages of a conversation change only together with the badge, so one version covers both.
@@ -80,7 +80,7 @@ enum BadgesFeature {
     }
 }
 
-/// The poll intervals of clients (CNT D-CNT-2, CONST-POLL).
+/// The poll intervals of clients (R-CNT-D-2, R-CNT-POLL).
 enum PollIntervals {
     /// With an open stream, as a safety net.
     static let connectedSeconds = 10

@@ -1,7 +1,7 @@
 import Domain
 import Values
 
-/// Challenges and their leaderboards (CUT L-1, L-2; requirements, decision 11).
+/// Challenges and their leaderboards (R-CUT-L-1, R-CUT-L-2; R-11).
 enum ChallengesFeature {
     /// Creates the feature.
     ///

@@ -48,7 +48,7 @@ extension ConversationsFeature {
         }
     }
 
-    /// Publishes a message to each member, with that member's own counts (CNT R-RT-1).
+    /// Publishes a message to each member, with that member's own counts (R-CNT-RT-1).
     ///
     /// - Returns: The sender's unread count; nil if the sender is not a member.
     private static func deliver(_ message: Message, order: String, _ tx: Transaction) throws -> Int? {

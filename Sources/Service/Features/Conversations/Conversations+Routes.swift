@@ -159,7 +159,7 @@ extension ConversationsFeature {
 
     // MARK: Reading
 
-    /// `PUT …/read-position`: moves the caller's position, and returns the unread counts (CNT R-RT-2, R-RECON-3).
+    /// `PUT …/read-position`: moves the caller's position, and returns the unread counts (R-CNT-RT-2, R-CNT-RECON-3).
     private static func read(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Conversation.self)
         let change = try call.body(ReadPositionChange.init(reading:))

@@ -1,7 +1,7 @@
 import Domain
 import Values
 
-/// Conversations with exact unread counts: each message has a number, each member a read position (CNT R-COUNTS-3).
+/// Conversations with exact unread counts: each message has a number, each member a read position (R-CNT-COUNTS-3).
 enum ConversationsFeature {
     static let feature = Feature(
         name: "conversations", tables: [members, conversations, rosters, messages], migrations: migrations,

@@ -41,7 +41,7 @@ extension DJFeature {
             data: DJQueue(session, items: []).json(votes: nil, epoch: tx.epoch))
     }
 
-    /// Publishes the current counts of a track, never the voters (CUT D-4).
+    /// Publishes the current counts of a track, never the voters (R-CUT-D-4).
     static func publishVotes(_ item: DJQueueItem, position: Int, in session: DJSession, _ tx: Transaction) {
         publish(
             "dj:queue_update", in: session,

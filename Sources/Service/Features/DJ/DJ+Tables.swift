@@ -9,7 +9,7 @@ extension DJFeature {
         "dj_tracks", read: ["everyone"],
         write: ["user:{added_by}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
 
-    /// The votes, visible only to the voter: neither to the shop nor to backends (CUT D-4).
+    /// The votes, visible only to the voter: neither to the shop nor to backends (R-CUT-D-4).
     static let votes = Table("dj_votes", read: ["user:{user_id}"], write: ["user:{user_id}"])
 
     /// A user's current location, visible only to that user.

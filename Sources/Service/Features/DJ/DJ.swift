@@ -1,8 +1,7 @@
 import Domain
 import Values
 
-/// DJ mode: guests choose the music of a shop while they are present (CUT D-1 to D-5; requirements, decisions 9, 10 and
-/// 13).
+/// DJ mode: guests choose the music of a shop while they are present (R-CUT-D-1 to R-CUT-D-5; ).
 ///
 /// Presence is part of the feature, because a vote checks it in its own transaction.
 enum DJFeature {

@@ -9,8 +9,7 @@ extension DJFeature {
         Endpoint(.put, "/v1/shops/{id}/dj/tracks/{trackId}/vote", access: .bearer, vote),
     ]
 
-    /// `POST …/tracks`: adds a track, with an up-vote of the caller. If it is already queued, votes it up
-    /// (requirements, decision 9).
+    /// `POST …/tracks`: adds a track, with an up-vote of the caller. If it is already queued, votes it up.
     private static func addTrack(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let track = try call.body(DJTrack.init(reading:))

@@ -51,8 +51,8 @@ enum MetaFeature {
             })
     }
 
-    /// `GET /v1/config`: the constants for polling, waiting and drawing in clients (CNT R-RECON-2, -4, CONST-POLL; G4).
-    /// It contains the constants of the service and of each feature.
+    /// `GET /v1/config`: the constants for polling, waiting and drawing in clients (R-CNT-RECON-2, R-CNT-RECON-4,
+    /// R-CNT-POLL; R-CNT-G4). It contains the constants of the service and of each feature.
     private static func showConfig(_ call: Call, _ constants: [Constants]) throws -> Answer {
         let settings = call.settings
         let body = JSONWriter.object { writer in

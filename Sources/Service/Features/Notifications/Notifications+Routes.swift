@@ -19,8 +19,7 @@ extension NotificationsFeature {
     // MARK: For backends
 
     /// `POST /v1/events`: 201 with the created notification. A repeated event id gives 200 with the first notification,
-    /// whatever the rest of the request says. An event that requires no notification gives 200 with null (requirements,
-    /// decision 18).
+    /// whatever the rest of the request says. An event that requires no notification gives 200 with null.
     private static func acceptEvent(_ call: Call) throws -> Answer {
         let event = try call.body(NotificationEvent.init(reading:))
         guard let draft = event.draft(appName: call.settings.appName) else {

@@ -3,7 +3,7 @@ import Domain
 import Values
 
 extension NotificationsFeature {
-    /// Backends write notifications, but do not read them: only the user sees them (VIS NFR-3.1).
+    /// Backends write notifications, but do not read them: only the user sees them (R-VIS-NFR-3.1).
     static let notifications = Table(
         "notifications", read: ["user:{user_id}"], write: ["user:{user_id}", "tenant:service"])
 

@@ -56,7 +56,7 @@ enum NotificationsFeature {
     }
 
     /// Erases a removed notification's texts once the event log no longer contains them. The id of its event is kept
-    /// long enough for any sender's retries (VIS NFR-3.2, NFR-4.3).
+    /// long enough for any sender's retries (R-VIS-NFR-3.2, R-VIS-NFR-4.3).
     static let pruning = Tick(
         name: "notifications.forgetting", everySeconds: 5,
         due: { now in

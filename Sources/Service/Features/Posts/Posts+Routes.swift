@@ -29,7 +29,7 @@ extension PostsFeature {
         return .read { tx in Response.json(200, try require(id, tx)) }
     }
 
-    /// `POST /v1/posts`: costs the same with ten followers and with a million (CUT F-1).
+    /// `POST /v1/posts`: costs the same with ten followers and with a million (R-CUT-F-1).
     private static func create(_ call: Call) throws -> Answer {
         let draft = try call.body { fields in
             let draft = PostDraft(reading: &fields)
@@ -83,8 +83,7 @@ extension PostsFeature {
 
     // MARK: The feed
 
-    /// `GET /v1/feed`: with `since`, the posts newer than that number, and how many of them are by others
-    /// (requirements, decision 12).
+    /// `GET /v1/feed`: with `since`, the posts newer than that number, and how many of them are by others.
     private static func showFeed(_ call: Call) throws -> Answer {
         let page = try call.page(limitMax: PostLimits.pageMax)
         let since = try call.query.int("since", in: 0...sequenceMax)

@@ -1,7 +1,7 @@
 import Domain
 import Values
 
-/// Posts, likes and reposts, followers, and the resulting feed (CUT F-1, ENG E-6 to E-9).
+/// Posts, likes and reposts, followers, and the resulting feed (R-CUT-F-1, R-ENG-E-6 to R-ENG-E-9).
 ///
 /// A post is written once, whatever the number of followers. Connected followers have the author's key and receive the
 /// post live; every feed is merged when it is read.

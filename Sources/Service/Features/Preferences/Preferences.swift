@@ -3,7 +3,7 @@ import Domain
 import MicroHTTP
 import Values
 
-/// The notification preferences of each user: sound, haptics, quiet hours (VIS FR-5.2, FR-5.3).
+/// The notification preferences of each user: sound, haptics, quiet hours (R-VIS-FR-5.2, R-VIS-FR-5.3).
 enum PreferencesFeature {
     static let feature = Feature(
         name: "preferences", tables: [preferences], migrations: migrations,

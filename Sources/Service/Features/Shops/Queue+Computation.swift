@@ -33,7 +33,7 @@ struct ShopQueue {
             arrivals: arrivals)
         let calibration = PercentileCalibration(factor: try ShopsFeature.storedQueue(shop.id, tx)?.calibration ?? 1)
         averageServiceMinutes = QueueFormula.averageServiceMinutes(completedMinutes: samples.map(\.minutes))
-        // Whether the black-card wait follows the document literally (requirements, decision 3).
+        // Whether the black-card wait follows the literal formula of R-CUT-Q-4.
         formula = QueueFormula(blackCardRule: tx.settings.literalBlackCardFormula ? .literal : .capped)
         status = QueueStatus(
             shopId: shop.id, queueLength: waiting.count, barbersOnDuty: onDuty.count,
@@ -51,7 +51,7 @@ struct ShopQueue {
         ).formulaMinutes(lane)
     }
 
-    /// Returns the position and the wait of a waiting booking; nil if it is not due yet (requirements, decision 5).
+    /// Returns the position and the wait of a waiting booking; nil if it is not due yet.
     func place(of id: ID<Booking>) -> (position: Int, wait: WaitEstimate?)? {
         if let estimate = status.estimate {
             return estimate.customers.first { $0.id == id.text }.map { ($0.position, $0.wait) }
@@ -71,7 +71,7 @@ struct ShopQueue {
     /// Bookings of one day that are read. A shop of 64 barbers does not have more.
     static let bookingsMax = 2000
 
-    /// Returns today's confirmed bookings and those in progress (CUT Q-2).
+    /// Returns today's confirmed bookings and those in progress (R-CUT-Q-2).
     private static func todaysBookings(of shop: Shop, _ tx: Transaction) throws -> [Booking] {
         let day = TimeZones.day(of: tx.now, in: shop.timeZone)
         return try tx.db.rows(

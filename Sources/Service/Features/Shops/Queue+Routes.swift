@@ -16,7 +16,7 @@ extension ShopsFeature {
         ("queue:update", try presentQueue(ID(id), tx))
     }
 
-    /// The maximum age of an answer (CUT Q-5).
+    /// The maximum age of an answer (R-CUT-Q-5).
     static let queueAgeSecondsMax: Int64 = 60
 
     private static func showQueue(_ call: Call) throws -> Answer {

@@ -2,7 +2,8 @@ import Database
 import Domain
 import Values
 
-/// Barber shops: their barbers, bookings, and the waits in their queues (CUT, B-1 to B-3).
+/// Barber shops: their barbers, bookings, and the waits in their queues (R-CUT-Q-1 to R-CUT-Q-6, R-CUT-B-1 to
+/// R-CUT-B-3).
 ///
 /// It is one feature and not three, because a change of a booking stores it, publishes it and recomputes its shop's
 /// queue in one transaction, from the same rows.
@@ -39,7 +40,7 @@ enum ShopsFeature {
     /// Queues of one tick: at a millisecond or two each, a negligible pause of the writer.
     private static let queuesAtOnceMax = 64
 
-    /// Performs all consequences of a change of a booking (CUT B-2).
+    /// Performs all consequences of a change of a booking (R-CUT-B-2).
     private static func follow(_ booking: Booking, _ previous: Booking?, _ tx: Transaction) throws {
         let shop = try requireShop(booking.shopId, tx)
         try appendHistory(booking, previous: previous, tx)

@@ -34,7 +34,7 @@ extension StreamsFeature {
         }
     }
 
-    /// `GET /v1/streams/{id}`: the stream's subscriptions, and its delivery figures (ENG E-9).
+    /// `GET /v1/streams/{id}`: the stream's subscriptions, and its delivery figures (R-ENG-E-9).
     @Sendable private static func showStream(_ call: Call, _ parts: Parts) throws -> Answer {
         let id = try call.pathID(0, EventStream.self).text
         return ask(id, as: call.caller, .describe, parts) { found in
@@ -64,7 +64,7 @@ extension StreamsFeature {
         }
     }
 
-    /// `PUT /v1/streams/{id}/subscriptions`: replaces topics and tables at once, without reconnecting (ENG E-7). A
+    /// `PUT /v1/streams/{id}/subscriptions`: replaces topics and tables at once, without reconnecting (R-ENG-E-7). A
     /// member that is left out stays unchanged.
     ///
     /// The shard is updated before the states are read. So the states are at least as new as the beginning of the

@@ -29,7 +29,7 @@ enum StreamsFeature {
             ], constants: writeConstants)
     }
 
-    /// Writes the constants for opening streams, and for splitting filters in clients (ENG E-2).
+    /// Writes the constants for opening streams, and for splitting filters in clients (R-ENG-E-2).
     @Sendable private static func writeConstants(to writer: inout JSONWriter, _ settings: Settings) {
         writer.member(
             "stream",

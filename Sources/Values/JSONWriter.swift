@@ -98,7 +98,7 @@ public struct JSONWriter: Sendable {
     }
 
     /// Writes a version and its epoch. A restored database counts on from versions that clients have seen with
-    /// different content, so a version is meaningless without its epoch (requirements, decision 34).
+    /// different content, so a version is meaningless without its epoch.
     public mutating func version(_ version: some JSONWritable, in epoch: String) {
         member("version", version)
         member("epoch", epoch)

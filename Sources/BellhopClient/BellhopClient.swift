@@ -28,7 +28,7 @@ public struct BellhopClient: Sendable {
 
     public let baseURL: String
     public let token: TokenProvider
-    /// Sent as `X-Client-Id` with every call, so that this client can tell its own echoes (`SCH FR-005`).
+    /// Sent as `X-Client-Id` with every call, so that this client can tell its own echoes (`R-SCH-FR-005`).
     public let clientID: String
     private let session: URLSession
 

@@ -1,5 +1,5 @@
 /// What a shop plays and what is to come, as an app shows it: updated by the events of the topic `dj:{shopId}`, with the
-/// user's own votes shown before the service has answered (`CUT D-1`).
+/// user's own votes shown before the service has answered (`R-CUT-D-1`).
 ///
 /// ```swift
 /// var queue = DJQueueState(shopId: "s1")

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Plays what a notification asks for (VIS FR-4.1…4.3).
+/// Plays what a notification asks for (R-VIS-FR-4.1 to R-VIS-FR-4.3).
 public protocol NotificationPlayer: Sendable {
     /// - Parameter haptic: nil where it is sound alone.
     func play(haptic: Bellhop.Haptic?, sound: Bool) async

@@ -423,7 +423,7 @@ import Foundation
         Task { await line.open() }
     }
 
-    /// The app shows another of its screens: counts that are old are asked for (CNT R-RECON-2).
+    /// The app shows another of its screens: counts that are old are asked for (R-CNT-RECON-2).
     public func showsAnotherScreen() { pollReceive(.tabSwitch) }
 
     /// Asks for the counts, however young they are.

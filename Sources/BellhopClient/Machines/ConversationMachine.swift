@@ -105,7 +105,7 @@ public struct ConversationMachine: FeatureMachine {
             return []
         case "read":
             let sequence = wish["sequence"].int ?? messages.last?["sequence"].int ?? 0
-            // The count falls when the service has said so, not before (CNT R-RT-2).
+            // The count falls when the service has said so, not before (R-CNT-RT-2).
             guard sequence > (readPosition.int ?? 0) else { return [] }
             return [.send("PUT", "\(path)/read-position", ["sequence": .integer(Int64(sequence))], as: "read")]
         case "earlier":

@@ -26,7 +26,7 @@ public struct FeedMachine: FeatureMachine {
         let set: JSON
     }
 
-    /// Posts of the banner show by themselves after that (CUT F-1).
+    /// Posts of the banner show by themselves after that (R-CUT-F-1).
     private static let bannerMilliseconds = 5000
     /// Of a long list only the newest stay; the rest is fetched again by who scrolls there.
     private static let storedMax = 500

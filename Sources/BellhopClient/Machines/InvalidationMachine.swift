@@ -39,9 +39,9 @@ public struct InvalidationMachine: FeatureMachine {
     private var refreshedAt: Int?
 
     private static let windowMilliseconds = 1000
-    /// As old as data may be where no stream says that it has changed (SCH NFR-003).
+    /// As old as data may be where no stream says that it has changed (R-SCH-NFR-003).
     private static let staleMilliseconds = 300_000
-    /// How long an echo of an own change is expected where it does not say who made it (SCH FR-005, decision 24).
+    /// How long an echo of an own change is expected where it does not say who made it (R-SCH-FR-005, R-24).
     private static let echoMilliseconds = 2000
     /// More own changes than that within two seconds are no user's.
     private static let mutationsMax = 1000
@@ -68,7 +68,7 @@ public struct InvalidationMachine: FeatureMachine {
         case .command("mutated", let row): note(row, now: now)
         case .command("watch-query", let query): return watch(query)
         case .command("unwatch-query", let query): queries.removeAll { $0.id == query["id"].string }
-        // By the user's own hand: no window, no echo, and whether it is visible is not asked (SCH FR-020).
+        // By the user's own hand: no window, no echo, and whether it is visible is not asked (R-SCH-FR-020).
         case .command("refetch", let wish): return refetch(wish["key"].strings, reason: "forced", now: now)
         default: break
         }

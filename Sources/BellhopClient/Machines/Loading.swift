@@ -117,7 +117,7 @@ struct Answer {
         ]
     }
 
-    /// Hands its counts to the one place that shows them (CNT R-RECON-3).
+    /// Hands its counts to the one place that shows them (R-CNT-RECON-3).
     var tellBadges: [FeatureAction] {
         body["badges"].isNull ? [] : [.tell(name: "badges:update", data: body["badges"])]
     }
@@ -171,7 +171,7 @@ struct WatchedTopic: Sendable, Hashable {
     }
 }
 
-/// Whether what is offered takes the place of what is held (decision 34).
+/// Whether what is offered takes the place of what is held.
 func isNewer(_ held: JSON, _ offered: JSON) -> Bool {
     guard let version = held["version"].int, (held["epoch"].string ?? "") == (offered["epoch"].string ?? "") else {
         return true

@@ -37,7 +37,7 @@ public struct NotificationsMachine: FeatureMachine {
         let set: JSON
     }
 
-    /// What a device keeps (VIS NFR-1.4).
+    /// What a device keeps (R-VIS-NFR-1.4).
     private static let storedMax = 50
     /// More ids than the service keeps notifications of a user: one that comes again must not ring again.
     private static let knownMax = 1000
@@ -125,7 +125,7 @@ public struct NotificationsMachine: FeatureMachine {
         }
     }
 
-    /// Wherever the app is, in the foreground or in the background (VIS FR-4.2, 4.3).
+    /// Wherever the app is, in the foreground or in the background (R-VIS-FR-4.2, R-VIS-FR-4.3).
     private func play(_ item: JSON, now: Int) -> [FeatureAction] {
         let age = Moment.milliseconds(item["createdAt"].string).map { now + aheadMilliseconds - $0 } ?? 0
         guard age <= NotificationsMachine.freshMilliseconds, item["seenAt"].isNull else { return [] }

@@ -14,7 +14,7 @@ public struct OutboxItem: Sendable, Hashable, Codable {
     public internal(set) var identity: String?
 }
 
-/// Writes that wait for the network, sent one after the other, each done once (VIS NFR-2.3, CUT N-3).
+/// Writes that wait for the network, sent one after the other, each done once (R-VIS-NFR-2.3, R-CUT-N-3).
 struct OutboxMachine: Sendable, Hashable {
     struct Limits: Sendable, Hashable {
         /// A phone that stays offline must not collect writes without end.

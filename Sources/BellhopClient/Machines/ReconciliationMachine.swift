@@ -1,4 +1,4 @@
-/// When the counts are asked for once more, beside the stream (CNT R-RECON-1…5, G4, decision 15).
+/// When the counts are asked for once more, beside the stream (R-CNT-RECON-1 to R-CNT-RECON-5, R-CNT-G4, R-15).
 ///
 /// Connected clients poll faster than others: that is what the requirement locks, and an unchanged count is a 304 that
 /// costs next to nothing.
@@ -17,7 +17,7 @@ struct ReconciliationMachine: Sendable, Hashable {
         case lifecycle(isForeground: Bool)
         /// Within the app: another screen or tab of it.
         case tabSwitch
-        /// A write whose answer carried no counts (R-RECON-3).
+        /// A write whose answer carried no counts (R-CNT-RECON-3).
         case force
         case timer
         /// - Parameter asked: when; nil: whenever.

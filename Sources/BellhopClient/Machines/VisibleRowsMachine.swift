@@ -62,7 +62,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         let text: String
     }
 
-    /// Beyond these many ids on one screen, a list should be paged, or a topic made of what is shown (ENG E-4).
+    /// Beyond these many ids on one screen, a list should be paged, or a topic made of what is shown (R-ENG-E-4).
     private static let levels = [
         Level(
             above: 1000, code: "visible-rows.batch",

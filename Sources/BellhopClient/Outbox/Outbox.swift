@@ -23,7 +23,7 @@ public struct UnusableWrite: Error, Sendable, Hashable, CustomStringConvertible 
 }
 
 /// Writes that survive being offline and the end of the process: sent one after the other in the order of their making,
-/// each done once (`VIS NFR-2.3`, `CUT N-3`).
+/// each done once (`R-VIS-NFR-2.3`, `R-CUT-N-3`).
 ///
 /// Each is stored before it is sent, with an `Idempotency-Key` of its own, so that one whose answer got lost is not done
 /// twice by being sent again.

@@ -3,7 +3,7 @@
     import CoreHaptics
     import Foundation
 
-    /// Plays a notification's haptics; a device without the hardware stays silent (VIS FR-4.3).
+    /// Plays a notification's haptics; a device without the hardware stays silent (R-VIS-FR-4.3).
     public actor HapticPlayer: NotificationPlayer {
         private static let betweenSeconds = 0.12
 

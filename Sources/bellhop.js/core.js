@@ -313,7 +313,7 @@ export function connect(options) {
       named.set(name, of);
       return of.add(listener);
     },
-    /** For `X-Client-Id` of the app's own writes to its backend, so that their echo is known (SCH FR-005). */
+    /** For `X-Client-Id` of the app's own writes to its backend, so that their echo is known (R-SCH-FR-005). */
     clientId: http.clientId,
     call: http.call,
     get: (/** @type {string} */ path) => http.call("GET", path),

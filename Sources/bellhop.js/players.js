@@ -1,8 +1,8 @@
 // Players for `connect({ player })`: what plays the haptics and the sound of a notification.
 
 /**
- * The documents' calls of Expo: `expoPlayer(Haptics, () => sound.replayAsync())`. A device without the hardware
- * stays silent.
+ * The calls of Expo that R-VIS-FR-4.1 names: `expoPlayer(Haptics, () => sound.replayAsync())`. A device without the
+ * hardware stays silent.
  * @param {any} Haptics the module `expo-haptics`
  * @param {() => any} [playSound]
  */

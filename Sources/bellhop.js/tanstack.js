@@ -2,7 +2,7 @@
 // key begins with it. While a stream is live, queries of the keys that the app names do not go stale by age.
 import { isPrefix } from "./machines/invalidation.js";
 
-/** Age in milliseconds at which data goes stale while no stream reports changes (SCH NFR-003). */
+/** Age in milliseconds at which data goes stale while no stream reports changes (R-SCH-NFR-003). */
 const staleMs = 300_000;
 
 /**

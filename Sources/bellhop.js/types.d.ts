@@ -306,6 +306,6 @@ export interface Bell {
    * whose `tried` is not null may have been done. */
   signOut(): Promise<Item[]>;
   close(): void;
-  /** For `X-Client-Id` of the app's own writes to its backend, so that their echo is known (SCH FR-005). */
+  /** For `X-Client-Id` of the app's own writes to its backend, so that their echo is known (R-SCH-FR-005). */
   readonly clientId: string;
 }

@@ -1,4 +1,5 @@
-// When the stream is opened, given up and tried again (CUT N-1…N-4, SCH FR-003, VIS Q2, NFR-2.2, decisions 14 and 28).
+// When the stream is opened, given up and tried again (R-CUT-N-1 to R-CUT-N-4, R-SCH-FR-003, R-VIS-Q2, R-VIS-NFR-2.2,
+//
 
 import { differs } from "./token.js";
 
@@ -281,7 +282,7 @@ function lifecycle(state, foreground, now) {
 }
 
 /**
- * Decision 14: an immediate try, counted anew; but one a second, however often the network comes and goes, and none
+ * R-14: an immediate try, counted anew; but one a second, however often the network comes and goes, and none
  * before a server that asked for patience wants it.
  * @param {State} state @param {number} now */
 function wake(state, now) {

@@ -103,7 +103,7 @@ function command(state, input) {
       return { state: { ...state, refused: state.refused.filter((one) => one.id !== input.id) }, actions: [] };
     case "read": {
       const sequence = input.sequence ?? state.messages.at(-1)?.sequence;
-      // The count falls when the service has said so, not before (CNT R-RT-2).
+      // The count falls when the service has said so, not before (R-CNT-RT-2).
       if (!sequence || sequence <= (state.readPosition ?? 0)) break;
       const body = { sequence };
       const place = `${path(state)}/read-position`;

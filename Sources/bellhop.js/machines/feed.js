@@ -14,7 +14,7 @@ import { same, sameList } from "./same.js";
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** Posts of the banner show by themselves after that (CUT F-1). */
+/** Posts of the banner show by themselves after that (R-CUT-F-1). */
 const bannerMs = 5000;
 /** Of a long list only the newest stay; the rest is fetched again by who scrolls there. */
 const storedMax = 500;

@@ -13,7 +13,7 @@ import { same } from "./same.js";
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** How long an echo of an own change is expected where it does not say who made it (SCH FR-005, decision 24). */
+/** How long an echo of an own change is expected where it does not say who made it (R-SCH-FR-005, R-24). */
 const echoMs = 2000;
 /** More own changes than that within two seconds are no user's. */
 const mutationsMax = 1000;
@@ -78,7 +78,7 @@ function own(state, input) {
     }
     case "unwatch-query":
       return { state: { ...state, queries: state.queries.filter((query) => query.id !== input.id) }, actions: [] };
-    // By the user's own hand: no window, no echo, and whether it is visible is not asked (SCH FR-020).
+    // By the user's own hand: no window, no echo, and whether it is visible is not asked (R-SCH-FR-020).
     case "refetch": return refetch(state, input.key ?? [], "forced", now);
   }
   return { state, actions: [] };

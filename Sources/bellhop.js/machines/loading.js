@@ -94,7 +94,7 @@ export function problemOf({ status, body }) {
   return { status, code: body?.code ?? (status === 0 ? "unreachable" : "unknown"), detail: body?.detail ?? "" };
 }
 
-/** Hands an answer's counts to the one place that shows them (CNT R-RECON-3).
+/** Hands an answer's counts to the one place that shows them (R-CNT-RECON-3).
  * @param {any} body @returns {any[]} */
 export function tellBadges(body) {
   return body?.badges ? [{ do: "tell", name: "badges:update", data: body.badges }] : [];

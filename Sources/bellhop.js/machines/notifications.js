@@ -14,7 +14,7 @@ import { same, sameList } from "./same.js";
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** What a device keeps (VIS NFR-1.4). */
+/** What a device keeps (R-VIS-NFR-1.4). */
 const storedMax = 50;
 /** More ids than the service keeps notifications of a user: one that comes again must not ring again. */
 const knownMax = 1000;
@@ -119,7 +119,7 @@ function changed(state, { event: { name, data }, now }) {
   return {};
 }
 
-/** Wherever the app is, in the foreground or in the background (VIS FR-4.2, 4.3).
+/** Wherever the app is, in the foreground or in the background (R-VIS-FR-4.2, R-VIS-FR-4.3).
  * @param {State} state @param {Item} item @param {number} now @returns {any[]} */
 function play(state, item, now) {
   const isOld = now + state.aheadMs - Date.parse(item.createdAt) > freshMs;

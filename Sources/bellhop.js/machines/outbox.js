@@ -1,4 +1,4 @@
-// Writes that wait for the network, sent one after the other, each done once (VIS NFR-2.3, CUT N-3). Each has its
+// Writes that wait for the network, sent one after the other, each done once (R-VIS-NFR-2.3, R-CUT-N-3). Each has its
 // `Idempotency-Key` from the start, so that one whose answer got lost is not done twice by being sent again.
 import { backoff } from "./connection.js";
 

@@ -1,5 +1,6 @@
-// When the counts are asked for once more, beside the stream (CNT R-RECON-1…5, G4, decision 15). Connected clients poll
-// faster than others: that is what the requirement locks, and an unchanged count is a 304 that costs next to nothing.
+// When the counts are asked for once more, beside the stream (R-CNT-RECON-1 to R-CNT-RECON-5, R-CNT-G4, R-15).
+// Connected clients poll faster than others: that is what the requirement locks, and an unchanged count is a 304 that
+// costs next to nothing.
 
 /** @typedef {import("../internal").ReconciliationState} State */
 
@@ -41,7 +42,7 @@ export function receive(state, input) {
     // Within the app: another screen or tab of it.
     case "tabSwitch":
       return now - state.syncedAt >= state.limits.tabSwitchMs ? soon(state, now) : { state, actions: [] };
-    // A write whose answer carried no counts (R-RECON-3).
+    // A write whose answer carried no counts (R-CNT-RECON-3).
     case "force": return soon(state, now);
     case "timer": return ask(state, now);
     case "answer": return answer(state, input);

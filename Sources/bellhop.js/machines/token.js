@@ -1,4 +1,4 @@
-// When the app is asked for a token, and what becomes of it (SCH FR-001, FR-002, NFR-004, EC4).
+// When the app is asked for a token, and what becomes of it (R-SCH-FR-001, R-SCH-FR-002, R-SCH-NFR-004, R-SCH-EC4).
 
 /** @typedef {import("../internal").TokenState} State */
 

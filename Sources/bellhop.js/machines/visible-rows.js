@@ -17,7 +17,7 @@ import { same } from "./same.js";
 const restMs = 250;
 /** … or changed for so long, since a user who scrolls on and on wants to see counts too. */
 const restMsMax = 1000;
-/** Beyond these many ids on one screen, a list should be paged, or a topic made of what is shown (ENG E-4). */
+/** Beyond these many ids on one screen, a list should be paged, or a topic made of what is shown (R-ENG-E-4). */
 const levels = [
   {
     above: 1000, code: "visible-rows.batch",

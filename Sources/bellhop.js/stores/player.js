@@ -37,7 +37,7 @@ export function playOnce(bell, { haptic, sound, key }) {
   else take();
 }
 
-/** A device without the hardware, or a player that fails, is no reason to fail (VIS FR-4.3).
+/** A device without the hardware, or a player that fails, is no reason to fail (R-VIS-FR-4.3).
  * @param {any} bell @param {{haptic: any, sound: boolean}} what */
 function play(bell, { haptic, sound }) {
   try {

@@ -66,7 +66,7 @@ function ring(server, options = {}) {
 for (const transport of ["fetch", "xhr"]) {
   const options = () => transport === "xhr" ? { transport: xhrTransport(NodeXMLHttpRequest) } : { transport };
 
-  test(`VIS NFR-2.1: cut at any byte, each event comes once and in order (${transport})`, async () => {
+  test(`R-VIS-NFR-2.1: cut at any byte, each event comes once and in order (${transport})`, async () => {
     const random = seeded(announceSeed(`cuts, ${transport}`));
     const log = eventLog(400, random);
     let cuts = 0;
@@ -89,7 +89,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.ok(cuts > 5, `${cuts} cuts`);
   });
 
-  test(`CUT N-4: what is wanted goes with the request (${transport})`, async () => {
+  test(`R-CUT-N-4: what is wanted goes with the request (${transport})`, async () => {
     const topics = ["personal", "queue:s1", "dj:ä"];
     const server = await serve((request, socket) => socket.write(streamHead + ready("s1", topics)));
     const { becomes } = ring(server, { ...options(), topics: ["queue:s1", "dj:ä"] });
@@ -100,7 +100,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.equal(headers["last-event-id"], undefined);
   });
 
-  test(`CUT N-4: a refusal is final and says why, until the app acts (${transport})`, async () => {
+  test(`R-CUT-N-4: a refusal is final and says why, until the app acts (${transport})`, async () => {
     const server = await serve((request, socket, nth) =>
       nth === 1 ? json(socket, 403, { code: "forbidden", detail: "Not you." }) : socket.write(streamHead + ready()));
     const { bell, becomes } = ring(server, options());
@@ -111,14 +111,14 @@ for (const transport of ["fetch", "xhr"]) {
     assert.equal(server.streams().length, 2);
   });
 
-  test(`CUT N-1: 204 ends it (${transport})`, async () => {
+  test(`R-CUT-N-1: 204 ends it (${transport})`, async () => {
     const server = await serve((request, socket) => json(socket, 204, null));
     const { bell, becomes } = ring(server, options());
     await becomes("closed");
     assert.equal(bell.connection.get().reason.status, 204);
   });
 
-  test(`CUT N-1: Retry-After is waited for (${transport})`, async () => {
+  test(`R-CUT-N-1: Retry-After is waited for (${transport})`, async () => {
     const clock = movedClock({ isStanding: true });
     const server = await serve((request, socket, nth) => {
       if (nth === 1) return json(socket, 503, { code: "unavailable" }, { "retry-after": "1" });
@@ -133,7 +133,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.equal(server.streams().length, 2);
   });
 
-  test(`CUT N-2: a server that does not answer is given up (${transport})`, async () => {
+  test(`R-CUT-N-2: a server that does not answer is given up (${transport})`, async () => {
     const server = await serve((request, socket, nth) => nth > 1 && socket.write(streamHead + ready()));
     const { becomes, statuses } = ring(server, { ...options(), limits: { connectMs: 50, firstMs: 5 } });
     await becomes("live");
@@ -141,7 +141,7 @@ for (const transport of ["fetch", "xhr"]) {
     await until(() => server.sockets.size === 2 || server.streams().length === 2);
   });
 
-  test(`CUT N-2: a server that answers slowly, byte by byte, is waited for (${transport})`, async () => {
+  test(`R-CUT-N-2: a server that answers slowly, byte by byte, is waited for (${transport})`, async () => {
     const server = await serve((request, socket) => {
       const bytes = Buffer.from(streamHead + ready());
       sendInPieces(socket, bytes, bytes.length, () => 0);
@@ -151,7 +151,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.ok(!statuses.includes("waiting"));
   });
 
-  test(`CUT N-2: one that falls silent is given up, one with a heartbeat is not (${transport})`, async () => {
+  test(`R-CUT-N-2: one that falls silent is given up, one with a heartbeat is not (${transport})`, async () => {
     const clock = movedClock({ isStanding: true });
     const silenceMs = 60_000;
     const stream = transport === "xhr" ? xhrTransport(NodeXMLHttpRequest) : fetchTransport();
@@ -186,7 +186,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.equal(bell.connection.get().status, "waiting", "the stream was not given up when its heartbeats ended");
   });
 
-  test(`CUT N-1: an answer that is no stream is tried again (${transport})`, async () => {
+  test(`R-CUT-N-1: an answer that is no stream is tried again (${transport})`, async () => {
     const server = await serve((request, socket, nth) =>
       nth === 1 ? json(socket, 200, { portal: "please log in" }) : socket.write(streamHead + ready()));
     const { becomes, statuses } = ring(server, options());
@@ -253,7 +253,8 @@ test("stream:resync is handed on, and stream:closing is heeded", async () => {
   assert.deepEqual(heard.filter(({ name }) => name === "stream:resync").map(({ data }) => data.reason), ["gap", "gap"]);
 });
 
-test("CUT N-3, VIS NFR-2.2: offline is told at once; a stream is asked for within a second of the network", async () => {
+test("R-CUT-N-3, R-VIS-NFR-2.2: offline is told at once; a stream is asked for within a second of the network",
+  async () => {
   const network = moved(true);
   const clock = movedClock({ isStanding: true });
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)));
@@ -267,7 +268,7 @@ test("CUT N-3, VIS NFR-2.2: offline is told at once; a stream is asked for withi
   await becomes("live");
 });
 
-test("decision 28: unreachable goes on trying when the foreground returns", async () => {
+test("R-28: unreachable goes on trying when the foreground returns", async () => {
   const lifecycle = moved(true);
   let isUp = false;
   const server = await serve((request, socket) => isUp ? socket.write(streamHead + ready()) : socket.destroy());
@@ -280,7 +281,7 @@ test("decision 28: unreachable goes on trying when the foreground returns", asyn
   await becomes("live");
 });
 
-test("SCH NFR-004: a 401 asks the app for another token, once, for the stream and for calls", async () => {
+test("R-SCH-NFR-004: a 401 asks the app for another token, once, for the stream and for calls", async () => {
   const asked = [];
   const server = await serve((request, socket) => {
     if (request.headers.authorization === "Bearer t1") return json(socket, 401, { code: "unauthenticated" });
@@ -303,7 +304,7 @@ test("SCH NFR-004: a 401 asks the app for another token, once, for the stream an
   assert.deepEqual(asked, [false, true, true]);
 });
 
-test("SCH FR-002: signing out empties and closes, another user begins without the old cursor", async () => {
+test("R-SCH-FR-002: signing out empties and closes, another user begins without the old cursor", async () => {
   let user = "ada";
   const server = await serve((request, socket, nth) =>
     socket.write(streamHead + ready(`s${nth}`, [], null, user) + `id: e-${nth}\nevent: test\ndata: {"n":${nth}}\n\n`));
@@ -383,7 +384,7 @@ const unsigned = (sub) => {
   return `x.${Buffer.from(claims).toString("base64url")}.x`;
 };
 
-test("SCH FR-001: the token of another user is another user, for all that was shown and stored", async () => {
+test("R-SCH-FR-001: the token of another user is another user, for all that was shown and stored", async () => {
   let user = "ada";
   const of = { ada: unsigned("ada"), bób: unsigned("bób") };
   const server = await serve((request, socket, nth) => {
@@ -405,7 +406,7 @@ test("SCH FR-001: the token of another user is another user, for all that was sh
 
 const signed = (claims) => `x.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.x`;
 
-test("SCH FR-001: one person in two tenants shares neither the cursor nor the writes", async () => {
+test("R-SCH-FR-001: one person in two tenants shares neither the cursor nor the writes", async () => {
   const storage = memoryStorage();
   const tokens = Object.fromEntries(["north", "south"].map((tenant) => [tenant, signed({ sub: "ada", tenant })]));
   const written = [];
@@ -443,7 +444,7 @@ test("SCH FR-001: one person in two tenants shares neither the cursor nor the wr
   again.bell.close();
 });
 
-test("VIS NFR-2.3: a write made before there is any token is sent once a token comes", async () => {
+test("R-VIS-NFR-2.3: a write made before there is any token is sent once a token comes", async () => {
   const written = [];
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)),
     (request, socket) => {
@@ -462,7 +463,7 @@ test("VIS NFR-2.3: a write made before there is any token is sent once a token c
   assert.deepEqual(written, ["/p/1"]);
 });
 
-test("VIS NFR-2.3: writes keep their order where the clock went back between two starts", async () => {
+test("R-VIS-NFR-2.3: writes keep their order where the clock went back between two starts", async () => {
   const storage = memoryStorage();
   const written = [];
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)),
@@ -500,7 +501,7 @@ test("a reload resumes behind the last event, by the storage", async () => {
   assert.equal(server.streams()[1].headers["last-event-id"], "e-1");
 });
 
-test("SCH FR-003: who is live again after a break is told so, once", async () => {
+test("R-SCH-FR-003: who is live again after a break is told so, once", async () => {
   const server = await serve((request, socket, nth) => {
     socket.write(streamHead + ready(`s${nth}`));
     if (nth === 1) socket.end();

@@ -58,7 +58,7 @@ test("counts are asked for by those who show them alone", options, async () => {
   assert.equal(quiet.paths.includes("/v1/badges"), false);
 });
 
-test("VIS NFR-3.3: the token is stored nowhere", options, async () => {
+test("R-VIS-NFR-3.3: the token is stored nowhere", options, async () => {
   const storage = memoryStorage();
   const token = service.token("careful");
   const bell = await live(connectAll, "careful", { token, storage });
@@ -98,7 +98,7 @@ test("what is no feature is refused, as is a name that is taken", () => {
   assert.throws(() => connect({ ...given, tabs: "auto" }), /tabs is that of bellhop.js\/tabs/);
 });
 
-test("SCH SC-003, SC-005: on phones a stream rests in the background by default", () => {
+test("R-SCH-SC-003, R-SCH-SC-005: on phones a stream rests in the background by default", () => {
   assert.equal(backgroundMs({ product: "ReactNative" }), 30_000);
   assert.equal(backgroundMs({ userAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Mobile/15E148" }), 30_000);
   assert.equal(backgroundMs({ userAgent: "Mozilla/5.0 (Linux; Android 15; Tablet) Chrome/130.0 Safari/537.36" }), 30_000);

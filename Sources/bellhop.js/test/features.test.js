@@ -59,7 +59,7 @@ const visit = (id, userId, data = {}) => backend("POST", "/v1/events", {
     status: "confirmed", ...data },
 });
 
-test("VIS FR-1.4, 4.2: a notification shows, counts and rings with its event, on two devices once each",
+test("R-VIS-FR-1.4, R-VIS-FR-4.2: a notification shows, counts and rings with its event, on two devices once each",
   { skip }, async () => {
   const played = [];
   const first = await device("ada", { player: (haptic, sound) => played.push({ haptic, sound }) });
@@ -93,7 +93,7 @@ test("VIS FR-1.4, 4.2: a notification shows, counts and rings with its event, on
   assert.equal(played.length, 1);
 });
 
-test("VIS FR-1.4: what is refused is taken back, and the app is told", { skip }, async () => {
+test("R-VIS-FR-1.4: what is refused is taken back, and the app is told", { skip }, async () => {
   const bell = await device("refused");
   await shows(bell.notifications, (it) => it.isLoaded);
   await visit("v2", "refused");
@@ -108,7 +108,7 @@ test("VIS FR-1.4: what is refused is taken back, and the app is told", { skip },
   assert.equal(bell.notifications.get().preferences.sound, false);
 });
 
-test("CNT R-RT-1, R-RT-2, C2: a message is sent, counted, read and read everywhere", { skip }, async () => {
+test("R-CNT-RT-1, R-CNT-RT-2, R-CNT-C2: a message is sent, counted, read and read everywhere", { skip }, async () => {
   const [ada, ben, phone] = [await device("ada1"), await device("ben1"), await device("ben1")];
   await ada.call("POST", "/v1/conversations", { kind: "group", memberIds: ["ben1"], title: "Trip" });
   const { items: [{ id }] } = await shows(ben.conversations, (it) => it.items.length === 1);
@@ -142,7 +142,8 @@ test("CNT R-RT-1, R-RT-2, C2: a message is sent, counted, read and read everywhe
   assert.deepEqual(closed.get().refused.map(({ text, problem }) => [text, problem.code]), [["Let me in", "not_found"]]);
 });
 
-test("CUT Q-6, B-2: the queue and a booking move live, and the phone moves once for a change", { skip }, async () => {
+test("R-CUT-Q-6, R-CUT-B-2: the queue and a booking move live, and the phone moves once for a change",
+  { skip }, async () => {
   const played = [];
   await backend("PUT", "/v1/shops/s1", { name: "The Cut Club", timeZone: "UTC" });
   await backend("PUT", "/v1/shops/s1/barbers/b1", { onDuty: true });
@@ -175,7 +176,7 @@ test("CUT Q-6, B-2: the queue and a booking move live, and the phone moves once 
   await shows(bell.queue("s1"), (it) => it.status.queueLength === 0);
 });
 
-test("CUT L-1: the first lines and the own row follow the scores", { skip }, async () => {
+test("R-CUT-L-1: the first lines and the own row follow the scores", { skip }, async () => {
   const bell = await device("ed");
   const board = bell.leaderboard("c1");
   await shows(board, (it) => it.isLive && it.lines.length === 1);
@@ -188,7 +189,7 @@ test("CUT L-1: the first lines and the own row follow the scores", { skip }, asy
   assert.equal(me.rank, 1);
 });
 
-test("CUT F-1: new posts wait behind a banner; likes show at once and on the other device", { skip }, async () => {
+test("R-CUT-F-1: new posts wait behind a banner; likes show at once and on the other device", { skip }, async () => {
   const clock = movedClock();
   const [first, second] = [await device("fay"), await device("fay", { clock })];
   await first.call("PUT", "/v1/users/gus/followers/me");
@@ -220,7 +221,8 @@ test("CUT F-1: new posts wait behind a banner; likes show at once and on the oth
   rows.stop();
 });
 
-test("CUT D-1, D-2: votes show at once, are refused from outside, and reach who watches", { skip }, async () => {
+test("R-CUT-D-1, R-CUT-D-2: votes show at once, are refused from outside, and reach who watches",
+  { skip }, async () => {
   await backend("PUT", "/v1/shops/s2", { name: "Other", timeZone: "UTC" });
   await backend("PUT", "/v1/shops/s2/dj", { isActive: true });
   await backend("POST", "/v1/shops/s2/dj/tracks", { trackId: "t1", trackName: "So What", artistName: "Miles Davis" });
@@ -243,8 +245,8 @@ test("CUT D-1, D-2: votes show at once, are refused from outside, and reach who 
   await shows(seen, (it) => it.tracks.length === 2);
 });
 
-test("SCH FR-005, EC1, FR-020: queries are fetched when others change them, and not at the own echo", { skip },
-  async () => {
+test("R-SCH-FR-005, R-SCH-EC1, R-SCH-FR-020: queries are fetched when others change them, and not at the own echo",
+  { skip }, async () => {
   const bell = await device("joe");
   const told = [];
   const { stop } = bell.invalidation.watch(["todos", "joe"], (reason) => told.push(reason));
@@ -264,7 +266,8 @@ test("SCH FR-005, EC1, FR-020: queries are fetched when others change them, and 
   hidden.stop();
 });
 
-test("SCH FR-002: another user sees nothing of the one before, also where an answer comes late", { skip }, async () => {
+test("R-SCH-FR-002: another user sees nothing of the one before, also where an answer comes late",
+  { skip }, async () => {
   await visit("v9", "kim");
   let hold = null;
   const held = [];

@@ -292,7 +292,7 @@ test("a write's answer goes to the tab that made it, or to another where that on
   assert.equal(told(first, "k2").length + told(second, "k2").length, 1);
 });
 
-test("VIS NFR-2.3: a write that its page could only store is sent once another page is there", async () => {
+test("R-VIS-NFR-2.3: a write that its page could only store is sent once another page is there", async () => {
   const server = await logServer();
   const { tab, storage, name } = browser(server.url);
   const first = tab();
@@ -306,7 +306,7 @@ test("VIS NFR-2.3: a write that its page could only store is sent once another p
   await until(async () => (await storage.keys(`${name} outbox/`)).length === 0);
 });
 
-test("VIS NFR-2.3: writes told to a holder that dies are sent by the next, in their order", async () => {
+test("R-VIS-NFR-2.3: writes told to a holder that dies are sent by the next, in their order", async () => {
   const server = await logServer();
   const { tab, holder: holderNow } = browser(server.url);
   const tabs = [tab(), tab()];

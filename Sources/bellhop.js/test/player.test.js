@@ -1,5 +1,5 @@
-// VIS FR-4.1…4.3, NFR-1.3: a notification moves the phone once, in one of all tabs, and a player that fails harms
-// nothing.
+// R-VIS-FR-4.1 to R-VIS-FR-4.3, R-VIS-NFR-1.3: a notification moves the phone once, in one of all tabs, and a player
+// that fails harms nothing.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expoPlayer, webPlayer } from "../players.js";
@@ -49,7 +49,7 @@ async function onPage(visibilityState, run) {
   }
 }
 
-test("CUT B-2: of two events of one moment each brings what the other has not", () => {
+test("R-CUT-B-2: of two events of one moment each brings what the other has not", () => {
   const bell = tab();
   playOnce(bell, { haptic: { notification: "success" }, sound: false, key: "booking:b1:confirmed" });
   playOnce(bell, { haptic: warning, sound: true, key: "booking:b1:confirmed" });
@@ -57,14 +57,14 @@ test("CUT B-2: of two events of one moment each brings what the other has not", 
   assert.deepEqual(bell.played, [["success", false], [null, true]]);
 });
 
-test("VIS NFR-4.3: the same key plays once, another one again, and what is known is bounded", () => {
+test("R-VIS-NFR-4.3: the same key plays once, another one again, and what is known is bounded", () => {
   const bell = tab();
   for (let index = 0; index < 600; index += 1) playOnce(bell, { haptic: warning, sound: true, key: `n${index}` });
   playOnce(bell, { haptic: warning, sound: true, key: "n599" });
   assert.equal(bell.played.length, 600);
 });
 
-test("VIS FR-4.2: of all tabs one plays", async () => {
+test("R-VIS-FR-4.2: of all tabs one plays", async () => {
   const tabs = [tab(), tab(), tab()];
   await onPage("visible", async () => {
     for (const bell of tabs) playOnce(bell, { haptic: warning, sound: true, key: "n1" });
@@ -76,7 +76,7 @@ test("VIS FR-4.2: of all tabs one plays", async () => {
   });
 });
 
-test("VIS FR-4.2: a tab that nobody sees leaves it to one that is seen, for less than 100 ms", async () => {
+test("R-VIS-FR-4.2: a tab that nobody sees leaves it to one that is seen, for less than 100 ms", async () => {
   const hidden = tab();
   await onPage("hidden", async () => {
     playOnce(hidden, { haptic: warning, sound: true, key: "n1" });
@@ -89,7 +89,7 @@ test("VIS FR-4.2: a tab that nobody sees leaves it to one that is seen, for less
   });
 });
 
-test("VIS FR-4.3: a player that throws, or rejects, is reported and harms nothing", async () => {
+test("R-VIS-FR-4.3: a player that throws, or rejects, is reported and harms nothing", async () => {
   const reported = [];
   const before = globalThis.reportError;
   globalThis.reportError = (error) => void reported.push(error.message);
@@ -105,7 +105,7 @@ test("VIS FR-4.3: a player that throws, or rejects, is reported and harms nothin
   }
 });
 
-test("VIS FR-4.1: Expo's calls are the document's, and a device without hardware stays silent", async () => {
+test("R-VIS-FR-4.1: Expo's calls are as required, and a device without hardware stays silent", async () => {
   const calls = [];
   const Haptics = {
     NotificationFeedbackType: { Success: "S", Warning: "W", Error: "E" }, ImpactFeedbackStyle: { Heavy: "H" },
@@ -121,7 +121,7 @@ test("VIS FR-4.1: Expo's calls are the document's, and a device without hardware
   await expoPlayer(broken, async () => { throw new Error("muted"); })(warning, true);
 });
 
-test("VIS FR-4.1: a browser vibrates as many pulses as the priority has", () => {
+test("R-VIS-FR-4.1: a browser vibrates as many pulses as the priority has", () => {
   const patterns = [];
   const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
   Object.defineProperty(globalThis, "navigator", { value: { vibrate: (pattern) => patterns.push(pattern) },

@@ -64,7 +64,7 @@ async function texts(conversation, token) {
 }
 
 for (const [name, transport] of [["fetch", "fetch"], ["xhr", xhrTransport(NodeXMLHttpRequest)]]) {
-  test(`VIS NFR-2.1: the service is killed again and again, each event comes once (${name})`, options, async () => {
+  test(`R-VIS-NFR-2.1: the service is killed again and again, each event comes once (${name})`, options, async () => {
     const user = `killed-${name}`;
     const { of, live } = ring(user, { transport });
     await live();
@@ -83,7 +83,7 @@ for (const [name, transport] of [["fetch", "fetch"], ["xhr", xhrTransport(NodeXM
   });
 }
 
-test("VIS NFR-2.3: cut at any byte, with a service that is killed, the outbox loses nothing", options, async () => {
+test("R-VIS-NFR-2.3: cut at any byte, with a service that is killed, the outbox loses nothing", options, async () => {
   const seed = announceSeed("outbox");
   const random = seeded(seed);
   let isCutting = true;
@@ -131,7 +131,7 @@ test("VIS NFR-2.3: cut at any byte, with a service that is killed, the outbox lo
   assert.deepEqual(sequences, wanted.map((_, index) => index + 1));
 });
 
-test("VIS NFR-2.3: a refusal is told to the app, and what is behind it goes on", options, async () => {
+test("R-VIS-NFR-2.3: a refusal is told to the app, and what is behind it goes on", options, async () => {
   const { bell, of, live } = ring("refused");
   await live();
   const [refused, done] = await Promise.all([
@@ -186,13 +186,13 @@ async function outlives(seconds) {
   return true;
 }
 
-test("SCH FR-002: a stream outlives its token, which is renewed in place", options, async () => {
+test("R-SCH-FR-002: a stream outlives its token, which is renewed in place", options, async () => {
   // The longer lives are for a machine that is too busy to renew a short one in time.
   for (const seconds of [2, 4, 8, 16, 32, 64]) if (await outlives(seconds)) return;
   assert.fail("no token was renewed before its end");
 });
 
-test("CNT §13.1: topics come and go without a new stream", options, async () => {
+test("R-CNT-13.1: topics come and go without a new stream", options, async () => {
   const { bell, live, heard } = ring("topics");
   await live();
   const { streamId } = bell.connection.get();
@@ -223,14 +223,14 @@ test("CUT N-4: a topic that there is not is refused, and says so; the bell and t
   await until(() => !bell.connection.get().refused["nothing:s2"]);
 });
 
-test("SCH NFR-004: a wrong token is not live, and says why", options, async () => {
+test("R-SCH-NFR-004: a wrong token is not live, and says why", options, async () => {
   const { bell } = ring("wrong", { token: "not.a.token" });
   await until(() => bell.connection.get().tries > 1);
   assert.notEqual(bell.connection.get().status, "live");
   assert.equal(bell.connection.get().reason.status, 401);
 });
 
-test("CNT R-RECON-4: an unchanged count is a 304", options, async () => {
+test("R-CNT-RECON-4: an unchanged count is a 304", options, async () => {
   const statuses = [];
   const counting = async (url, init) => {
     const answer = await fetch(url, init);
@@ -248,7 +248,7 @@ test("CNT R-RECON-4: an unchanged count is a 304", options, async () => {
   await until(() => counts.some(({ bell }) => bell === 1));
 });
 
-test("SCH EC4: two users of one device share nothing", options, async () => {
+test("R-SCH-EC4: two users of one device share nothing", options, async () => {
   const storage = memoryStorage();
   const first = ring("first", { storage });
   await first.live();

@@ -93,7 +93,8 @@ function client() {
   return made;
 }
 
-test("SCH NFR-003, A-006: the service's keys stay fresh while a stream is live, and last five minutes without", async () => {
+test("R-SCH-NFR-003, R-SCH-A-006: the service's keys stay fresh while a stream is live, and last five minutes without",
+  async () => {
   const queryClient = client();
   queryClient.setQueryDefaults(["leaderboard"], { gcTime: 9 });
   const before = queryClient.getDefaultOptions();
@@ -117,7 +118,7 @@ test("SCH NFR-003, A-006: the service's keys stay fresh while a stream is live, 
   assert.equal(queryClient.getDefaultOptions(), before);
 });
 
-test("SCH FR-006: a query with a numeric id is fetched when the service names the id as text", async () => {
+test("R-SCH-FR-006: a query with a numeric id is fetched when the service names the id as text", async () => {
   const queryClient = client();
   queryClient.queries = [{ key: ["student", 42], isActive: true }, { key: ["student", 421], isActive: true }];
   const stop = bridge(queryClient, bell);
@@ -127,7 +128,7 @@ test("SCH FR-006: a query with a numeric id is fetched when the service names th
   stop();
 });
 
-test("SCH FR-003: all that is active is fetched again when the stream is back", async () => {
+test("R-SCH-FR-003: all that is active is fetched again when the stream is back", async () => {
   const queryClient = client();
   const stop = bridge(queryClient, bell);
   server.cut();
@@ -136,7 +137,8 @@ test("SCH FR-003: all that is active is fetched again when the stream is back", 
   stop();
 });
 
-test("SCH FR-006, FR-018, EC1: the beginning of a key, inactive ones too, and old data stays", async () => {
+test("R-SCH-FR-006, R-SCH-FR-018, R-SCH-EC1: the beginning of a key, inactive ones too, and old data stays",
+  async () => {
   const queryClient = client();
   const stop = bridge(queryClient, bell);
   invalidate(["leaderboard"]);
@@ -147,7 +149,7 @@ test("SCH FR-006, FR-018, EC1: the beginning of a key, inactive ones too, and ol
   stop();
 });
 
-test("SCH FR-005, decision 24: own echoes are no news, others' changes of the same row are", async () => {
+test("R-SCH-FR-005, R-24: own echoes are no news, others' changes of the same row are", async () => {
   const queryClient = client();
   const stop = bridge(queryClient, bell);
   const told = [];
@@ -164,7 +166,7 @@ test("SCH FR-005, decision 24: own echoes are no news, others' changes of the sa
   stop();
 });
 
-test("SCH FR-020: a forced refetch fetches inactive ones too", () => {
+test("R-SCH-FR-020: a forced refetch fetches inactive ones too", () => {
   const queryClient = client();
   const stop = bridge(queryClient, bell);
   bell.invalidation.refetch(["leaderboard"]);
@@ -174,7 +176,7 @@ test("SCH FR-020: a forced refetch fetches inactive ones too", () => {
   assert.equal(queryClient.fetched.length, 2, "a bridge that was taken away does nothing");
 });
 
-test("SCH FR-002: another user's data is not kept", () => {
+test("R-SCH-FR-002: another user's data is not kept", () => {
   const queryClient = client();
   const stop = bridge(queryClient, bell);
   bell.signOut();
@@ -200,7 +202,7 @@ test("an event that a feature cannot read is reported, and the stream goes on", 
   }
 });
 
-test("SCH FR-003, EC6: a query that went stale in the background is fetched at the foreground", async () => {
+test("R-SCH-FR-003, R-SCH-EC6: a query that went stale in the background is fetched at the foreground", async () => {
   let isForeground = true;
   let look = () => {};
   const lifecycle = { foreground: () => isForeground, listen: (listener) => {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import BellhopClient
 
-/// The outbox over real sockets and files (VIS NFR-2.3, CUT N-3).
+/// The outbox over real sockets and files (R-VIS-NFR-2.3, R-CUT-N-3).
 @Suite(.timed, .timeLimit(.minutes(10)))
 struct OutboxTests {
     private let clock = StandingClock()

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Values
 
-/// CNT R-COUNTS-1 and decision 16: which notification lights which badge.
+/// R-CNT-COUNTS-1 and R-16: which notification lights which badge.
 @Suite(.timed) struct BadgesTests {
     @Test(arguments: ["visit", "system", "emergency", "booking", "anything-else"])
     func unseenOfMostCategories_countsForTheBell(_ word: String) throws {

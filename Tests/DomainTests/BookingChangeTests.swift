@@ -78,7 +78,7 @@ import Testing
         #expect(failure.fields.map(\.pointer) == [pointer])
     }
 
-    /// B-2, decision 8.
+    /// R-CUT-B-2, R-8.
     @Test func everyStatus_hasItsText() throws {
         let texts: [BookingStatus: (String, String, Priority)] = [
             .pending: ("Booking Requested", "Your cut at The Cut Club is waiting for confirmation", .low),

@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// B-3.
+    /// R-CUT-B-3.
     @Test func estimatedCompletion_followsTheStart() {
         let nine = Timestamp(microseconds: 1_767_949_200_000_000)
         var booking = Booking(

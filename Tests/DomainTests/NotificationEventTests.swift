@@ -26,54 +26,55 @@ import Values
 
     static let rows: [Row] = [
         Row(
-            requirement: "FR-2.1", type: "visit.created", title: "Check-up Scheduled",
+            requirement: "R-VIS-FR-2.1", type: "visit.created", title: "Check-up Scheduled",
             message: "Your check-up at St. Mary is confirmed", priority: "HIGH", kind: "VISIT", haptic: high,
             sound: true),
         Row(
-            requirement: "FR-2.2", type: "visit.updated", title: "Check-up Updated",
+            requirement: "R-VIS-FR-2.2", type: "visit.updated", title: "Check-up Updated",
             message: "Your check-up details have been updated", priority: "NORMAL", kind: "VISIT", haptic: normal,
             sound: false),
         Row(
-            requirement: "FR-2.3", type: "visit.cancelled", title: "Check-up Cancelled",
+            requirement: "R-VIS-FR-2.3", type: "visit.cancelled", title: "Check-up Cancelled",
             message: "Your check-up at St. Mary has been cancelled", priority: "HIGH", kind: "VISIT", haptic: high,
             sound: true),
         Row(
-            requirement: "FR-2.4", type: "visit.completed", title: "Check-up Completed",
+            requirement: "R-VIS-FR-2.4", type: "visit.completed", title: "Check-up Completed",
             message: "Your check-up at St. Mary is complete", priority: "NORMAL", kind: "VISIT", haptic: normal,
             sound: false),
         Row(
-            requirement: "FR-3.1", type: "auth.login", title: "Welcome back!", message: "You've successfully logged in",
+            requirement: "R-VIS-FR-3.1", type: "auth.login", title: "Welcome back!",
+            message: "You've successfully logged in",
             priority: "LOW", kind: "SYSTEM", haptic: "null", sound: false, seen: true),
         Row(
-            requirement: "FR-3.2", type: "auth.signup", title: "Welcome to iVisit!",
+            requirement: "R-VIS-FR-3.2", type: "auth.signup", title: "Welcome to iVisit!",
             message: "Your account has been created successfully", priority: "NORMAL", kind: "SYSTEM", haptic: normal,
             sound: false),
         Row(
-            requirement: "FR-3.3", type: "auth.password_changed", title: "Password Changed",
+            requirement: "R-VIS-FR-3.3", type: "auth.password_changed", title: "Password Changed",
             message: "Your password has been updated successfully", priority: "HIGH", kind: "SYSTEM", haptic: high,
             sound: true),
         Row(
-            requirement: "FR-3.4", type: "auth.profile_updated", title: "Profile Updated",
+            requirement: "R-VIS-FR-3.4", type: "auth.profile_updated", title: "Profile Updated",
             message: "Your profile information has been updated", priority: "NORMAL", kind: "SYSTEM", haptic: normal,
             sound: false),
         Row(
-            requirement: "FR-3.5", type: "auth.logout", title: "Signed Out",
+            requirement: "R-VIS-FR-3.5", type: "auth.logout", title: "Signed Out",
             message: "You've been logged out successfully", priority: "LOW", kind: "SYSTEM", haptic: "null",
             sound: false, seen: true),
         Row(
-            requirement: "Appendix", type: "emergency.accepted", title: "Help Is on the Way",
+            requirement: "R-VIS-APPENDIX", type: "emergency.accepted", title: "Help Is on the Way",
             message: "Your emergency request has been accepted", priority: "URGENT", kind: "EMERGENCY", haptic: urgent,
             sound: true),
         Row(
-            requirement: "Appendix", type: "emergency.arriving", title: "Help Is Arriving",
+            requirement: "R-VIS-APPENDIX", type: "emergency.arriving", title: "Help Is Arriving",
             message: "The response to your emergency is arriving now", priority: "URGENT", kind: "EMERGENCY",
             haptic: urgent, sound: true),
         Row(
-            requirement: "Appendix", type: "emergency.completed", title: "Emergency Completed",
+            requirement: "R-VIS-APPENDIX", type: "emergency.completed", title: "Emergency Completed",
             message: "Your emergency request is complete", priority: "HIGH", kind: "EMERGENCY", haptic: high,
             sound: true),
         Row(
-            requirement: "Appendix", type: "emergency.cancelled", title: "Emergency Cancelled",
+            requirement: "R-VIS-APPENDIX", type: "emergency.cancelled", title: "Emergency Cancelled",
             message: "Your emergency request has been cancelled", priority: "NORMAL", kind: "EMERGENCY", haptic: normal,
             sound: false),
     ]
@@ -100,11 +101,12 @@ import Values
         #expect(draft.type.rawValue == row.kind)
         #expect(draft.category.rawValue == row.kind.lowercased())
         #expect(draft.eventId == "e1")
-        #expect(draft.isSeen == row.seen, "decision 17")
-        #expect(draft.lockScreen == "You have a new update", "decision 20")
+        #expect(draft.isSeen == row.seen, "R-17")
+        #expect(draft.lockScreen == "You have a new update", "R-20")
         let haptic = String(decoding: JSONWriter.bytes(draft.priority.haptic), as: UTF8.self)
-        #expect(haptic == row.haptic, "FR-4.1, decision 21")
-        #expect(Preferences().delivery(of: draft.priority, atMinuteOfDay: 0).sounds == row.sound, "FR-5.1, FR-5.2")
+        #expect(haptic == row.haptic, "R-VIS-FR-4.1, R-21")
+        let sounds = Preferences().delivery(of: draft.priority, atMinuteOfDay: 0).sounds
+        #expect(sounds == row.sound, "R-VIS-FR-5.1, R-VIS-FR-5.2")
     }
 
     /// VIS Decision 5: every event type has a row above.
@@ -113,7 +115,7 @@ import Values
     }
 
     @Test(
-        "decision 19: what is not known is left out",
+        "R-19: what is not known is left out",
         arguments: [
             (#"{}"#, "Visit Scheduled", "Your visit is scheduled"),
             (#"{"visitType":"Dental Cleaning"}"#, "Dental Cleaning Scheduled", "Your dental cleaning is scheduled"),
@@ -141,7 +143,7 @@ import Values
     }
 
     @Test(
-        "decision 18: an update that ends the visit becomes its end",
+        "R-18: an update that ends the visit becomes its end",
         arguments: [
             (#"{"status":"cancelled"}"#, "Visit Cancelled"), (#"{"status":"Completed"}"#, "Visit Completed"),
             (#"{"status":"cancelled","changes":["status","hospital"]}"#, "Visit Cancelled"),
@@ -153,13 +155,13 @@ import Values
         #expect(try Self.draft("visit.updated", data).title == title)
     }
 
-    /// Decision 18.
+    /// R-18.
     @Test(arguments: [#"{"changes":[]}"#, #"{"changes":{}}"#, #"{"status":"cancelled","changes":[]}"#])
     func emptyDifference_makesNoNotification(_ data: String) throws {
         #expect(try Self.event("visit.updated", data).draft(appName: "iVisit") == nil)
     }
 
-    /// VIS NFR-3.2.
+    /// R-VIS-NFR-3.2.
     @Test func unknownData_isDropped() throws {
         let draft = try Self.draft(
             "visit.created", #"{"visitId":"v1","diagnosis":"secret","visitType":"Check-up","deep":{"er":["secret"]}}"#)

@@ -12,16 +12,16 @@ import Values
         return preferences
     }
 
-    /// VIS Decision 1, FR-5.2.
+    /// R-VIS-D-1, R-VIS-FR-5.2.
     @Test func sound_isOnUnlessSwitchedOff() throws {
         #expect(try Self.preferences("{}") == Preferences(sound: true, haptics: true, quietHours: nil, timeZone: "UTC"))
         let off = try Self.preferences(#"{"sound":false}"#)
         for priority in Priority.allCases {
-            #expect(!off.delivery(of: priority, atMinuteOfDay: 600).sounds, "FR-5.3")
+            #expect(!off.delivery(of: priority, atMinuteOfDay: 600).sounds, "R-VIS-FR-5.3")
         }
     }
 
-    /// VIS FR-5.1, NFR-4.1.
+    /// R-VIS-FR-5.1, R-VIS-NFR-4.1.
     @Test func highAndUrgent_sound_andLowDoesNotVibrate() {
         let day = Priority.allCases.map { Preferences().delivery(of: $0, atMinuteOfDay: 600) }
         #expect(day.map(\.sounds) == [false, false, true, true])

@@ -168,7 +168,7 @@ import Testing
         #expect(estimate.customers.count == 2)
     }
 
-    /// Decision 5.
+    ///
     @Test func bookingDueLater_doesNotCount_butOneDueSoonDoes() throws {
         let barbers = [barber("a", busyFor: 25)]
         let later = WaitingCustomer(id: "later", lane: .standard, readyInMinutes: 16)

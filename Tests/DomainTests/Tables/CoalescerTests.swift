@@ -162,7 +162,7 @@ import Values
         #expect(batches.map(\.isComplete) == [false])
     }
 
-    /// FR-002
+    /// R-SCH-FR-002
     @Test func closedStream_leavesNothing() {
         var coalescer = Coalescer()
         coalescer.offer(["a"], cause: nil, to: [1], window: Self.second, at: 0)

@@ -21,7 +21,7 @@ import Values
 
     private func holders(_ update: MembershipUpdate) -> Set<String> { Set(update.holders.map(\.key)) }
 
-    /// EC9, US4-3
+    /// R-SCH-EC9, R-SCH-US4-3
     @Test mutating func teacher_movedToAnotherClass_stopsReceivingTheOldOne() throws {
         #expect(world.scope("t1", of: "A").contains("class:c1:staff"))
         let table = try world.table("classes")
@@ -72,7 +72,7 @@ import Values
         #expect(keys == ["user:t1", "student:s1"])
     }
 
-    /// US4-2; decision 23
+    /// R-SCH-US4-2; R-23
     @Test mutating func student_movedOrDeleted_leavesTheClass() throws {
         let table = try world.table("students")
         #expect(world.scope("s1", of: "A").contains("class:c1:member"))
@@ -89,7 +89,7 @@ import Values
         #expect(world.scope("s1", of: "B").contains("class:c1:member"))
     }
 
-    /// FR-013: a student who moves to another school belongs to no class of the first one.
+    /// R-SCH-FR-013: a student who moves to another school belongs to no class of the first one.
     @Test mutating func student_movedToAnotherSchool_leavesTheFirst() throws {
         let table = try world.table("students")
         try world.load("students", ["id": "s8", "class_id": "c1", "school_id": "A"])
@@ -136,7 +136,7 @@ import Values
         #expect(!world.scope("p1", of: "A", claims: ["student:s1:parent"]).contains("student:s1:parent"))
     }
 
-    /// Decision 26: the link table has two columns.
+    /// the link table has two columns.
     @Test mutating func linkWithoutSchool_isItsStudents_ifOneSchoolAloneHasTheStudent() throws {
         let table = try world.table("parent_students")
         try world.load("students", ["id": "s8", "class_id": "c1", "school_id": "B"])

@@ -35,7 +35,7 @@ import Values
         }
     }
 
-    /// FR-006, US1-1, US1-2, US1-4
+    /// R-SCH-FR-006, R-SCH-US1-1, R-SCH-US1-2, R-SCH-US1-4
     @Test func sticker_invalidatesDashboardStickersTrophyRoom_andTheClassesLeaderboard() throws {
         let own: Set = ["student-dashboard/s1", "stickers/s1", "trophy-room/s1"]
         try expect(
@@ -52,7 +52,7 @@ import Values
         try expect(RowWrite(.delete, old: own(), new: nil), of: "student_stickers", [:])
     }
 
-    /// FR-007, US2-1…US2-3, US5-2, US6-2
+    /// R-SCH-FR-007, R-SCH-US2-1 to R-SCH-US2-3, R-SCH-US5-2, R-SCH-US6-2
     @Test func attendance_invalidatesParentDashboardCalendarAndAdminDashboard() throws {
         let expected: [String: Set<String>] = [
             "s1": ["attendance-calendar/s1"], "p1": ["attendance-calendar/s1", "parent-dashboard"],
@@ -66,7 +66,7 @@ import Values
         try expect(RowWrite(.delete, old: own(), new: nil), of: "attendance", [:])
     }
 
-    /// FR-008, US3-1, US3-2, US5-1
+    /// R-SCH-FR-008, R-SCH-US3-1, R-SCH-US3-2, R-SCH-US5-1
     @Test func session_invalidatesStudentDashboardHistoryAndTeacherDashboard() throws {
         let own: Set = ["student-dashboard/s1", "session-history/s1"]
         try expect(
@@ -74,7 +74,7 @@ import Values
             ["s1": own, "p1": own, "t1": own.union(["teacher-dashboard"]), "a1": own.union(["admin-dashboard"])])
     }
 
-    /// FR-009, US1-3, US1-4
+    /// R-SCH-FR-009, R-SCH-US1-3, R-SCH-US1-4
     @Test(arguments: ["points", "level", "streak"])
     func studentsFigures_invalidateLeaderboardDetailAndDashboards(_ column: String) throws {
         let detail: Set = ["student/s1", "student-dashboard/s1", "leaderboard/c1"]
@@ -102,7 +102,7 @@ import Values
         try expect(student([:], ["points": .number(5.0)]), of: "students", [:])
     }
 
-    /// FR-010, US4-1, US4-2: the old and the new owner
+    /// R-SCH-FR-010, R-SCH-US4-1, R-SCH-US4-2: the old and the new owner
     @Test func student_movedToAnotherClass_concernsBothClasses() throws {
         let moved: Set = ["students", "teacher-dashboard", "student/s1", "student-dashboard/s1"]
         try expect(
@@ -122,7 +122,7 @@ import Values
         #expect(!received.contains("class/c2"))
     }
 
-    /// FR-010, US4-3
+    /// R-SCH-FR-010, R-SCH-US4-3
     @Test func class_givenToAnotherTeacher_concernsBothTeachers() throws {
         let change = RowWrite(
             .update, old: ["id": "c1", "teacher_id": "t1", "school_id": "A"],
@@ -132,7 +132,7 @@ import Values
             change, of: "classes", ["t1": expected, "t2": expected, "a1": ["class/c1", "classes", "admin-dashboard"]])
     }
 
-    /// FR-011, US3-3
+    /// R-SCH-FR-011, R-SCH-US3-3
     @Test func homework_invalidatesItsCards() throws {
         let cards: Set = ["student-dashboard/s1", "homework/s1"]
         let expected = ["s1": cards, "p1": cards, "a1": cards]
@@ -142,14 +142,14 @@ import Values
             expected)
     }
 
-    /// FR-012, US1-5
+    /// R-SCH-FR-012, R-SCH-US1-5
     @Test(arguments: ["student_trophies", "student_achievements"])
     func trophy_invalidatesTrophyRoomAndDashboard(_ table: String) throws {
         let keys: Set = ["trophy-room/s1", "student-dashboard/s1"]
         try expect(inserted(), of: table, ["s1": keys, "a1": keys])
     }
 
-    /// US5-3, US6-1
+    /// R-SCH-US5-3, R-SCH-US6-1
     @Test func student_created_invalidatesTheLists() throws {
         let new: RowWrite.Row = ["id": "s9", "class_id": "c1", "school_id": "A", "points": 0]
         try expect(
@@ -157,20 +157,20 @@ import Values
             ["t1": ["students", "class/c1", "teacher-dashboard"], "a1": ["students", "class/c1", "admin-dashboard"]])
     }
 
-    /// US6-3
+    /// R-SCH-US6-3
     @Test func class_edited_invalidatesItsDetail() throws {
         let old: RowWrite.Row = ["id": "c1", "teacher_id": "t1", "school_id": "A", "name": "Blue"]
         let change = RowWrite(.update, old: old, new: old.merging(["name": "Red"]) { $1 })
         try expect(change, of: "classes", ["t1": ["class/c1", "classes"], "a1": ["class/c1", "classes"]])
     }
 
-    /// EC9: the parent's own view
+    /// R-SCH-EC9: the parent's own view
     @Test func link_made_invalidatesTheParentsDashboard() throws {
         let link: RowWrite.Row = ["parent_id": "p3", "student_id": "s1", "school_id": "A"]
         try expect(RowWrite(.insert, old: nil, new: link), of: "parent_students", ["p3": ["parent-dashboard"]])
     }
 
-    ///
+    /// R-SCH-A-010
     @Test func reports_areNeverInvalidated() throws {
         let names = world.catalog.tables.flatMap(\.invalidates).flatMap(\.keys).flatMap(\.parts)
         #expect(!names.contains { if case .constant(let text) = $0 { text.hasPrefix("report") } else { false } })

@@ -79,7 +79,7 @@ import Testing
         #expect(Set(updates.flatMap { $0["postIds"].array ?? [] }) == ["post-1", "post-500", "post-1000"])
     }
 
-    /// ENG E-4, SCH A-003.
+    /// R-ENG-E-4, R-SCH-A-003.
     @Test func stream_hasAHundredSubscriptions_andNotOneMore() async throws {
         let stream = try await service.listen(as: Self.reader)
         func some(_ count: Int) -> [JSON] {
@@ -91,7 +91,7 @@ import Testing
         #expect(try await stream.next("engagement_update").json["postIds"] == ["p100"])
     }
 
-    /// ENG E-5.
+    /// R-ENG-E-5.
     @Test func conditions_areAllOfThemMet() async throws {
         let stream = try await service.listen(as: Self.reader)
         try await stream.subscribe([["table": "posts", "filter": "user_id=eq.bob,id=in.(p1,p2,p3),like_count=gte.10"]])
@@ -129,7 +129,7 @@ import Testing
         #expect(!streams[0].received.contains { $0.data.contains(#""p1""#) })
     }
 
-    /// ENG E-8: one batch per stream and window, with the latest counts.
+    /// R-ENG-E-8: one batch per stream and window, with the latest counts.
     @Test func likesOfAWindow_areOneBatch() async throws {
         let stream = try await service.listen(as: Self.reader)
         try await stream.subscribe(
@@ -274,7 +274,7 @@ import Testing
         let (own, all) = (Self.bytes(filtered), Self.bytes(everything))
         let (eventsOfADay, bytesOfADay) = (hits * partsOfADay, own * partsOfADay)
         print(
-            "ENG E-9: \(eventsOfADay) events and \(bytesOfADay) bytes per user and day;",
+            "R-ENG-E-9: \(eventsOfADay) events and \(bytesOfADay) bytes per user and day;",
             "unfiltered 100,000 likes and \(all * partsOfADay) bytes;",
             "\(100 - 100 * Double(own) / Double(all)) % fewer bytes")
         #expect(hits * 100 <= hits * perHit, "99 % fewer events")

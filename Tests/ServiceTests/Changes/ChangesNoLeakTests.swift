@@ -263,7 +263,8 @@ enum SchoolMoves {
             "t2": "student/s1 student-dashboard/s1 students class/c2 teacher-dashboard",
             "a1": "student/s1 student-dashboard/s1 students class/c1 class/c2 admin-dashboard",
         ],
-        // FR-010: lists, class detail and dashboards of the old and the new teacher. US6-3: any edit of a class.
+        // R-SCH-FR-010: lists, class detail and dashboards of the old and the new teacher. R-SCH-US6-3: any edit of a
+        // class.
         "classes insert": [
             "t1": "classes class/c1 students teacher-dashboard", "a1": "classes class/c1 admin-dashboard",
         ],
@@ -275,7 +276,7 @@ enum SchoolMoves {
             "t1": "classes class/c1 students teacher-dashboard", "t2": "classes class/c1 students teacher-dashboard",
             "a1": "classes class/c1 admin-dashboard",
         ],
-        // FR-011: the dashboard's cards; inserts and updates.
+        // R-SCH-FR-011: the dashboard's cards; inserts and updates.
         "homework insert": homework, "homework update": homework,
         "homework leave": [
             "s1": "student-dashboard/s1 homework/s1", "s3": "student-dashboard/s3 homework/s3",

@@ -16,9 +16,9 @@ import Testing
         service = school.service
     }
 
-    // MARK: US1, a student sees a sticker
+    // MARK: R-SCH-US1, a student sees a sticker
 
-    /// SCH US1-1: the dashboard's stickers, points and achievements.
+    /// R-SCH-US1-1: the dashboard's stickers, points and achievements.
     @Test func studentOnTheDashboard_seesTheStickerThatIsAwarded() async throws {
         let student = try await service.listen(as: School.student("s1"))
         try await school.send(
@@ -29,7 +29,7 @@ import Testing
         ])
     }
 
-    /// SCH US1-2: the collection's grid.
+    /// R-SCH-US1-2: the collection's grid.
     @Test func studentOnTheStickersPage_seesTheNewSticker() async throws {
         let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.sticker("k1", to: "s1", by: "t1"))
@@ -67,7 +67,7 @@ import Testing
         try await student.receives(["trophy-room/s1", "student-dashboard/s1"])
     }
 
-    // MARK: US2, a parent sees attendance
+    // MARK: R-SCH-US2, a parent sees attendance
 
     /// SCH US2-1: the day in the calendar, for every status.
     @Test(arguments: ["present", "absent", "late", "excused"])
@@ -92,7 +92,7 @@ import Testing
         try await parent.receives(["student-dashboard/s1", "homework/s1"])
     }
 
-    /// SCH US2-3: absent becomes excused.
+    /// R-SCH-US2-3: absent becomes excused.
     @Test func parentAtTheCalendar_seesAStatusThatIsChanged() async throws {
         let parent = try await service.listen(as: School.parent("p1"))
         try await school.send(
@@ -103,16 +103,16 @@ import Testing
         #expect(causes.map { $0["type"].string } == ["UPDATE"])
     }
 
-    // MARK: US3, a student sees a session
+    // MARK: R-SCH-US3, a student sees a session
 
-    /// SCH US3-1: the history's first entry.
+    /// R-SCH-US3-1: the history's first entry.
     @Test func studentAtTheHistory_seesTheNewSession() async throws {
         let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.own("sessions", "e1", of: "s1"))
         try await student.receives(["student-dashboard/s1", "session-history/s1"])
     }
 
-    /// SCH US3-2: points and the number of sessions on the dashboard.
+    /// R-SCH-US3-2: points and the number of sessions on the dashboard.
     @Test func studentOnTheDashboard_seesPointsAndSessions() async throws {
         let student = try await service.listen(as: School.student("s1"))
         try await school.send(
@@ -131,7 +131,7 @@ import Testing
         try await student.receives(["student-dashboard/s1", "homework/s1"])
     }
 
-    // MARK: US4, a teacher's dashboard
+    // MARK: R-SCH-US4, a teacher's dashboard
 
     /// SCH US4-1: a student joins the class, either as a new student or from another class.
     @Test func teacherAtTheDashboard_seesAStudentWhoJoins() async throws {
@@ -164,7 +164,7 @@ import Testing
         try await teacher.receives(["student-dashboard/s3", "session-history/s3", "teacher-dashboard"])
     }
 
-    // MARK: US5, an admin's dashboard
+    // MARK: R-SCH-US5, an admin's dashboard
 
     /// SCH US5-1: today's sessions.
     @Test func adminAtTheDashboard_seesASessionThatIsLogged() async throws {
@@ -184,14 +184,14 @@ import Testing
         #expect(causes.count == 2)
     }
 
-    /// SCH US5-3: another admin creates a student.
+    /// R-SCH-US5-3: another admin creates a student.
     @Test func adminAtTheList_seesANewStudent() async throws {
         let admin = try await service.listen(as: School.admin())
         try await school.send(School.insert("students", ["id": "s9", "school_id": "A", "class_id": "c1", "points": 0]))
         try await admin.receives(["students", "class/c1", "admin-dashboard"])
     }
 
-    // MARK: US6, two admins
+    // MARK: R-SCH-US6, two admins
 
     /// SCH US6-1: both admins receive the student that one of them creates; the author recognizes the echo.
     @Test func twoAdmins_seeTheStudentThatOneCreates() async throws {

@@ -6,7 +6,7 @@ import Values
 
 @testable import Service
 
-/// CNT R-COUNTS-1, R-RT-3, D-CNT-1 over real HTTP.
+/// R-CNT-COUNTS-1, R-CNT-RT-3, R-CNT-D-1 over real HTTP.
 @Suite(.timed) struct BadgesRouteTests {
     let service: TestService
 

@@ -9,7 +9,7 @@ import Values
 
 @testable import Service
 
-/// Bookings over real HTTP (CUT B-1 to B-3; decisions 1 and 8).
+/// Bookings over real HTTP (R-CUT-B-1 to R-CUT-B-3; ).
 @Suite(.timed) struct BookingsTests {
     let service: TestService
 

@@ -9,7 +9,7 @@ import Values
 
 @testable import Service
 
-/// Challenges and leaderboards over real HTTP and SSE (CUT L-1, L-2; decision 11).
+/// Challenges and leaderboards over real HTTP and SSE (R-CUT-L-1, R-CUT-L-2; R-11).
 @Suite(.timed) struct ChallengesTests {
     let service: TestService
 

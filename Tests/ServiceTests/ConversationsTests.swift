@@ -420,7 +420,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// CNT R-COUNTS-3: the parts add up to the badge, in one answer with one version.
+    /// R-CNT-COUNTS-3: the parts add up to the badge, in one answer with one version.
     @Test func badges_nameTheConversationsTheyComeFrom() async throws {
         let (one, two) = (try await service.converse("ana", "ben"), try await service.converse("cem", "ben"))
         _ = try await service.converse("dan", "ben")

@@ -9,7 +9,7 @@ import Values
 
 @testable import Service
 
-/// DJ mode over real HTTP and real streams (CUT D-1 to D-5, decisions 9 and 10).
+/// DJ mode over real HTTP and real streams (R-CUT-D-1 to R-CUT-D-5, R-9 and R-10).
 @Suite(.timed) struct DJTests {
     let service: TestService
     let staff: BellhopClient

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Service
 
-/// `leaderboard:update` on real streams (CUT L-1).
+/// `leaderboard:update` on real streams (R-CUT-L-1).
 @Suite(.timed) struct LeaderboardUpdatesTests {
     let service: TestService
 

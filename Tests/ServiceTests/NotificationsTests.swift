@@ -100,7 +100,7 @@ import Values
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
-    /// Decision 17.
+    /// R-17.
     @Test func login_isListed_butLightsNoBadge() async throws {
         let made = try await service.publish(Self.event("e", "auth.login"))
         expect(made.json["notification"], has: ["seenAt": made.json["notification"]["createdAt"], "haptic": nil])
@@ -110,7 +110,7 @@ import Values
         #expect(again.json == made.json)
     }
 
-    /// Decision 18.
+    /// R-18.
     @Test func emptyDifference_makesNothing() async throws {
         let event = Self.event("e", "visit.updated", to: "u1", #"{"changes":[]}"#)
         let answer = try await service.publish(event)
@@ -244,7 +244,7 @@ import Values
 
     // MARK: The cap of 50
 
-    /// VIS NFR-1.4, decision 22.
+    /// R-VIS-NFR-1.4, R-22.
     @Test func fiftyFirst_evictsTheOldest_withCountsAndEvents() async throws {
         var ids: [String] = []
         for index in 0..<50 {

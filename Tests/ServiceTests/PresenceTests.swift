@@ -8,7 +8,7 @@ import Testing
 
 @testable import Service
 
-/// Presence over real HTTP (CUT D-2, decision 13).
+/// Presence over real HTTP (R-CUT-D-2, R-13).
 @Suite(.timed) struct PresenceTests {
     let service: TestService
 

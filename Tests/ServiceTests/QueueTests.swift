@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// Queue waits over real HTTP (CUT; decisions 2 to 7).
+/// Queue waits over real HTTP (R-CUT-Q-1 to R-CUT-Q-6; ).
 @Suite(.timed) struct QueueTests {
     let service: TestService
 
@@ -42,7 +42,7 @@ import Values
         #expect(status["updatedAt"].string == "2026-01-10T08:00:00.000Z")
     }
 
-    /// Decision 2.
+    ///
     @Test func shopWithoutBarbers_isUnstaffed() async throws {
         let backend = service.client(as: .service())
         _ = try await Self.confirm(service, BookingsTests.draft("2026-01-10T08:00:00Z"))

@@ -9,7 +9,7 @@ import Values
 
 /// Properties of every request: rate limit, idempotency, conditional requests, CORS, invalid input.
 @Suite(.timed) struct RequestTests {
-    /// CNT G4, §10.
+    /// R-CNT-G4, R-CNT-10.
     @Test func rateLimit_isInEveryAnswer_andEnforced() async throws {
         let service = try TestService.start(["rateLimitUser": "3"], at: "2026-01-10T12:00:00Z")
         let user = service.client(as: .user("u1"))
@@ -77,7 +77,7 @@ import Values
         #expect(again[header: "Idempotency-Replayed"] == "true")
     }
 
-    /// CNT R-RECON-4, D-CNT-2.
+    /// R-CNT-RECON-4, R-CNT-D-2.
     @Test func pollWithTheNewestVersion_costsA304() async throws {
         let service = try TestService.start()
         let user = service.client(as: .user("u1"))
@@ -125,7 +125,7 @@ import Values
         #expect(try raw.read(until: "stream:ready").contains("X-Content-Type-Options: nosniff"))
     }
 
-    /// CUT N-5.
+    /// R-CUT-N-5.
     @Test func otherOrigins_areLetIn_onlyIfNamed() async throws {
         let closed = try TestService.start()
         let silent = try await closed.client(as: .user("u1")).get("/v1/me", headers: ["Origin": "https://app.example"])

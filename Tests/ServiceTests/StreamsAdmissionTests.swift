@@ -43,7 +43,7 @@ import Values
         .init(tenant: "t", kind: .user, subject: "u1", issuedBefore: Timestamp(microseconds: 101)),
     ]
 
-    /// SCH FR-002, NFR-004.
+    /// R-SCH-FR-002, R-SCH-NFR-004.
     @Test(arguments: cases)
     func revocation_coversItsToken_andNoOther(revocation: Revocation) {
         let list = RevocationList([revocation])

@@ -34,7 +34,7 @@ import Testing
         events.filter { $0.name == "notification:created" }.compactMap { $0.json["eventId"].string }
     }
 
-    /// CNT §13.1, CUT N-4, VIS FR-1.4.
+    /// R-CNT-13.1, R-CUT-N-4, R-VIS-FR-1.4.
     @Test func ready_comesFirst_withCountsAndCursor_thenWhatHappens() async throws {
         let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
         #expect(stream.ready.json["userId"].string == "u1")
@@ -65,7 +65,7 @@ import Testing
         #expect(thief.ready.json["replayed"].int == 0)
     }
 
-    /// SCH FR-003, SC-004; CNT flow C3.
+    /// R-SCH-FR-003, R-SCH-SC-004; R-CNT-C3.
     @Test func resumingStream_getsWhatItMissed_onceAndInOrder_alsoAcrossARestart() async throws {
         let first = try await service.listen(as: .user("u1"))
         try await Self.notify(service, "u1", "e0")
@@ -247,7 +247,7 @@ import Testing
         #expect(try raw.read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 \(status)"), "\(header)")
     }
 
-    /// SCH FR-002.
+    /// R-SCH-FR-002.
     @Test func stream_warnsAndCloses_whenItsTokenExpires_unlessItIsRenewed() async throws {
         let identity = TestService.Identity.user("u1")
         func open() async throws -> StreamListener {
@@ -288,7 +288,7 @@ import Testing
         second.close()
     }
 
-    /// ENG E-7.
+    /// R-ENG-E-7.
     @Test func topics_areReplaced_withoutReconnecting() async throws {
         let backend = service.client(as: .service())
         for shop in ["s1", "s2"] {

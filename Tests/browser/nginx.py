@@ -1,5 +1,5 @@
 """Tests streams through nginx with TLS and HTTP/2, with the configuration of Deploy/nginx.conf: events arrive
-unbuffered, and many tabs with one stream each share one connection (CUT N-6, decision 18).
+unbuffered, and many tabs with one stream each share one connection (R-CUT-N-6, decision 0018).
 
     python nginx.py [--tabs 12] [--events 50]
 

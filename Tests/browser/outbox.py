@@ -1,5 +1,5 @@
 """Tests writes from several tabs while the network and the service fail and the tabs are reloaded and closed. Each
-write must be executed exactly once and in order (VIS NFR-2.3, CUT N-3).
+write must be executed exactly once and in order (R-VIS-NFR-2.3, R-CUT-N-3).
 
     python outbox.py [--cycles 20] [--tabs 3] [--seed N] [--transport auto|xhr]
 

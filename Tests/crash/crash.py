@@ -391,7 +391,7 @@ def run(options, folder):
     status, answer = service.request("PUT", CHALLENGE, play.backend, wish)
     if status != 201:
         raise Failed(f"PUT {CHALLENGE} answered {status}: {answer[:500]!r}")
-    # Two streams for each user: each must receive everything on its own (SCH EC10).
+    # Two streams for each user: each must receive everything on its own (R-SCH-EC10).
     streams = [Stream(play, user) for user in play.users for _ in range(2)]
     listeners = [threading.Thread(target=stream.follow, daemon=True) for stream in streams]
     writers = [

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Simulates a school and its users on a real service for half an hour, and then proves that (SCH SC-003)
+"""Simulates a school and its users on a real service for half an hour, and then proves that (R-SCH-SC-003)
 
   - no permanent stream broke or received a resync, and each received something in every minute,
   - closed streams have left no socket and no slot behind,

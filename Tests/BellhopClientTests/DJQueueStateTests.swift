@@ -109,7 +109,7 @@ import Testing
         #expect(try Self.track("b", in: queue) == Self.track("b", in: untouched))
     }
 
-    /// An answer confirms the vote. Its counts yield to those of a later vote that arrived first.
+    /// An answer confirms the vote. If the counts of a later vote arrived first, they stay.
     @Test func answer_confirms_andNewerCountsStay() throws {
         var queue = try Self.queue()
         queue.show(.up, on: "c")

@@ -18,7 +18,7 @@ enum Vectors {
         }
     ) { first, _ in first }
 
-    /// Returns the differences from the expected results, each with its position; empty if there are none.
+    /// Returns the differences from the expected results, each with its position; an empty list means success.
     static func mismatches(of machine: String, in folder: URL) throws -> [String] {
         guard let make = machines[machine] else { return ["there is no machine \(machine)"] }
         let file = try JSON(parsing: Data(contentsOf: folder.appending(path: "\(machine).json")))

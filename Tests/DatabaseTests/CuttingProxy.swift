@@ -69,7 +69,7 @@ final class CuttingProxy: @unchecked Sendable {
                 _ = buffer.withUnsafeBytes { send(to, $0.baseAddress, count, Int32(MSG_NOSIGNAL)) }
             }
             if what == .afterCommit {
-                // Cuts off the client first. The server can still read what it was sent.
+                // Cuts off the client first. The server can still read the bytes sent to it.
                 shutdown(from, Int32(SHUT_RDWR))
                 shutdown(to, Int32(SHUT_WR))
                 return

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Database
 
-/// The permissions of a database's files, and the error text if this process has none.
+/// The permissions of a database's files, and the error text if this process lacks them.
 @Suite(.timed) struct DatabaseFileTests {
     private let directory: TemporaryDirectory
 

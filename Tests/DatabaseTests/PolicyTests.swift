@@ -175,8 +175,8 @@ struct PolicyDecisions {
     }
 
     /// Requires a minimum of visible rows, because a generator without any would prove nothing. A fixed share would
-    /// fail for some seeds: the random rules of a few tables decide about all of their rows, and some rules show
-    /// almost none.
+    /// fail for some seeds: the random rules of a few tables decide about all of their rows, and some rules hide
+    /// nearly all rows.
     func expect(atLeast count: Int) {
         #expect(cases >= count)
         #expect(visible >= 100)

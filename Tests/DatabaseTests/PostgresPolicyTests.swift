@@ -210,7 +210,7 @@ import Values
         ]
         let vocabulary = ScopeVocabulary(tables)
         #expect(vocabulary.kinds.count == 5)
-        // The vocabulary includes the keys by which memberships are found.
+        // The vocabulary includes the keys that policies use to find memberships.
         let clubs = Table("c", read: [RandomSeat.entry("a")], write: [])
         #expect(ScopeVocabulary([clubs]).kinds.map(\.setting) == ["bellhop.key.club._", "bellhop.key.user._"])
         let settings = vocabulary.settings(

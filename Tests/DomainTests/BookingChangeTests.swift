@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// Which fields of a booking may change, by whom and when, and the notifications that its customer receives
+/// The permitted changes to a booking, by actor and status, and the notifications that its customer receives
 /// (decisions 1 and 8).
 @Suite(.timed) struct BookingChangeTests {
     private static let nine = Timestamp(microseconds: 1_767_949_200_000_000)

@@ -24,7 +24,7 @@ import Testing
         var (board, plain, changes) = (Leaderboard(), PlainBoard(), Int64(0))
         let steps = effort(quick: 6_000, full: 30_000, long: 300_000)
         for step in 0..<steps {
-            // Up to 3,000 users, most of whom leave in the middle of the run.
+            // Up to 3,000 users; most of them leave in the middle of the run.
             let user = "user-\(Int.random(in: 0..<3000, using: &random))"
             let isMiddle = (steps * 7 / 15..<steps * 11 / 15).contains(step)
             let isLeaving = isMiddle && Int.random(in: 0..<10, using: &random) < 9

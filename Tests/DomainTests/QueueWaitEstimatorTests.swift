@@ -35,7 +35,7 @@ import Testing
         #expect(WaitEstimator.estimate(state([onBreak], line(.blackCard, 1))) == nil)
     }
 
-    /// Decision 5: customers who are due are served before a newcomer, unless another chair is free for them.
+    /// Decision 5: due customers are served before a newcomer, unless another chair is free for them.
     @Test func thoseWhoAreDue_countForNewcomers() throws {
         func due(_ lane: QueueLane, _ minutes: Double..., barberId: String? = nil) -> [WaitingCustomer] {
             minutes.map { WaitingCustomer(id: "\(lane) \($0)", lane: lane, readyInMinutes: $0, barberId: barberId) }
@@ -53,7 +53,7 @@ import Testing
         #expect(try newcomers([a], due(.standard, 16)).standard.p50 == 0)
         let blackCards = try newcomers([a], due(.blackCard, 5, 5))
         #expect((55...75).contains(blackCards.blackCard.p50))
-        // A customer who asks for a barber by name waits for that barber's chair.
+        // A customer with a preferred barber waits for that barber's chair.
         #expect(try newcomers([a, b], due(.standard, 5, barberId: "a")).standard.p50 == 0)
         #expect((25...45).contains(try newcomers([a], due(.standard, 5, barberId: "a")).standard.p50))
     }
@@ -93,7 +93,7 @@ import Testing
         #expect(estimate.blackCard.p50Minutes == 12)
     }
 
-    /// One barber, nobody waiting: both lanes wait for the rest of the service, which gets shorter as the service
+    /// One barber and an empty line: both lanes wait for the rest of the service, which gets shorter as the service
     /// goes on.
     @Test func restOfService_shrinksWithElapsedTime_andIsNotMemoryless() throws {
         var last = Double.infinity

@@ -35,7 +35,7 @@ private final class FuzzedServer: Sendable {
         }
     }
 
-    /// Sends the bytes and returns the first status line, as far as the server sent one.
+    /// Sends the bytes and returns the start of the answer, up to and including the status; empty without an answer.
     func exchange(_ bytes: [UInt8]) -> [UInt8] {
         let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(socket) }

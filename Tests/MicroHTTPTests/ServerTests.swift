@@ -22,7 +22,7 @@ import Testing
         let raw = try RawConnection(service.port)
         try raw.send("GET /hello?name=a%20b&flag HTTP/1.1\r\nHost: x\r\nX-Name: Ä\r\n\r\n")
         #expect(try raw.read(until: "hello a b").hasPrefix("HTTP/1.1 200"))
-        // Three pipelined requests, one of which waits for another thread.
+        // Three pipelined requests. The second one waits for another thread.
         try raw.send(
             "GET /hello?name=1 HTTP/1.1\r\nHost: x\r\n\r\nGET /later?name=2 HTTP/1.1\r\nHost: x\r\n\r\n"
                 + "GET /hello?name=3 HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -7,7 +7,7 @@ final class BellhopProcess {
     static let binary = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
         .appendingPathComponent("bellhop")
 
-    /// Runs a command as the user of the image, who owns no files here.
+    /// Runs a command as the image's user, which owns no files here.
     static let stranger = ["setpriv", "--reuid", "65532", "--clear-groups"]
     /// Whether the binary can run as that user: only root can switch users, and the binary may lie in a folder that
     /// other users cannot read.

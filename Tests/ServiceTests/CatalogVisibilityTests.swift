@@ -49,8 +49,8 @@ private enum DemoScenario {
             return .both("CREATE TABLE \(table.name) (\(columns.joined(separator: ", "))) STRICT")
         })
 
-    /// Returns the columns that policies read: those of the table's own policies and those that find memberships in
-    /// it.
+    /// Returns the columns that policies read: the table's own policies, and policies that find memberships in the
+    /// table.
     static func columns(of table: Table) -> [String] {
         let own = (table.read.entries + table.write.entries).flatMap(\.columns)
         let asked = memberships.filter { $0.table.name == table.name }.flatMap { [$0.memberColumn, $0.ofColumn] }

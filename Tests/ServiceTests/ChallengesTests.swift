@@ -110,7 +110,8 @@ import Values
 
     // MARK: Scores
 
-    /// CUT L-1: the answer contains the new rank. Equal scores share a rank, ordered by who reached the score first.
+    /// CUT L-1: the answer contains the new rank. Equal scores share a rank; the score that was reached first is
+    /// listed first.
     @Test func scores_areAdded_andRanked() async throws {
         try await service.score("ada", 30, name: "Ada")
         try await service.score("bob", 40)
@@ -124,7 +125,7 @@ import Values
         #expect(Self.lines(board) == ["1 1 bob 40", "2 2 ada 30", "3 2 cem 30", "4 2 dan 30"])
         #expect(board["me"]["position"].int == 3)
         #expect(board["items"][1]["displayName"].string == "Ada")
-        // L-2: the rank of a user who is not on the board is null, not -1.
+        // L-2: the rank of a user outside the board is null, not -1.
         #expect(try await service.board()["me"].isNull)
         try service.expectExactCounts()
     }
@@ -206,7 +207,7 @@ import Values
         #expect(try await service.client(as: .user("u1")).delete(path + "u1").status == 204)
         #expect(try await service.client(as: .user("u1")).delete(path + "u1").status == 404)
         #expect(Self.lines(try await service.board(as: "u1")) == ["1 1 u2 5"])
-        // A user who returns starts from zero.
+        // A user starts from zero after returning.
         #expect(try await post(.user("u1"), ["score": 7]).json["rank"].int == 1)
         #expect(try await service.client(as: .service()).delete(path + "u2").status == 204)
         #expect(try await service.board(as: "u1")["entries"].int == 1)

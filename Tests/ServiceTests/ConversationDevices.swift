@@ -6,8 +6,8 @@ import Values
 
 @testable import Service
 
-/// Three users with two devices each, and a backend, who perform every possible operation in two conversations, and a
-/// model that predicts the results.
+/// A simulation of three users with two devices each and a backend, which perform every possible operation in two
+/// conversations. A model predicts the results.
 ///
 /// Each device has its own connection, so that the test waits for the service and not for a client.
 final class ConversationDevices {

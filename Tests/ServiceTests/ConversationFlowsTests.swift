@@ -182,7 +182,7 @@ import Values
     }
 }
 
-/// Three users in two conversations who perform random operations, and check that every answer is a possible one.
+/// Random operations of three users in two conversations. Every answer must be a possible one.
 struct ConversationPlay: Sendable {
     private static let users = ["ana", "ben", "cem"]
     private static let ids = ["c1", "c2"]

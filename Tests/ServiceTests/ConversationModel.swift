@@ -127,7 +127,7 @@ struct ConversationModel {
         }
     }
 
-    /// Returns the differences between the stored rows and the model; empty if there are none.
+    /// Returns the differences between the stored rows and the model; an empty list means no drift.
     func drift(in db: Connection) throws -> [String] {
         let (stored, wanted) = (try Self.storedRows(in: db), rows)
         let found = Set(stored)

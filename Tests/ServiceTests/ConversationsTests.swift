@@ -191,7 +191,7 @@ import Values
         let last = try await service.call("GET", "\(path)?since=4&limit=2&cursor=\(rest)", as: .user("ben"))
         #expect(sequences(last) == [7])
         #expect(last.json["next"] == .null)
-        // A cursor is valid only for its list and for the user who received it.
+        // A cursor is valid only for its list and its user.
         #expect(try await service.call("GET", "\(path)?cursor=\(rest)", as: .user("ben")).status == 422)
         #expect(try await service.call("GET", "\(path)?cursor=\(next)", as: .user("ana")).status == 422)
         #expect(try await service.call("GET", "\(path)?since=-1", as: .user("ana")).status == 422)
@@ -239,7 +239,7 @@ import Values
         let delivered = try await ben.next("message:deleted").json
         expect(delivered, has: ["messageId": .string(messageId), "unread": 0])
         #expect(delivered["badges"]["messages"] == 0)
-        // For a member who had already read the message, only the text changes.
+        // If a member had already read the message, only its text changes.
         #expect(try await cem.next("message:deleted").json["badges"] == .null)
         let listed = try await service.call("GET", "/v1/conversations/\(id)/messages", as: .user("ben")).items
         #expect(listed.map { $0["text"] } == [.string("")])

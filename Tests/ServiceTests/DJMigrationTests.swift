@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    /// In a database that predates DJ mode, the shops are known, and users who are being served are present.
+    /// The migration knows the existing shops, and marks users with a booking in progress as present.
     @Test func migration_knowsTheShopsThatWereThere() throws {
         let tables = Catalog.tables.filter { table in !DJFeature.feature.tables.contains { $0.name == table.name } }
         let before = Catalog.migrations.filter { !DJFeature.migrations.contains($0) }

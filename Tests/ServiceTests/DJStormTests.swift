@@ -42,7 +42,7 @@ import Values
     private static func tallies(_ last: [[String: DJVote]], of tracks: [String]) -> [String: DJTally] {
         Dictionary(
             uniqueKeysWithValues: tracks.map { track in
-                // The user who adds a track votes for it.
+                // Adding a track also votes for it.
                 (track, last.reduce(DJTally(upvotes: 1)) { $0.replacing(.none, by: $1[track] ?? .none) })
             })
     }

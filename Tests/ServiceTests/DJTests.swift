@@ -253,8 +253,8 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// The queue and the tracks per guest are limited. A track may be removed by the guest who added it and by the
-    /// shop.
+    /// The queue and the tracks per guest are limited. A guest may remove their own tracks, and the shop may remove
+    /// any.
     @Test func queue_isBounded_andTracksCanBeTakenOut() async throws {
         let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
         for index in 0..<DJLimits.tracksPerUserMax {

@@ -10,8 +10,8 @@ import Testing
 
     init() throws { service = try TestService.start(at: TestService.morning) }
 
-    /// While others write, a list plus the events after its position equals the later list: no item is missing, and
-    /// none occurs twice.
+    /// While others write, a list plus the events after its position equals the later list: no item is missing or
+    /// occurs twice.
     @Test func aListAndTheEventsBehindIt_areTheListOfLater() async throws {
         let writers = Task { [service] in
             try await concurrently(Array(0..<60)) { number in

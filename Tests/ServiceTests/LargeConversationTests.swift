@@ -55,7 +55,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// A deletion decrements the count of each member who had not read that far, with a new version. All other
+    /// If a member had not read that far, a deletion decrements their count and increments their version. All other
     /// members keep their count and version.
     @Test func deletions_takeFromThoseWhoHadNotReadAsFar() async throws {
         let id = try await Self.converse(service)

@@ -147,7 +147,7 @@ import Testing
         return top.lines
     }
 
-    /// More users than one pass looks up. Each user who moved is updated once, and the next round waits one second.
+    /// More users than one pass looks up. Each moved user is updated once, and the next round waits one second.
     @Test func roundOverMany_reachesEachOnce() async throws {
         for index in 0..<30 { try await service.score("u\(index)", 100 - index) }
         _ = try await service.board()

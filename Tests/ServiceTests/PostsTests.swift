@@ -127,8 +127,7 @@ import Values
         try await Self.toggle(id, times: effort(quick: 250, full: 1000, long: 4000), seed: seed, through: [service])
     }
 
-    /// Sends toggles of forty users, twenty-five at a time, and compares the count with the users who like the post
-    /// at the end.
+    /// Sends toggles of forty users, twenty-five at a time. At the end, compares the count with the list of likes.
     static func toggle(_ id: String, times: Int, seed: UInt64, through services: [TestService]) async throws {
         var random = SeededGenerator(seed: seed)
         let toggles = (0..<times).map { _ in
@@ -268,7 +267,7 @@ import Values
 
     // MARK: Live delivery
 
-    /// CUT F-1: connected followers receive the whole post, including users who followed after connecting. No other
+    /// CUT F-1: connected followers receive the whole post, including followers added after the connection. No other
     /// user receives it.
     @Test func newPost_reachesConnectedFollowers_asTheyAreAtThatMoment() async throws {
         try await service.follow("bob", as: "ann")

@@ -103,7 +103,7 @@ import Testing
         #expect(try await staff.get("\(Self.rule)/code").json["code"].string == "presence.no_code")
     }
 
-    /// Guesses are limited per user over all shops, even for a user who knows a valid code of some shop.
+    /// Guesses are limited per user over all shops, even if the user knows a valid code of some shop.
     @Test func guesses_areBounded() async throws {
         let (ada, code) = (service.client(as: .user("ada")), try await Self.code(service))
         let wrong: JSON = ["code": .string(code == "000000" ? "000001" : "000000")]
@@ -143,7 +143,7 @@ import Testing
         let presence = try await ada.get(Self.me).json
         expect(presence, has: ["isPresent": true, "source": "booking"])
         #expect(try await DJTests.vote(ada, "t1", "up").status == 200)
-        // A user who is being served cannot leave.
+        // A user cannot leave while being served.
         #expect(try await ada.delete(Self.me).status == 204)
         #expect(try await DJTests.vote(ada, "t1", "down").status == 200)
         let changed = try await BookingsTests.move(staff, serving.json, to: ["durationMinutes": 45])

@@ -363,7 +363,7 @@ import Values
         for user in 0..<40 { try await a.follow("bob", as: "u\(user)") }
         let seed = randomSeed()
         try await PostsTests.toggle(id, times: effort(quick: 75, full: 300, long: 1000), seed: seed, through: [a, b])
-        // Concurrent posts on both replicas: a request for newer posts misses none.
+        // Concurrent posts on both replicas: a request for newer posts returns all of them.
         let before = try #require(try await a.feed("ann")["newest"].int)
         try await concurrently(0..<20) { index in _ = try await (index % 2 == 0 ? a : b).post("bob", "n\(index)") }
         #expect(try await b.feed("ann", "?since=\(before)")["newCount"] == 20)

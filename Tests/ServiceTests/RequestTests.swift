@@ -22,7 +22,7 @@ import Values
         let refused = try await user.get("/v1/badges")
         #expect(refused.refusal == "429 rate_limited")
         #expect(Int(try #require(refused[header: "Retry-After"])) == 60)
-        // All tokens of a user share one limit. Other users have their own, and backends have none.
+        // All tokens of a user share one limit. Other users have their own, and backends are not limited.
         let other = TestService.Identity(subject: "u1", claims: ["jti": "another"])
         #expect(try await service.client(as: other).get("/v1/badges").status == 429)
         #expect(try await service.client(as: .user("u2")).get("/v1/badges").status == 200)

@@ -89,7 +89,7 @@ import Values
 
     // MARK: Numbers
 
-    /// A barber who goes off duty after the current service does not occupy another barber.
+    /// A barber goes off duty after the current service. That service does not occupy another barber.
     @Test func serviceOfABarberOffDuty_isNobodyElses() async throws {
         let service = try await BookingsTests.shop()
         let backend = service.client(as: .service())
@@ -102,8 +102,8 @@ import Values
         #expect(status["estimate"]["standard"]["p90"].int == 0, "\(status)")
     }
 
-    /// A customer who arrives before the shop has confirmed gets an estimate at the confirmation. Their wait starts
-    /// then.
+    /// A customer arrives before the shop has confirmed. The estimate is made at the confirmation, and the wait
+    /// starts then.
     @Test func earlyArrival_isTakenIntoAccount_whenTheShopConfirms() async throws {
         let service = try await BookingsTests.shop()
         let staff = service.client(as: .staff(of: "s1"))

@@ -56,7 +56,7 @@ import Yams
                 try await ask(operation, as: caller, in: world, &seen)
             }
         }
-        // The writes of strangers have changed none of the texts.
+        // The writes of strangers have not changed the texts.
         var left: [Mark: Set<Caller>] = [:]
         for operation in operations where operation.hasPrefix("GET ") {
             for caller in [Caller.ada, .ben, .fay, .staff] { try await ask(operation, as: caller, in: world, &left) }
@@ -64,7 +64,7 @@ import Yams
         for mark in Mark.allCases where mark != .row {
             #expect(left[mark] == mark.readers.intersection([.ada, .ben, .fay, .staff]), "\(mark) after all strangers")
         }
-        // A user who acts in public shows their name, so it is not a secret from here on.
+        // A public action shows the user's name, so the name is not a secret from here on.
         let secrets = Set(Mark.allCases).subtracting([.follower])
         for operation in writing {
             for caller in Caller.allCases where owners.contains(caller) {

@@ -27,7 +27,7 @@ struct VisibilityWorld {
         case staff, staffOfAnotherShop, admin, backend, backendElsewhere
         /// A backend whose token names no tenant: its own rows belong to `default`.
         case backendOfAll
-        /// The role in Supabase's tokens for users who have not signed in.
+        /// The role in Supabase's tokens for anonymous users.
         case guest
         case teacher, otherTeacher, parent, otherParent, pupil, classmate
 
@@ -247,7 +247,7 @@ struct VisibilityWorld {
 
     /// Returns one or more requests for an operation of `openapi.yaml`, about the data of ada and the others.
     ///
-    /// A writing request contains new values each time, and none of the marked texts.
+    /// A writing request contains new values each time, without the marked texts.
     func requests(_ operation: String, as caller: Caller) -> [Request]? {
         let new = "new-\(UUID().uuidString.prefix(8).lowercased())"
         let parts = operation.split(separator: " ").map(String.init)

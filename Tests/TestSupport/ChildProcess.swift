@@ -1,7 +1,7 @@
 import CSpawn
 import Foundation
 
-/// A child process of a test. It inherits none of the tests' descriptors except the pipe for its output.
+/// A child process of a test. The pipe for its output is the only descriptor that it inherits.
 ///
 /// This replaces Foundation's `Process`, which lists /proc/self/fd and copies 256 bytes of each directory entry. With
 /// many open descriptors, the last entry lies at the end of the buffer, and the copy reads past that end.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A map of which file in Sources uses which types. It reads the text, without the compiler, and ignores nested
+/// A map of the types that each file in Sources uses. It reads the text, without the compiler, and ignores nested
 /// types.
 struct SourceMap {
     struct Source {

@@ -17,7 +17,8 @@ extension TidyTests.File {
 
 /// Rules for the declaration of tests.
 extension TidyTests {
-    /// The outermost types in a file that contain tests, and those of them whose `@Suite` is timed.
+    /// A reader of the outermost types in a file that contain tests. It also records the types whose `@Suite` is
+    /// timed.
     struct SuiteReader {
         private(set) var timed: Set<String> = []
         private(set) var withTests: Set<String> = []

@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    /// Features communicate through facts: none names a type of another feature.
+    /// Features communicate through facts: no feature names a type of another.
     @Test func features_doNotKnowEachOther() throws {
         let files = try Self.files(under: ["Sources/Service/Features"], endingWith: ".swift")
         let features = Set(files.map { String($0.path.split(separator: "/")[3]) })

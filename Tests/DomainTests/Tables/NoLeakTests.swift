@@ -83,7 +83,7 @@ import Values
         }
     }
 
-    /// The person of the role to whom the row belongs before the move, and the person to whom it belongs afterwards.
+    /// Returns the owner of the row before the move (`insider`) and after it (`outsider`), for a role.
     static func people(_ role: Role) -> (insider: String, outsider: String) {
         switch role {
         case .student: ("s1", "s3")
@@ -97,7 +97,7 @@ import Values
         guard readers.contains(where: { $0.table == test.table && $0.roles.contains(test.role) }) else {
             return Sight()
         }
-        // A student who changes class can still see their own row; an admin sees all rows of the school.
+        // After a change of class, students can still see their own row; an admin sees all rows of the school.
         let stays = test.role == .admin || (test.table == "students" && test.role == .student)
         switch test.move {
         case .insert: return Sight(new: stays ? insider || test.role == .admin : insider)

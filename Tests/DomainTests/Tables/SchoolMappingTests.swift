@@ -4,7 +4,7 @@ import Values
 
 @testable import Rows
 
-/// SCH FR-006…FR-012: which queries of which users a change invalidates. A key with `*` comes without its cause.
+/// SCH FR-006…FR-012: the queries that a change invalidates, per user. A key with `*` comes without its cause.
 @Suite(.timed) struct SchoolMappingTests {
     let world: SchoolWorld
 
@@ -246,8 +246,8 @@ import Values
         #expect(!world.scope("s1", of: "A").contains("class:c1:member"))
     }
 
-    /// The stored class of a student takes precedence over the class in a row. The row's class is used only if none
-    /// is stored.
+    /// The stored class of a student takes precedence over the class in a row. Without a stored class, the row's
+    /// class is used.
     @Test func classOfAStudent_isTheKnownOne_andTheRowsOwnWhereNothingIsKnown() throws {
         let table = try world.table("attendance")
         func keys(_ student: JSONValue) throws -> [String] {

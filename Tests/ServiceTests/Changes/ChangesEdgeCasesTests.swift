@@ -204,8 +204,8 @@ import Testing
         try await parent.receives(Self.marked)
     }
 
-    /// SCH EC7, FR-005: everyone who may see the row learns its author. The writer's own client recognizes its echo
-    /// by the origin.
+    /// SCH EC7, FR-005: all readers of the row learn its author. The writer's own client recognizes its echo by the
+    /// origin.
     @Test func ownWrite_isKnownByActorAndOrigin() async throws {
         let writer = try await service.listen(as: School.teacher("t1"))
         let other = try await service.listen(as: School.admin())
@@ -345,8 +345,8 @@ import Testing
                 grants: room:{room_id}:member
         """
 
-    /// Decision 23, with typical memberships: a member whom a changed row removes from a room sees the row leave, but
-    /// not the new member. A remaining member sees the change.
+    /// Decision 23, with typical memberships: a changed row removes a member from a room. That member sees the row
+    /// leave, but not the new member. A remaining member sees the change.
     @Test func memberWhoIsReplaced_doesNotSeeByWhom() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.rooms, to: "tables.yaml")

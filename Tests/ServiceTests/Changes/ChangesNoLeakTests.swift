@@ -13,7 +13,7 @@ import Testing
     enum Role: String, CaseIterable {
         case student, teacher, parent, admin
 
-        /// First the people whom the rows concern, then those whom they concern only after a move.
+        /// First the people concerned by the rows, then the people concerned only after a move.
         var people: [String] {
             switch self {
             case .student: ["s1", "s2", "s3"]
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    /// SCH FR-006…FR-017: the invalidated keys, for the users who have such a query.
+    /// SCH FR-006…FR-017: the invalidated keys, for users with such a query.
     @Test(arguments: cases) func key_isReceivedByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// SCH FR-005, decision 23: a cause is delivered only to users who may see the row that it names.
+    /// SCH FR-005, decision 23: a cause is delivered only to readers of the row that it names.
     @Test(arguments: cases) func cause_isReceivedByWhoMaySeeItsRow(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people where !SchoolMoves.keys(of: test.table, test.move, for: person).isEmpty {
@@ -90,21 +90,21 @@ import Testing
     }
 
     /// NFR-002, ENG E-6: an invalidation carries no columns except ids. An event carries the selected columns and the
-    /// row's key. A user who may not see a row receives no byte of it.
+    /// row's key. A user without access to a row receives no byte of it.
     @Test(arguments: cases) func event_carriesNothingThatItsReaderMayNotSee(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
             let sight = SchoolMoves.sight(of: test.table, test.move, by: person)
             let events = recording.events(test.table, test.move, of: test.school, reaching: person, of: test.school)
             for event in events {
-                // Only an event with the whole row carries its texts: the old text for users who could see the row
-                // and still can, and the new text likewise.
+                // Only an event with the whole row carries its texts. The old text goes to users with access before
+                // and after the change, and the new text to users with access after it.
                 let isWhole = event.name == "table:change" && event.data.contains("\"all/")
                 let mayHaveOld = isWhole && sight == "update"
                 let mayHaveNew = isWhole && (sight == "enter" || sight == "update")
                 #expect(!event.data.contains(SchoolMoves.oldSecret) || mayHaveOld, "\(person): \(event.data)")
                 #expect(!event.data.contains(SchoolMoves.newSecret) || mayHaveNew, "\(person): \(event.data)")
-                // A user who has lost a row must not learn who received it.
+                // A user who loses a row must not learn its new owner.
                 guard sight == "leave" || sight == nil, test.move == .leave, event.name != "stream:scope" else {
                     continue
                 }
@@ -208,7 +208,7 @@ enum SchoolMoves {
     }
 
     /// Returns whether the person receives a cause. Classmates receive keys of the leaderboard without access to the
-    /// row, so they receive no cause. A user who loses a row whose key has changed receives none either, because a
+    /// row, so they receive no cause. A user who loses a row with a changed key receives no cause either, because a
     /// cause names the current key.
     static func seesCause(of table: String, _ move: Move, _ person: String) -> Bool {
         if move == .leave, let loser = ["parent_students": "p1", "teachers": "t1", "profiles": "s1"][table] {
@@ -223,7 +223,7 @@ enum SchoolMoves {
         Set((stale["\(table) \(move)"]?[person] ?? "").split(separator: " ").map(String.init))
     }
 
-    /// FR-006…FR-012 for the people to whom FR-014…FR-017 give access. A missing entry means no keys.
+    /// FR-006…FR-012, limited by the access that FR-014…FR-017 give. A missing entry means no keys.
     private static let stale: [String: [String: String]] = [
         // FR-006: dashboard, stickers, leaderboard, trophy room; only inserts.
         "student_stickers insert": [

@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// Who may send rows, and for which tenant.
+/// The credentials that may send rows, and the tenants they are valid for.
 @Suite(.timed) struct FeedCredentialsTests {
     let probe: FeedProbe
 

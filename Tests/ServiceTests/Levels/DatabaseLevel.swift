@@ -61,8 +61,8 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
         let name = try server.makeDatabase()
         let owner = server.url("bellhop_owner", name)
         try Self.migrate(owner, applied)
-        // Runs as a superuser, to whom no policy applies and who may defer the checks of references. Bytes have
-        // another syntax in PostgreSQL.
+        // Runs as a superuser, because policies do not apply to it and it may defer the checks of references. Bytes
+        // have another syntax in PostgreSQL.
         let rows = "SET session_replication_role = replica;\n" + rows
         try server.run([rows.replacing(/X'(?<hex>[0-9A-F]*)'/) { "'\\x\($0.output.hex)'" }], in: name)
         _ = try Operations.migrate(TestService.settings(["database": owner, "jwtSecret": TestService.secret]))

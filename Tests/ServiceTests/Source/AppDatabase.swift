@@ -112,7 +112,7 @@ struct AppDatabase {
 }
 
 extension TestService {
-    /// Opens a stream of Ada, who receives the tasks of her teams.
+    /// Opens a stream of Ada, subscribed to the tasks of her teams.
     func listenToTasks() async throws -> StreamListener {
         let stream = try await listen(as: .user("ada"))
         try await stream.subscribe([["table": "tasks"]])

@@ -134,7 +134,7 @@ import Values
         try await app.drop()
     }
 
-    /// Two readers know the same position. The first one to store takes all messages, the second one none.
+    /// Two readers know the same position. The first one to store takes all messages, and the second one is refused.
     @Test func secondReader_takesNothingTwice() async throws {
         let intake = intake()
         let first = SourcePosition(source: "a server/app", lsn: LSN(rawValue: 7), tables: ["public.team_members"])

@@ -127,7 +127,7 @@ import Values
         try await Self.toggle(id, times: effort(quick: 250, full: 1000, long: 4000), seed: seed, through: [service])
     }
 
-    /// Sends toggles of forty users, twenty-five at a time. At the end, compares the count with the list of likes.
+    /// Sends toggles of forty users, twenty-five at a time. At the end, compares the count with the users' own answers.
     static func toggle(_ id: String, times: Int, seed: UInt64, through services: [TestService]) async throws {
         var random = SeededGenerator(seed: seed)
         let toggles = (0..<times).map { _ in

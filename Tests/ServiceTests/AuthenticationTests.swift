@@ -8,8 +8,7 @@ import Values
 
 @testable import Service
 
-/// The identity that a token grants, over real HTTP with real tokens (FORMATS.md, tokens; RFC 6750, 7515, 7519,
-/// 8725).
+/// The identity that a token grants, over real HTTP with real tokens (RFC 6750, 7515, 7519, 8725).
 @Suite(.timed) struct AuthenticationTests {
     private static func me(_ service: TestService, _ token: String) async throws -> ServiceAnswer {
         try await service.anyone.with(token: token).get("/v1/me")

@@ -110,7 +110,7 @@ import Values
         #expect(changed.json["code"].string == "booking.not_changeable")
     }
 
-    /// FORMATS.md: 428 without If-Match, 412 for a stale one.
+    /// 428 without If-Match (RFC 6585 §3), 412 for a stale one (RFC 9110 §15.5.13).
     @Test func ifMatch_guardsEveryChange() async throws {
         let user = service.client(as: .user("u1"))
         let made = try await user.post("/v1/bookings", Self.draft()).json

@@ -1,6 +1,7 @@
 import BellhopClient
 import Database
 import Foundation
+import Realtime
 import TestSupport
 import Testing
 
@@ -51,7 +52,8 @@ import Testing
         try await school.send(School.attendance("a1", of: "s1", "late"))
         service.clock.advance(seconds: 25 * 3600)
         try await school.send(School.own("homework", "w1", of: "s2"))
-        let number = Int64(cursor.split(separator: "-").last ?? "") ?? 0
+        let ids = service.app.runner.reader.log.ids
+        let number = try #require(Cursor(cursor).flatMap(ids.sequence(of:)))
         try await eventually("the row is pruned") {
             try service.app.store.read { try EventLog.oldestSequence(in: $0) } > number + 1
         }

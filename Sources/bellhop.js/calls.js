@@ -13,7 +13,7 @@ const callMsMax = 30_000;
  * @param {(spent?: string | null) => Promise<string | null>} parts.token a token; another one than the spent one
  * @param {typeof fetch} [parts.fetch]
  * @param {import("./types").Clock} parts.clock
- * @param {string} parts.clientId sent with each call, so that this client knows its own echoes (SCH FR-005)
+ * @param {string} parts.clientId sent with each call, so that this client knows its own echoes (R-SCH-FR-005)
  */
 export function calls({ url, token, fetch, clock, clientId }) {
   // Called as a plain function: browsers refuse `fetch` as another object's method.

@@ -19,8 +19,8 @@ import Testing
 
     private static let last = "Connection: close\r\n"
 
-    /// CNT §13.1: a refused topic stops neither the bell nor the other topics. CNT R-RECON-4: an app that shows no counts asks
-    /// for none.
+    /// R-CNT-13.1: a refused topic stops neither the bell nor the other topics. R-CNT-RECON-4: an app that shows no
+    /// counts asks for none.
     @Test func refusedTopic_stopsNothingElse_andIsToldToItsSubscription() async throws {
         let problem = #"{"code":"topic.forbidden","detail":"no","errors":[{"pointer":"/topics/1","detail":"no"}]}"#
         let server = try ScriptedServer([
@@ -78,7 +78,7 @@ import Testing
         #expect(await storage.keys(beginningWith: "").filter { !$0.hasSuffix("cursor") } == [])
     }
 
-    /// VIS FR-4.1: what the document calls three pulses is three.
+    /// R-VIS-FR-4.1: a pattern of three pulses is played as three.
     @Test(
         arguments: [
             ("success", [], 1, [0.8]), ("warning", [], 2, [0.8, 0.8]), ("error", ["heavy", "heavy"], 3, [0.8, 1, 1]),

@@ -61,7 +61,7 @@ struct BellhopStreamTests {
         #expect(requests.allSatisfy { $0.contains("Authorization: Bearer t\r\n") })
     }
 
-    /// CUT N-1: 503 with Retry-After is retried, but not before that time.
+    /// R-CUT-N-1: 503 with Retry-After is retried, but not before that time.
     @Test func temporaryRefusal_isTriedAgain_afterTheTimeItNames() async throws {
         let server = try ScriptedServer([
             .answer("503 Service Unavailable", headers: "Retry-After: 7\r\n"),
@@ -95,7 +95,7 @@ struct BellhopStreamTests {
         }
     }
 
-    /// SCH NFR-004: after a 401, the app is asked for another token at once, and only once.
+    /// R-SCH-NFR-004: after a 401, the app is asked for another token at once, and only once.
     @Test func refusedToken_isReplacedAtOnce() async throws {
         let server = try ScriptedServer([
             .answer("401 Unauthorized"), .stream([Self.ready, "data: a\n\n"]), .answer("204 No Content"),
@@ -113,7 +113,7 @@ struct BellhopStreamTests {
         #expect(server.requests[1].contains("Bearer new\r\n"))
     }
 
-    /// SCH FR-002: the stream continues with the new token, on the same connection.
+    /// R-SCH-FR-002: the stream continues with the new token, on the same connection.
     @Test func expiringStream_isRenewedInPlace() async throws {
         let server = try ScriptedServer([
             .stream(
@@ -140,7 +140,7 @@ struct BellhopStreamTests {
         #expect(try await collect(client(server).events(options())).map(\.data) == ["a"])
     }
 
-    /// CUT N-1: at most ten attempts in a row.
+    /// R-CUT-N-1: at most ten attempts in a row.
     @Test func absentServer_isGivenUpAfterTenTries() async throws {
         let server = try ScriptedServer([])
         server.stop()
@@ -157,7 +157,7 @@ struct BellhopStreamTests {
         #expect(server.requests.count == 1)
     }
 
-    /// CUT N-2: silence means a dead connection, while connecting and later.
+    /// R-CUT-N-2: silence means a dead connection, while connecting and later.
     @Test func silence_isTakenForALostConnection() async throws {
         let server = try ScriptedServer([
             .init(pieces: [], staysOpen: true), .stream([Self.ready, "id: e-1\ndata: a\n\n"], staysOpen: true),
@@ -223,7 +223,7 @@ struct BellhopStreamTests {
         try await reader.value
     }
 
-    /// CUT N-3: when the network returns, the stream retries immediately, a second after the last attempt.
+    /// R-CUT-N-3: when the network returns, the stream retries immediately, a second after the last attempt.
     @Test func returningNetwork_endsTheWait() async throws {
         let server = try ScriptedServer([
             .answer("503 Service Unavailable"), .answer("503 Service Unavailable"), .answer("204 No Content"),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BellhopClient
 
-/// A shop's music as an app stores it (CUT D-1): the service's state wins, and the user's own actions show
+/// A shop's music as an app stores it (R-CUT-D-1): the service's state wins, and the user's own actions show
 /// immediately.
 @Suite(.timed) struct DJQueueStateTests {
     private static func item(
@@ -81,7 +81,7 @@ import Testing
         ] { #expect(Self.merged(queue, name, json) == nil, "\(name) \(json)") }
     }
 
-    /// D-1, D-3: a vote shows immediately, switches sides, and reverts when it is refused.
+    /// R-CUT-D-1, R-CUT-D-3: a vote shows immediately, switches sides, and reverts when it is refused.
     @Test func vote_showsAtOnce_andGoesBackIfRefused() throws {
         var queue = try Self.queue()
         let untouched = queue
@@ -130,7 +130,7 @@ import Testing
         #expect(queue.tracks.map(\.upvotes) == [4])
     }
 
-    /// Decision 34: data of another epoch is always newer, as a whole or as a change.
+    /// data of another epoch is always newer, as a whole or as a change.
     @Test func anotherEpoch_replacesAlways() throws {
         func restored(_ json: JSON) -> JSON {
             var members = json.object ?? [:]

@@ -5,8 +5,8 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// The permitted changes to a booking, by actor and status, and the notifications that its customer receives
-/// (decisions 1 and 8).
+/// The permitted changes to a booking, by actor and status, and the notifications that its customer receives (R-1 and
+///
 @Suite(.timed) struct BookingChangeTests {
     private static let nine = Timestamp(microseconds: 1_767_949_200_000_000)
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// How a score is computed, and which submissions a challenge refuses (CUT L-1).
+/// How a score is computed, and which submissions a challenge refuses (R-CUT-L-1).
 @Suite(.timed) struct ChallengeTests {
     private static func challenge(_ mode: Challenge.Mode, _ order: Challenge.Order = .descending) -> Challenge {
         Challenge(

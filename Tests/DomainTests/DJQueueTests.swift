@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// The order of a shop's tracks and their vote counts (CUT D-1 to D-5, decisions 9 and 10).
+/// The order of a shop's tracks and their vote counts (R-CUT-D-1 to R-CUT-D-5, R-9 and R-10).
 @Suite(.timed) struct DJQueueTests {
     private static func item(
         _ name: String, up: Int = 0, down: Int = 0, at seconds: Int64 = 0
@@ -18,7 +18,7 @@ import Testing
 
     private static func names(_ queue: DJQueue) -> [String] { queue.items.map(\.track.trackId.text) }
 
-    /// Decision 10: descending score, then time of addition, then the bytes of the track's id.
+    /// descending score, then time of addition, then the bytes of the track's id.
     @Test func order_isScore_thenAddition_thenId() {
         let items = [
             Self.item("late", up: 2, at: 9), Self.item("low", up: 1, down: 3, at: 1), Self.item("b", up: 2, at: 5),
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    /// D-3: one vote per user. After any change of a vote, the counts equal a recount.
+    /// R-CUT-D-3: one vote per user. After any change of a vote, the counts equal a recount.
     @Test func tally_isTheRecount_afterAnyVotes() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    /// D-5; the item is ordered by the same timestamp that is published.
+    /// R-CUT-D-5; the item is ordered by the same timestamp that is published.
     @Test func addedTrack_hasOneVote_andTheMomentThatIsPublished() throws {
         let track = DJTrack(trackId: ID("t"), trackName: "t", artistName: "x", albumArt: nil)
         let item = DJQueueItem.added(track, as: ID("i"), by: ID("u1"), at: Timestamp(microseconds: 1_234_567))
@@ -126,7 +126,7 @@ import Testing
         #expect(early.second == 7)
     }
 
-    /// D-4: the JSON has vote counts but no voters, and a user's own vote only when that user reads it.
+    /// R-CUT-D-4: the JSON has vote counts but no voters, and a user's own vote only when that user reads it.
     @Test func json_hasTheDocumentsMembers() throws {
         var session = DJSession(shopId: ID("s1"), isActive: true, startedAt: Timestamp(microseconds: 0), version: 3)
         session.currentItem = ID("item-a")

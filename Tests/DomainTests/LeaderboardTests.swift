@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// The order of a board, compared with a sorted array (CUT L-1, L-2; decision 11).
+/// The order of a board, compared with a sorted array (R-CUT-L-1, R-CUT-L-2; R-11).
 @Suite(.timed) struct LeaderboardTests {
     /// A naive board: a dictionary that is sorted again for each query.
     private struct PlainBoard {
@@ -89,7 +89,7 @@ import Testing
         return entries
     }
 
-    /// Decision 11: ranks are 1, 2, 2, 4; among equal scores, the earliest comes first.
+    /// ranks are 1, 2, 2, 4; among equal scores, the earliest comes first.
     @Test func ranks_shareTies_andPositionsDoNot() {
         var board = Leaderboard()
         for (index, (user, score)) in [("a", 30), ("b", 20), ("c", 40), ("d", 30)].enumerated() {

@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 import Values
 
-/// VIS FR-2.1…FR-3.5, the appendix, FR-4.1, FR-5.1 and decisions 17–21: one row per event type, with the exact
-/// wording.
+/// R-VIS-FR-2.1 to R-VIS-FR-3.5, R-VIS-APPENDIX, R-VIS-FR-4.1, R-VIS-FR-5.1 and: one row per event type,
+/// with the exact wording.
 @Suite(.timed) struct NotificationEventTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let requirement: String
@@ -109,7 +109,7 @@ import Values
         #expect(sounds == row.sound, "R-VIS-FR-5.1, R-VIS-FR-5.2")
     }
 
-    /// VIS Decision 5: every event type has a row above.
+    /// R-VIS-D-5: every event type has a row above.
     @Test func everyKind_hasItsRow() {
         #expect(Set(Self.rows.map(\.type)) == Set(NotificationEvent.Kind.allCases.map(\.rawValue)))
     }

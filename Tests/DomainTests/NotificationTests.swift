@@ -18,7 +18,7 @@ import Values
                 archivedAt: archived ? moment : nil))
     }
 
-    /// VIS NFR-1.4 and decision 22: the complete eviction order, first to be evicted first.
+    /// R-VIS-NFR-1.4 and R-22: the complete eviction order, first to be evicted first.
     @Test func eviction_takesReadThenSeenThenLowThenOldest_andUnreadHighAndUrgentLast() {
         let order = [
             Self.notification("07", .low, read: true), Self.notification("08", .low, archived: true),
@@ -32,7 +32,7 @@ import Values
         #expect(order.shuffled().sorted { EvictionRule.rank(of: $0) < EvictionRule.rank(of: $1) }.map(\.id) == ids)
     }
 
-    /// VIS FR-1.4: the complete notification, with its members in the order of the documented example.
+    /// R-VIS-FR-1.4: the complete notification, with its members in the order of the documented example.
     @Test func notification_isWrittenWhole() throws {
         let draft = try NotificationEventTests.draft("visit.created")
         let notification = Notification(

@@ -45,7 +45,7 @@ import Values
         id: ID("p1"), authorId: ID("b1"), sequence: 4, visibility: .followers, text: "x", media: [],
         createdAt: Timestamp(microseconds: 5), engagement: Engagement(likeCount: 2, repostCount: 1))
 
-    /// ENG E-8: the change is read back in the form in which the log stores it, so that a replica can read entries of
+    /// R-ENG-E-8: the change is read back in the form in which the log stores it, so that a replica can read entries of
     /// another.
     @Test func engagement_isAChangeOfCountsAlone() throws {
         let change = Self.post.engagementChange(readers: ["user:b1"])

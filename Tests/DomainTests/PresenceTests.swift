@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// The users present at a shop, and the code that proves presence (CUT D-2, decision 13).
+/// The users present at a shop, and the code that proves presence (R-CUT-D-2, R-13).
 @Suite(.timed) struct PresenceTests {
     private let noon = Timestamp(microseconds: 1_767_960_000_000_000)
 
@@ -66,7 +66,7 @@ import Testing
         return booking
     }
 
-    /// Decision 13: a booking in progress proves presence for the maximum duration of a service.
+    /// a booking in progress proves presence for the maximum duration of a service.
     @Test(arguments: BookingStatus.allCases) func bookings_showWhoIsThere_whileInProgress(_ status: BookingStatus) {
         let presence = Presence(of: booking(status))
         guard status == .inProgress else { return #expect(presence == nil) }

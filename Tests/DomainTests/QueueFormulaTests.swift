@@ -3,7 +3,7 @@ import Rows
 import TestSupport
 import Testing
 
-/// CUT and decisions 2, 3 and 7.
+/// R-CUT-Q-3, R-CUT-Q-4 and.
 @Suite(.timed) struct QueueFormulaTests {
     @Test(arguments: [
         (0, 2, 30.0, 0), (1, 1, 30.0, 30), (3, 2, 30.0, 45), (5, 3, 24.0, 40), (4, 3, 25.0, 34), (7, 0, 30.0, 0),
@@ -17,7 +17,7 @@ import Testing
                 == minutes)
     }
 
-    /// Decision 3: the minimum of 5 never makes the black-card lane slower than the standard lane.
+    /// the minimum of 5 never makes the black-card lane slower than the standard lane.
     @Test(arguments: [
         (0, 0, 5), (1, 1, 5), (4, 4, 5), (5, 5, 5), (12, 5, 5), (13, 6, 6), (45, 18, 18), (46, 19, 19), (100, 40, 40),
     ])
@@ -27,7 +27,7 @@ import Testing
         #expect(document.estimatedWaitTimes(averageWaitMinutes: average) == (average, literal))
     }
 
-    /// Decision 7: a prior of 30 minutes weighs as much as ten bookings, and only the latest fifty bookings count.
+    /// a prior of 30 minutes weighs as much as ten bookings, and only the latest fifty bookings count.
     @Test func averageService_isShrunkTowardsThirtyMinutes() {
         #expect(QueueFormula.averageServiceMinutes(completedMinutes: []) == 30)
         #expect(QueueFormula.averageServiceMinutes(completedMinutes: [Double](repeating: 18, count: 10)) == 24)

@@ -27,7 +27,7 @@ import Testing
         ShopState(barbers: barbers, waiting: waiting, samples: Self.learned, arrivals: arrivals)
     }
 
-    /// Decision 2: without a working barber there is no estimate.
+    /// without a working barber there is no estimate.
     @Test func shopWithNobodyToServe_hasNoEstimate() {
         #expect(WaitEstimator.estimate(state([])) == nil)
         #expect(WaitEstimator.estimate(state([], line(.standard, 3))) == nil)
@@ -35,7 +35,7 @@ import Testing
         #expect(WaitEstimator.estimate(state([onBreak], line(.blackCard, 1))) == nil)
     }
 
-    /// Decision 5: due customers are served before a newcomer, unless another chair is free for them.
+    /// due customers are served before a newcomer, unless another chair is free for them.
     @Test func thoseWhoAreDue_countForNewcomers() throws {
         func due(_ lane: QueueLane, _ minutes: Double..., barberId: String? = nil) -> [WaitingCustomer] {
             minutes.map { WaitingCustomer(id: "\(lane) \($0)", lane: lane, readyInMinutes: $0, barberId: barberId) }

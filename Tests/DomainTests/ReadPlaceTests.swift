@@ -5,7 +5,7 @@ import Values
 
 @testable import Domain
 
-/// CNT R-COUNTS-3: unread counts without reading the messages.
+/// R-CNT-COUNTS-3: unread counts without reading the messages.
 @Suite(.timed) struct ReadPlaceTests {
     @Test func whoJoins_hasNothingUnread_andCannotMakeItSo() throws {
         var place = ReadPlace(joining: 7)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Values
 
-/// Requests between users: the permitted actions, and the notifications that users receive (decision 16).
+/// Requests between users: the permitted actions, and the notifications that users receive.
 @Suite(.timed) struct UserRequestTests {
     private static let request = UserRequest(
         id: ID("r1"), kind: .friend, fromUserId: ID("ana"), toUserId: ID("ben"), fromName: "Ana",

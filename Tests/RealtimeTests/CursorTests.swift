@@ -48,7 +48,7 @@ import Testing
         #expect(forged > 900)
     }
 
-    /// SCH FR-003, EC2: a position that cannot be replayed is reported, never skipped silently.
+    /// R-SCH-FR-003, R-SCH-EC2: a position that cannot be replayed is reported, never skipped silently.
     @Test func resumption_isDecided_byEpochAndBounds() {
         let ids = Self.ids("k")
         func decide(_ sequence: Int64) -> Resumption { decide(ids.cursor(sequence).text) }

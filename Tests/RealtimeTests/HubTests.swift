@@ -15,7 +15,7 @@ import Values
         return slots.sorted()
     }
 
-    /// SCH EC10: the streams of one user are independent. SCH FR-013: events never cross tenants.
+    /// R-SCH-EC10: the streams of one user are independent. R-SCH-FR-013: events never cross tenants.
     @Test func personalEvent_reachesEachStreamOfItsAudience_once() {
         var hub = Hub()
         hub.join(0, tenant: "a", scope: ["user:1", "everyone"], topics: [])
@@ -61,7 +61,7 @@ import Values
         #expect(matches(&hub, event("a", ["user:9"], topic: "queue:3")) == [0])
     }
 
-    /// SCH FR-002: a disconnect frees all state of the stream.
+    /// R-SCH-FR-002: a disconnect frees all state of the stream.
     @Test func leaving_freesEverything() {
         var hub = Hub()
         for slot in 0..<100 {

@@ -108,7 +108,7 @@ import Testing
         #expect(receive(&stream, 12) == true)
     }
 
-    /// VIS NFR-2.3: nothing is lost and nothing is delivered twice. The seed chooses an interleaving of worker, shard
+    /// R-VIS-NFR-2.3: nothing is lost and nothing is delivered twice. The seed chooses an interleaving of worker, shard
     /// and socket. Each event after the cursor arrives exactly once and in order, unless the client received a
     /// resync.
     @Test func everyInterleaving_losesNothing_andDoublesNothing() {

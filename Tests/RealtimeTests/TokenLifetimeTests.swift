@@ -5,7 +5,7 @@ import Testing
 @Suite(.timed) struct TokenLifetimeTests {
     private let second: Int64 = 1_000_000
 
-    /// SCH FR-002: the stream ends when its token expires, and the client receives a warning before that.
+    /// R-SCH-FR-002: the stream ends when its token expires, and the client receives a warning before that.
     @Test func token_isWarnedAboutOnce_thenEnds() {
         var lifetime = TokenLifetime(expiresAt: 100 * second)
         #expect(lifetime.nextStepAt == 70 * second)

@@ -32,7 +32,7 @@ import Values
         #expect(try await service.call("GET", "/v1/badges?include=all", as: .user("u1")).status == 422)
     }
 
-    /// CNT AC-CNT-4: what a user reads on one device is read on the other.
+    /// R-CNT-AC-4: what a user reads on one device is read on the other.
     @Test func twoDevicesOfAUser_seeTheSameCounts() async throws {
         let other = try await service.listen(as: .user("u1"))
         let id = try await service.publish(NotificationsTests.event("a")).notificationID

@@ -60,7 +60,7 @@ import Values
         #expect(made[header: "ETag"]?.hasPrefix(Self.tag(of: made.json).dropLast() + "-") == true)
         #expect(made[header: "Location"] == "/v1/bookings/\(made.json["id"].string ?? "")")
         #expect(made.json["status"].string == "pending")
-        // B-3: without completed services, the median is the prior's, 28 minutes.
+        // R-CUT-B-3: without completed services, the median is the prior's, 28 minutes.
         #expect(made.json["estimatedCompletion"].string?.hasPrefix("2026-01-10T09:2") == true)
         #expect(try await stream.next("booking:status_change").json["previousStatus"].isNull)
         let confirmed = try await Self.move(staff, made.json, to: ["status": "confirmed"])
@@ -89,7 +89,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// Decision 1: final states stay final, only the shop confirms, and setting the current status changes nothing.
+    /// R-1: final states stay final, only the shop confirms, and setting the current status changes nothing.
     @Test func moves_thatTheMachineDoesNotKnow_areRefused() async throws {
         let (user, staff) = (service.client(as: .user("u1")), service.client(as: .staff(of: "s1")))
         let made = try await user.post("/v1/bookings", Self.draft()).json
@@ -116,7 +116,7 @@ import Values
         let made = try await user.post("/v1/bookings", Self.draft()).json
         let path = "/v1/bookings/\(made["id"].string ?? "")"
         #expect(try await user.patch(path, ["status": "cancelled"]).status == 428)
-        // A tag needs a version and the current epoch (decision 34).
+        // A tag needs a version and the current epoch (R-34).
         for tag in [Self.tag(of: made, version: 2), "\"x\"", "0", "\"1\"", "\"1-zzzzzz\"", "1-", "-"] {
             let refused = try await user.patch(path, ["status": "cancelled"], headers: ["If-Match": tag])
             #expect(refused.refusal == "412 precondition.stale", "\(tag)")
@@ -235,7 +235,7 @@ import Values
         #expect(try await user.get("/v1/bookings?shopId=s1&day=2026-02-30").status == 422)
     }
 
-    /// Decision 29: without the claim in the token, the black card is only a request.
+    /// R-29: without the claim in the token, the black card is only a request.
     @Test func blackCard_needsItsClaim() async throws {
         func book(_ service: TestService, _ identity: TestService.Identity, _ more: [String: JSON] = [:]) async throws
             -> ServiceAnswer

@@ -110,7 +110,7 @@ import Values
 
     // MARK: Scores
 
-    /// CUT L-1: the answer contains the new rank. Equal scores share a rank; the score that was reached first is
+    /// R-CUT-L-1: the answer contains the new rank. Equal scores share a rank; the score that was reached first is
     /// listed first.
     @Test func scores_areAdded_andRanked() async throws {
         try await service.score("ada", 30, name: "Ada")
@@ -125,7 +125,7 @@ import Values
         #expect(Self.lines(board) == ["1 1 bob 40", "2 2 ada 30", "3 2 cem 30", "4 2 dan 30"])
         #expect(board["me"]["position"].int == 3)
         #expect(board["items"][1]["displayName"].string == "Ada")
-        // L-2: the rank of a user outside the board is null, not -1.
+        // R-CUT-L-2: the rank of a user outside the board is null, not -1.
         #expect(try await service.board()["me"].isNull)
         try service.expectExactCounts()
     }
@@ -167,7 +167,7 @@ import Values
         #expect(try await service.board(as: "u1")["me"]["score"].int == 5)
     }
 
-    /// Users cannot award themselves points (decision 29). Backends and administrators submit scores, and any user
+    /// Users cannot award themselves points. Backends and administrators submit scores, and any user
     /// may leave a challenge.
     @Test func usersPostNoScores_unlessASettingAllowsIt() async throws {
         func post(_ identity: TestService.Identity, _ body: JSON) async throws -> ServiceAnswer {

@@ -8,7 +8,8 @@ import Values
 
 @testable import Service
 
-/// The flows and acceptance criteria of trustworthy badges (CNT), with devices that are online, offline or late.
+/// The flows R-CNT-C1 to R-CNT-C3 and the acceptance criteria R-CNT-AC-1 to R-CNT-AC-5, with devices that are online,
+/// offline or late.
 @Suite(.timed) struct ConversationFlowsTests {
     let service: TestService
 
@@ -20,12 +21,12 @@ import Values
         var badges: JSON = .null
         var conversations: [JSON] = []
 
-        /// Applies counts from any source: newer ones replace older ones, older ones are ignored (CNT R-RT-3).
+        /// Applies counts from any source: newer ones replace older ones, older ones are ignored (R-CNT-RT-3).
         mutating func take(_ counts: JSON) {
             if (counts["version"].int ?? -1) > (badges["version"].int ?? -1) { badges = counts }
         }
 
-        /// Reconciles with one round trip when the app comes to the foreground (CNT R-RECON-1).
+        /// Reconciles with one round trip when the app comes to the foreground (R-CNT-RECON-1).
         mutating func reconcile(_ service: TestService, as user: String) async throws {
             take(try await service.call("GET", "/v1/badges", as: .user(user)).json)
         }
@@ -33,7 +34,7 @@ import Values
         var messages: Int? { badges["messages"].int }
     }
 
-    /// Flow C1, AC-CNT-2: one event carries everything that the conversation's row and the badge need. The next
+    /// R-CNT-C1, R-CNT-AC-2: one event carries everything that the conversation's row and the badge need. The next
     /// reconciliation confirms it. A benchmark measures the latency, because other tests run here at the same time.
     @Test func flowC1_messageArrives_whileAppIsForegrounded() async throws {
         let id = try await service.converse("ana", "ben")
@@ -49,7 +50,7 @@ import Values
         #expect(device.badges == fast)
     }
 
-    /// Flow C2, AC-CNT-4: what a user reads on one device is read on the other: at once if the other is connected,
+    /// R-CNT-C2, R-CNT-AC-4: what a user reads on one device is read on the other: at once if the other is connected,
     /// otherwise at its next reconciliation.
     @Test func flowC2_readingOnOneDevice_isSeenOnTheOther() async throws {
         let id = try await service.converse("ana", "ben")
@@ -71,8 +72,8 @@ import Values
         #expect(watch.badges == tablet.badges)
     }
 
-    /// Flow C3, AC-CNT-3: two minutes without a connection. After the reconnect, each missed message arrives once and
-    /// in order, and the counts are the server's.
+    /// R-CNT-C3, R-CNT-AC-3: two minutes without a connection. After the reconnect, each missed message arrives once
+    /// and in order, and the counts are the server's.
     @Test func flowC3_twoMinutesWithoutAConnection_areCaughtUp() async throws {
         let id = try await service.converse("ana", "ben")
         var device = Device(listener: try await service.listen(as: .user("ben")))
@@ -107,7 +108,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// AC-CNT-1: after the app comes to the foreground, one round trip brings the server's counts, and a conditional
+    /// R-CNT-AC-1: after the app comes to the foreground, one round trip brings the server's counts, and a conditional
     /// poll is answered with 304.
     @Test func acCnt1_foreground_isOneRoundTrip() async throws {
         let id = try await service.converse("ana", "ben")
@@ -122,7 +123,7 @@ import Values
         #expect(try await client.get("/v1/badges", headers: ["If-None-Match": tag]).status == 304)
     }
 
-    /// AC-CNT-5: a cached list that implies another count never wins. Counts have versions and lists do not; the
+    /// R-CNT-AC-5: a cached list that implies another count never wins. Counts have versions and lists do not; the
     /// freshly fetched list adds up to the badge.
     @Test func acCnt5_cachedLists_neverWin() async throws {
         let (one, two) = (try await service.converse("ana", "ben"), try await service.converse("cem", "ben"))
@@ -148,7 +149,7 @@ import Values
         #expect(unread.map { $0["id"] } == [.string(two)])
     }
 
-    /// CNT R-COUNTS-3 through the whole service and its store: random operations of three users on two devices each,
+    /// R-CNT-COUNTS-3 through the whole service and its store: random operations of three users on two devices each,
     /// and of a backend. After each operation, its answer and every stored row are compared with a model that
     /// recounts. `TEST_CONVERSATION_OPERATIONS` sets their number; `make test-long` runs a million on each store.
     @Test func randomOperations_neverDrift() async throws {

@@ -144,7 +144,7 @@ import Values
 
     // MARK: Messages
 
-    /// CNT R-RT-1, R-RECON-3: the event carries preview, order, unread and absolute counts; every answer carries
+    /// R-CNT-RT-1, R-CNT-RECON-3: the event carries preview, order, unread and absolute counts; every answer carries
     /// counts.
     @Test func message_isDeliveredToEachMember_withTheirOwnCounts() async throws {
         let id = try await service.converse("ana", "ben", "cem")
@@ -263,7 +263,7 @@ import Values
 
     // MARK: Read positions
 
-    /// CNT R-RT-2: the answer carries the counts, and all devices of the user receive them.
+    /// R-CNT-RT-2: the answer carries the counts, and all devices of the user receive them.
     @Test func readPosition_isMonotonic_andDeliveredToOwnDevices() async throws {
         let id = try await service.converse("ana", "ben")
         for number in 1...5 { _ = try await service.send("m\(number)", to: id, as: "ana") }

@@ -51,7 +51,7 @@ import Values
         try await client.get(session).json["queue"].array?.compactMap { $0["trackId"].string } ?? []
     }
 
-    /// D-1, D-5: the members of the JSON are the documented ones, and adding a track votes for it.
+    /// R-CUT-D-1, R-CUT-D-5: the members of the JSON are the documented ones, and adding a track votes for it.
     @Test func tracks_areAddedAndVoted_andWatchersReceiveIt() async throws {
         let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
         let stream = try await service.listen(as: .user("watcher"), topics: ["dj:s1"])
@@ -113,7 +113,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// D-1: an app that maintains its queue from events and shows its own votes immediately ends up with the
+    /// R-CUT-D-1: an app that maintains its queue from events and shows its own votes immediately ends up with the
     /// service's queue.
     @Test func client_hasTheServicesQueue_byEventsAlone() async throws {
         let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
@@ -154,8 +154,8 @@ import Values
         #expect(queue.tracks.map(\.score) == scores)
     }
 
-    /// D-3: one vote per user. Switching sides removes the other vote, `none` withdraws it, and repeating it changes
-    /// nothing.
+    /// R-CUT-D-3: one vote per user. Switching sides removes the other vote, `none` withdraws it, and repeating it
+    /// changes nothing.
     @Test func vote_hasOneSide() async throws {
         let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
         #expect(try await ada.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
@@ -171,7 +171,7 @@ import Values
         let before = try await ben.get(Self.session)
         #expect(before.json["queue"][0]["userVote"].string == "down")
         #expect(try await ada.get(Self.session).json["queue"][0]["userVote"].string == "up")
-        // Decision 9: adding a queued track votes for it and leaves the track unchanged.
+        // adding a queued track votes for it and leaves the track unchanged.
         var again = try #require(Self.track("t1").object)
         again["trackName"] = "Another name"
         let answer = try await ben.post("\(Self.session)/tracks", .object(again))
@@ -187,7 +187,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// D-2: the error text is the documented one.
+    /// R-CUT-D-2: the error text is the documented one.
     @Test func voteFromOutsideTheShop_isRefused() async throws {
         let ada = try await Self.guest("ada", at: service)
         #expect(try await ada.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
@@ -310,7 +310,7 @@ import Values
         }
     }
 
-    /// D-4: votes of individual users are never published, in no response and in no row that others may read.
+    /// R-CUT-D-4: votes of individual users are never published, in no response and in no row that others may read.
     @Test func voters_areNeverPublished() async throws {
         #expect(try await staff.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
         let stream = try await service.listen(as: .service(), topics: ["dj:s1"])

@@ -204,7 +204,7 @@ import Visibility
         }
     }
 
-    /// Decision 10: the databases order tracks as the domain does, whatever characters the ids contain.
+    /// the databases order tracks as the domain does, whatever characters the ids contain.
     @Test func order_isTheSame_onBothEngines_andInSwift() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)

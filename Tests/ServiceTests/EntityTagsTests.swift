@@ -6,7 +6,7 @@ import Testing
 
 @testable import Service
 
-/// A tag identifies one version of the answer to one caller, in one epoch (decision 34).
+/// A tag identifies one version of the answer to one caller, in one epoch.
 @Suite(.timed) struct EntityTagsTests {
     private static let draft = BookingsTests.draft("2026-01-10T22:00:00Z", barber: nil)
 

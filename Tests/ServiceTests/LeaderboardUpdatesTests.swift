@@ -63,7 +63,7 @@ import Testing
         #expect(ada.received.count { $0.name == "leaderboard:update" } == 2)
     }
 
-    /// CUT L-1 and decision 30: watchers see the first 100 lines live, as changes. The size of each event is bounded.
+    /// R-CUT-L-1 and R-30: watchers see the first 100 lines live, as changes. The size of each event is bounded.
     @Test func watchers_seeTheFirstHundredLive_asChanges() async throws {
         for number in 0..<130 { try await service.score("u\(number)", 1000 - number) }
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])

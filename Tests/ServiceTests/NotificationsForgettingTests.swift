@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// VIS NFR-3.2, NFR-4.3: the deletion of removed notifications, on a real database.
+/// R-VIS-NFR-3.2, R-VIS-NFR-4.3: the deletion of removed notifications, on a real database.
 @Suite(.timed) struct NotificationsForgettingTests {
     /// The time before which the statements act.
     static let due = Timestamp(microseconds: 1000)

@@ -28,7 +28,7 @@ import Values
 
     // MARK: Creation
 
-    /// VIS FR-1.2, FR-1.4, FR-2.1: the answer, the list, the stream and the counts agree.
+    /// R-VIS-FR-1.2, R-VIS-FR-1.4, R-VIS-FR-2.1: the answer, the list, the stream and the counts agree.
     @Test func event_becomesANotification_everywhereAtOnce() async throws {
         let stream = try await service.listen(as: .user("u1"))
         let made = try await service.publish(Self.event("evt-1"))
@@ -48,7 +48,7 @@ import Values
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
-    /// VIS NFR-4.3: a repeated id gets the first answer, even if the body differs.
+    /// R-VIS-NFR-4.3: a repeated id gets the first answer, even if the body differs.
     @Test func repeatedEvent_isAnsweredLikeTheFirst_andMakesNothing() async throws {
         let first = try await service.publish(Self.event("evt-1"))
         let id = try first.notificationID
@@ -119,7 +119,7 @@ import Values
         #expect(try await service.call("GET", "/v1/notifications", as: .user("u1")).items.isEmpty)
     }
 
-    /// Decision 16: a notification created directly is never an open request, whatever its category.
+    /// a notification created directly is never an open request, whatever its category.
     @Test func notificationThatIsNoEvent_countsByItsCategory() async throws {
         for category in ["request", "request", "news", "message"] {
             let made = try await service.notify(Self.draft(category))
@@ -161,7 +161,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// CNT R-RECON-3: the answer carries the counts, also after a deletion.
+    /// R-CNT-RECON-3: the answer carries the counts, also after a deletion.
     @Test func deletion_takesTheBadgeAlong_andIsFinal() async throws {
         let id = try await service.notify(Self.draft("request")).notificationID
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
@@ -278,7 +278,7 @@ import Values
                     seenAt: moment("seenAt"), readAt: moment("readAt"), archivedAt: moment("archivedAt"))))
     }
 
-    /// Decision 22: read notifications go first, then seen ones, then LOW, then the oldest; unread HIGH and URGENT go
+    /// read notifications go first, then seen ones, then LOW, then the oldest; unread HIGH and URGENT go
     /// last, the newest never. Each step is compared with the eviction rule.
     @Test func eviction_followsTheRule() async throws {
         var random = SeededGenerator(seed: 22)
@@ -306,7 +306,7 @@ import Values
 
     // MARK: Visibility and bad input
 
-    /// VIS NFR-3.1: another user's notification is not found.
+    /// R-VIS-NFR-3.1: another user's notification is not found.
     @Test func anothersNotification_isNotFound() async throws {
         let id = try await service.publish(Self.event("e")).notificationID
         let strangers: [TestService.Identity] = [.user("u2"), .user("u1", tenant: "other"), .service()]
@@ -363,7 +363,7 @@ import Values
 
     // MARK: Counts under concurrent operations
 
-    /// CNT R-COUNTS-2, VIS FR-1.2: after any mixture of operations, the stored counts equal a recount.
+    /// R-CNT-COUNTS-2, R-VIS-FR-1.2: after any mixture of operations, the stored counts equal a recount.
     @Test(arguments: 1...UInt64(effort(quick: 1, full: 3, long: 12)))
     func randomOperations_leaveExactCounts(_ seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)

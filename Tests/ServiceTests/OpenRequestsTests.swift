@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// Decision 16: `requests` counts open requests that the user has not seen, from the rows of the requests themselves.
+/// R-16: `requests` counts open requests that the user has not seen, from the rows of the requests themselves.
 /// The state of their notifications does not matter.
 @Suite(.timed) struct OpenRequestsTests {
     private static func asking(_ user: String) -> String { #"{"kind":"friend","toUserId":"\#(user)"}"# }
@@ -79,8 +79,8 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// NFR-1.4: the setting limits the stored notifications. After it is lowered, each new notification evicts part
-    /// of the excess.
+    /// R-VIS-NFR-1.4: the setting limits the stored notifications. After it is lowered, each new notification evicts
+    /// part of the excess.
     @Test func loweredBound_isReachedByAndBy() async throws {
         let service = try TestService.start(["notificationsKept": "40"], at: TestService.morning)
         for _ in 0..<40 { _ = try await service.notify(NotificationsTests.draft()) }

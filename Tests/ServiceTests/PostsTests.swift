@@ -16,7 +16,7 @@ import Values
 
     // MARK: Visibility
 
-    /// ENG E-6: public posts are visible to all users of the tenant, others to followers.
+    /// R-ENG-E-6: public posts are visible to all users of the tenant, others to followers.
     @Test func post_isSeenByWhomItIsMeantFor() async throws {
         let open = try #require(try await service.post("bob", "open")["id"].string)
         let closed = try #require(try await service.post("bob", "closed", "followers")["id"].string)
@@ -151,7 +151,7 @@ import Values
 
     // MARK: The feed
 
-    /// CUT decision 12: simultaneous posts all count, own posts are not new, and a page continues back to the cursor.
+    /// R-12: simultaneous posts all count, own posts are not new, and a page continues back to the cursor.
     @Test func newCount_isExact_sinceAnyPost() async throws {
         for author in ["bob", "cat"] { try await service.follow(author, as: "ann") }
         _ = try await service.post("bob", "1")
@@ -267,7 +267,7 @@ import Values
 
     // MARK: Live delivery
 
-    /// CUT F-1: connected followers receive the whole post, including followers added after the connection. No other
+    /// R-CUT-F-1: connected followers receive the whole post, including followers added after the connection. No other
     /// user receives it.
     @Test func newPost_reachesConnectedFollowers_asTheyAreAtThatMoment() async throws {
         try await service.follow("bob", as: "ann")
@@ -277,7 +277,7 @@ import Values
         let stranger = try await service.listen(as: .user("eve"))
         let first = try await service.post("bob", "first")
         let delivered = try await early.next("feed:new_post").json
-        // CUT F-1: the documented member names, in addition to the post's own members.
+        // R-CUT-F-1: the documented member names, in addition to the post's own members.
         expect(delivered, has: ["type": "new_post", "postId": delivered["id"], "barberId": delivered["authorId"]])
         #expect(delivered["timestamp"].string != nil)
         #expect(delivered["timestamp"] == delivered["createdAt"])
@@ -343,7 +343,7 @@ import Values
         [["schema": "bellhop", "table": "posts", "filter": .string("id=in.(\(ids.joined(separator: ",")))")]]
     }
 
-    /// ENG E-1, E-6 to E-8: watchers receive counts in batches, for the posts that they may see.
+    /// R-ENG-E-1, R-ENG-E-6 to R-ENG-E-8: watchers receive counts in batches, for the posts that they may see.
     @Test func engagement_reachesThoseWhoWatch_inBatches() async throws {
         var ids: [String] = []
         for index in 0..<3 {

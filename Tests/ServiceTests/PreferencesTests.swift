@@ -6,7 +6,7 @@ import Values
 
 @testable import Service
 
-/// VIS FR-5.2, FR-5.3 and quiet hours over real HTTP, with a clock that the test controls.
+/// R-VIS-FR-5.2, R-VIS-FR-5.3 and quiet hours over real HTTP, with a clock that the test controls.
 @Suite(.timed) struct PreferencesTests {
     let service: TestService
 
@@ -33,7 +33,7 @@ import Values
         #expect(try await other.next().name == "notification:created")
     }
 
-    /// VIS FR-5.3: notifications are silenced, never dropped.
+    /// R-VIS-FR-5.3: notifications are silenced, never dropped.
     @Test func switchedOff_silences_andDropsNothing() async throws {
         _ = try await service.call("PUT", "/v1/preferences", as: .user("u1"), #"{"sound":false,"haptics":false}"#)
         let made = try await service.publish(NotificationsTests.event("a"))

@@ -131,7 +131,7 @@ import Testing
         #expect(statuses.count { $0 == 429 } == 40 - PresenceLimits.wrongCodesMax)
     }
 
-    /// Decision 13: a user whose booking is in progress is present until it ends.
+    /// a user whose booking is in progress is present until it ends.
     @Test func bookingInProgress_isPresence() async throws {
         let (ada, staff) = (service.client(as: .user("ada")), service.client(as: .staff(of: "s1")))
         #expect(try await staff.post("\(DJTests.session)/tracks", DJTests.track("t1")).status == 201)

@@ -26,8 +26,8 @@ import Values
         return try await BookingsTests.move(backend, made.json, to: ["status": "confirmed"]).json
     }
 
-    /// and decision 3: today's confirmed bookings ÷ barbers × average duration; the black card never waits
-    /// longer.
+    /// R-CUT-Q-1 to R-CUT-Q-4 and R-3: today's confirmed bookings ÷ barbers × average duration; the black card never
+    /// waits longer.
     @Test func numbers_areTheDocuments_withTheBetterEstimateBeside() async throws {
         for start in ["2026-01-10T08:00:00Z", "2026-01-10T08:30:00Z", "2026-01-10T17:00:00Z"] {
             _ = try await Self.confirm(service, BookingsTests.draft(start))
@@ -55,7 +55,7 @@ import Values
         #expect(try await backend.delete("/v1/shops/s1/barbers/b2").status == 204)
     }
 
-    /// Decision 5: customers due within 15 minutes are served before a newcomer, later ones are not.
+    /// customers due within 15 minutes are served before a newcomer, later ones are not.
     @Test func newcomer_waitsForThoseWhoAreDue() async throws {
         let backend = service.client(as: .service())
         _ = try await backend.put("/v1/shops/s1/barbers/b2", ["onDuty": false])
@@ -86,15 +86,15 @@ import Values
         #expect(open["estimate"]["standard"]["p50"].int == 0)
     }
 
-    /// Decision 3: a setting selects the literal formula, whose minimum of 5 can exceed the standard wait.
+    /// a setting selects the literal formula, whose minimum of 5 can exceed the standard wait.
     @Test func literalFormula_isASetting() async throws {
         #expect(try await Self.queue(service)["estimatedWaitTimes"]["blackCard"].int == 0)
         let literal = try await BookingsTests.shop(["literalBlackCardFormula": "true"])
         #expect(try await Self.queue(literal)["estimatedWaitTimes"]["blackCard"].int == 5)
     }
 
-    /// the queue is never older than a minute, even without activity. Q-6: watchers receive changes caused by
-    /// time alone.
+    /// R-CUT-Q-5: the queue is never older than a minute, even without activity. R-CUT-Q-6: watchers receive changes
+    /// caused by time alone.
     @Test func queue_isNeverOlderThanAMinute() async throws {
         _ = try await service.client(as: .service()).put("/v1/shops/s1/barbers/b2", ["onDuty": false])
         let stream = try await service.listen(as: .user("u2"), topics: ["queue:s1"])

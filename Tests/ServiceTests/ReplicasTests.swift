@@ -262,7 +262,7 @@ import Values
         try a.expectExactCounts()
     }
 
-    /// CNT G4 for a client that spreads its requests over replicas: the replicas add up their counts once a second.
+    /// R-CNT-G4 for a client that spreads its requests over replicas: the replicas add up their counts once a second.
     @Test func rateLimit_isSharedByReplicas() async throws {
         let (a, b) = try TestService.startReplicas(["rateLimitUser": "20"])
         a.clock.set(Timestamp(rfc3339: "2030-01-10T12:00:00Z")!)

@@ -102,7 +102,7 @@ import Values
         let config = try await service.anyone.get("/v1/config")
         expect(config.json["polling"], has: ["connectedSeconds": 10, "disconnectedSeconds": 90])
         expect(config.json["polling"], has: ["tabSwitchStaleSeconds": 15])
-        // ENG E-2: clients use this limit to split long lists.
+        // R-ENG-E-2: clients use this limit to split long lists.
         #expect(config.json["subscriptions"]["valuesMax"].int == 1000)
         expect(config.json["changes"], has: ["itemsMax": 1000, "tables": 11])
         #expect(config.json["conversations"]["membersMax"].int == 256)

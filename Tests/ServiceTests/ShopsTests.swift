@@ -16,7 +16,8 @@ import Values
 
     private static func moment(_ text: String) throws -> Timestamp { try #require(Timestamp(rfc3339: text)) }
 
-    /// "today" follows the shop's time zone, also on days of 23 or 25 hours, or days that begin at one o'clock.
+    /// R-CUT-Q-2: "today" follows the shop's time zone, also on days of 23 or 25 hours, or days that begin at one
+    /// o'clock.
     @Test(arguments: [
         ("Europe/Berlin", "2026-03-29", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"),
         ("Europe/Berlin", "2026-10-25", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"),
@@ -120,7 +121,7 @@ import Values
         #expect(accuracy["meanAbsoluteError"].double == 10, "\(accuracy)")
     }
 
-    /// nothing happens in a closed shop at midnight, but tomorrow's bookings become today's.
+    /// R-CUT-Q-5: nothing happens in a closed shop at midnight, but tomorrow's bookings become today's.
     @Test func closedShop_updatesItsWatchers_whenADayBegins() async throws {
         let service = try TestService.start(at: "2026-01-10T22:50:00Z")
         let backend = service.client(as: .service())

@@ -9,7 +9,7 @@ import Values
 @Suite(.timed) struct StreamsAdmissionTests {
     private let owner = Owner(tenant: "t", userId: ID("u1"))
 
-    /// SCH EC10: a user may have several streams, but not all of the service's.
+    /// R-SCH-EC10: a user may have several streams, but not all of the service's.
     @Test func leases_areBounded_byUserAndTenant() {
         let admission = StreamAdmission()
         var leases = (0..<3).map { _ in admission.lease(to: owner, max: 3) }
@@ -21,7 +21,7 @@ import Values
         #expect(admission.lease(to: owner, max: 3) != nil)
     }
 
-    /// SCH FR-002: a stream that never opened leaves no state.
+    /// R-SCH-FR-002: a stream that never opened leaves no state.
     @Test func lease_isGivenBack_whenItsOwnerVanishes() {
         let admission = StreamAdmission()
         for _ in 0..<100 { #expect(admission.lease(to: owner, max: 1) != nil) }

@@ -46,7 +46,7 @@ import Testing
         #expect(try await stream.next("badges:update").json["bell"].int == 1)
     }
 
-    /// SCH FR-001, NFR-004, EC4: a stream delivers only its owner's rows, and only in its tenant.
+    /// R-SCH-FR-001, R-SCH-NFR-004, R-SCH-EC4: a stream delivers only its owner's rows, and only in its tenant.
     @Test func others_receiveNothing() async throws {
         let mine = try await service.listen(as: .user("u1"))
         let other = try await service.listen(as: .user("u2"))
@@ -135,7 +135,7 @@ import Testing
         #expect(service.app.store.metrics().jobs - before < 50)
     }
 
-    /// ENG E-9: a user can see how many events and bytes their stream has received.
+    /// R-ENG-E-9: a user can see how many events and bytes their stream has received.
     @Test func stream_showsItsOwnFigures() async throws {
         let user = service.client(as: .user("u1"))
         let raw = try RawConnection(service.port)
@@ -332,7 +332,7 @@ import Testing
         try await stopping.value
     }
 
-    /// CUT N-1, N-2: `retry` for EventSource, and comments, so that no proxy closes a silent stream.
+    /// R-CUT-N-1, R-CUT-N-2: `retry` for EventSource, and comments, so that no proxy closes a silent stream.
     @Test func silentStream_receivesComments() throws {
         let service = try TestService.start(["heartbeatSeconds": "1"])
         let raw = try Self.openRaw(at: service)
@@ -366,7 +366,7 @@ import Testing
         }
     }
 
-    /// SCH EC10: many streams and many writers: each stream receives every event once, in the order of the log.
+    /// R-SCH-EC10: many streams and many writers: each stream receives every event once, in the order of the log.
     @Test func manyStreams_seeEveryEventOnce_inOrder() async throws {
         var streams: [StreamListener] = []
         for _ in 0..<8 { streams.append(try await service.listen(as: .user("u1"))) }

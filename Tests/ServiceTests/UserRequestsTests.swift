@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// Requests between users over real HTTP (CNT R-COUNTS-1, decision 16): the recipient's badge, and the events of both
+/// Requests between users over real HTTP (R-CNT-COUNTS-1, R-16): the recipient's badge, and the events of both
 /// sides.
 @Suite(.timed) struct UserRequestsTests {
     let service: TestService

@@ -318,8 +318,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         return !identity.contains(JSON.string(tenant).text)
     }
 
-    /// Live is who has the topics asked for (CNT §13.1), but for the refused ones; the stream's are replaced where it has
-    /// others. Who is live stays so while one more topic is on its way, for as long as a connection may take.
+    /// Live is who has the topics asked for (R-CNT-13.1), but for the refused ones; the stream's are replaced where it
+    /// has others. Who is live stays so while one more topic is on its way, for as long as a connection may take.
     private mutating func settle(_ now: Int, mayAsk: Bool = true) -> [Action] {
         let has = ready.filter { $0 != "personal" }
         let due = topics.filter { $0 != "personal" && (refused[$0] == nil || again.contains($0)) }

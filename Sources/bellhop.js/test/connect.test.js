@@ -326,7 +326,7 @@ test("R-SCH-FR-002: signing out empties and closes, another user begins without 
   assert.ok(inputs.some(({ type, user: who, signedIn }) => type === "user" && who === "bob" && signedIn));
 });
 
-test("VIS NFR-2.3: signing out deletes what was not sent, and hands it to the app", async () => {
+test("R-VIS-NFR-2.3: signing out deletes what was not sent, and hands it to the app", async () => {
   const storage = memoryStorage();
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)));
   const network = moved(false);
@@ -341,7 +341,7 @@ test("VIS NFR-2.3: signing out deletes what was not sent, and hands it to the ap
   assert.deepEqual((await storage.keys("")).filter((key) => !key.endsWith("cursor")), []);
 });
 
-test("VIS NFR-2.3: a key that is repeated before its answer is the same write, and no other's", async () => {
+test("R-VIS-NFR-2.3: a key that is repeated before its answer is the same write, and no other's", async () => {
   const answers = [];
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)), (request, socket) => {
     if (request.path !== "/v1/x") return false;
@@ -357,7 +357,7 @@ test("VIS NFR-2.3: a key that is repeated before its answer is the same write, a
   assert.deepEqual([(await first).status, (await again).status, answers.length], [201, 201, 1]);
 });
 
-test("VIS NFR-2.3: the bound of a body is one of bytes, as the service's is", async () => {
+test("R-VIS-NFR-2.3: the bound of a body is one of bytes, as the service's is", async () => {
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)));
   const { bell } = ring(server, { network: moved(false) });
   const send = (text) => bell.send("POST", "/v1/x", text);
@@ -367,7 +367,7 @@ test("VIS NFR-2.3: the bound of a body is one of bytes, as the service's is", as
   }
 });
 
-test("CNT §13.1: a 200 that names no topics ends nothing", async () => {
+test("R-CNT-13.1: a 200 that names no topics ends nothing", async () => {
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)), (request, socket) => {
     if (!request.path.endsWith("/subscriptions")) return false;
     json(socket, 200, null);

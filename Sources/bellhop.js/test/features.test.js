@@ -294,7 +294,8 @@ test("R-SCH-FR-002: another user sees nothing of the one before, also where an a
   assert.deepEqual(bell.notifications.get().items, []);
 });
 
-test("ENG E-2, E-9: one wrong table, or too many ids of two screens, stop no other rows", { skip }, async () => {
+test("R-ENG-E-2, R-ENG-E-9: one wrong table, or too many ids of two screens, stop no other rows",
+  { skip }, async () => {
   const bell = await device("rea");
   const [todos, nope] = [bell.visibleRows("todos"), bell.visibleRows("nope")];
   nope.show(["1"]);
@@ -323,15 +324,14 @@ test("ENG E-2, E-9: one wrong table, or too many ids of two screens, stop no oth
   await shows(posts, (it) => it.isLive && !it.problem);
 });
 
-test("ENG E-7: the same table in another spelling is the same store", { skip }, async () => {
+test("R-ENG-E-7: the same table in another spelling is the same store", { skip }, async () => {
   const bell = await device("rio");
   assert.equal(bell.visibleRows("todos"), bell.visibleRows("todos", { schema: "public", event: "UPDATE" }));
   assert.notEqual(bell.visibleRows("todos"), bell.visibleRows("todos", { select: ["id"] }));
 });
 
-test("VIS NFR-2.3, CUT N-3: what is written while the service is down is sent in its order, once, when it is back", {
-  skip,
-}, async () => {
+test("R-VIS-NFR-2.3, R-CUT-N-3: what is written while the service is down is sent in its order, once, when it is back",
+  { skip }, async () => {
   const limits = { firstMs: 20, delayMsMax: 200 };
   const [nat, oda] = [await device("nat", { limits }), await device("oda", { limits })];
   await nat.call("POST", "/v1/conversations", { kind: "group", memberIds: ["oda"], title: "Down" });

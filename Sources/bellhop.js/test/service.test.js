@@ -205,7 +205,8 @@ test("R-CNT-13.1: topics come and go without a new stream", options, async () =>
   assert.ok(heard.length > 0);
 });
 
-test("CUT N-4: a topic that there is not is refused, and says so; the bell and the other topics go on", options, async () => {
+test("R-CUT-N-4: a topic that there is not is refused, and says so; the bell and the other topics go on",
+  options, async () => {
   const { bell, of, live } = ring("nonsense", { topics: ["nonsense:s1", "queue:s1"] });
   const refused = [];
   const off = bell.subscribe(["nothing:s2", "dj:s1"], (refusal) => refused.push(refusal));

@@ -5,7 +5,7 @@ import Values
 
 @testable import Rows
 
-/// SCH: table changes are accepted in the formats that their senders use.
+/// R-SCH-A-001, R-SCH-A-008: table changes are accepted in the formats that their senders use.
 @Suite(.timed) struct ChangeFormatsTests {
     struct Expectation: Sendable, CustomTestStringConvertible {
         let name: String

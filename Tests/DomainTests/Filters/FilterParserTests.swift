@@ -15,7 +15,7 @@ import Values
         }
     }
 
-    /// ENG E-3: the documented syntax, with tolerated spaces; ENG E-5: several conditions.
+    /// R-ENG-E-3: the documented syntax, with tolerated spaces; R-ENG-E-5: several conditions.
     @Test(arguments: [
         ("", ""), ("   ", ""), ("id=eq.5", "id=eq.5"), ("id=gt.0,id=lt.100", "id=gt.0,id=lt.100"),
         ("id=in.(1,2,3),details=eq.active", "id=in.(1,2,3),details=eq.active"),
@@ -65,7 +65,7 @@ import Values
         #expect(mistake.detail.contains(reason), "\(mistake.detail)")
     }
 
-    /// ENG E-2: the limit itself, and one above.
+    /// R-ENG-E-2: the limit itself, and one above.
     @Test func in_takesAThousandValues_andNotOneMore() throws {
         func filter(_ count: Int) -> String {
             "id=in.(\((0..<count).map { "9b2f3c1e-4c1a-4d2b-8e3f-\(100_000_000_000 + $0)" }.joined(separator: ",")))"

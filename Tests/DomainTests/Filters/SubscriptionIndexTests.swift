@@ -26,7 +26,7 @@ import Testing
         return found
     }
 
-    /// ENG E-1: the server finds `id=in.(…)` by hash.
+    /// R-ENG-E-1: the server finds `id=in.(…)` by hash.
     @Test func change_findsTheStreams_thatNamedItsId() throws {
         var index = SubscriptionIndex()
         try index.replace(0, tenant: "a", user: "u", with: [try subscription("id=in.(1,2,3)")])
@@ -59,7 +59,7 @@ import Testing
         #expect(found.map { $0.transition(seesOld: false, seesNew: true) } == [nil, .enter, .enter])
     }
 
-    /// ENG E-7: the visible posts change while the user scrolls.
+    /// R-ENG-E-7: the visible posts change while the user scrolls.
     @Test func replacing_isAtomic_andRemovingFreesEverything() throws {
         var index = SubscriptionIndex()
         for slot in 0..<100 {

@@ -5,7 +5,7 @@ import Values
 
 @testable import Rows
 
-/// SCH FR-004, EC3, SC-006: the invalidations that a stream receives in a burst.
+/// R-SCH-FR-004, R-SCH-EC3, R-SCH-SC-006: the invalidations that a stream receives in a burst.
 @Suite(.timed) struct CoalescerTests {
     private static let second = Duration.seconds(1)
 
@@ -19,7 +19,7 @@ import Values
         attendance.cause(of: RowWrite(.insert, old: nil, new: ["id": .integer(Int64(record))], originId: origin))
     }
 
-    /// SC-006 "morning rush": 20 students of a class are marked present within one second.
+    /// R-SCH-SC-006 "morning rush": 20 students of a class are marked present within one second.
     @Test func morningRush_isReceivedOnceByEachOfItsReaders() throws {
         var world = try SchoolWorld()
         let students = ["s1"] + (0..<19).map { "pupil\($0)" }
@@ -54,8 +54,8 @@ import Values
         #expect(received[3] == nil)
     }
 
-    /// SC-006, EC3: 20 rows of one student change within one second; the teacher, the admin and a parent are
-    /// subscribed.
+    /// R-SCH-SC-006, R-SCH-EC3: 20 rows of one student change within one second; the teacher, the admin and a parent
+    /// are subscribed.
     @Test func burst_isOneInvalidationPerKeyAndWindow() throws {
         let world = try SchoolWorld()
         let scopes = ["t1", "a1", "p1"].map { world.scope($0, of: "A") }
@@ -122,7 +122,7 @@ import Values
         #expect(coalescer.takeDue(at: 9_000).isEmpty)
     }
 
-    /// FR-005: a client may drop its own echo, but not if the batch contains any other change.
+    /// R-SCH-FR-005: a client may drop its own echo, but not if the batch contains any other change.
     @Test func withheldOrExcessiveCause_isSaid() {
         var coalescer = Coalescer()
         coalescer.offer(["a"], cause: cause(1, origin: "me"), to: [1], window: Self.second, at: 0)

@@ -5,7 +5,7 @@ import Values
 
 @testable import Rows
 
-/// SCH EC9: memberships derived from ingested rows, and which claims of a token still count.
+/// R-SCH-EC9: memberships derived from ingested rows, and which claims of a token still count.
 @Suite(.timed) struct MembershipsTests {
     var world: SchoolWorld
 

@@ -4,7 +4,7 @@ import Values
 
 @testable import Rows
 
-/// SCH FR-013…FR-017, decision 23: which role may see which row of the school, for every kind of change to a row.
+/// R-SCH-FR-013 to R-SCH-FR-017, R-23: which role may see which row of the school, for every kind of change to a row.
 @Suite(.timed) struct NoLeakTests {
     enum Role: String, CaseIterable {
         case student, teacher, parent, admin
@@ -29,9 +29,9 @@ import Values
         var testDescription: String { "\(role) \(table) \(move) school \(school)" }
     }
 
-    /// The roles that may see the row of `s1`, `c1`, `t1` and `p1`: SCH FR-014 (own rows), FR-015 (students,
-    /// sessions, attendance, stickers of own classes), FR-016 (attendance, sessions, stickers, homework of linked
-    /// children), FR-017 (the whole school).
+    /// The roles that may see the row of `s1`, `c1`, `t1` and `p1`: R-SCH-FR-014 (own rows), R-SCH-FR-015 (students,
+    /// sessions, attendance, stickers of own classes), R-SCH-FR-016 (attendance, sessions, stickers, homework of linked
+    /// children), R-SCH-FR-017 (the whole school).
     static let readers: [(table: String, roles: Set<Role>)] = [
         ("student_stickers", [.student, .teacher, .parent, .admin]),
         ("attendance", [.student, .teacher, .parent, .admin]),

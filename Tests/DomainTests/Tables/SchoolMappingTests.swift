@@ -4,7 +4,8 @@ import Values
 
 @testable import Rows
 
-/// SCH FR-006…FR-012: the queries that a change invalidates, per user. A key with `*` comes without its cause.
+/// R-SCH-FR-006 to R-SCH-FR-012: the queries that a change invalidates, per user. A key with `*` comes without its
+/// cause.
 @Suite(.timed) struct SchoolMappingTests {
     let world: SchoolWorld
 
@@ -46,7 +47,7 @@ import Values
             ])
     }
 
-    /// FR-006: only inserts
+    /// R-SCH-FR-006: only inserts
     @Test func sticker_updatedOrDeleted_invalidatesNothing() throws {
         try expect(RowWrite(.update, old: own(["note": "a"]), new: own(["note": "b"])), of: "student_stickers", [:])
         try expect(RowWrite(.delete, old: own(), new: nil), of: "student_stickers", [:])
@@ -86,7 +87,7 @@ import Values
             ])
     }
 
-    /// FR-009, FR-017: other columns make no figures stale; the detail and the admin's lists show them.
+    /// R-SCH-FR-009, R-SCH-FR-017: other columns make no figures stale; the detail and the admin's lists show them.
     @Test(arguments: ["name", "photo_url", "notes"])
     func studentsOtherColumns_invalidateTheDetail_andTheAdminsLists(_ column: String) throws {
         try expect(
@@ -94,7 +95,7 @@ import Values
             ["s1": ["student/s1"], "t1": ["student/s1"], "a1": ["student/s1", "students"]])
     }
 
-    /// FR-009: old and new are compared.
+    /// R-SCH-FR-009: old and new are compared.
     @Test func studentWrittenWithoutAChange_isSilent() throws {
         try expect(student([:], [:]), of: "students", [:])
         #expect(try !world.table("students").matters(student([:], [:]), memberships: world.memberships))
@@ -114,7 +115,8 @@ import Values
             ])
     }
 
-    /// FR-010 if the old row has only the primary key: the stored membership names the class that the student leaves
+    /// R-SCH-FR-010 if the old row has only the primary key: the stored membership names the class that the student
+    /// leaves
     @Test func student_moved_concernsTheOldClass_evenIfTheOldRowDoesNotNameIt() throws {
         let new: RowWrite.Row = ["id": "s1", "class_id": "c2", "school_id": "A", "points": 5]
         let received = try world.received(RowWrite(.update, old: ["id": "s1"], new: new), of: "students", by: "t1")
@@ -177,7 +179,7 @@ import Values
         #expect(world.catalog.find(schema: "public", table: "lesson_progress") == nil)
     }
 
-    /// FR-005: actor, origin and record
+    /// R-SCH-FR-005: actor, origin and record
     @Test func cause_namesRecordActorAndOrigin() throws {
         let table = try world.table("student_stickers")
         let fromRow = table.cause(of: inserted(["awarded_by": "t1"]))
@@ -191,7 +193,7 @@ import Values
         #expect(try world.table("parent_students").cause(of: link).recordId == #"["p:1","s1"]"#)
     }
 
-    /// FR-013: the tenant is checked before anything else
+    /// R-SCH-FR-013: the tenant is checked before anything else
     @Test func row_withoutSchool_isRefusedWithThePlace() throws {
         let table = try world.table("attendance")
         let change = RowWrite(.insert, old: nil, new: ["id": "r1", "student_id": "s1"])

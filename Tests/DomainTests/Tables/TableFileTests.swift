@@ -336,7 +336,7 @@ import Values
         #expect(invalidations.map(\.audience) == [["user:ann"]])
     }
 
-    /// ENG E-6: a post is visible to everyone while it is public, and leaves their sets when it no longer is.
+    /// R-ENG-E-6: a post is visible to everyone while it is public, and leaves their sets when it no longer is.
     @Test func post_thatIsNotPublic_isItsAuthorsAlone() throws {
         let catalog = try ShippedTables.catalog("posts")
         let table = catalog.tables[0]

@@ -32,7 +32,7 @@ struct BellFeaturesTests {
         try await backend.replaceBarber(id: "s1", barberId: "b1", .init(onDuty: true, name: "Bo"))
     }
 
-    /// VIS FR-4.1…4.3: each notification is played once.
+    /// R-VIS-FR-4.1 to R-VIS-FR-4.3: each notification is played once.
     private struct Player: NotificationPlayer {
         let played = Collected<Bellhop.Haptic?>()
         func play(haptic: Bellhop.Haptic?, sound: Bool) async { played.append(haptic) }

@@ -29,7 +29,7 @@ struct BellTests {
         FileStorage(directory: URL(fileURLWithPath: directory.path))
     }
 
-    /// CUT N-1, N-3, VIS NFR-2.2: events during the interruption are delivered afterwards, in order and once.
+    /// R-CUT-N-1, R-CUT-N-3, R-VIS-NFR-2.2: events during the interruption are delivered afterwards, in order and once.
     @Test func restart_losesNothing_andDoublesNothing() async throws {
         let ada = BellProbe(service, as: .user("ada"))
         defer { ada.close() }
@@ -81,7 +81,7 @@ struct BellTests {
         return taken.compactMap { $0.split(separator: " ").last.flatMap { Double($0) } }.map { Int($0) }.reduce(0, +)
     }
 
-    /// SCH FR-001, FR-002, NFR-004: the stream continues with the next token, without an interruption.
+    /// R-SCH-FR-001, R-SCH-FR-002, R-SCH-NFR-004: the stream continues with the next token, without an interruption.
     @Test func expiringToken_isRenewedInPlace() async throws {
         let clock = StandingClock(at: Int(service.clock.now.microseconds / 1000))
         let given = Collected<Bool>()
@@ -113,7 +113,7 @@ struct BellTests {
         #expect(given.all.first == false && given.all.dropFirst().allSatisfy { $0 })
     }
 
-    /// SCH NFR-004: after the service refuses a token, calls and streams request a new one, once.
+    /// R-SCH-NFR-004: after the service refuses a token, calls and streams request a new one, once.
     @Test func refusedToken_isReplaced_forCallsToo() async throws {
         let given = Collected<Bool>()
         let provider = BellhopClient.TokenProvider(renewing: { [service] needsNew in
@@ -129,7 +129,7 @@ struct BellTests {
         #expect(given.all == [false, true])
     }
 
-    /// VIS NFR-2.3, CUT N-3: messages written offline are sent by the next process, in order and once.
+    /// R-VIS-NFR-2.3, R-CUT-N-3: messages written offline are sent by the next process, in order and once.
     @Test func writesOfflineBeforeTheEndOfTheProcess_areSentByTheNext() async throws {
         let made = try await service.client(as: .user("ada")).createConversation(.init(memberIds: ["ben"]))
         let id = made.value.id
@@ -188,7 +188,7 @@ struct BellTests {
         try await ada.until("each message is shown once") { talk.snapshot.messages.map(\.text) == texts }
     }
 
-    /// FR-001: the data of one user is cleared before any data of the next appears, and its events are no longer
+    /// R-SCH-FR-001: the data of one user is cleared before any data of the next appears, and its events are no longer
     /// delivered.
     @Test func newUser_startsEmpty() async throws {
         try await notify("ada", "for ada")

@@ -6,7 +6,7 @@ import Values
 
 @testable import Service
 
-/// An app that is killed while it writes and then restarted, while the service restarts too (VIS NFR-2.3).
+/// An app that is killed while it writes and then restarted, while the service restarts too (R-VIS-NFR-2.3).
 @Suite(.timed, .timeLimit(.minutes(5)))
 struct KilledAppTests {
     private static let writer = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()

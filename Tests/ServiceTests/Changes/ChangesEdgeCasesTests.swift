@@ -20,8 +20,8 @@ import Testing
     /// The keys that a parent receives for a child's attendance.
     private static let marked: Set = ["attendance-calendar/s1", "parent-dashboard"]
 
-    /// SCH EC1, FR-019, A-007: a stream without subscriptions receives keys, whichever screen is shown. They come
-    /// without notifications and counts.
+    /// R-SCH-EC1, R-SCH-FR-019, R-SCH-A-007: a stream without subscriptions receives keys, whichever screen is shown.
+    /// They come without notifications and counts.
     @Test func userOnAnotherScreen_receivesKeys_andNothingThatLightsUp() async throws {
         let parent = try await service.listen(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
@@ -31,8 +31,8 @@ import Testing
         #expect(badges.json["total"].int == 0)
     }
 
-    /// SCH EC2, FR-003, SC-004: keys invalidated while the stream was away arrive at once in a single event, also
-    /// across a restart.
+    /// R-SCH-EC2, R-SCH-FR-003, R-SCH-SC-004: keys invalidated while the stream was away arrive at once in a single
+    /// event, also across a restart.
     @Test func streamThatWasAway_receivesWhatBecameStale_atOnce() async throws {
         let cursor = try await service.position(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
@@ -46,7 +46,7 @@ import Testing
         #expect(again.received.contains { $0.name == "stream:resync" } == false)
     }
 
-    /// SCH EC6, FR-003: a client that was away longer than the log's retention must fetch everything.
+    /// R-SCH-EC6, R-SCH-FR-003: a client that was away longer than the log's retention must fetch everything.
     @Test func streamThatWasAwayForTooLong_resyncs() async throws {
         let cursor = try await service.position(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
@@ -61,7 +61,7 @@ import Testing
         #expect(try await late.next("stream:resync").json["reason"].string == "gap")
     }
 
-    /// SCH EC6: more missed changes than a replay may send are reported as a gap.
+    /// R-SCH-EC6: more missed changes than a replay may send are reported as a gap.
     @Test func streamThatMissedTooMuch_resyncs() async throws {
         let cursor = try await service.position(as: School.parent("p1"))
         for delivery in 0...1 {
@@ -74,7 +74,7 @@ import Testing
         #expect(try await late.next("stream:resync").json["reason"].string == "gap")
     }
 
-    /// SCH EC2: a connection that breaks within a window loses no key. The key is delivered again after the resume,
+    /// R-SCH-EC2: a connection that breaks within a window loses no key. The key is delivered again after the resume,
     /// although the cursor is past the change.
     @Test func streamThatBreaksWithinAWindow_receivesTheKeyAfterwards() async throws {
         let first = try await service.listen(as: School.parent("p1"))
@@ -92,7 +92,7 @@ import Testing
         #expect(!again.received.contains { $0.name == "notification:created" && $0.json["eventId"].string == "e1" })
     }
 
-    /// SCH EC3, FR-004: separate rows within a window become one invalidation per key.
+    /// R-SCH-EC3, R-SCH-FR-004: separate rows within a window become one invalidation per key.
     @Test func rowsOfAMorning_areOneInvalidation() async throws {
         let admin = try await service.listen(as: School.admin())
         let parent = try await service.listen(as: School.parent("p1"))
@@ -108,7 +108,8 @@ import Testing
         for stream in [admin, parent] { try await stream.receives(["homework/s1", "student-dashboard/s1"]) }
     }
 
-    /// SCH EC3, FR-004: a steady flow is delivered once per window, not only when it ends. The windows use real time.
+    /// R-SCH-EC3, R-SCH-FR-004: a steady flow is delivered once per window, not only when it ends. The windows use real
+    /// time.
     @Test func steadyFlow_isReceivedOncePerWindow() async throws {
         let service = try TestService.start(School.settings(windowMs: 200))
         let school = try await School(service)
@@ -134,7 +135,7 @@ import Testing
         #expect(await flow.value > 5)
     }
 
-    /// SCH EC4, FR-002: revoking the session closes the user's stream, and the next user of the device receives
+    /// R-SCH-EC4, R-SCH-FR-002: revoking the session closes the user's stream, and the next user of the device receives
     /// nothing of it.
     @Test func nextUserOfADevice_receivesNothingOfThePreviousOne() async throws {
         var identity = School.parent("p1")
@@ -151,7 +152,7 @@ import Testing
         try await next.receives(["attendance-calendar/s3", "parent-dashboard"])
     }
 
-    /// SCH EC4: the stream of another user can be neither read nor changed.
+    /// R-SCH-EC4: the stream of another user can be neither read nor changed.
     @Test func anothersStream_cannotBeAskedNorChanged() async throws {
         let stream = try await service.listen(as: School.parent("p1"))
         let path = "/v1/streams/\(stream.ready.json["streamId"].string ?? "")/subscriptions"
@@ -162,7 +163,7 @@ import Testing
         }
     }
 
-    /// SCH FR-002, NFR-004: a stream ends when its token expires, even within a window.
+    /// R-SCH-FR-002, R-SCH-NFR-004: a stream ends when its token expires, even within a window.
     @Test func expiredStream_receivesNothingMore() async throws {
         let token = service.token(for: School.parent("p1"), lifetimeSeconds: 60)
         var options = BellhopStream.Options()
@@ -175,7 +176,8 @@ import Testing
         await #expect(throws: (any Error).self) { try await stream.next("query:invalidate", within: .seconds(5)) }
     }
 
-    /// SCH EC5, FR-001, FR-013: no filter, header or user-editable claim gives access to another school's rows.
+    /// R-SCH-EC5, R-SCH-FR-001, R-SCH-FR-013: no filter, header or user-editable claim gives access to another school's
+    /// rows.
     @Test func school_isNotForTheClientToName() async throws {
         var liar = School.admin()
         liar.claims["user_metadata"] = ["school_id": "B", "tenant": "B"]
@@ -188,7 +190,7 @@ import Testing
         #expect(try await service.client(as: liar).get("/v1/stream?school_id=B").status == 422)
     }
 
-    /// SCH FR-013: only backends and feeds send rows. A user's token is refused, and a backend's token covers only
+    /// R-SCH-FR-013: only backends and feeds send rows. A user's token is refused, and a backend's token covers only
     /// its own school.
     @Test func changes_areSentByFeeds_ofTheirOwnTenant() async throws {
         let row = School.attendance("a1", of: "s1", "late")
@@ -206,8 +208,8 @@ import Testing
         try await parent.receives(Self.marked)
     }
 
-    /// SCH EC7, FR-005: all readers of the row learn its author. The writer's own client recognizes its echo by the
-    /// origin.
+    /// R-SCH-EC7, R-SCH-FR-005: all readers of the row learn its author. The writer's own client recognizes its echo by
+    /// the origin.
     @Test func ownWrite_isKnownByActorAndOrigin() async throws {
         let writer = try await service.listen(as: School.teacher("t1"))
         let other = try await service.listen(as: School.admin())
@@ -231,7 +233,7 @@ import Testing
         #expect(origins == ["tablet-7", "desktop-1"])
     }
 
-    /// SCH EC8: a rush in other classes sends no event to a stream that it does not concern.
+    /// R-SCH-EC8: a rush in other classes sends no event to a stream that it does not concern.
     @Test func rushOfOtherClasses_sendsNothing() async throws {
         let teacher = try await service.listen(as: School.teacher("t2"))
         var streams: [StreamListener] = []
@@ -244,7 +246,7 @@ import Testing
         #expect(try await sentEvents() - before == 6)
     }
 
-    /// SCH EC9, FR-010: a student changes class. Both teachers receive the change; afterwards only the new one
+    /// R-SCH-EC9, R-SCH-FR-010: a student changes class. Both teachers receive the change; afterwards only the new one
     /// receives the student's rows.
     @Test func studentWhoMoves_isSeenByTheNewTeacherAlone() async throws {
         let old = try await service.listen(as: School.teacher("t1"))
@@ -265,7 +267,7 @@ import Testing
         try await student.receives(["attendance-calendar/s1", "leaderboard/c2"])
     }
 
-    /// SCH EC9: a teacher gets another class. The scope follows within a second, and rows and keys with it.
+    /// R-SCH-EC9: a teacher gets another class. The scope follows within a second, and rows and keys with it.
     @Test func teacherWhoMoves_receivesTheNewClass_andNotTheOldOne() async throws {
         let identity = School.teacher("t1")
         let teacher = try await service.listen(as: identity)
@@ -280,7 +282,7 @@ import Testing
         #expect(me.json["scope"].array?.contains("class:c1:staff") == false)
     }
 
-    /// SCH EC9: ingested rows override the claim of an old token, also for streams opened later.
+    /// R-SCH-EC9: ingested rows override the claim of an old token, also for streams opened later.
     @Test func oldTokensClaim_opensNoClassThatIsAnothers() async throws {
         var identity = School.teacher("t1")
         identity.claims["app_metadata"] = ["user_role": "teacher", "school_id": "A", "class_ids": ["c1", "c2"]]
@@ -289,7 +291,8 @@ import Testing
         try await teacher.receives(["attendance-calendar/s1", "class-attendance/c1"])
     }
 
-    /// SCH EC9, FR-016: a child is unlinked. The dashboard is invalidated, and no later row of the child arrives.
+    /// R-SCH-EC9, R-SCH-FR-016: a child is unlinked. The dashboard is invalidated, and no later row of the child
+    /// arrives.
     @Test func unlinkedChild_isNotReceivedAgain() async throws {
         try await school.send(
             School.insert("parent_students", ["parent_id": "p1", "student_id": "s2", "school_id": "A"]))
@@ -309,7 +312,7 @@ import Testing
         #expect(delivered.staleKeys == ["attendance-calendar/s2", "parent-dashboard"])
     }
 
-    /// SCH EC5, decision 23: a row that moves to another school leaves the old school and enters the new one. Neither
+    /// R-SCH-EC5, R-23: a row that moves to another school leaves the old school and enters the new one. Neither
     /// learns the content of the other's row.
     @Test func rowThatMovesToAnotherSchool_leavesTheOne_andEntersTheOther() async throws {
         var streams: [StreamListener] = []
@@ -347,7 +350,7 @@ import Testing
                 grants: room:{room_id}:member
         """
 
-    /// Decision 23, with typical memberships: a changed row removes a member from a room. That member sees the row
+    /// R-23, with typical memberships: a changed row removes a member from a room. That member sees the row
     /// leave, but not the new member. A remaining member sees the change.
     @Test func memberWhoIsReplaced_doesNotSeeByWhom() async throws {
         let directory = try TemporaryDirectory()
@@ -379,7 +382,7 @@ import Testing
         #expect(try await streams[1].next("table:change").json["change"].string == "update")
     }
 
-    /// SCH EC10: each stream of a user receives all keys, and rows for its own subscriptions only.
+    /// R-SCH-EC10: each stream of a user receives all keys, and rows for its own subscriptions only.
     @Test func streamsOfOneUser_areIndependent() async throws {
         let identity = School.parent("p1")
         var streams: [StreamListener] = []

@@ -39,7 +39,7 @@ import Testing
         return updates
     }
 
-    /// ENG E-1, E-3: only listed posts are delivered, with or without spaces and quotes in the list.
+    /// R-ENG-E-1, R-ENG-E-3: only listed posts are delivered, with or without spaces and quotes in the list.
     @Test(arguments: [
         "id=in.(p1,p2,tail)", "id=in.( p1 , p2,  tail )", "id=in.(\"p1\",\"p2\",tail)", " id=in.(p1,p2,tail) ",
     ])
@@ -51,7 +51,7 @@ import Testing
         #expect(Set(updates.flatMap { $0["postIds"].array ?? [] }) == ["p1", "p2", "tail"])
     }
 
-    /// ENG E-3: ids that contain characters of the grammar are quoted.
+    /// R-ENG-E-3: ids that contain characters of the grammar are quoted.
     @Test func idWithSpecialCharacters_isQuoted() async throws {
         let stream = try await service.listen(as: Self.reader)
         try await stream.subscribe([["table": "posts", "filter": #"id=in.("a,b","c(d)","e\"f","tail")"#]])
@@ -60,7 +60,7 @@ import Testing
         #expect(Set(updates.flatMap { $0["postIds"].array ?? [] }) == ["a,b", "c(d)", #"e"f"#, "tail"])
     }
 
-    /// ENG E-2: all of 1,000 values match, from the first to the last; one more is refused with its position.
+    /// R-ENG-E-2: all of 1,000 values match, from the first to the last; one more is refused with its position.
     @Test func filter_takesAThousandValues_andNotOneMore() async throws {
         let stream = try await service.listen(as: Self.reader)
         func filter(_ count: Int) -> JSON {
@@ -110,7 +110,7 @@ import Testing
             try await stream.next("engagement_update").json["updates"] == ["p3": ["likeCount": 11, "repostCount": 0]])
     }
 
-    /// ENG E-6: a row that the user may not see is not delivered, even if the filter names its id.
+    /// R-ENG-E-6: a row that the user may not see is not delivered, even if the filter names its id.
     @Test func privatePost_isSeenByItsAuthorAlone() async throws {
         var streams: [StreamListener] = []
         for identity in [Self.reader, TestService.Identity.user("bob")] {
@@ -153,7 +153,7 @@ import Testing
         #expect(stream.received.count { $0.name == "engagement_update" } == 1)
     }
 
-    /// ENG E-7: subscriptions are replaced during a flow of changes. A row in both lists is delivered for each
+    /// R-ENG-E-7: subscriptions are replaced during a flow of changes. A row in both lists is delivered for each
     /// change, exactly once.
     @Test func replacement_losesNothing_andDeliversNothingTwice() async throws {
         let stream = try await service.listen(as: Self.reader)
@@ -175,7 +175,7 @@ import Testing
         #expect(delivered == Array(1...count))
     }
 
-    /// ENG E-7: a like that is delayed by its window is delivered although the user scrolls on before the window
+    /// R-ENG-E-7: a like that is delayed by its window is delivered although the user scrolls on before the window
     /// ends.
     @Test func replacement_deliversCountsThatWait() async throws {
         let stream = try await service.listen(as: Self.reader)
@@ -188,7 +188,7 @@ import Testing
         #expect(delivered.map { $0["updates"]["p1"]["likeCount"].int } == [5], "\(updates)")
     }
 
-    /// ENG E-8: after a newer row, delayed counts never show its older state, and they are not delivered for a row
+    /// R-ENG-E-8: after a newer row, delayed counts never show its older state, and they are not delivered for a row
     /// that has left.
     @Test func countsThatWait_areNotOlderThanTheRow() async throws {
         let stream = try await service.listen(as: Self.reader)
@@ -207,8 +207,8 @@ import Testing
         #expect(updates["p2"] == .null, "\(updates)")
     }
 
-    /// ENG E-7, E-8: a like whose window was open when the connection broke is delivered with the missed changes, in
-    /// one batch.
+    /// R-ENG-E-7, R-ENG-E-8: a like whose window was open when the connection broke is delivered with the missed
+    /// changes, in one batch.
     @Test func streamThatBreaksWithinAWindow_receivesTheCountsAfterwards() async throws {
         let filter: JSON = ["table": "posts", "filter": "id=in.(p1,p2,p3)"]
         let first = try await service.listen(as: Self.reader)
@@ -226,7 +226,7 @@ import Testing
         #expect(!again.received.contains { $0.name == "table:change" })
     }
 
-    /// ENG E-7: subscriptions are paused in the background, resumed with the missed changes, and stopped.
+    /// R-ENG-E-7: subscriptions are paused in the background, resumed with the missed changes, and stopped.
     @Test func subscriptions_pauseAndResume() async throws {
         let stream = try await service.listen(as: Self.reader)
         let filter: JSON = ["id": "seen", "table": "posts", "filter": "id=in.(p1,p2)"]
@@ -245,7 +245,7 @@ import Testing
         #expect(try await stream.next("table:change").json["record"]["like_count"].int == 4)
     }
 
-    /// ENG E-9: a part of the documented day (100,000 likes; every thousandth is on one of the 100 posts on the
+    /// R-ENG-E-9: a part of the documented day (100,000 likes; every thousandth is on one of the 100 posts on the
     /// screen).
     @Test func engagementOfADay_isATinyPartOfWhatEverybodyLikes() async throws {
         let filtered = try await service.listen(as: Self.reader)

@@ -6,7 +6,7 @@ import Testing
 @testable import Service
 
 /// Delivery of the school's rows over real HTTP and streams: 4 roles, 11 tables, 4 kinds of change, 2 schools. The
-/// expectations come from the requirements (SCH FR-006…FR-017), not from the declarations.
+/// expectations come from the requirements (R-SCH-FR-006 to R-SCH-FR-017), not from the declarations.
 ///
 /// All changes are sent once, in sequence, while every person listens. The tests examine the received events.
 @Suite(.timed) struct ChangesNoLeakTests {
@@ -49,8 +49,8 @@ import Testing
         #expect(Set(Self.cases.map(\.testDescription)).count == Self.cases.count)
     }
 
-    /// SCH FR-013…FR-017, ENG E-6: permitted readers receive rows as enter, update or leave. The old and the new row
-    /// decide, and deletes follow the same rule.
+    /// R-SCH-FR-013 to R-SCH-FR-017, R-ENG-E-6: permitted readers receive rows as enter, update or leave. The old and
+    /// the new row decide, and deletes follow the same rule.
     @Test(arguments: cases) func row_isReceivedByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    /// SCH FR-006…FR-017: the invalidated keys, for users with such a query.
+    /// R-SCH-FR-006 to R-SCH-FR-017: the invalidated keys, for users with such a query.
     @Test(arguments: cases) func key_isReceivedByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    /// SCH FR-005, decision 23: a cause is delivered only to readers of the row that it names.
+    /// R-SCH-FR-005, R-23: a cause is delivered only to readers of the row that it names.
     @Test(arguments: cases) func cause_isReceivedByWhoMaySeeItsRow(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people where !SchoolMoves.keys(of: test.table, test.move, for: person).isEmpty {
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// EC5, A-002: people of the other school have the same ids and receive nothing.
+    /// R-SCH-EC5, R-SCH-A-002: people of the other school have the same ids and receive nothing.
     @Test(arguments: cases) func otherSchool_receivesNothing(_ test: Case) async throws {
         let recording = try await Self.recording.value
         let other = test.school == "A" ? "B" : "A"
@@ -89,8 +89,8 @@ import Testing
         }
     }
 
-    /// NFR-002, ENG E-6: an invalidation carries no columns except ids. An event carries the selected columns and the
-    /// row's key. A user without access to a row receives no byte of it.
+    /// R-SCH-NFR-002, R-ENG-E-6: an invalidation carries no columns except ids. An event carries the selected columns
+    /// and the row's key. A user without access to a row receives no byte of it.
     @Test(arguments: cases) func event_carriesNothingThatItsReaderMayNotSee(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
@@ -176,9 +176,9 @@ enum SchoolMoves {
 
     // MARK: Visible rows
 
-    /// FR-014: own rows. FR-015: students, sessions, attendance and stickers of own classes. FR-016: attendance,
-    /// sessions, stickers and homework of linked children. FR-017: the whole school. `here` is for the row at the
-    /// beginning, `there` for the row after its move.
+    /// R-SCH-FR-014: own rows. R-SCH-FR-015: students, sessions, attendance and stickers of own classes. R-SCH-FR-016:
+    /// attendance, sessions, stickers and homework of linked children. R-SCH-FR-017: the whole school. `here` is for
+    /// the row at the beginning, `there` for the row after its move.
     private static let readers: [String: (here: Set<String>, there: Set<String>)] = [
         "student_stickers": (["s1", "t1", "p1", "a1"], ["s3", "t2", "p3", "a1"]),
         "attendance": (["s1", "t1", "p1", "a1"], ["s3", "t2", "p3", "a1"]),
@@ -223,16 +223,17 @@ enum SchoolMoves {
         Set((stale["\(table) \(move)"]?[person] ?? "").split(separator: " ").map(String.init))
     }
 
-    /// FR-006…FR-012, limited by the access that FR-014…FR-017 give. A missing entry means no keys.
+    /// R-SCH-FR-006 to R-SCH-FR-012, limited by the access that R-SCH-FR-014 to R-SCH-FR-017 give. A missing entry
+    /// means no keys.
     private static let stale: [String: [String: String]] = [
-        // FR-006: dashboard, stickers, leaderboard, trophy room; only inserts.
+        // R-SCH-FR-006: dashboard, stickers, leaderboard, trophy room; only inserts.
         "student_stickers insert": [
             "s1": "student-dashboard/s1 stickers/s1 trophy-room/s1 leaderboard/c1", "s2": "leaderboard/c1",
             "t1": "student-dashboard/s1 stickers/s1 trophy-room/s1 leaderboard/c1",
             "p1": "student-dashboard/s1 stickers/s1 trophy-room/s1",
             "a1": "student-dashboard/s1 stickers/s1 trophy-room/s1 leaderboard/c1",
         ],
-        // FR-007: the parents' dashboard, the calendar, the admins' dashboard; inserts and updates.
+        // R-SCH-FR-007: the parents' dashboard, the calendar, the admins' dashboard; inserts and updates.
         "attendance insert": attendance, "attendance update": attendance,
         "attendance leave": [
             "s1": "attendance-calendar/s1", "s3": "attendance-calendar/s3",
@@ -241,15 +242,15 @@ enum SchoolMoves {
             "a1":
                 "attendance-calendar/s1 attendance-calendar/s3 class-attendance/c1 class-attendance/c2 admin-dashboard",
         ],
-        // FR-008: the student's dashboard, the history, the teacher's dashboard, and the admin's (US5-1); only
-        // inserts.
+        // R-SCH-FR-008: the student's dashboard, the history, the teacher's dashboard, and the admin's (R-SCH-US5-1);
+        // only inserts.
         "sessions insert": [
             "s1": "student-dashboard/s1 session-history/s1", "p1": "student-dashboard/s1 session-history/s1",
             "t1": "student-dashboard/s1 session-history/s1 teacher-dashboard",
             "a1": "student-dashboard/s1 session-history/s1 admin-dashboard",
         ],
-        // FR-009: points: leaderboard, detail, dashboards. FR-017: any column: the admins' lists.
-        // FR-010: class: lists, class detail, dashboards, of both classes. US5-3: a new student.
+        // R-SCH-FR-009: points: leaderboard, detail, dashboards. R-SCH-FR-017: any column: the admins' lists.
+        // R-SCH-FR-010: class: lists, class detail, dashboards, of both classes. R-SCH-US5-3: a new student.
         "students insert": ["t1": "students class/c1 teacher-dashboard", "a1": "students class/c1 admin-dashboard"],
         "students update": [
             "s1": "student/s1 student-dashboard/s1 leaderboard/c1", "s2": "leaderboard/c1",
@@ -283,13 +284,13 @@ enum SchoolMoves {
             "p1": "student-dashboard/s1 homework/s1", "p3": "student-dashboard/s3 homework/s3",
             "a1": "student-dashboard/s1 homework/s1 student-dashboard/s3 homework/s3",
         ],
-        // FR-012: trophy room and dashboard; only inserts.
+        // R-SCH-FR-012: trophy room and dashboard; only inserts.
         "student_trophies insert": trophy, "student_achievements insert": trophy,
-        // EC9: links between parents and children.
+        // R-SCH-EC9: links between parents and children.
         "parent_students insert": ["p1": "parent-dashboard"], "parent_students update": ["p1": "parent-dashboard"],
         "parent_students delete": ["p1": "parent-dashboard"],
         "parent_students leave": ["p1": "parent-dashboard", "p3": "parent-dashboard"],
-        // FR-017: the admin's lists of people. EC9: each person's own row.
+        // R-SCH-FR-017: the admin's lists of people. R-SCH-EC9: each person's own row.
         "teachers insert": teacher, "teachers update": teacher, "teachers delete": teacher,
         "teachers leave": [
             "t1": "profile/t1", "t2": "profile/t2", "a1": "profile/t1 profile/t2 teachers admin-dashboard",

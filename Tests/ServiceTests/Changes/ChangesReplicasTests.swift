@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    /// SCH EC9: memberships sent to one replica change the scopes of the other's streams within a second. Later
+    /// R-SCH-EC9: memberships sent to one replica change the scopes of the other's streams within a second. Later
     /// changes reach the new members.
     @Test func membershipSentToOne_changesScopes_onTheOther() async throws {
         let (school, _, b) = try await Self.replicas()
@@ -112,7 +112,7 @@ import Testing
         try await teacher.receives(["attendance-calendar/s1", "class-attendance/c1"])
     }
 
-    /// ENG E-7: any replica accepts a request about a stream, including a request for missed changes.
+    /// R-ENG-E-7: any replica accepts a request about a stream, including a request for missed changes.
     @Test func subscriptionsPutToOne_areValidOnTheOther_withWhatWasMissed() async throws {
         let (school, a, b) = try await Self.replicas()
         let identity = School.parent("p1")

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Service
 
-/// The acceptance scenarios of SCH US1–US6: one user acts, which reaches the service as a webhook of the school's
-/// database, while another has a screen open. SC-001, SC-002: within 5 seconds.
+/// The acceptance scenarios of R-SCH-US1 to R-SCH-US6: one user acts, which reaches the service as a webhook of the
+/// school's database, while another has a screen open. R-SCH-SC-001, R-SCH-SC-002: within 5 seconds.
 @Suite(.timed, .serialized) struct ChangesStoriesTests {
     let school: School
     let service: TestService
@@ -39,14 +39,14 @@ import Testing
         #expect(causes.map { $0["recordId"].string } == ["k1"])
     }
 
-    /// SCH US1-3: the student reaches a new level.
+    /// R-SCH-US1-3: the student reaches a new level.
     @Test func studentWhoCrossesALevel_seesTheNewLevel() async throws {
         let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.student("s1", from: ["points": 95, "level": 1], to: ["points": 105, "level": 2]))
         try await student.receives(["student/s1", "student-dashboard/s1", "leaderboard/c1"])
     }
 
-    /// SCH US1-4: any classmate earns points, by any means; a student of another class does not receive it.
+    /// R-SCH-US1-4: any classmate earns points, by any means; a student of another class does not receive it.
     @Test(arguments: ["student_stickers", "sessions", "homework"])
     func studentOnTheLeaderboard_seesClassmatesPoints(_ table: String) async throws {
         let classmate = try await service.listen(as: School.student("s2"))
@@ -59,7 +59,7 @@ import Testing
         try await stranger.receives(["student/s3", "student-dashboard/s3", "leaderboard/c2"])
     }
 
-    /// SCH US1-5: the database itself awards a trophy.
+    /// R-SCH-US1-5: the database itself awards a trophy.
     @Test(arguments: ["student_trophies", "student_achievements"])
     func studentInTheTrophyRoom_seesWhatWasEarned(_ table: String) async throws {
         let student = try await service.listen(as: School.student("s1"))
@@ -69,7 +69,7 @@ import Testing
 
     // MARK: R-SCH-US2, a parent sees attendance
 
-    /// SCH US2-1: the day in the calendar, for every status.
+    /// R-SCH-US2-1: the day in the calendar, for every status.
     @Test(arguments: ["present", "absent", "late", "excused"])
     func parentAtTheCalendar_seesTheDayThatIsMarked(_ status: String) async throws {
         let parent = try await service.listen(as: School.parent("p1"))
@@ -77,7 +77,7 @@ import Testing
         try await parent.receives(["attendance-calendar/s1", "parent-dashboard"])
     }
 
-    /// SCH US2-2: the card of each child.
+    /// R-SCH-US2-2: the card of each child.
     @Test func parentAtTheDashboard_seesAnyOfTheChildren() async throws {
         try await school.send(
             School.insert("parent_students", ["parent_id": "p1", "student_id": "s3", "school_id": "A"]))
@@ -120,7 +120,7 @@ import Testing
         try await student.receives(["student-dashboard/s1", "session-history/s1", "student/s1", "leaderboard/c1"])
     }
 
-    /// SCH US3-3: a session with homework, whose card appears and changes.
+    /// R-SCH-US3-3: a session with homework, whose card appears and changes.
     @Test func studentOnTheDashboard_seesHomework() async throws {
         let student = try await service.listen(as: School.student("s1"))
         try await school.send(School.own("sessions", "e1", of: "s1"), School.own("homework", "w1", of: "s1"))
@@ -133,7 +133,7 @@ import Testing
 
     // MARK: R-SCH-US4, a teacher's dashboard
 
-    /// SCH US4-1: a student joins the class, either as a new student or from another class.
+    /// R-SCH-US4-1: a student joins the class, either as a new student or from another class.
     @Test func teacherAtTheDashboard_seesAStudentWhoJoins() async throws {
         let teacher = try await service.listen(as: School.teacher("t1"))
         try await school.send(School.insert("students", ["id": "s9", "school_id": "A", "class_id": "c1", "points": 0]))
@@ -142,7 +142,7 @@ import Testing
         try await teacher.receives(["students", "class/c1", "teacher-dashboard", "student/s3", "student-dashboard/s3"])
     }
 
-    /// SCH US4-2: a student leaves the class, and their rows are no longer delivered.
+    /// R-SCH-US4-2: a student leaves the class, and their rows are no longer delivered.
     @Test func teacherAtTheList_seesAStudentWhoLeaves() async throws {
         let teacher = try await service.listen(as: School.teacher("t1"))
         try await school.send(School.student("s1", from: [:], to: ["class_id": "c2"]))
@@ -152,7 +152,7 @@ import Testing
         try await teacher.receives(["attendance-calendar/s2", "class-attendance/c1"])
     }
 
-    /// SCH US4-3: the teacher gets another class, and the scope follows.
+    /// R-SCH-US4-3: the teacher gets another class, and the scope follows.
     @Test func teacherAtTheDashboard_seesTheClassThatIsNewlyTheirs() async throws {
         let teacher = try await service.listen(as: School.teacher("t1"))
         try await school.send(School.teaches("c1", from: "t1", to: "t2"), School.teaches("c2", from: "t2", to: "t1"))
@@ -166,14 +166,14 @@ import Testing
 
     // MARK: R-SCH-US5, an admin's dashboard
 
-    /// SCH US5-1: today's sessions.
+    /// R-SCH-US5-1: today's sessions.
     @Test func adminAtTheDashboard_seesASessionThatIsLogged() async throws {
         let admin = try await service.listen(as: School.admin())
         try await school.send(School.own("sessions", "e1", of: "s3"))
         try await admin.receives(["admin-dashboard", "student-dashboard/s3", "session-history/s3"])
     }
 
-    /// SCH US5-2: a whole class is marked at once, by this admin or by another.
+    /// R-SCH-US5-2: a whole class is marked at once, by this admin or by another.
     @Test(arguments: ["a1", "a2"]) func adminAtTheDashboard_seesTheAttendanceOfAClass(_ marker: String) async throws {
         let admin = try await service.listen(as: School.admin())
         try await school.send(["s1", "s2"].map { School.attendance("a-\($0)", of: $0, "present", by: marker) })
@@ -193,7 +193,7 @@ import Testing
 
     // MARK: R-SCH-US6, two admins
 
-    /// SCH US6-1: both admins receive the student that one of them creates; the author recognizes the echo.
+    /// R-SCH-US6-1: both admins receive the student that one of them creates; the author recognizes the echo.
     @Test func twoAdmins_seeTheStudentThatOneCreates() async throws {
         let first = try await service.listen(as: School.admin("a1"))
         let second = try await service.listen(as: School.admin("a2"))
@@ -205,7 +205,7 @@ import Testing
         }
     }
 
-    /// SCH US6-2: the page of the class shows the attendance that another admin has marked.
+    /// R-SCH-US6-2: the page of the class shows the attendance that another admin has marked.
     @Test func adminAtAClassesAttendance_seesWhatAnotherOneMarks() async throws {
         let other = try await service.listen(as: School.admin("a2"))
         try await school.send(["s1", "s2"].map { School.attendance("a-\($0)", of: $0, "late", by: "a1") })
@@ -214,7 +214,7 @@ import Testing
         ])
     }
 
-    /// SCH US6-3: another admin edits the open class: name, teacher, schedule.
+    /// R-SCH-US6-3: another admin edits the open class: name, teacher, schedule.
     @Test(arguments: ["name", "teacher_id", "schedule"])
     func adminAtAClass_seesAnothersEdit(_ column: String) async throws {
         let other = try await service.listen(as: School.admin("a2"))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Service
 
-/// SCH: every format that a feed may send, from the delivery to the stream, over real HTTP.
+/// R-SCH-A-001, R-SCH-A-008: every format that a feed may send, from the delivery to the stream, over real HTTP.
 @Suite(.timed) struct FeedFormatsTests {
     let probe: FeedProbe
 

@@ -7,7 +7,7 @@ import Testing
 
 /// Table changes from their delivery to the streams, over real HTTP.
 @Suite(.timed) struct TableChangesTests {
-    /// SCH SC-006, "morning rush": 20 rows at the same time are one invalidation per key.
+    /// R-SCH-SC-006, "morning rush": 20 rows at the same time are one invalidation per key.
     @Test func burst_isOneInvalidation_withAllCauses() async throws {
         let school = try await School()
         let teacher = try await school.service.listen(as: School.teacher("t1"))
@@ -32,8 +32,8 @@ import Testing
         #expect(next.staleKeys == ["student-dashboard/s1", "session-history/s1", "teacher-dashboard"])
     }
 
-    /// ENG E-1, E-7: matching rows enter, change and leave. After a replacement, the previous subscriptions no longer
-    /// deliver rows.
+    /// R-ENG-E-1, R-ENG-E-7: matching rows enter, change and leave. After a replacement, the previous subscriptions no
+    /// longer deliver rows.
     @Test func subscriptions_deliverRows_andAreReplacedAtOnce() async throws {
         let service = try TestService.start(School.settings("posts"))
         let school = try await School(service, isKnown: false)
@@ -66,7 +66,7 @@ import Testing
         expect(gone.json, has: ["type": "DELETE", "oldRecord": ["id": "p9"]])
     }
 
-    /// SCH EC9: a teacher who gets another class no longer receives the old one.
+    /// R-SCH-EC9: a teacher who gets another class no longer receives the old one.
     @Test func movedTeacher_losesTheOldClass() async throws {
         let school = try await School()
         let teacher = try await school.service.listen(as: School.teacher("t2"))

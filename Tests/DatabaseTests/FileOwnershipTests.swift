@@ -111,6 +111,17 @@ import Testing
         #expect(owner(own) == 0)
     }
 
+    /// A folder of root's in one of the service's is not root's alone: the service could replace it.
+    @Test(.enabled(if: isRoot, "only root may act as somebody else"))
+    func backupIntoAFolderThatItsControllerMayNotWrite_saysWhy() throws {
+        let inside = folder.file("backups")
+        #expect(mkdir(inside, 0o755) == 0)
+        let error = #expect(throws: DatabaseError.self) {
+            try Store.copy(.file(backup), to: inside + "/a.sqlite") { _ in }
+        }
+        #expect(error?.detail.contains("done with the rights of uid \(Self.service)") == true, "\(error?.detail ?? "")")
+    }
+
     @Test(.enabled(if: isRoot, "only root may give folders away"))
     func controller_isTheFirstUserWhoCouldChangeThePath() throws {
         let inside = folder.file("inside")

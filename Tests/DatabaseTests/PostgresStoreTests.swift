@@ -288,7 +288,8 @@ import Testing
         let cut = #expect(throws: DatabaseError.self) { try DatabaseURL("postgres://me:p@ss/w@h:5/db?password=x") }
         #expect(cut?.description.contains("p@ss") == false)
         #expect(try DatabaseURL("postgres://me:p%40ss@h:5/db?password=x").description == "postgres://me@h:5/db")
-        #expect(try DatabaseURL("postgresql://me:pw@a:1,b:2/db?connect_timeout=3").description == "postgresql://me@a:1,b:2/db")
+        let several = try DatabaseURL("postgresql://me:pw@a:1,b:2/db?connect_timeout=3")
+        #expect(several.description == "postgresql://me@a:1,b:2/db")
     }
 
     // MARK: Migrations

@@ -13,7 +13,7 @@ run: ## build in release and start on 127.0.0.1:8080 with a development token to
 test: ## test a change in stages, within 15 minutes; CI=true runs all stages, within 35 (STAGES="lint unit" selects stages)
 	@.ci/test $(STAGES)
 
-test-long: ## long random runs on each store, 100,000 malformed requests, an hour of fuzzing (hours)
+test-long: ## long random runs on each store, 100,000 malformed requests, an hour of fuzzing, all tests under ASan and UBSan (hours)
 	@.ci/test long
 
 soak: ## simulate half an hour of a school on the release build; memory must stay flat

@@ -52,7 +52,9 @@ public struct TableChange: Sendable, Hashable {
     /// | Debezium, also in CloudEvents | `debezium:{digest}`, see ``DebeziumEvent/deduplicationID`` |
     /// | any other, delivered with a `webhook-id` | `webhook:{webhook-id}/{index}` |
     public var deduplicationID: String?
-    /// The user that made the change (CloudEvents' `authid`), if the format names one.
+    /// Whether a truncation begins a table that is read as it stands: what was known of it is forgotten, and no row is gone.
+    public var isReadAgain = false
+    /// Who made the change (CloudEvents' `authid`), where the form names it.
     public var actorID: String?
     /// The client through which it was made (`X-Client-Id`, or the CloudEvents extension `originid`).
     public var originID: String?

@@ -76,10 +76,15 @@ public struct SourceRows: Sendable {
 
 extension TableChange {
     /// All rows of a table are gone.
+    ///
+    /// - Parameter isReadAgain: they come once more, as they stand.
     public static func truncation(
-        of schema: String, _ table: String, committedAt: Timestamp? = nil
+        of schema: String, _ table: String, committedAt: Timestamp? = nil, isReadAgain: Bool = false
     ) -> TableChange {
-        TableChange(format: nil, schema: schema, table: table, kind: .truncate, commitTimestamp: committedAt)
+        var change = TableChange(
+            format: nil, schema: schema, table: table, kind: .truncate, commitTimestamp: committedAt)
+        change.isReadAgain = isReadAgain
+        return change
     }
 }
 

@@ -187,7 +187,25 @@ public struct Memberships: Sendable {
         return update
     }
 
-    /// Loads a stored fact. A fact of a membership that is no longer declared is ignored.
+    /// The deletions that a truncation of a table stands for: of each row that grants something, with the columns that are
+    /// stored of it.
+    ///
+    /// - Parameter limit: nil is returned for more rows than that.
+    public func deletions(of table: TableDeclaration, atMost limit: Int) -> [RowWrite]? {
+        let names = Set(
+            memberships.filter { $0.table == table.name && $0.schema == table.schema }.map(\.declaration.name))
+        var seen: [ID<Tenant>: Set<String>] = [:]
+        var deletions: [RowWrite] = []
+        for fact in facts.values.joined() where fact.counts && names.contains(fact.membership) {
+            guard let id = fact.row, seen[fact.tenant, default: []].insert(id).inserted else { continue }
+            guard deletions.count < limit else { return nil }
+            let stored = storedColumns(table: table, row: id, tenant: fact.tenant) ?? [:]
+            deletions.append(RowWrite(.delete, old: table.row(id, of: fact.tenant, stored), new: nil))
+        }
+        return deletions
+    }
+
+    /// Loads a stored fact. One of a membership that is no longer declared is ignored.
     public mutating func restore(_ fact: MembershipFact) -> Failure? {
         guard let index = memberships.firstIndex(where: { $0.declaration.name == fact.membership }) else { return nil }
         var update = MembershipUpdate()

@@ -88,6 +88,18 @@ extension TableDeclaration {
         return String(decoding: JSONWriter.bytes(JSONValue.array(values)), as: UTF8.self)
     }
 
+    /// What is known of a row by its id, as ``recordId(of:)`` writes it: its key, its tenant and the columns that are stored.
+    func row(_ id: String, of tenant: ID<Tenant>, _ stored: RowWrite.Row) -> RowWrite.Row {
+        var row = stored
+        if primaryKey.count == 1 {
+            row[primaryKey[0]] = .string(id)
+        } else if case .array(let values)? = try? JSONValue(parsing: Array(id.utf8)) {
+            for (column, value) in zip(primaryKey, values) { row[column] = value }
+        }
+        if case .column(let name?, _) = self.tenant { row[name] = .string(tenant.text) }
+        return row
+    }
+
     // MARK: Rows
 
     struct Side {

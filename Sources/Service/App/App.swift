@@ -110,7 +110,7 @@ public final class App: Sendable {
             streams: .init(dependencies: streams, requests: replicas ?? directory, router: road.router),
             changes: .init(
                 memberships: start.memberships, metrics: ChangeMetrics(metrics),
-                isCongested: { Self.isCongested(shards) }),
+                isCongested: { Self.isCongested(shards) }, restartStreams: { [pump] in try pump.renewEpoch(in: $0) }),
             explain: .init(
                 memberships: start.memberships, authenticator: authenticator, log: start.log, live: streams.live,
                 tables: streams.tables),
@@ -180,11 +180,9 @@ public final class App: Sendable {
             receivers: [
                 "notify": { try NotificationsFeature.accept($0, $1) },
                 "publish": { try PublishFeature.accept($0, by: rules, $1) },
-            ])
+            ], restartStreams: { try pump.renewEpoch(in: $0) })
         return SourceReader(
-            .init(
-                url: url, intake: intake, isCongested: { isCongested(shards) },
-                restartStreams: { try pump.renewEpoch(in: $0) }),
+            .init(url: url, intake: intake, isCongested: { isCongested(shards) }),
             metrics: SourceMetrics(metrics), logger: logger)
     }
 

@@ -32,7 +32,7 @@ import Values
                     if refuses(event) { throw DatabaseError(.constraint, "refused") }
                     tx.afterCommit { taken.withLock { $0.append(event) } }
                 }
-            ])
+            ], restartStreams: { _ in })
     }
 
     private func reader(
@@ -41,8 +41,8 @@ import Values
     ) throws -> SourceReader {
         SourceReader(
             .init(
-                url: try DatabaseURL(app.settings["source"] ?? ""), intake: intake, isCongested: isCongested,
-                restartStreams: { _ in }), metrics: metrics, logger: logger)
+                url: try DatabaseURL(app.settings["source"] ?? ""), intake: intake, isCongested: isCongested),
+            metrics: metrics, logger: logger)
     }
 
     private func publish(_ events: String...) throws {

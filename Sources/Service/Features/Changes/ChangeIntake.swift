@@ -26,11 +26,19 @@ struct ChangeIntake {
     private let tables: MembershipRegistry
     private let batch: ChangeBatch
     private let tx: Transaction
+    private let restartStreams: StreamRestart
     private var memberships: Memberships
     private var version: Int64
     private(set) var result = ChangeResult()
 
-    init(_ tables: MembershipRegistry, _ batch: ChangeBatch, _ tx: Transaction) throws {
+    /// Has all streams begin again, once the transaction is committed.
+    typealias StreamRestart = @Sendable (Connection) throws -> Void
+
+    init(
+        _ tables: MembershipRegistry, _ batch: ChangeBatch, _ tx: Transaction,
+        restartStreams: @escaping StreamRestart
+    ) throws {
+        self.restartStreams = restartStreams
         self.tables = tables
         self.batch = batch
         self.tx = tx
@@ -105,14 +113,25 @@ struct ChangeIntake {
         }
     }
 
-    /// Removes all rows. The message does not name them, so only memberships are updated.
+    /// All rows are gone, and the message does not name them. Rows that memberships store are published as deleted ones.
+    /// If they are more than a delivery may have, all streams begin again instead.
     private mutating func truncate(_ table: TableDeclaration, _ change: TableChange) throws -> Bool {
         guard tx.caller.isOfAllTenants else {
             throw Failure.invalid("", "takes away the rows of all tenants, and the sender is of \(tx.tenant)")
         }
         if let id = change.deduplicationID, try !ChangesFeature.addDelivery(id, tx) { return false }
+        if !change.isReadAgain { try tellGone(table, change) }
         try store(memberships.truncate(table))
         return true
+    }
+
+    private func tellGone(_ table: TableDeclaration, _ change: TableChange) throws {
+        let routings = try? memberships.deletions(of: table, atMost: ChangeLimits.itemsMax)?.map { write in
+            try table.routing(of: write, at: change.commitTimestamp, memberships: memberships)
+        }
+        // Who saw the rows, only columns may say that are not stored.
+        guard let routings, routings.allSatisfy({ $0.unreached == nil }) else { return try restartStreams(tx.db) }
+        for (tenant, change) in routings.flatMap(\.changes) { tx.publish(change, tenant: tenant) }
     }
 
     private mutating func store(_ update: MembershipUpdate) throws {

@@ -12,6 +12,8 @@ enum ChangesFeature {
         let metrics: ChangeMetrics
         /// Whether streams are served more slowly than changes arrive. Then no further changes are accepted.
         let isCongested: @Sendable () -> Bool
+        /// Has all streams begin again, once the transaction is committed.
+        let restartStreams: ChangeIntake.StreamRestart
     }
 
     /// Creates the feature.
@@ -58,7 +60,7 @@ enum ChangesFeature {
         guard delivery.isJSON else { throw Call.notJSON }
         let batch = try ChangeBatch(reading: call.request.body, delivery: delivery, format: format)
         return .write { tx in
-            var intake = try ChangeIntake(parts.memberships, batch, tx)
+            var intake = try ChangeIntake(parts.memberships, batch, tx, restartStreams: parts.restartStreams)
             try intake.run()
             let result = intake.result
             tx.afterCommit { parts.metrics.add(result) }

@@ -61,6 +61,8 @@ struct SourceIntake: Sendable {
     let slot: String
     /// The receivers by kind of message.
     let receivers: [String: SourceMessage.Receiver]
+    /// Has all streams begin again, once the transaction is committed: rows were missed.
+    let restartStreams: ChangeIntake.StreamRestart
 
     /// Rows may belong to any tenant.
     private static let caller = Caller.system(tenant: "default", named: "source", isOfAllTenants: true)
@@ -135,7 +137,7 @@ struct SourceIntake: Sendable {
         guard !changes.isEmpty else { return }
         let batch = ChangeBatch(changes.map { .change($0) })
         let result = try runner.write(as: Self.caller, in: db) { tx in
-            var intake = try ChangeIntake(memberships, batch, tx)
+            var intake = try ChangeIntake(memberships, batch, tx, restartStreams: restartStreams)
             try intake.run()
             return intake.result
         }

@@ -13,8 +13,6 @@ final class SourceReader: Sendable {
         let intake: SourceIntake
         /// Whether streams are served more slowly than changes arrive.
         let isCongested: @Sendable () -> Bool
-        /// Makes all streams restart once the transaction is committed, because rows were missed.
-        let restartStreams: @Sendable (Connection) throws -> Void
     }
 
     private let parts: Parts
@@ -194,7 +192,7 @@ final class SourceReader: Sendable {
         let position = SourcePosition(
             source: "\(identity)", lsn: start, tables: Set(membershipTables.map(\.qualifiedName)),
             publication: "\(publication)")
-        let restartStreams = parts.restartStreams
+        let restartStreams = parts.intake.restartStreams
         _ = try parts.intake.writeWhenThereIsRoom(
             [], from: mark, to: position, on: thread,
             also: { if continuity != .begins { try restartStreams($0) } })

@@ -28,7 +28,7 @@ struct SourceSnapshot {
         _ = try server.ask("SET LOCAL statement_timeout = '\(SourceLimits.snapshotSecondsMax)s'")
         var types = SourceTypes(server)
         for table in tables {
-            var part = Part(mark: mark, [.change(.truncation(of: table.schema, table.name))])
+            var part = Part(mark: mark, [.change(.truncation(of: table.schema, table.name, isReadAgain: true))])
             let rows = try types.rows(of: try server.relation(table))
             let columns = rows.relation.columns.map { SourceServer.quoted($0.name) }.joined(separator: ", ")
             for name in try server.storage(of: table) {

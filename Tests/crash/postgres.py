@@ -149,9 +149,8 @@ class Cluster:
                     os.kill(process, signal.SIGCONT)
 
     def make_standby(self):
-        """Creates a copy on another port that follows this server. Commits wait for it, so that it may take over at any
-        moment."""
-        standby = Cluster(self.folder, name="standby")
+        """A copy on another port that follows this one; commits wait for it, so that it may take over at any moment."""
+        standby = type(self)(self.folder, name="standby")
         run(
             "pg_basebackup", "-D", standby.data, "-h", self.folder, "-p", self.port, "-U", "postgres", "-R", "-X", "stream",
             "-c", "fast", "--no-sync", folder=self.folder,

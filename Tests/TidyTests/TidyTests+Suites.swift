@@ -10,7 +10,7 @@ extension TidyTests.File {
     }
 
     /// Compares bytes. `String.contains` compares characters, which takes many times as long in a debug build.
-    private func contains(_ text: String) -> Bool {
+    func contains(_ text: String) -> Bool {
         self.text.withCString { all in text.withCString { strstr(all, $0) != nil } }
     }
 }

@@ -52,7 +52,8 @@ public struct TableChange: Sendable, Hashable {
     /// | Debezium, also in CloudEvents | `debezium:{digest}`, see ``DebeziumEvent/deduplicationID`` |
     /// | any other, delivered with a `webhook-id` | `webhook:{webhook-id}/{index}` |
     public var deduplicationID: String?
-    /// Whether a truncation begins a table that is read as it stands: what was known of it is forgotten, and no row is gone.
+    /// Whether a truncation begins a table that is read as it stands: what was known of it is forgotten, and no row is
+    /// gone.
     public var isReadAgain = false
     /// Who made the change (CloudEvents' `authid`), where the form names it.
     public var actorID: String?

@@ -19,8 +19,8 @@ enum SourceLimits {
     /// Frames that are read before the server is answered and the thread looks whether to stop. Messages that are ignored
     /// fill no part, so that they could go on without end.
     static let framesAtOnceMax = 10_000
-    /// Bytes of a frame after which the connection is made again. The server sends a row or a message as one frame, of up to
-    /// 1 GB; libpq has memory for the largest one until the connection ends.
+    /// Bytes of a frame after which the connection is made again. The server sends a row or a message as one frame, of up
+    /// to 1 GB; libpq has memory for the largest one until the connection ends.
     static let frameBytesKept = 8 << 20
     /// How often the source is told how far its log is stored here. Less often than half of `wal_sender_timeout`, it would
     /// end the connection.

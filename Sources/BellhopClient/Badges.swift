@@ -1,11 +1,11 @@
-/// All counts of a user as the service sends them, uncapped.
+/// All badge counts of a user as the service sends them, uncapped.
 public struct BadgeCounts: Sendable, Hashable {
     public let messages: Int
     public let requests: Int
     public let bell: Int
     public let version: Int
-    /// What versions count in: another one after the service's database was restored. Empty from a service that does not
-    /// say.
+    /// The epoch that versions belong to. It changes when the service's database is restored from a backup. Empty if
+    /// the service does not send one.
     public let epoch: String
 
     public init(messages: Int, requests: Int, bell: Int, version: Int, epoch: String = "") {
@@ -16,7 +16,7 @@ public struct BadgeCounts: Sendable, Hashable {
         self.epoch = epoch
     }
 
-    /// Nil where the document is no counts payload.
+    /// Returns nil if the document is not a counts payload.
     public init?(_ json: JSON) {
         guard let messages = json["messages"].int, let requests = json["requests"].int, let bell = json["bell"].int,
             let version = json["version"].int

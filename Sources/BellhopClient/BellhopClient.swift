@@ -4,8 +4,8 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// A client of one Bellhop service: calls that answer, and a stream that keeps itself alive. An app that shows what it
-/// is told holds a ``Bell``.
+/// A client of one Bellhop service: request calls, and a stream that reconnects by itself. An app that shows live state
+/// uses a ``Bell``.
 ///
 /// ```swift
 /// let client = BellhopClient(baseURL: url, token: .fixed(token))
@@ -13,7 +13,7 @@ import Foundation
 /// for try await event in client.events(topics: ["queue:s1"]) { print(event.name, event.data) }
 /// ```
 public struct BellhopClient: Sendable {
-    /// A call that could not be made or answered at all; an answer of whatever status is no error.
+    /// A call that could not be made or got no answer. An answer of any status is not a transport failure.
     public enum TransportFailure: Error, Sendable, CustomStringConvertible {
         case unusableURL(String)
         case unreachable(String)
@@ -28,14 +28,15 @@ public struct BellhopClient: Sendable {
 
     public let baseURL: String
     public let token: TokenProvider
-    /// Sent as `X-Client-Id` with every call, so that this client can tell its own echoes (`R-SCH-FR-005`).
+    /// Sent as `X-Client-Id` with every call, so that this client recognizes the echoes of its own changes
+    /// (`R-SCH-FR-005`).
     public let clientID: String
     private let session: URLSession
 
     /// - Parameters:
     ///   - baseURL: scheme, host and port, such as `http://127.0.0.1:8080`.
-    ///   - timeoutSeconds: for a whole call; without it a hung server would hang its caller.
-    ///   - connectionsMax: calls that are under way to the service at once; further ones wait.
+    ///   - timeoutSeconds: for a whole call. Without it, a hung server would hang its caller.
+    ///   - connectionsMax: maximum number of concurrent calls; further calls wait.
     public init(
         baseURL: String, token: TokenProvider = .none, clientID: String = UUID().uuidString.lowercased(),
         timeoutSeconds: Double = 30, connectionsMax: Int = 64
@@ -62,7 +63,7 @@ public struct BellhopClient: Sendable {
         self.session = other.session
     }
 
-    /// The same service and the same connections, spoken to as somebody else.
+    /// Returns a client of the same service that shares the connections and uses another token.
     public func with(token: String?) -> BellhopClient {
         BellhopClient(self, token: token.map(TokenProvider.fixed) ?? .none)
     }
@@ -95,7 +96,7 @@ public struct BellhopClient: Sendable {
         try await send("DELETE", path, headers: headers)
     }
 
-    /// One call with a JSON body, or none.
+    /// Sends one call, with an optional JSON body.
     public func send(
         _ method: String, _ path: String, _ body: JSON? = nil, headers: [String: String] = [:]
     ) async throws -> ServiceAnswer {
@@ -104,9 +105,9 @@ public struct BellhopClient: Sendable {
         return try await send(method, path, bytes: body?.data, headers: headers)
     }
 
-    /// One call with a body of any kind; the headers given win over the client's own.
+    /// Sends one call with a body of any kind. The given headers override the client's own.
     ///
-    /// Refused for its token (401), it is made once more where the provider has another one.
+    /// A call that is refused for its token (401) is retried once if the provider has another token.
     public func send(
         _ method: String, _ path: String, bytes: Data?, headers: [String: String] = [:]
     ) async throws -> ServiceAnswer {
@@ -118,7 +119,7 @@ public struct BellhopClient: Sendable {
         return try await once(method, path, bytes, headers, fresh)
     }
 
-    /// The same; status 0 where nothing was answered.
+    /// Sends one call; returns status 0 if there was no answer.
     func attempt(
         _ method: String, _ path: String, _ body: JSON? = nil, headers: [String: String] = [:]
     ) async -> ServiceAnswer {
@@ -169,7 +170,7 @@ private final class Call: Sendable {
             state.task = task
             return state.isCancelled
         }
-        // A task that was never resumed would not report back, and its caller would wait for ever.
+        // A task that is never resumed does not report back, and its caller would wait forever.
         task.resume()
         if isCancelled { task.cancel() }
     }

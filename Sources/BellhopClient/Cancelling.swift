@@ -1,4 +1,4 @@
-/// A task that ends with whoever holds it.
+/// A task that is cancelled when this object is released.
 final class Cancelling: Sendable {
     private let task: Task<Void, Never>
 

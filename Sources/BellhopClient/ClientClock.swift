@@ -1,12 +1,12 @@
 import Foundation
 
-/// The time and the chance that a client goes by; tests bring their own.
+/// The clock and the random source of a client; tests inject their own.
 public struct ClientClock: Sendable {
     /// Milliseconds since 1970.
     let now: @Sendable () -> Int
     /// Between 0 and 1.
     let random: @Sendable () -> Double
-    /// Until that moment, or until the task is cancelled.
+    /// Sleeps until that moment, or until the task is cancelled.
     let sleep: @Sendable (_ until: Int) async throws -> Void
 
     public init(
@@ -18,7 +18,7 @@ public struct ClientClock: Sendable {
         self.sleep = sleep
     }
 
-    /// The time of day as it was at the start of the process, and what has passed since: a clock that is set back meanwhile
+    /// The wall clock at the start of the process plus the time elapsed since. Setting the clock back therefore
     /// prolongs no wait.
     public static let system = ClientClock(
         now: systemMilliseconds, random: { Double.random(in: 0...1) },
@@ -33,12 +33,12 @@ public struct ClientClock: Sendable {
     }
 }
 
-/// The timers of one machine, one of each name.
+/// The timers of one machine, one per name.
 struct Timers {
     private var all: [String: (number: Int, task: Task<Void, Never>)] = [:]
     private var count = 0
 
-    /// In place of the one of that name; without a moment there is none any more.
+    /// Replaces the timer of that name; without a moment, stops it.
     mutating func set(_ name: String, at: Int?, _ clock: ClientClock, fire: @escaping @Sendable (Int) async -> Void) {
         all.removeValue(forKey: name)?.task.cancel()
         guard let at else { return }
@@ -51,7 +51,7 @@ struct Timers {
         all[name] = (number, task)
     }
 
-    /// False where the timer that has fired was stopped or set anew meanwhile.
+    /// Returns false if the timer that fired was stopped or replaced meanwhile.
     mutating func take(_ name: String, _ number: Int) -> Bool {
         guard all[name]?.number == number else { return false }
         all[name] = nil

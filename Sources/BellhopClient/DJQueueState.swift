@@ -1,5 +1,5 @@
-/// What a shop plays and what is to come, as an app shows it: updated by the events of the topic `dj:{shopId}`, with the
-/// user's own votes shown before the service has answered (`R-CUT-D-1`).
+/// A shop's DJ queue as an app shows it: updated by the events of the topic `dj:{shopId}`. The user's own votes show
+/// before the service answers (`R-CUT-D-1`).
 ///
 /// ```swift
 /// var queue = DJQueueState(shopId: "s1")
@@ -10,9 +10,10 @@
 /// if !queue.merge(track: answer.json) { queue.withdraw("t1") }
 /// ```
 ///
-/// What many receive has nobody's own vote: those of the user's other devices come with the next whole session.
+/// Events to many subscribers carry no individual votes. Votes from the user's other devices arrive with the next whole
+/// session.
 public struct DJQueueState: Sendable, Hashable {
-    /// Which side the user takes.
+    /// The user's own vote.
     public enum Vote: String, Sendable, Hashable, CaseIterable {
         case up, down, none
     }
@@ -23,13 +24,13 @@ public struct DJQueueState: Sendable, Hashable {
         public let artistName: String
         public let albumArt: String?
         public let addedBy: String
-        /// RFC 3339 in UTC with milliseconds, so that its order is that of the moments.
+        /// RFC 3339 in UTC with milliseconds, so that texts sort in the order of time.
         public let addedAt: String
-        /// As the service sent them last, and when.
+        /// The counts that the service sent last, with their version.
         fileprivate var counted: Counts
         /// The user's own vote as the service sent it last.
         fileprivate var confirmed: Vote
-        /// The one that is shown until the service has answered.
+        /// The vote that is shown until the service answers.
         fileprivate var pending: Vote?
 
         public var vote: Vote { pending ?? confirmed }
@@ -37,10 +38,10 @@ public struct DJQueueState: Sendable, Hashable {
         public var downvotes: Int { counted.downvotes + share(of: .down) }
         public var score: Int { upvotes - downvotes }
 
-        /// What the vote that is shown adds to a side, or takes from it.
+        /// Returns the difference that the shown vote makes to a side's count.
         private func share(of side: Vote) -> Int { (vote == side ? 1 : 0) - (confirmed == side ? 1 : 0) }
 
-        /// The service's order: score falling, then added first, then the id's bytes.
+        /// Returns whether this track sorts first: higher score, then added earlier, then the bytes of the id.
         fileprivate func precedes(_ other: Track) -> Bool {
             if score != other.score { return score > other.score }
             if addedAt != other.addedAt { return addedAt < other.addedAt }
@@ -48,7 +49,7 @@ public struct DJQueueState: Sendable, Hashable {
         }
     }
 
-    /// Votes on a track, and the version of the session that they are of.
+    /// Votes on a track, and the session version they belong to.
     fileprivate struct Counts: Sendable, Hashable {
         let upvotes: Int
         let downvotes: Int
@@ -57,22 +58,22 @@ public struct DJQueueState: Sendable, Hashable {
 
     public let shopId: String
     public private(set) var isActive = false
-    /// The track that plays; it is the first of ``tracks``.
+    /// The track that is playing; it is the first of ``tracks``.
     public private(set) var currentTrackId: String?
     /// In order.
     public private(set) var tracks: [Track] = []
-    /// Of the last whole session: events about what was before it are over.
+    /// The version of the last whole session. Events before it are ignored.
     private var version = 0
-    /// What versions count in; nil before the first one.
+    /// The epoch that versions belong to; nil before the first one.
     private var epoch: String?
 
     public init(shopId: String) {
         self.shopId = shopId
     }
 
-    // MARK: What the service says
+    // MARK: State from the service
 
-    /// Takes over an event of the shop's topic; true if it changed anything.
+    /// Applies an event of the shop's topic. Returns whether anything changed.
     public mutating func merge(_ event: ServerSentEvent) -> Bool {
         let json = event.json
         let before = self
@@ -94,8 +95,8 @@ public struct DJQueueState: Sendable, Hashable {
         return self != before
     }
 
-    /// Takes over a whole session: the topic's first event, or the answer to `GET /v1/shops/{id}/dj`. False for an
-    /// older one, and for what is none.
+    /// Applies a whole session: the topic's first event, or the answer to `GET /v1/shops/{id}/dj`. Returns false for an
+    /// older session and for any other document.
     public mutating func merge(session json: JSON) -> Bool {
         let before = self
         guard json["shopId"].string == shopId, let isActive = json["isActive"].bool, let queue = json["queue"].array,
@@ -115,8 +116,8 @@ public struct DJQueueState: Sendable, Hashable {
         return true
     }
 
-    /// Takes over the answer to a vote or to an added track: what was shown before is confirmed, or was wrong. False for
-    /// what is no such answer, such as a refusal.
+    /// Applies the answer to a vote or to an added track, which replaces the optimistic state. Returns false for any
+    /// other document, such as a refusal.
     public mutating func merge(track json: JSON) -> Bool {
         guard let trackId = json["trackId"].string, json["userVote"].string != nil, let version = enter(json)
         else { return false }
@@ -126,16 +127,16 @@ public struct DJQueueState: Sendable, Hashable {
         return true
     }
 
-    // MARK: What the user does
+    // MARK: Actions of the user
 
-    /// Shows a vote before it is answered; nothing for a track that is not there.
+    /// Shows a vote before it is answered. Does nothing for an unknown track.
     public mutating func show(_ vote: Vote, on trackId: String) {
         guard let index = tracks.firstIndex(where: { $0.trackId == trackId }) else { return }
         tracks[index].pending = vote
         order()
     }
 
-    /// Shows what the service has sent instead of a vote that it did not take.
+    /// Reverts a vote that the service refused to the last state from the service.
     public mutating func withdraw(_ trackId: String) {
         guard let index = tracks.firstIndex(where: { $0.trackId == trackId }) else { return }
         tracks[index].pending = nil
@@ -144,7 +145,7 @@ public struct DJQueueState: Sendable, Hashable {
 
     // MARK: Parts
 
-    /// The version that a payload is of. In another epoch whatever comes is newer than all that is known.
+    /// Returns the version of a payload. In another epoch, any payload is newer than the known state.
     private mutating func enter(_ json: JSON) -> Int? {
         guard let version = json["version"].int else { return nil }
         let epoch = json["epoch"].string ?? ""
@@ -156,14 +157,14 @@ public struct DJQueueState: Sendable, Hashable {
         return version
     }
 
-    /// Nil where the document is no track of a queue.
+    /// Returns nil if the document is not a track of a queue.
     private static func track(_ json: JSON, known: Track?, version: Int) -> Track? {
         guard let trackId = json["trackId"].string, let trackName = json["trackName"].string,
             let artistName = json["artistName"].string, let addedBy = json["addedBy"].string,
             let addedAt = json["addedAt"].string, let sent = counts(json, version: version)
         else { return nil }
         let vote = json["userVote"].string.flatMap(Vote.init(rawValue:))
-        // An answer may be overtaken by an event of a later vote.
+        // An event of a later vote may overtake an answer.
         let counted = known.map { $0.counted.version > version ? $0.counted : sent } ?? sent
         return Track(
             trackId: trackId, trackName: trackName, artistName: artistName, albumArt: json["albumArt"].string,

@@ -1,8 +1,8 @@
 import Foundation
 
-/// A JSON document that is convenient to take apart: `answer.json["badges"]["bell"].int`.
+/// A JSON document with convenient access: `answer.json["badges"]["bell"].int`.
 ///
-/// Subscripts never trap: what is absent reads as ``null``, so a chain of them ends in nil.
+/// Subscripts never trap: an absent member reads as ``null``, so a chain of them ends in nil.
 public enum JSON: Sendable, Hashable {
     case null
     case bool(Bool)
@@ -12,9 +12,9 @@ public enum JSON: Sendable, Hashable {
     case array([JSON])
     case object([String: JSON])
 
-    /// Reads one document; throws `DecodingError` where it is none.
+    /// Parses one document; throws `DecodingError` if it is malformed.
     public init(parsing data: Data) throws {
-        // Not by JSONDecoder: it is asked for one type after the other, and throws at each that a value is not of.
+        // JSONDecoder is not used: it would try one type after another, and throw for each mismatch.
         do {
             try self.init(JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed))
         } catch {
@@ -23,7 +23,7 @@ public enum JSON: Sendable, Hashable {
         }
     }
 
-    /// What JSONSerialization made of a document.
+    /// Converts a value that JSONSerialization produced.
     private init(_ value: Any) {
         switch value {
         case let text as String: self = .string(text)
@@ -35,12 +35,12 @@ public enum JSON: Sendable, Hashable {
     }
 
     private init(_ number: NSNumber) {
-        // The type that C calls a character is that of truth values alone: JSON's numbers are wider.
+        // Only Booleans have the C type `char`: JSON's numbers are wider.
         if String(cString: number.objCType) == "c" {
             self = .bool(number.boolValue)
             return
         }
-        // Many digits come as a decimal number, whose own conversion is off by the last one.
+        // Numbers with many digits come as NSDecimalNumber, whose own conversion is off in the last digit.
         let decimal = (number as? NSDecimalNumber).flatMap { Double($0.stringValue) }
         let double = decimal ?? number.doubleValue
         self = (Int64(exactly: number) ?? Int64(exactly: double)).map(JSON.integer) ?? .number(double)
@@ -80,11 +80,11 @@ public enum JSON: Sendable, Hashable {
         }
     }
 
-    /// The document as bytes, keys sorted, so that equal documents are equal bytes.
+    /// The document as bytes, with sorted keys, so that equal documents have equal bytes.
     public var data: Data {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Only a number that is not finite cannot be encoded; JSON has no word for it but null.
+        // Only a non-finite number cannot be encoded; it becomes null.
         return (try? encoder.encode(self)) ?? Data("null".utf8)
     }
 

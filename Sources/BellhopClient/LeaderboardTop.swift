@@ -1,40 +1,41 @@
-/// The first lines of a leaderboard that an app watches: updated by the events of the topic `leaderboard:{challengeId}`.
+/// The top lines of a watched leaderboard, updated by the events of the topic `leaderboard:{challengeId}`.
 ///
 /// ```swift
 /// var top = LeaderboardTop(challengeId: "c1")
 /// for try await event in client.events(topics: ["leaderboard:c1"]) where top.merge(event) { draw(top.lines) }
 /// ```
 ///
-/// The first event has all lines, the others what has become of them. A stream that was too slow may lack one: then the
-/// lines stay as they are and ``isBehind`` says so, until the topic is named anew or the stream opens again.
+/// The first event carries all lines, later events the changes. A slow stream may miss one: then the lines stay, and
+/// ``isBehind`` is true until the topic is subscribed to again or the stream reopens.
 public struct LeaderboardTop: Sendable, Hashable {
     public struct Line: Sendable, Hashable {
         public let userId: String
         public fileprivate(set) var displayName: String?
         public fileprivate(set) var score: Int
-        /// Equal scores share it.
+        /// Equal scores share a rank.
         public fileprivate(set) var rank: Int
-        /// From 1, of this line alone.
+        /// The position of this line, from 1; positions are unique.
         public fileprivate(set) var position: Int
     }
 
     public let challengeId: String
     /// In order.
     public private(set) var lines: [Line] = []
-    /// How many are on the board altogether.
+    /// The total number of entries on the board.
     public private(set) var entries = 0
-    /// The board's change that the lines are of; nil before the first event.
+    /// The version of the board that the lines show; nil before the first event.
     public private(set) var version: Int?
-    /// What versions count in: another one after a restore.
+    /// The epoch that versions belong to. It changes after a restore.
     public private(set) var epoch: String?
-    /// An event is missing.
+    /// Whether an event was missed.
     public private(set) var isBehind = false
 
     public init(challengeId: String) {
         self.challengeId = challengeId
     }
 
-    /// Takes over an event of the topic; true if it changed anything. Own ranks, which have the same name, are left out.
+    /// Applies an event of the topic. Returns whether anything changed. Ignores events about the user's own rank, which
+    /// have the same name.
     public mutating func merge(_ event: ServerSentEvent) -> Bool {
         guard event.name == "leaderboard:update" else { return false }
         let json = event.json
@@ -44,7 +45,7 @@ public struct LeaderboardTop: Sendable, Hashable {
             lines = top.compactMap(Self.line)
             (self.version, epoch, isBehind) = (version, json["epoch"].string, false)
         } else if let since = json["since"].int, let moved = json["moved"].array {
-            // What a state had already is over.
+            // Events that the state already includes are ignored.
             guard let own = self.version, json["epoch"].string != epoch || version > own else { return false }
             guard json["epoch"].string == epoch, since == own else {
                 isBehind = true

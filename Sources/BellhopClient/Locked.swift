@@ -1,12 +1,12 @@
 import Foundation
 
-/// Variables that several threads share, and the lock without which nobody reaches them.
+/// State shared between threads, accessible only while its lock is held.
 ///
-/// The service has the same in `Threads`; apps build this module alone. `Synchronization.Mutex` asks for newer systems than
-/// apps support, and ThreadSanitizer on Linux does not know it and reports races that are none.
+/// The service has the same type in `Threads`; apps build this module alone. `Synchronization.Mutex` requires newer
+/// systems than apps support, and ThreadSanitizer on Linux does not know it and reports false races.
 ///
-/// `@unchecked Sendable`: `state` is only touched inside `withLock`. What leaves it by reference must be Sendable itself,
-/// or belong to whoever took it out.
+/// `@unchecked Sendable`: `state` is only accessed inside `withLock`. A reference that leaves it must be Sendable
+/// itself, or be removed from the state by its taker.
 final class Locked<State>: @unchecked Sendable {
     /// Guards `state`.
     private let lock = NSLock()
@@ -14,7 +14,7 @@ final class Locked<State>: @unchecked Sendable {
 
     init(_ state: State) { self.state = state }
 
-    /// Runs `body` with the lock taken. It must not wait, and not take the same lock again.
+    /// Runs `body` with the lock held. `body` must not block and must not take the same lock again.
     func withLock<Result, Problem: Error>(
         _ body: (inout State) throws(Problem) -> Result
     ) throws(Problem) -> Result {

@@ -4,7 +4,7 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// What the service answered, whatever the status.
+/// An answer of the service, of any status.
 public struct ServiceAnswer: Sendable {
     public let status: Int
     /// Names in lower case.
@@ -17,10 +17,10 @@ public struct ServiceAnswer: Sendable {
         self.body = body
     }
 
-    /// The header's value, in whatever case its name is asked for.
+    /// Returns the value of a header; the name is case-insensitive.
     public subscript(header name: String) -> String? { headers[name.lowercased()] }
 
-    /// The body as JSON; `null` where it is none.
+    /// The body as JSON; `null` if it is not JSON.
     public var json: JSON { (try? JSON(parsing: body)) ?? .null }
     public var text: String { String(decoding: body, as: UTF8.self) }
     public var isSuccess: Bool { (200..<300).contains(status) }
@@ -37,7 +37,7 @@ public struct ServiceAnswer: Sendable {
         return "\(status)\(code)" + (parts.isEmpty ? "" : ": " + parts.joined(separator: "; "))
     }
 
-    /// `Retry-After` in milliseconds, as seconds or as an HTTP date; nil where absent or neither.
+    /// Returns `Retry-After`, given in seconds or as an HTTP date, in milliseconds. Nil if it is absent or malformed.
     public func retryAfterMilliseconds(now: Date = Date()) -> Int? {
         ServiceAnswer.retryAfterMilliseconds(headers["retry-after"], now: now)
     }

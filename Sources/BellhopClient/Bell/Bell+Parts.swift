@@ -1,16 +1,16 @@
 import Foundation
 
-/// Plays what a notification asks for (R-VIS-FR-4.1 to R-VIS-FR-4.3).
+/// Plays the haptics and the sound that a notification requests (R-VIS-FR-4.1 to R-VIS-FR-4.3).
 public protocol NotificationPlayer: Sendable {
-    /// - Parameter haptic: nil where it is sound alone.
+    /// - Parameter haptic: nil if only the sound is played.
     func play(haptic: Bellhop.Haptic?, sound: Bool) async
 }
 
-/// Topics of the app's own; ends when it is cancelled, or nobody holds it.
+/// The app's own subscription to topics. It ends when it is cancelled or released.
 public final class TopicSubscription: Sendable {
     private let bell: WeakBell
 
-    /// `@unchecked Sendable`: a weak reference is read and cleared atomically, and what it leads to is Sendable.
+    /// `@unchecked Sendable`: a weak reference is read and cleared atomically, and the object it refers to is Sendable.
     private struct WeakBell: @unchecked Sendable {
         weak var bell: Bell?
     }
@@ -27,7 +27,7 @@ public final class TopicSubscription: Sendable {
     }
 }
 
-/// The tokens of whoever is signed in.
+/// The tokens of the signed-in user.
 final class CurrentTokens: Sendable {
     private let tokens = Locked<Tokens?>(nil)
 
@@ -39,14 +39,15 @@ final class CurrentTokens: Sendable {
         before?.close()
     }
 
-    /// A call that was refused is not made again with the token of another user, who has signed in meanwhile.
+    /// Returns a token for a retry. A refused call is not retried with the token of another user who has signed in
+    /// meanwhile.
     func get(spent: String?) async -> String? {
         guard let tokens = tokens.withLock({ $0 }), spent.map(tokens.hasGiven) ?? true else { return nil }
         return await tokens.get(spent: spent)
     }
 }
 
-/// Keeps the place in the stream: one write at a time; what comes meanwhile is in the next.
+/// Stores the position in the stream. One write runs at a time; positions that arrive meanwhile go into the next write.
 final class CursorKeeper: Sendable {
     private let storage: any ClientStorage
     private let key: String
@@ -88,16 +89,16 @@ final class CursorKeeper: Sendable {
     }
 }
 
-/// Each notification moves the phone, and sounds, once: by whichever of its events is first.
+/// Plays each notification's haptics and sound once, for whichever of its events arrives first.
 struct PlayedKeys {
-    /// The oldest go.
+    /// Beyond this number the oldest keys are dropped.
     private static let keysMax = 500
 
     private var keys: [String: (haptic: Bool, sound: Bool)] = [:]
     private var order: [String] = []
 
-    /// What of it was not played before; nil where all was. One event may have had the haptic and the other, of the same
-    /// moment, the sound.
+    /// Returns the parts that have not been played yet, or nil if all have. One event may carry the haptic and the
+    /// other event of the same change the sound.
     mutating func take(_ key: String, haptic: Bool, sound: Bool) -> (haptic: Bool, sound: Bool)? {
         let before = keys[key] ?? (false, false)
         let left = (haptic: haptic && !before.haptic, sound: sound && !before.sound)

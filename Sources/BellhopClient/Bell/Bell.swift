@@ -1,31 +1,34 @@
 import Foundation
 
-/// One user's connection to a service: a stream, the calls, an outbox, and the stores of the features, which keep
-/// themselves up to date.
+/// One user's connection to a service: a stream, the calls, an outbox, and the feature stores, which keep themselves up
+/// to date.
 ///
 /// ```swift
 /// let bell = Bell(url: "https://bells.example", token: .init { try await session.token() })
 /// for await badges in bell.badges.updates { show(badges) }
 /// ```
 ///
-/// A restart of the service, a token that expires and a device without a network are its own affair:
-/// <doc:WhenThingsGoWrong>. All of it belongs to the main actor, so that views read it as it is; what waits, waits
-/// elsewhere.
-/// A bell that is not needed any more is closed (``close()``).
+/// It handles a restart of the service, an expiring token and a device without a network by itself:
+/// <doc:WhenThingsGoWrong>. The bell belongs to the main actor, so that views can read it directly; it does its waiting
+/// off the main actor.
+///
+/// Close a bell that is no longer needed (``close()``).
 @MainActor public final class Bell {
     public typealias Connection = BellhopStream.Connection
 
-    /// What a bell is given beside its address and its token.
+    /// Settings of a bell beside its address and its token.
     public struct Options: Sendable {
-        /// Shared topics that the app listens to itself, such as `queue:s1`; those of the stores need not be named.
+        /// Shared topics that the app itself subscribes to, such as `queue:s1`. The stores subscribe to their own
+        /// topics.
         public var topics: [String] = []
-        /// The token's `sub`. With it, writes survive a start without a network, when there is no token yet.
+        /// The token's `sub`. With it, the outbox accepts writes after a start without a network, when there is no
+        /// token yet.
         public var user: String?
-        /// Keeps the outbox and the place in the stream.
+        /// Stores the outbox and the position in the stream.
         public var storage: any ClientStorage = Device.storage
         public var network: any NetworkMonitor = Device.network
         public var lifecycle: any AppLifecycle = Device.lifecycle
-        /// Plays a notification's haptics and sound.
+        /// Plays the haptics and the sound of notifications.
         public var player: (any NotificationPlayer)?
         public var limits = ConnectionMachine.Limits()
         public var clock = ClientClock.system
@@ -33,28 +36,27 @@ import Foundation
         public init() {}
     }
 
-    /// What happened: told by the stream, or by the bell itself (`outbox:refused`, `notifications:refused`,
-    /// `query:stale` …).
+    /// An event of the stream, or of the bell itself (`outbox:refused`, `notifications:refused`, `query:stale` …).
     public struct Event: Sendable, Hashable {
         public let name: String
         public let data: JSON
-        /// Empty where the event is not replayed.
+        /// Empty if the event is not replayed.
         public let id: String
 
-        /// Read as the service's contract has it.
+        /// The event decoded as the service's contract defines it.
         public var typed: Bellhop.StreamEvent {
             Bellhop.StreamEvent(ServerSentEvent(id: id, name: name, data: data.text))
         }
     }
 
-    /// Somebody who reads more slowly loses the oldest events, not the memory, and is told so by a `stream:resync`.
+    /// A slow reader loses the oldest events instead of filling the memory, and receives a `stream:resync`.
     private static let eventsMax = 1000
 
     public private(set) var connection = Connection(status: .connecting)
-    /// Writes that wait to be sent.
+    /// Number of writes that wait to be sent.
     public private(set) var waitingWrites = 0
     public private(set) var user: String?
-    /// Calls of the user who is signed in, with the bell's own token.
+    /// Makes calls as the signed-in user, with the bell's own token.
     public let client: BellhopClient
 
     let clock: ClientClock
@@ -67,7 +69,7 @@ import Foundation
     private var isClosed = false
     private var line: StreamLine?
     private var outbox: Outbox?
-    /// Writes that were made before it was known whose they are.
+    /// Writes that were made before the user's identity was known.
     private var early: [(Outbox) -> Void] = []
     private var lastStreamID = ""
     private var keeper: CursorKeeper?
@@ -78,14 +80,14 @@ import Foundation
     private var wishes = Wishes()
     private var watching: [Cancelling] = []
     private var reading: Cancelling?
-    /// The last change of what is wanted of the stream.
+    /// The last change of the stream's subscriptions.
     private var wanting: Task<Void, Never>?
     private var listeners: [Int: AsyncStream<Event>.Continuation] = [:]
     private var filters: [Int: Set<String>] = [:]
     /// Readers that have lost events.
     private var lossy: Set<Int> = []
     private static let gap = Event(name: "stream:resync", data: ["reason": "gap"], id: "")
-    /// Who subscribed to topics of their own, and what they are told of a refusal.
+    /// Listeners for refusals of the topics that the app subscribes to itself.
     private var refusalListeners:
         [ObjectIdentifier: (topics: [String], tell: @MainActor (String, Connection.Reason) -> Void)] =
             [:]
@@ -96,7 +98,7 @@ import Foundation
 
     /// - Parameters:
     ///   - url: scheme, host and port, such as `https://bells.example`.
-    ///   - token: is asked when one is needed, before it expires, and once when it is refused.
+    ///   - token: called when a token is needed, before it expires, and once when it is refused.
     public init(url: String, token: BellhopClient.TokenProvider, options: Options = Options()) {
         self.options = options
         clock = options.clock
@@ -120,16 +122,17 @@ import Foundation
         ]
     }
 
-    // MARK: Who is signed in
+    // MARK: Signing in
 
-    /// Somebody signs in: all that the user before has seen is gone before anything of theirs is shown.
+    /// Signs a user in. The previous user's state is removed before any of the new user's state is shown.
     public func signIn(_ name: String? = nil) {
         guard !isClosed else { return }
         let user = name ?? options.user
         leave(user)
         isSignedIn = true
         let tokens = Tokens(provider, clock: clock, user: user) { other in
-            // The app gave another identity's token without a word: nobody's state may be seen by somebody else.
+            // The app returned a token of another identity without signing in: one user must not see another user's
+            // state.
             Task { @MainActor [weak self] in self?.signIn(other) }
         }
         current.set(tokens)
@@ -141,10 +144,10 @@ import Foundation
         Task { [weak self] in await self?.begin(tokens, session) }
     }
 
-    /// Nobody is signed in: the stores are empty, and nothing of the user's stays readable.
+    /// Signs the user out: empties the stores and deletes the user's stored state.
     ///
-    /// Writes that were not sent are deleted from the storage. The task returns them in their order; one whose
-    /// ``OutboxItem/tried`` is not nil may have been done.
+    /// Unsent writes are deleted from the storage, and the task returns them in order. A write whose
+    /// ``OutboxItem/tried`` is not nil may have been executed.
     @discardableResult public func signOut() -> Task<[OutboxItem], Never> {
         let (outbox, last, storage) = (outbox, user.map(identityKey), options.storage)
         let unsent = Task {
@@ -161,7 +164,7 @@ import Foundation
 
     private func identityKey(_ user: String) -> String { "bellhop user \(client.baseURL) \(user)" }
 
-    /// Ends everything; a bell that is closed stays so.
+    /// Closes the bell for good; it cannot be reopened.
     public func close() {
         leave(nil)
         isClosed = true
@@ -180,7 +183,7 @@ import Foundation
         outbox?.close()
         current.set(nil)
         (line, reading, outbox, keeper, lastStreamID, user, waitingWrites) = (nil, nil, nil, nil, "", next, 0)
-        // Nobody's any more: each hears that its user has signed out.
+        // These writes no longer have a user: each is answered with "signed out".
         if !early.isEmpty {
             let nobodys = Outbox(client: client, storage: MemoryStorage(), name: "")
             nobodys.close()
@@ -190,19 +193,19 @@ import Foundation
     }
 
     private func begin(_ tokens: Tokens, _ session: Int) async {
-        // The identity decides under which names things are stored.
+        // The identity is part of the storage keys.
         let identity = await identify(tokens, session)
         guard session == self.session else { return }
-        // The state of an unknown identity is not kept: the next one could be somebody else.
+        // The state of an unknown identity is not stored: the next identity could be another user.
         let storage = identity == nil ? MemoryStorage() : options.storage
         let scope = "bellhop 2 \(client.baseURL) \(identity.map(StorageName.short) ?? "") "
-        // What one user wrote is never sent as another, however late it is sent.
+        // A write is only ever sent as the user who made it, however late.
         let caller = client.with(tokens.caller)
         let outbox = makeOutbox(caller, storage, scope, identity, session)
         self.outbox = outbox
         for write in early { write(outbox) }
         early = []
-        // The outbox first: it is what a restart must not lose.
+        // The outbox starts first: a restart must not lose it.
         Task { await outbox.start() }
         let keeper = CursorKeeper(storage, key: "\(scope)cursor")
         let cursor = await keeper.load()
@@ -228,9 +231,9 @@ import Foundation
             })
     }
 
-    /// Returns the claims that decide what the tokens may do; nil for a token that says nothing of itself.
+    /// Returns the claims that decide what the tokens may do, or nil for a token that carries none.
     ///
-    /// A user whom the app has named may be without a token: the last identity of that name goes on.
+    /// If the app named the user and has no token, returns that user's last known identity.
     private func identify(_ tokens: Tokens, _ session: Int) async -> String? {
         while session == self.session {
             if await tokens.get() != nil { break }
@@ -261,14 +264,14 @@ import Foundation
             isOnline: options.network.isOnline, clock: clock, events: events)
     }
 
-    // MARK: What is heard
+    // MARK: Events
 
-    /// What happens from now on.
+    /// Returns the events from now on.
     ///
-    /// A reader that is more than 1,000 events behind loses the oldest. It then reads a `stream:resync` with the reason `gap`,
-    /// whatever the names, and fetches again what it shows.
+    /// A reader that is more than 1,000 events behind loses the oldest. It then receives a `stream:resync` with the
+    /// reason `gap`, whatever the names, and fetches its state again.
     ///
-    /// - Parameter names: all, where none is given.
+    /// - Parameter names: the events to return; without any, all.
     public func events(_ names: String...) -> AsyncStream<Event> {
         let wanted = Set(names)
         let (all, continuation) = AsyncStream<Event>.makeStream(bufferingPolicy: .bufferingNewest(Bell.eventsMax))
@@ -291,7 +294,7 @@ import Foundation
         return count
     }
 
-    /// The present connection, and then each change.
+    /// The current connection, then each change of it.
     public var connectionUpdates: AsyncStream<Connection> {
         let (all, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(1))
         count += 1
@@ -329,7 +332,7 @@ import Foundation
             guard wanted.isEmpty || wanted.contains(event.name) else { continue }
             switch listener.yield(event) {
             case .dropped:
-                // Once, until the reader has caught up.
+                // Sent once, until the reader has caught up.
                 if lossy.insert(key).inserted { listener.yield(Bell.gap) }
             case .enqueued(let room) where room > Bell.eventsMax / 2: lossy.remove(key)
             default: break
@@ -337,7 +340,7 @@ import Foundation
         }
     }
 
-    /// What tells a store that a topic is refused; nil where it is not.
+    /// Returns the event that reports a refused topic to a store, or nil if the topic is not refused.
     func refusal(of topic: String) -> FeatureInput? {
         connection.refused[topic].map { .event(name: "topic:refused", data: Bell.json(topic, $0), id: "") }
     }
@@ -415,26 +418,26 @@ import Foundation
         for store in stores.values.map(\.self) { store.take(input) }
     }
 
-    // MARK: What the app does
+    // MARK: Commands of the app
 
-    /// Tries again at once what was refused, or could not be reached.
+    /// Retries refused and unreachable connections immediately.
     public func retry() {
         guard let line else { return }
         Task { await line.open() }
     }
 
-    /// The app shows another of its screens: counts that are old are asked for (R-CNT-RECON-2).
+    /// Reports that the app shows another of its screens: outdated counts are fetched (R-CNT-RECON-2).
     public func showsAnotherScreen() { pollReceive(.tabSwitch) }
 
-    /// Asks for the counts, however young they are.
+    /// Fetches the counts, however recent they are.
     public func reconcile() {
         poll()
         pollReceive(.force)
     }
 
-    /// Listens to more topics, for as long as what is returned is held and not cancelled.
+    /// Subscribes to more topics, until the returned subscription is cancelled or released.
     ///
-    /// - Parameter refused: is called for each of the topics that the service refuses; the others come all the same.
+    /// - Parameter refused: called for each topic that the service refuses. The other topics are still delivered.
     public func subscribe(
         _ topics: [String], refused: (@MainActor (_ topic: String, _ reason: Connection.Reason) -> Void)? = nil
     ) throws -> TopicSubscription {
@@ -454,7 +457,7 @@ import Foundation
         return subscription
     }
 
-    /// `personal`, or a kind and an id: `queue:s1`.
+    /// Accepts `personal`, or a kind and an id: `queue:s1`.
     private static func isTopic(_ topic: String) -> Bool {
         guard topic.utf8.count <= 160, !topic.contains(where: { $0 == "," || $0.isWhitespace }) else { return false }
         guard let colon = topic.firstIndex(of: ":") else { return topic == "personal" }
@@ -466,9 +469,9 @@ import Foundation
         if wishes.remove(key) { changed(topics: true) }
     }
 
-    /// Sends a write now, or when it can be, also by a later process: in order, and once.
+    /// Sends a write now or when the network returns, even from a later process: in order, and once.
     ///
-    /// - Parameter key: an `Idempotency-Key` of the app's own.
+    /// - Parameter key: an `Idempotency-Key` chosen by the app.
     public func send(
         _ method: String, _ path: String, _ body: JSON? = nil, key: String? = nil, headers: [String: String] = [:]
     ) async throws -> ServiceAnswer {
@@ -477,14 +480,14 @@ import Foundation
         return try await promise.value.get()
     }
 
-    /// The same with a model as its body.
+    /// Sends a write as above, with a model as its body.
     public func send(_ method: String, _ path: String, model: some Encodable, key: String? = nil) async throws
         -> ServiceAnswer
     {
         try await send(method, path, try JSON(parsing: Bellhop.encoder.encode(model)), key: key)
     }
 
-    // MARK: What the stores use
+    // MARK: Used by the stores
 
     func attach(_ store: some BellStore) { stores[ObjectIdentifier(store)] = store }
 
@@ -510,7 +513,7 @@ import Foundation
     private func changed(topics: Bool = false, tables: Bool = false, lastEventId: String? = nil) {
         guard let line else { return }
         let (wantedTopics, wantedTables) = (topics ? wishes.topics : nil, tables ? wishes.tables : nil)
-        // One after the other, or the older could win.
+        // Changes run one after the other; otherwise an older one could win.
         let before = wanting
         wanting = Task {
             await before?.value
@@ -541,7 +544,7 @@ import Foundation
         }
     }
 
-    /// To the app and to the stores that hear it.
+    /// Delivers an event to the app and to the stores that subscribe to it.
     func tell(_ name: String, _ data: JSON) {
         for store in stores.values.map(\.self) where store.hears.contains(name) {
             store.take(.event(name: name, data: data, id: ""))
@@ -559,7 +562,7 @@ import Foundation
 
     // MARK: Reconciliation
 
-    /// Begins to ask for the counts beside the stream: an app that shows none asks for none.
+    /// Starts polling the counts beside the stream. An app that shows no counts does not poll.
     func poll() {
         guard !isPolling else { return }
         isPolling = true
@@ -586,7 +589,7 @@ import Foundation
     }
 
     private func ask(_ path: String, _ headers: [String: String], _ asked: Int) {
-        // Whoever is not signed in has no counts.
+        // Without a signed-in user there are no counts.
         guard isSignedIn else { return pollReceive(.answer(asked: asked, status: 0)) }
         let session = session
         Task { [weak self, client] in

@@ -1,7 +1,8 @@
 import Foundation
 
 extension Store where Machine == CountsMachine {
-    /// What an own write takes from the counts, once it has succeeded; for writes whose answers do not carry the counts.
+    /// Subtracts an own write from the counts once it has succeeded. Use it for writes whose answers do not carry the
+    /// counts.
     ///
     /// ```swift
     /// try await bell.badges.expect(messages: -2) { try await backend.markThreadRead(id) }
@@ -25,7 +26,7 @@ extension Store where Machine == CountsMachine {
         }
     }
 
-    /// Asks for the counts, however young they are.
+    /// Fetches the counts, however recent they are.
     public func reconcile() { bell.reconcile() }
 }
 
@@ -38,11 +39,11 @@ extension Store where Machine == NotificationsMachine {
     @discardableResult public func unarchive(_ id: String) -> Command { change(id, ["archived": false]) }
     @discardableResult public func remove(_ id: String) -> Command { run("remove", ["id": .string(id)]) }
 
-    /// All that are shown.
+    /// Marks all shown notifications as seen.
     ///
     /// - Parameters:
-    ///   - category: of these alone.
-    ///   - id: the newest that is meant, where that is not the newest that is shown.
+    ///   - category: only notifications of this category.
+    ///   - id: the newest notification to mark; by default the newest one shown.
     @discardableResult public func markAllSeen(category: String? = nil, upTo id: String? = nil) -> Command {
         changeAll(["seen": true], category, id)
     }
@@ -55,7 +56,7 @@ extension Store where Machine == NotificationsMachine {
         changeAll(["archived": true], category, id)
     }
 
-    /// What is not named stays.
+    /// Changes the preferences. Fields that are not set keep their values.
     @discardableResult public func setPreferences(_ wish: Bellhop.PreferencesWish) throws -> Command {
         run("prefer", ["set": try JSON(parsing: Bellhop.encoder.encode(wish))])
     }
@@ -72,17 +73,17 @@ extension Store where Machine == NotificationsMachine {
 }
 
 extension Store where Machine == ConversationsMachine {
-    /// Older ones.
+    /// Loads the next older page.
     @discardableResult public func loadMore() -> Command { run("more") }
 }
 
 extension Store where Machine == ConversationMachine {
-    /// As many bytes as a message may have (`conversations.textBytesMax` of `/v1/config`).
+    /// The longest message in bytes (`conversations.textBytesMax` of `/v1/config`).
     private static var textBytesMax: Int { 4000 }
 
-    /// Shown at once, and sent when it can be.
+    /// Shows a message at once, and sends it when the network allows.
     ///
-    /// - Parameter id: of the app's own: makes repeating it harmless.
+    /// - Parameter id: an id chosen by the app, which makes repeating the call idempotent.
     @discardableResult public func send(_ text: String, id: String = UUID().uuidString.lowercased()) throws -> Command {
         let isBlank = text.allSatisfy(\.isWhitespace)
         guard !isBlank, text.utf8.count <= Self.textBytesMax else {
@@ -91,14 +92,14 @@ extension Store where Machine == ConversationMachine {
         return run("send", ["id": .string(id), "text": .string(text)])
     }
 
-    /// Up to the newest message that is here, or to the one with that number.
+    /// Marks messages as read, up to the newest loaded one or up to the given sequence number.
     @discardableResult public func markRead(upTo sequence: Int? = nil) -> Command {
         run("read", ["sequence": sequence.map { .integer(Int64($0)) } ?? .null])
     }
 
     @discardableResult public func loadEarlier() -> Command { run("earlier") }
     @discardableResult public func delete(_ messageID: String) -> Command { run("delete", ["id": .string(messageID)]) }
-    /// Sends again what was refused.
+    /// Resends a refused message.
     @discardableResult public func retry(_ messageID: String) -> Command { run("retry", ["id": .string(messageID)]) }
     public func discard(_ messageID: String) { run("discard", ["id": .string(messageID)]) }
 }
@@ -106,14 +107,14 @@ extension Store where Machine == ConversationMachine {
 extension Store where Machine == BookingMachine {
     @discardableResult public func cancel() -> Command { run("change", ["set": ["status": "cancelled"]]) }
 
-    /// Nothing while another change is under way.
+    /// Changes the booking. Does nothing while another change is pending.
     @discardableResult public func change(_ set: Bellhop.ChangeBookingBody) throws -> Command {
         run("change", ["set": try JSON(parsing: Bellhop.encoder.encode(set))])
     }
 }
 
 extension Store where Machine == FeedMachine {
-    /// What waits behind the banner.
+    /// Shows the new posts that wait behind the banner.
     public func showNew() { run("showNew") }
     @discardableResult public func loadMore() -> Command { run("more") }
     @discardableResult public func like(_ postID: String) -> Command { engage(postID, ["liked": true]) }
@@ -137,20 +138,20 @@ extension Store where Machine == DJMachine {
 }
 
 extension Store where Machine == VisibleRowsMachine {
-    /// The rows on the screen now; call it at every step of a scroll.
+    /// Sets the rows that are on the screen now. Call it at every step of a scroll.
     public func show(_ ids: [String]) { run("show", ["ids": .array(ids.map(JSON.string))]) }
     public func pause() { run("pause") }
     public func resume() { run("resume") }
     public func stop() { run("stop") }
 }
 
-/// A query of the app that is fetched again when it is stale; ends when it is stopped.
+/// A query of the app that is refetched when it becomes stale. Watching ends when it is stopped.
 @MainActor public struct WatchedQuery {
     let id: String
     let key: InvalidationMachine.Key
     let store: Store<InvalidationMachine>
 
-    /// It is on the screen: what went stale meanwhile is fetched.
+    /// Reports that the query is on the screen: if it became stale meanwhile, it is refetched.
     public func show() { store.watch(id, key, isVisible: true) }
     public func hide() { store.watch(id, key, isVisible: false) }
 
@@ -164,7 +165,8 @@ extension Store where Machine == VisibleRowsMachine {
 extension Store where Machine == InvalidationMachine {
     /// Calls `refetch`, with the reason, whenever the query is stale and on the screen.
     ///
-    /// - Parameter key: such as `["leaderboard", "c1"]`; what the service calls stale begins it, or is it.
+    /// - Parameter key: such as `["leaderboard", "c1"]`. A stale key of the service matches if it is a prefix of this
+    ///   key.
     public func watch(
         _ key: InvalidationMachine.Key, isVisible: Bool = true, refetch: @escaping @MainActor (String) -> Void
     ) -> WatchedQuery {
@@ -186,15 +188,15 @@ extension Store where Machine == InvalidationMachine {
         return WatchedQuery(id: id, key: key, store: self)
     }
 
-    /// An own change of a row of the app's own database: its echo within two seconds is no news, where the database
-    /// does not say whose it was. Where it does, by `X-Client-Id`, this is not needed.
+    /// Reports an own change of a row of the app's own database, whose echo is ignored for two seconds. It is only
+    /// needed if the database does not report the author by `X-Client-Id`.
     public func mutated(_ table: String, _ recordID: String) {
         run("mutated", ["table": .string(table), "recordId": .string(recordID)])
     }
 
-    /// At once, whatever is on the screen and whoever made it stale.
+    /// Refetches immediately, whether or not the queries are visible and whatever made them stale.
     ///
-    /// - Parameter key: all queries that begin with it; every query without it.
+    /// - Parameter key: all queries whose keys begin with it; without it, every query.
     public func refetch(_ key: InvalidationMachine.Key = []) {
         run("refetch", ["key": .array(key.map(JSON.string))])
     }

@@ -1,4 +1,4 @@
-/// The stores that a bell has, each made when it is first asked for.
+/// The stores of a bell, each created at its first use.
 @MainActor struct Features {
     var badges: Store<CountsMachine>?
     var notifications: Store<NotificationsMachine>?
@@ -11,7 +11,7 @@
     var leaderboard = KeyedStores<String, LeaderboardMachine>()
     var dj = KeyedStores<String, DJMachine>()
     var visibleRows = KeyedStores<VisibleRowsMachine.Table, VisibleRowsMachine>()
-    /// What watched queries do when they are stale.
+    /// The callbacks of watched queries, called when a query is stale.
     var refetches: [String: @MainActor (String) -> Void] = [:]
     var refetching: Task<Void, Never>?
     var count = 0
@@ -19,8 +19,8 @@
     nonisolated init() {}
 }
 
-/// One store for each of what is shown. Those that nobody watches are kept up to a number, so that going back to a screen
-/// shows it at once.
+/// One store per key. A limited number of unwatched stores stays up to date, so that going back to a screen shows it at
+/// once.
 @MainActor struct KeyedStores<Key: Hashable & Sendable, Machine: ShownMachine> {
     private static var unwatchedMax: Int { 32 }
 
@@ -91,17 +91,17 @@ extension Bell {
         return store
     }
 
-    /// What a shop plays.
+    /// The DJ queue of a shop.
     public func dj(_ shopID: String) -> Store<DJMachine> {
         features.dj.find(shopID) { Store(DJMachine(shopId: shopID), of: self) }
     }
 
-    /// Rows that are on the screen.
+    /// The rows that are on the screen.
     public func visibleRows(_ table: VisibleRowsMachine.Table) -> Store<VisibleRowsMachine> {
         features.visibleRows.find(table) { Store(VisibleRowsMachine(table), of: self) }
     }
 
-    /// Which queries have to be fetched again.
+    /// The queries that have to be refetched.
     public var invalidation: Store<InvalidationMachine> {
         if let store = features.invalidation { return store }
         let store = Store(InvalidationMachine(clientId: client.clientID), of: self)

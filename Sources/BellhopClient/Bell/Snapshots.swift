@@ -1,12 +1,12 @@
 import Foundation
 
 extension CountsMachine: ShownMachine {
-    /// Nil until the service has said what they are.
+    /// Nil until the service has sent counts.
     public func snapshot(_ models: inout ModelCache) -> BadgeCounts? { counts }
 }
 
 extension NotificationsMachine: ShownMachine {
-    /// The newest 50.
+    /// The newest 50 notifications.
     public struct Snapshot: Sendable, Hashable {
         /// Newest first.
         public let items: [Bellhop.Notification]
@@ -26,15 +26,15 @@ extension ConversationsMachine: ShownMachine {
     /// One line of the list.
     public struct Item: Sendable, Hashable, Identifiable {
         public let conversation: Bellhop.Conversation
-        /// Its last message is one that is being sent.
+        /// Whether the last message is still being sent.
         public let isSending: Bool
         public var id: String { conversation.id }
     }
 
     public struct Snapshot: Sendable, Hashable {
-        /// The one with the newest message first.
+        /// The conversation with the newest message comes first.
         public let items: [Item]
-        /// There are older ones.
+        /// Whether there are older conversations.
         public let hasMore: Bool
         public let isLoaded: Bool
         public let problem: Bellhop.Problem?
@@ -44,7 +44,7 @@ extension ConversationsMachine: ShownMachine {
         let shown = items.compactMap { json -> Item? in
             let last = json["lastMessage"]
             let isSending = !last.isNull && last["sequence"].isNull
-            // It will be the next one.
+            // The message will get the next sequence number.
             let number = JSON.integer(Int64((json["lastSequence"].int ?? 0) + 1))
             let sender = last["senderId"].isNull ? .string(user ?? "") : last["senderId"]
             let whole =
@@ -56,12 +56,12 @@ extension ConversationsMachine: ShownMachine {
 }
 
 extension ConversationMachine: ShownMachine {
-    /// A message that is on its way.
+    /// A message that is being sent.
     public struct Outgoing: Sendable, Hashable, Identifiable {
         public let id: String
         public let text: String
         public let sentAt: Date?
-        /// Why the service did not take it; nil while it is being sent.
+        /// Why the service refused the message; nil while it is being sent.
         public let problem: Bellhop.Problem?
 
         init(_ json: JSON) {
@@ -76,12 +76,12 @@ extension ConversationMachine: ShownMachine {
         /// Oldest first.
         public let messages: [Bellhop.Message]
         public let sending: [Outgoing]
-        /// To be sent again, or discarded.
+        /// Refused messages, to be resent or discarded.
         public let refused: [Outgoing]
         public let unread: Int?
-        /// There are older messages.
+        /// Whether there are older messages.
         public let hasEarlier: Bool
-        /// The user is no member any more.
+        /// Whether the user is no longer a member.
         public let isRemoved: Bool
         public let isLoaded: Bool
         public let problem: Bellhop.Problem?
@@ -98,7 +98,7 @@ extension ConversationMachine: ShownMachine {
 extension QueueMachine: ShownMachine {
     public struct Snapshot: Sendable, Hashable {
         public let status: Bellhop.QueueStatus?
-        /// The topic has said so; else it is the last that was heard.
+        /// Whether the topic is live; otherwise the status is the last one received.
         public let isLive: Bool
         public let isLoaded: Bool
         public let problem: Bellhop.Problem?
@@ -112,10 +112,10 @@ extension QueueMachine: ShownMachine {
 
 extension BookingMachine: ShownMachine {
     public struct Snapshot: Sendable, Hashable {
-        /// Nil until all of it is known.
+        /// Nil until the whole booking is known.
         public let booking: Bellhop.Booking?
         public let isLoaded: Bool
-        /// A change of the user's own is under way; it shows already.
+        /// Whether a change by the user is pending. It already shows.
         public let isPending: Bool
         public let problem: Bellhop.Problem?
     }
@@ -127,7 +127,7 @@ extension BookingMachine: ShownMachine {
 }
 
 extension LeaderboardMachine: ShownMachine {
-    /// The user's own row, wherever it is.
+    /// The user's own row, wherever it is on the board.
     public struct OwnRow: Sendable, Hashable {
         public let displayName: String?
         public let rank: Int
@@ -136,13 +136,13 @@ extension LeaderboardMachine: ShownMachine {
     }
 
     public struct Snapshot: Sendable, Hashable {
-        /// The first ones, in order.
+        /// The top lines, in order.
         public let lines: [LeaderboardTop.Line]
-        /// How many are on the board altogether.
+        /// The total number of entries on the board.
         public let entries: Int
-        /// Nil for one who has no score.
+        /// Nil for a user without a score.
         public let me: OwnRow?
-        /// A change is missing, and being fetched.
+        /// Whether a change was missed and is being fetched.
         public let isBehind: Bool
         public let isLive: Bool
         public let isLoaded: Bool
@@ -164,18 +164,18 @@ extension FeedMachine: ShownMachine {
     public struct Snapshot: Sendable, Hashable {
         /// Newest first.
         public let posts: [Bellhop.PostView]
-        /// What the banner says.
+        /// The number that the banner shows.
         public let newCount: Int
-        /// There are more new ones than are counted.
+        /// Whether there are more new posts than are counted.
         public let isMore: Bool
-        /// There are older ones.
+        /// Whether there are older posts.
         public let hasMore: Bool
         public let isLoaded: Bool
         public let problem: Bellhop.Problem?
     }
 
     public func snapshot(_ models: inout ModelCache) -> Snapshot {
-        // What is told to all followers does not say what one of them likes: a new post nobody has liked yet.
+        // An event to all followers does not carry the reader's own likes, and nobody has liked a new post yet.
         let nobody: JSON = ["liked": false, "reposted": false]
         let whole = posts.map { nobody.with($0.object ?? [:]) }
         return Snapshot(
@@ -186,7 +186,7 @@ extension FeedMachine: ShownMachine {
 
 extension DJMachine: ShownMachine {
     public struct Snapshot: Sendable, Hashable {
-        /// With the user's own votes in it.
+        /// The queue, including the user's own votes.
         public let queue: DJQueueState
         public let isLive: Bool
         public let isLoaded: Bool
@@ -200,11 +200,11 @@ extension DJMachine: ShownMachine {
 
 extension VisibleRowsMachine: ShownMachine {
     public struct Snapshot: Sendable, Hashable {
-        /// Those that are shown.
+        /// The ids of the shown rows.
         public let ids: [String]
-        /// What the service has said of them, by id; the app's own tables have whatever columns they have.
+        /// The rows as last sent by the service, by id. Tables of the app may have any columns.
         public let rows: [String: JSON]
-        /// The service has taken what is wanted now.
+        /// Whether the service has accepted the current filters.
         public let isLive: Bool
         public let problem: Bellhop.Problem?
     }
@@ -217,7 +217,7 @@ extension VisibleRowsMachine: ShownMachine {
 extension InvalidationMachine: ShownMachine {
     public struct Snapshot: Sendable, Hashable {
         public let isLive: Bool
-        /// Without a stream for longer than data may be old.
+        /// Whether there has been no stream for longer than data may be old.
         public let isStale: Bool
         public let staleKeys: [Key]
     }

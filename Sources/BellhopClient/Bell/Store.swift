@@ -3,11 +3,11 @@ import Foundation
 /// A machine whose state an app can show.
 public protocol ShownMachine: FeatureMachine {
     associatedtype Snapshot: Sendable & Hashable
-    /// The state in the models of the service.
+    /// Returns the state as models of the service.
     func snapshot(_ models: inout ModelCache) -> Snapshot
 }
 
-/// Models that were read from JSON, so that what has not changed is not read again.
+/// Models that were decoded from JSON, so that unchanged ones are not decoded again.
 public struct ModelCache {
     private static let decoder = Bellhop.decoder
     private var before: [JSON: any Sendable] = [:]
@@ -15,7 +15,7 @@ public struct ModelCache {
 
     init() {}
 
-    /// What a newer service writes in another form is passed over.
+    /// Decodes the items, and skips those that a newer service writes in another form.
     mutating func models<Model: Decodable & Sendable>(_ items: [JSON]) -> [Model] {
         items.compactMap { model($0) }
     }
@@ -31,18 +31,18 @@ public struct ModelCache {
         return model
     }
 
-    /// Forgets what the last snapshot did not ask for.
+    /// Drops the models that the last snapshot did not use.
     mutating func turn() {
         (before, now) = (now, [:])
     }
 }
 
-/// What a command brings: to be awaited, or not.
+/// The result of a command, which the caller may await or ignore.
 public struct Command: Sendable {
     let promise: Promise<Result<ServiceAnswer, any Error>>?
 
-    /// Waits for the service's answer, which may come after the device was offline; nil where there was nothing to ask
-    /// for. Throws a ``Bellhop/Problem`` where it was refused, and an ``UnsentWrite`` where it was not sent.
+    /// Waits for the service's answer, which may come after the device was offline. Returns nil if there was nothing to
+    /// request. Throws a ``Bellhop/Problem`` if the service refused it, and an ``UnsentWrite`` if it was not sent.
     @discardableResult
     public func answer() async throws -> ServiceAnswer? {
         guard let answer = try await promise?.value.get() else { return nil }
@@ -51,7 +51,7 @@ public struct Command: Sendable {
     }
 }
 
-/// A value that comes later, once.
+/// A value that is set later, once.
 final class Promise<Value: Sendable>: Sendable {
     private let state = Locked<(value: Value?, waiting: [CheckedContinuation<Value, Never>])>((nil, []))
 
@@ -78,19 +78,19 @@ final class Promise<Value: Sendable>: Sendable {
     }
 }
 
-/// What a bell tells its stores.
+/// The interface through which a bell informs its stores.
 @MainActor protocol BellStore: AnyObject {
     var isWatched: Bool { get }
-    /// Names of what other stores tell, and the stream does not.
+    /// Names of events that other stores emit and the stream does not.
     var hears: Set<String> { get }
     func take(_ input: FeatureInput)
     func close()
 }
 
-/// One feature of a ``Bell``: its state as it is now, what changes it, and the user's commands.
+/// One feature of a ``Bell``: its current state, its changes, and the user's commands.
 ///
-/// ``snapshot`` is what to draw; ``updates`` has it again each time that it has changed. While somebody reads `updates`,
-/// the topic of what is shown is subscribed to.
+/// ``snapshot`` is the state to draw; ``updates`` yields it again after each change. While `updates` has a reader, the
+/// store is subscribed to its topic.
 @MainActor public final class Store<Machine: ShownMachine>: BellStore {
     public private(set) var snapshot: Machine.Snapshot
     private(set) var machine: Machine
@@ -100,12 +100,12 @@ final class Promise<Value: Sendable>: Sendable {
     private var timers = Timers()
     private var listeners: [Int: AsyncStream<Machine.Snapshot>.Continuation] = [:]
     private var count = 0
-    /// Users that this store has had: what was asked for the one before is nobody's any more.
+    /// Counts the users of this store, so that answers for an earlier user are ignored.
     private var users = 0
     private var isClosed = false
-    /// Of topics that were refused before this one asked for them.
+    /// Refusals of topics that happened before this store asked for them.
     private var refusals: [FeatureInput] = []
-    /// A store that something stands on beside its readers, such as watched queries, is kept.
+    /// Whether the store is kept although it has no reader, such as for watched queries.
     var isHeld = false
 
     init(_ machine: Machine, of bell: Bell, hears: Set<String> = []) {
@@ -117,7 +117,7 @@ final class Promise<Value: Sendable>: Sendable {
         take(.start(user: bell.user, isLive: bell.connection.status == .live))
     }
 
-    /// The present state, and then each change; a reader that is slow finds the last one.
+    /// The current state, then each change. A slow reader only receives the latest.
     public var updates: AsyncStream<Machine.Snapshot> {
         let (stream, continuation) = AsyncStream<Machine.Snapshot>.makeStream(bufferingPolicy: .bufferingNewest(1))
         count += 1
@@ -132,7 +132,7 @@ final class Promise<Value: Sendable>: Sendable {
 
     var isWatched: Bool { !listeners.isEmpty || isHeld }
 
-    /// Asks the service for the present state; what is shown stays until it comes.
+    /// Fetches the current state from the service. The shown state stays until the answer comes.
     @discardableResult
     public func refresh() -> Command { run("refresh") }
 
@@ -191,7 +191,8 @@ final class Promise<Value: Sendable>: Sendable {
         case .tell(let name, let data): bell.tell(name, data)
         case .subscribe(let topics):
             bell.want(self, topics: topics)
-            // What another one has asked for already, and was refused, is not refused once more.
+            // A topic that was already refused to another store is not requested again, so its refusal is reported
+            // here.
             for topic in topics { if let event = bell.refusal(of: topic) { refusals.append(event) } }
         case .tables(let tables, let lastEventId, let name):
             bell.want(self, tables: tables, lastEventId: lastEventId) { [weak self] answer in
@@ -240,7 +241,7 @@ final class Promise<Value: Sendable>: Sendable {
 }
 
 extension Bellhop.Problem {
-    /// As machines have it; nil where there is none.
+    /// Encodes the problem in the form that machines use; nil if there is none.
     init?(_ json: JSON) {
         guard let status = json["status"].int else { return nil }
         self.init(

@@ -1,5 +1,5 @@
-/// What all stores of a bell want of the stream, as one: their topics together, and their tables under names that no two
-/// stores share.
+/// The combined subscriptions of all stores of a bell: the union of their topics, and their tables under ids that no
+/// two stores share.
 struct Wishes {
     private struct Wish {
         let prefix: String
@@ -7,7 +7,8 @@ struct Wishes {
         var tables: [JSON] = []
         var answer: (@MainActor (ServiceAnswer) -> Void)?
 
-        /// What is said to this one: of tables of its own that were refused, the first.
+        /// Returns the part of the answer that concerns this store: the first refusal of one of its own tables, if
+        /// there is one.
         func answer(in all: TablesMachine.Answer) -> ServiceAnswer {
             let problem = tables.lazy.compactMap { all.refused[prefix + ($0["id"].string ?? "")] }.first
             let status = problem?["status"].int ?? all.status
@@ -15,7 +16,7 @@ struct Wishes {
         }
     }
 
-    /// As many topics as a stream may have (`stream.topicsMax` of `/v1/config`); of more, the oldest wishes count.
+    /// The maximum number of topics of a stream (`stream.topicsMax` of `/v1/config`). Beyond it, the oldest wishes win.
     private static let topicsMax = 100
 
     private var all: [ObjectIdentifier: Wish] = [:]
@@ -34,19 +35,20 @@ struct Wishes {
         }
     }
 
-    /// Returns whether a stream has room for the topics of one, in place of its own before.
+    /// Returns whether a stream has room for these topics, if they replace the store's present ones.
     func hasRoom(for topics: [String], of key: ObjectIdentifier? = nil) -> Bool {
         let others = all.filter { $0.key != key }.flatMap { $0.value.topics }
         return Set(others + topics).count <= Wishes.topicsMax
     }
 
-    /// The topics of one, in place of its own before.
+    /// Replaces the topics of a store.
     mutating func set(_ key: ObjectIdentifier, topics: [String]) {
         enter(key)
         all[key]?.topics = topics
     }
 
-    /// The tables of one, in place of its own before; who waited for an answer to those hears that they are superseded.
+    /// Replaces the tables of a store. Callers that wait for an answer to the previous tables are told that they were
+    /// superseded.
     mutating func set(
         _ key: ObjectIdentifier, tables: [JSON], answer: @escaping @MainActor (ServiceAnswer) -> Void
     ) {
@@ -61,7 +63,7 @@ struct Wishes {
         return !wish.topics.isEmpty || !wish.tables.isEmpty
     }
 
-    /// Those who wait for what the service says to the tables, each with what it says to its own.
+    /// Removes the callbacks that wait for the answer to the tables, and returns each with its own part of the answer.
     mutating func takeAnswers(_ answer: TablesMachine.Answer) -> [(@MainActor (ServiceAnswer) -> Void, ServiceAnswer)] {
         let waiting = order.compactMap { key in
             all[key].flatMap { wish in wish.answer.map { ($0, wish.answer(in: answer)) } }
@@ -70,9 +72,9 @@ struct Wishes {
         return waiting
     }
 
-    /// An event's data as a store sees it, with the names that it gave; nil where it is of another's table.
+    /// Returns an event's data with the ids that the store chose, or nil if the event concerns another store's table.
     ///
-    /// - Parameter key: nil for the app, which sees what is of any store.
+    /// - Parameter key: nil for the app, which receives the events of all stores.
     func seen(by key: ObjectIdentifier?, _ name: String, _ data: JSON) -> JSON? {
         let prefixes = key.map { all[$0].map { [$0.prefix] } ?? [] } ?? all.values.map(\.prefix)
         return TablesMachine.seen(by: prefixes, name, data)

@@ -1,12 +1,12 @@
 import Foundation
 
-/// What the service speaks of: its models, answers and problems. The calls that bring them are those of
+/// The namespace of the service's models, answers and problems. The calls that return them are methods of
 /// ``BellhopClient``.
 ///
-/// All are written from `openapi.yaml`, and read what a newer service says: a member that is not known here is passed
-/// over, and a word that is not known here is kept (``Bellhop/Word``).
+/// All are generated from `openapi.yaml` and tolerate a newer service: unknown members are ignored, and unknown enum
+/// values are kept (``Bellhop/Word``).
 public enum Bellhop {
-    /// Reads models as the service writes them; for apps that keep some.
+    /// Decodes models in the service's format, for apps that store some.
     public static var decoder: JSONDecoder {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { decoder in
@@ -20,7 +20,7 @@ public enum Bellhop {
         return decoder
     }
 
-    /// Writes models as the service reads them.
+    /// Encodes models in the service's format.
     public static var encoder: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -31,7 +31,7 @@ public enum Bellhop {
         return encoder
     }
 
-    /// One of some words, of which a newer service may know more: none is refused, and whoever switches over them has a
+    /// An open enumeration: a newer service may send further values, and none is rejected. A `switch` over them needs a
     /// `default`.
     public protocol Word: RawRepresentable, Codable, Sendable, Hashable, CustomStringConvertible
     where RawValue == String {
@@ -42,11 +42,11 @@ public enum Bellhop {
     public protocol PageOfItems: Decodable, Sendable {
         associatedtype Item: Sendable
         var items: [Item] { get }
-        /// The cursor of the next page; nil on the last.
+        /// The cursor of the next page; nil on the last page.
         var next: String? { get }
     }
 
-    /// A page of a list that says nothing more.
+    /// A page of a list without further members.
     public struct Page<Item: Codable & Sendable & Hashable>: PageOfItems, Codable, Hashable {
         public let items: [Item]
         public let next: String?
@@ -57,27 +57,27 @@ public enum Bellhop {
         }
     }
 
-    /// What a call brought, and what the answer's head says of it.
+    /// The value that a call returned, with the answer's headers.
     public struct Answer<Value: Sendable>: Sendable {
         public let value: Value
         public let status: Int
         /// Names in lower case.
         public let headers: [String: String]
 
-        /// Names this version of the state: sent back as `ifNoneMatch` it asks for another one only, as `ifMatch` it
-        /// changes this one only.
+        /// The version of the state. As `ifNoneMatch` it requests the state only if it has changed; as `ifMatch` it
+        /// permits a change of this version only.
         public var etag: String? { headers["etag"] }
-        /// The event behind which the state is: a stream that is opened with it as `lastEventID` goes on exactly there.
+        /// The last event that the state includes. A stream opened with it as `lastEventID` continues exactly there.
         public var eventPosition: String? { headers["event-position"] }
         public var location: String? { headers["location"] }
         public var requestID: String? { headers["x-request-id"] }
-        /// Until asking again makes sense.
+        /// The time to wait before polling again.
         public var pollInterval: Duration? { headers["poll-interval"].flatMap { Int($0) }.map { .seconds($0) } }
-        /// The call was made before with this idempotency key: this is the answer of then.
+        /// Whether this answer was replayed: an earlier call had the same idempotency key.
         public var isReplayed: Bool { headers["idempotency-replayed"] == "true" }
     }
 
-    /// The service answered, and the answer is of another form than the contract says.
+    /// The service's answer does not have the form that the contract defines.
     public struct UnreadableAnswer: Error, Sendable, CustomStringConvertible {
         public let status: Int
         public let requestID: String?
@@ -90,7 +90,7 @@ public enum Bellhop {
 }
 
 extension JSON {
-    /// An object with all of these members, whatever they are.
+    /// Returns whether this is an object with all of these members, whatever their values.
     func has(_ names: String...) -> Bool {
         guard case .object(let members) = self else { return false }
         return names.allSatisfy { members[$0] != nil }
@@ -103,14 +103,14 @@ extension Bellhop.Word {
 
 extension Bellhop.Answer: Equatable where Value: Equatable {}
 
-/// Times as the service writes them: RFC 3339 in UTC, with milliseconds or without.
+/// Timestamps in the service's format: RFC 3339 in UTC, with or without milliseconds.
 enum Moment {
     static func date(_ text: String) -> Date? {
         (try? Date.ISO8601FormatStyle(includingFractionalSeconds: true).parse(text))
             ?? (try? Date.ISO8601FormatStyle().parse(text))
     }
 
-    /// To the nearest millisecond: the formatter cuts off what is behind it, and a `Date` is seldom exact.
+    /// Formats a date, rounded to the nearest millisecond: the formatter truncates, and a `Date` is seldom exact.
     static func text(_ date: Date) -> String {
         let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
         return Date(timeIntervalSince1970: milliseconds / 1000 + 0.000_1)

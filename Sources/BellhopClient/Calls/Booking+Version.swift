@@ -1,9 +1,10 @@
 extension Bellhop.Booking {
-    /// What `ifMatch` takes for this version, also of a booking that came by a list, without an `ETag` of its own.
+    /// The value of `ifMatch` for this version. It also works for a booking from a list, which has no `ETag` of its
+    /// own.
     public var versionTag: String { "\"\(version)-\(epoch)\"" }
 }
 
 extension Bellhop.BookingStatusChange {
-    /// What `ifMatch` takes for the version that the event tells of.
+    /// The value of `ifMatch` for the version in the event.
     public var versionTag: String { "\"\(version)-\(epoch)\"" }
 }

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Bellhop {
-    /// A call cannot be made with this value.
+    /// A parameter value that cannot be sent.
     public struct UnusableParameter: Error, Sendable, Hashable, CustomStringConvertible {
         public let name: String
         public let value: String
@@ -17,9 +17,9 @@ extension Bellhop {
         private(set) var body: Data?
 
         /// - Parameters:
-        ///   - path: as the contract writes it, with places for what `values` holds: `/v1/shops/{id}`.
-        ///   - values: any text but an empty one. `.` and `..` are refused: on their way they would be taken for steps
-        ///     to another path.
+        ///   - path: the path template of the contract: `/v1/shops/{id}`.
+        ///   - values: the template's values; any non-empty text. `.` and `..` are refused: they would be resolved to
+        ///     another path on the way.
         init(_ method: String, _ path: String, _ values: KeyValuePairs<String, String> = [:]) throws {
             self.method = method
             self.path = path
@@ -41,7 +41,7 @@ extension Bellhop {
         mutating func query(_ name: String, _ value: Bool?) { query(name, value.map { $0 ? "true" : "false" }) }
         mutating func query(_ name: String, _ value: (any Word)?) { query(name, value?.rawValue) }
 
-        /// A line break in a value would begin another header.
+        /// Sets a header. A line break in its value is refused: it would begin another header.
         mutating func header(_ name: String, _ value: String?) throws {
             guard let value else { return }
             guard !value.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
@@ -59,25 +59,25 @@ extension Bellhop {
 }
 
 extension BellhopClient {
-    /// The answer of a call that brings a value; throws ``Bellhop/Problem`` where it is refused.
+    /// Returns the value of a call; throws ``Bellhop/Problem`` if the service refuses it.
     func answer<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value> {
         try read(try await accepted(call))
     }
 
-    /// Nil where the state is still the one that `If-None-Match` names.
+    /// Returns the value of a call, or nil if the state still matches `If-None-Match`.
     func answerUnlessCurrent<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value>? {
         let answer = try await accepted(call)
         return try answer.status == 304 ? nil : read(answer)
     }
 
-    /// The answer of a call that may bring nothing (204).
+    /// Returns the value of a call, or nil for an answer without a body (204).
     func answerIfAny<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value?> {
         let answer = try await accepted(call)
         let value: Value? = try answer.status == 204 ? nil : model(answer)
         return Bellhop.Answer(value: value, status: answer.status, headers: answer.headers)
     }
 
-    /// The answer of a call that brings nothing.
+    /// Returns the answer of a call that has no value.
     func answer(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Void> {
         let answer = try await accepted(call)
         return Bellhop.Answer(value: (), status: answer.status, headers: answer.headers)
@@ -105,7 +105,7 @@ extension BellhopClient {
 }
 
 extension CharacterSet {
-    /// What may stand in one step of a path without being escaped.
+    /// The characters that need no escaping in one segment of a path.
     static let urlPathSegmentAllowed = CharacterSet(
         charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:")
 }

@@ -1,5 +1,5 @@
 extension Bellhop {
-    /// All pages of a list, each fetched when it is asked for: what nobody reads is not fetched.
+    /// All pages of a list. Each page is fetched when the iteration reaches it.
     ///
     /// ```swift
     /// for try await message in client.messagePages(id: "c1").items { print(message.text) }
@@ -26,7 +26,7 @@ extension Bellhop {
             public mutating func next() async throws -> Answer<Page>? {
                 guard !isOver else { return nil }
                 let page = try await fetch(cursor)
-                // A page that names itself as the next one would be fetched for ever.
+                // A page that names itself as the next one would be fetched forever.
                 isOver = page.value.next == nil || page.value.next == cursor
                 cursor = page.value.next
                 return page

@@ -1,21 +1,21 @@
 import Foundation
 
 extension Bellhop {
-    /// The service refused a call (RFC 9457).
+    /// A refusal of a call by the service (RFC 9457).
     public struct Problem: Error, Sendable, Hashable, CustomStringConvertible {
         public let status: Int
-        /// What an app decides by. Nil where the refusal is not the service's own: a proxy's, or its HTTP library's.
+        /// The stable code to branch on. Nil if a proxy or the HTTP library refused the call.
         public let code: Code?
         public let title: String
-        /// A sentence for people.
+        /// A sentence to show to people.
         public let detail: String
-        /// The places of the request that are wrong.
+        /// The invalid places of the request.
         public let errors: [Place]
-        /// What would be accepted, where the code is about one of several: `booking.invalid_transition`.
+        /// The accepted values, for codes that concern one of several: `booking.invalid_transition`.
         public let allowed: [String]
-        /// Finds the request in the service's log.
+        /// The id of the request in the service's log.
         public let requestID: String?
-        /// Until trying again makes sense.
+        /// The time to wait before a retry.
         public let retryAfter: Duration?
 
         /// A place in a request, as a JSON pointer, and what is wrong with it.
@@ -43,7 +43,7 @@ extension Bellhop {
             self.retryAfter = retryAfter
         }
 
-        /// The problem that an answer is, whoever gave it.
+        /// Reads the problem from an answer, whether the service or a proxy sent it.
         public init(_ answer: ServiceAnswer) {
             let json = answer.json
             self.init(

@@ -1,7 +1,7 @@
 import Foundation
 
 extension ServerSentEvent {
-    /// The event with its data read.
+    /// The event with its data decoded.
     public var typed: Bellhop.StreamEvent { Bellhop.StreamEvent(self) }
 
     func model<Model: Decodable>() throws -> Model {

@@ -1,15 +1,15 @@
-/// One booking: its status as events tell it, felt when it changes; a change of the user's own shows at once, and is taken
-/// back if it is refused.
+/// One booking. A status change plays haptics. The user's own change shows at once, and is reverted if the service
+/// refuses it.
 public struct BookingMachine: FeatureMachine {
     public let bookingId: String
-    /// What is shown; null until it is known.
+    /// The shown booking; null until it is known.
     public private(set) var booking: JSON = .null
     private var stored: JSON = .null
-    /// A change of the user's own is under way.
+    /// Whether a change by the user is pending.
     public var isPending: Bool { pending != nil }
     private var pending: Pending?
     private var count = 0
-    /// Events that are told again and have not come yet.
+    /// Number of replayed events that are still expected.
     private var replaying = 0
     private var loading = Loading()
     public var isLoaded: Bool { loading.isLoaded }
@@ -52,7 +52,7 @@ public struct BookingMachine: FeatureMachine {
     }
 
     private mutating func hear(_ name: String, _ data: JSON, _ id: String, now: Int) -> [FeatureAction] {
-        // What is told again after a break is no moment to move the phone for.
+        // An event replayed after a break must not trigger haptics.
         let isReplayed = replaying > 0 && !id.isEmpty
         if name == "stream:ready" {
             replaying = data["replayed"].int ?? 0
@@ -63,13 +63,14 @@ public struct BookingMachine: FeatureMachine {
         let before = stored
         merge(BookingMachine.fields(data))
         guard stored != before else { return [] }
-        // The event has the status; the rest of the booking, such as when it started, is fetched.
+        // The event carries the status; the rest of the booking, such as its start time, is fetched.
         let fetch = loading.advance(.command("refresh", .null), plan, now: now).actions
         guard !before.isNull, before["status"] != data["status"], !isReplayed else { return fetch }
         return [played(data["status"].string ?? "")] + fetch
     }
 
-    /// A notification tells of the same change: whichever is first moves the phone for both.
+    /// Plays haptics for a status. A notification reports the same change; the shared key makes the phone vibrate once
+    /// for both.
     private func played(_ status: String) -> FeatureAction {
         let success: JSON = ["notification": "success", "impacts": [], "pulses": 1]
         return .play(haptic: success, sound: false, key: "booking:\(bookingId):\(status)")
@@ -98,7 +99,7 @@ public struct BookingMachine: FeatureMachine {
         return [refusal] + loading.advance(.command("refresh", .null), plan, now: now).actions
     }
 
-    /// What of an event is a booking's.
+    /// Returns the members of an event that belong to a booking.
     private static func fields(_ data: JSON) -> JSON {
         [
             "id": data["bookingId"], "status": data["status"], "version": data["version"], "epoch": data["epoch"],
@@ -108,7 +109,7 @@ public struct BookingMachine: FeatureMachine {
 
     private mutating func merge(_ newer: JSON) {
         guard newer["id"].string == bookingId else { return }
-        // The same version from a whole booking completes what an event began.
+        // A whole booking of the same version completes the state that an event started.
         let isSame = newer["version"] == stored["version"] && newer["epoch"] == stored["epoch"]
         guard isNewer(stored, newer) || (isSame && !newer["createdAt"].isNull) else { return }
         stored = stored.with(newer.object ?? [:])

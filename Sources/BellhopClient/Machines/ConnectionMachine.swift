@@ -1,31 +1,31 @@
-/// When the stream is opened, given up and tried again (R-CUT-N-1 to R-CUT-N-4, R-SCH-FR-003, R-VIS-Q2, R-VIS-NFR-2.2,
+/// Decides when to open, abandon and retry the stream (R-CUT-N-1 to R-CUT-N-4, R-SCH-FR-003, R-VIS-Q2, R-VIS-NFR-2.2,
 ///
 ///
-/// A pure function of its state and of what has happened, like the machines of the features, and held to the same vectors
-/// as JavaScript's.
+/// A pure function of its state and its input, like the feature machines. The JavaScript client must pass the same test
+/// vectors.
 public struct ConnectionMachine: Sendable, Hashable {
-    /// Where the stream stands.
+    /// State of the stream.
     public enum Status: String, Sendable, Hashable, Codable, CaseIterable {
         case connecting, live
-        /// For the next try.
+        /// Waiting for the next try.
         case waiting
-        /// As many tries as allowed have failed: the next one is made when the network or the foreground returns, or
-        /// when the app asks for it.
+        /// The allowed number of tries has failed. The next try follows when the network or the foreground returns, or
+        /// when the app requests it.
         case unreachable
         /// The device has no network.
         case offline
-        /// The service answered, and trying again would get the same answer.
+        /// The service refused the stream, and a retry would get the same answer.
         case refused
         case closed
     }
 
     /// Why the stream is not live.
     public struct Reason: Sendable, Hashable, Codable {
-        /// Stable: `lost`, `timeout`, `silence`, `offline`, or the service's own.
+        /// Stable code: `lost`, `timeout`, `silence`, `offline`, or a code of the service.
         public let code: String
-        /// Of the service's answer, where there was one.
+        /// Status of the service's answer, if there was one.
         public let status: Int?
-        /// A sentence for people.
+        /// A sentence to show to people.
         public let detail: String?
 
         public init(code: String, status: Int? = nil, detail: String? = nil) {
@@ -35,28 +35,29 @@ public struct ConnectionMachine: Sendable, Hashable {
         }
     }
 
-    /// How a stream behaves on a bad network.
+    /// Timeouts and retry limits of a stream.
     public struct Limits: Sendable, Hashable {
-        /// Tries that may fail in a row.
+        /// Maximum number of consecutive failures.
         public var triesMax = 10
-        /// The first wait, until the stream's `retry:` names another.
+        /// The first retry delay, until the stream's `retry:` sets another.
         public var firstMilliseconds = 1000
         public var delayMillisecondsMax = 30_000
-        /// A server that asks for more is misconfigured, and a client that obeyed would look dead.
+        /// A server that requests a longer delay is misconfigured, and a client that complied would appear dead.
         public var serverMillisecondsMax = 3_600_000
-        /// How long it may take until the stream is ready.
+        /// Maximum time until the stream is ready.
         public var connectMilliseconds = 10_000
-        /// A service sends a heartbeat at least every 25 s; one that is silent longer than this is gone.
+        /// The service sends a heartbeat at least every 25 s; a connection that is silent longer than this is dead.
         public var silenceMilliseconds = 60_000
-        /// A connection that breaks sooner counts as one more failure, or one that flaps would be tried every second for
-        /// ever.
+        /// A connection that breaks sooner counts as one more failure. Otherwise a flapping connection would be retried
+        /// every second forever.
         public var stableMilliseconds = 10_000
-        /// The least time between two tries that a returning network or foreground causes.
+        /// Minimum time between two tries caused by a returning network or foreground.
         public var wakeMilliseconds = 1000
-        /// A return to the foreground after so long a silence, two heartbeats, does not trust the connection it finds.
+        /// When the app returns to the foreground after this much silence (two heartbeats), the existing connection is
+        /// not trusted.
         public var doubtMilliseconds = 35_000
-        /// How long the stream stays open in the background; nil: for ever. The default is 30,000 on phones, tablets and
-        /// watches, where an open stream costs battery, and nil elsewhere.
+        /// How long the stream stays open in the background; nil means no limit. The default is 30,000 on phones,
+        /// tablets and watches, where an open stream costs battery, and nil elsewhere.
         public var backgroundMilliseconds = Device.backgroundMilliseconds
 
         public init() {}
@@ -65,82 +66,82 @@ public struct ConnectionMachine: Sendable, Hashable {
     enum Input: Sendable {
         case open
         case close
-        /// The stream's `retry:`.
+        /// The stream's `retry:` field.
         case retry(milliseconds: Int)
         case topics([String])
-        /// The user may hear of something else now, or has another token: what was refused is asked for again.
+        /// The user's access changed, or the token did: refused topics are requested again.
         case scope
         case network(isOnline: Bool, isChanged: Bool)
         case lifecycle(isForeground: Bool)
         case timer(String)
-        /// Of the connection with that number.
+        /// Input from the connection with that number.
         case from(attempt: Int, Heard)
     }
 
-    /// What comes from a connection.
+    /// Input from a connection.
     enum Heard: Sendable {
         case bytes(at: Int)
         case head(status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
         case ready(streamId: String, topics: [String], userId: String? = nil, tenant: String? = nil)
-        /// The answer to `subscribe`.
+        /// The answer to a subscription request.
         case subscribed(
             asked: [String], topics: [String], status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
         case closing(reason: String?, retryAfterMilliseconds: Int)
-        /// By plan: what has been collected is large, or the stream's token could not be renewed.
+        /// A planned reconnection: the collected events are too large, or the stream's token could not be renewed.
         case again(isFresh: Bool)
         case ended(code: String, detail: String?)
     }
 
     enum Action: Sendable, Hashable {
         case timer(name: String, at: Int?)
-        /// - Parameter isFresh: with another token than the last one, which was refused.
+        /// - Parameter isFresh: whether to use another token than the last one, which was refused.
         case connect(attempt: Int, topics: [String], isFresh: Bool)
         case disconnect
         case subscribe(attempt: Int, streamId: String, topics: [String])
     }
 
     public private(set) var status = Status.closed
-    /// Those asked for.
+    /// The requested topics.
     public private(set) var topics: [String]
-    /// Tries that failed in a row.
+    /// Number of consecutive failed tries.
     public private(set) var tries = 0
-    /// From `stream:ready` on.
+    /// Set by `stream:ready`.
     public private(set) var streamId: String?
-    /// The topics that the stream has.
+    /// The topics that the stream is subscribed to.
     public private(set) var ready: [String] = []
     public private(set) var retryAt: Int?
     public private(set) var reason: Reason?
-    /// Topics that the service refused, and why.
+    /// Topics that the service refused, with the reason.
     public private(set) var refused: [String: Reason] = [:]
-    /// Those of them that are asked for once more.
+    /// Refused topics that are requested once more.
     private var again: Set<String> = []
-    /// The topics of the last `subscribe`.
+    /// The topics of the last subscription request.
     private var asked: [String] = []
-    /// How many new topics are asked for at once, while it is not known which one is refused; nil: all.
+    /// Maximum number of new topics per request while bisecting for the refused one; nil means all.
     private var limit: Int?
-    /// The stream was refused with its topics: it is opened without any.
+    /// The stream was refused together with its topics, so it is opened without any.
     private var isBare = false
-    /// The number of the connection; what an earlier one still says is not heard.
+    /// Number of the connection; input from earlier connections is ignored.
     private(set) var attempt = 0
     private(set) var retryMilliseconds: Int?
     private var isOnline: Bool
     private var isForeground: Bool
     private var triedAt = Int.min / 2
-    /// The last byte.
+    /// Time of the last received byte.
     private(set) var lastHeardAt = 0
     private var closing: Closing?
-    /// No try before this: the server asked for it.
+    /// No try before this time: the server asked for the delay.
     private var serverAt = 0
     /// The last token was refused once.
     private var isFresh = false
-    /// The user and the tenant that a stream must be of; nil: not known yet.
+    /// The user and the tenant that the stream must belong to; nil until known.
     private let user: String?
     private var tenant: String?
-    /// The claims that decide what the token may do; nil: unknown.
+    /// The claims that decide what the token may do; nil if unknown.
     private let identity: String?
     private let limits: Limits
 
-    /// What `stream:closing` said.
+    /// Contents of `stream:closing`.
     private struct Closing: Sendable, Hashable {
         let reason: String?
         let retryAfterMilliseconds: Int
@@ -181,7 +182,7 @@ public struct ConnectionMachine: Sendable, Hashable {
         case .lifecycle(let isForeground): return lifecycle(isForeground, now)
         case .timer(let name): return timer(name, now, random)
         case .from(let attempt, let heard):
-            // From the present connection, or nobody waits for it any more.
+            // Input from an earlier connection is ignored.
             return attempt == self.attempt && isTrying ? hear(heard, now, random) : []
         }
     }
@@ -195,7 +196,7 @@ public struct ConnectionMachine: Sendable, Hashable {
             return []
         case .head(let status, let problem, let wait): return head(status, problem, wait, now, random)
         case .ready(let id, let topics, let userId, let tenant):
-            // A stream of somebody else, or of another tenant, is nobody's here.
+            // A stream of another user or tenant is not used.
             if let user, let userId, user != userId { return stop(.refused, Reason(code: "stream.other")) }
             if let known = self.tenant, let tenant, known != tenant {
                 return stop(.refused, Reason(code: "stream.other"))
@@ -204,14 +205,14 @@ public struct ConnectionMachine: Sendable, Hashable {
             self.tenant = tenant ?? self.tenant
             (streamId, ready, isBare, limit) = (id, topics, false, nil)
             again = Set(refused.keys)
-            // What was reached is not unreachable, however often it breaks.
+            // A service that was reached does not count as unreachable, however often the connection breaks.
             tries = min(tries, max(0, limits.triesMax - 1))
             return [
                 .timer(name: "silence", at: now + limits.silenceMilliseconds),
                 .timer(name: "stable", at: now + limits.stableMilliseconds),
             ] + settle(now)
         case .subscribed(let asked, let topics, let status, let problem, let wait):
-            // What was asked for since has an answer of its own.
+            // A newer request has its own answer.
             guard ConnectionMachine.isSame(asked, self.asked) else { return [] }
             guard status == 200 else {
                 let reason = ConnectionMachine.refusal(status, problem)
@@ -224,7 +225,7 @@ public struct ConnectionMachine: Sendable, Hashable {
             ready = topics
             refused = refused.filter { !topics.contains($0.key) }
             limit = limit.map { $0 * 2 }
-            // What it says to have given and has not is not asked for on this connection again.
+            // If the service confirms the request but leaves a topic out, this connection does not request it again.
             return settle(now, mayAsk: asked.allSatisfy(topics.contains))
         case .closing(let reason, let wait):
             closing = Closing(reason: reason, retryAfterMilliseconds: wait)
@@ -238,7 +239,7 @@ public struct ConnectionMachine: Sendable, Hashable {
         }
     }
 
-    // MARK: Trying
+    // MARK: Retries
 
     private static let timers = ["retry", "connect", "silence", "stable"].map { Action.timer(name: $0, at: nil) }
 
@@ -253,7 +254,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         ]
     }
 
-    /// The topics that a stream is opened with: none after a refusal, since what is the user's own must always come.
+    /// The topics to open the stream with. None after a refusal, because the user's own events must always be
+    /// delivered.
     private var opening: [String] { isBare ? [] : topics.filter { refused[$0] == nil } }
 
     private mutating func stop(_ status: Status, _ reason: Reason?) -> [Action] {
@@ -269,10 +271,10 @@ public struct ConnectionMachine: Sendable, Hashable {
         tries += 1
         let first = Double(retryMilliseconds ?? limits.firstMilliseconds)
         var delay = first
-        // Doubled no further than to the longest, which a shift could pass without being seen.
+        // Doubling stops at the longest delay; a shift could overflow unnoticed.
         for _ in 1..<tries where delay < Double(limits.delayMillisecondsMax) { delay *= 2 }
         let base = min(delay, Double(limits.delayMillisecondsMax))
-        // A fifth more or less, so that the clients of a server that restarts do not come back in the same instant.
+        // Jitter of ±20%, so that clients of a restarting server do not all reconnect at the same instant.
         let own = min(Int(base * (0.8 + 0.4 * min(max(random, 0), 1))), limits.delayMillisecondsMax)
         let asked = serverMilliseconds ?? closing?.retryAfterMilliseconds ?? 0
         serverAt = now + min(asked, limits.serverMillisecondsMax)
@@ -292,13 +294,13 @@ public struct ConnectionMachine: Sendable, Hashable {
             return []
         case 204: return stop(.closed, reason)
         case 401:
-            // Once at once with another token; what refuses that one too is waited for.
+            // The first 401 is retried immediately with another token; a second one backs off.
             if isFresh { return fail(reason, now, random, serverMilliseconds: wait) }
             isFresh = true
             return open(now)
         case 400..<500 where ![408, 425, 429].contains(status):
             guard !opening.isEmpty else { return stop(.refused, reason) }
-            // One of the topics may be the reason: the stream opens without any, and then each is asked for.
+            // One of the topics may be the reason: the stream opens without topics and then requests them.
             (isBare, isFresh) = (true, false)
             return open(now)
         default: return fail(reason, now, random, serverMilliseconds: wait)
@@ -311,8 +313,8 @@ public struct ConnectionMachine: Sendable, Hashable {
 
     // MARK: Topics
 
-    /// Which of its claims names the tenant is the service's setting; the tenant stands in one of them, unless it is
-    /// `default`.
+    /// Returns whether the stream belongs to another tenant. The claim that names the tenant is a setting of the
+    /// service, so the tenant is searched for in all claims; `default` is in none.
     private func isForeign(_ tenant: String?) -> Bool {
         guard let identity, identity.hasPrefix("{"), let tenant, tenant != "default" else { return false }
         return !identity.contains(JSON.string(tenant).text)
@@ -338,7 +340,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         return [timer, .subscribe(attempt: attempt, streamId: streamId, topics: wanted)]
     }
 
-    /// Leaves out what the service names. Where it names nothing, half of what is new is tried.
+    /// Marks the topics that the service names as refused. If it names none, halves the number of new topics to find
+    /// the refused one.
     private mutating func leaveOut(_ asked: [String], _ reason: Reason, _ problem: JSON) {
         let pointers = (problem["errors"].array ?? []).compactMap { $0["pointer"].string }
         var out = asked.indices.filter { pointers.contains("/topics/\($0)") }.map { asked[$0] }
@@ -359,9 +362,9 @@ public struct ConnectionMachine: Sendable, Hashable {
         one.count == other.count && one.allSatisfy(other.contains)
     }
 
-    // MARK: The device
+    // MARK: Device state
 
-    /// What only the app can end.
+    /// Whether only the app can leave this state.
     private var isSettled: Bool { status == .closed || status == .refused }
 
     private mutating func network(_ isOnline: Bool, _ isChanged: Bool, _ now: Int) -> [Action] {
@@ -370,7 +373,7 @@ public struct ConnectionMachine: Sendable, Hashable {
         guard !isSettled else { return [] }
         guard isOnline else { return stop(.offline, Reason(code: "offline")) }
         let isPaused = !isForeground && reason?.code == "background"
-        // On another network the old connection is dead, and nothing will say so.
+        // On another network the old connection is dead, and no error reports it.
         return (isChanged || !wasOnline) && !isPaused ? wake(now) : []
     }
 
@@ -385,12 +388,12 @@ public struct ConnectionMachine: Sendable, Hashable {
         return actions + wake(now)
     }
 
-    /// an immediate try, counted anew; but one a second, however often the network comes and goes, and none
-    /// before a server that asked for patience wants it.
+    /// tries immediately and resets the failure count. At most one try per second, however often the network
+    /// comes and goes, and none before the server's `Retry-After` has passed.
     private mutating func wake(_ now: Int) -> [Action] {
         (tries, isFresh) = (0, false)
         let soonest = max(triedAt + limits.wakeMilliseconds, serverAt)
-        // Nor does it put off a try that is nearer.
+        // An earlier scheduled try is not postponed.
         let at = min(soonest, retryAt ?? soonest)
         if now >= at { return open(now) }
         let actions = stop(.waiting, reason)

@@ -1,7 +1,7 @@
-/// One conversation's messages, oldest first.
+/// The messages of one conversation, oldest first.
 ///
-/// A message shows the moment it is sent, goes through the outbox, and is confirmed by its answer or its event, whichever
-/// is first; one that is refused is taken back into ``refused``, where the user can send it again or discard it.
+/// A message shows as soon as it is sent. It goes through the outbox, and its answer or its event, whichever arrives
+/// first, confirms it. A refused message moves to ``refused``, where the user can resend or discard it.
 public struct ConversationMachine: FeatureMachine {
     public let conversationId: String
     public private(set) var messages: [JSON] = []
@@ -17,9 +17,9 @@ public struct ConversationMachine: FeatureMachine {
     private var tries = 0
     private var loading = Loading()
 
-    /// What is scrolled back to beyond this is fetched again when it is wanted.
+    /// Older messages beyond this number are dropped, and fetched again on demand.
     private static let messagesMax = 500
-    /// Somebody who is offline and writes on must not fill the memory.
+    /// Bound on unsent messages, so that a user who keeps writing offline does not fill the memory.
     private static let sendingMax = 200
 
     public init(conversationId: String) {
@@ -48,7 +48,7 @@ public struct ConversationMachine: FeatureMachine {
         case .command(let name, let wish): actions += command(name, wish, now: now)
         default: break
         }
-        // What is here as a message is not being sent any more.
+        // A message that has arrived is no longer being sent.
         let ids = Set(messages.compactMap { $0["id"].string })
         sending.removeAll { ids.contains($0["id"].string ?? "") }
         (isLoaded, problem, hasEarlier) = (loading.isLoaded, loading.problem, next != nil)
@@ -57,7 +57,7 @@ public struct ConversationMachine: FeatureMachine {
 
     private mutating func take(page body: JSON) {
         let page = Array((body["items"].array ?? []).reversed())
-        // Older pages stay where they join what was fetched; else there is a gap between them, and they go.
+        // Older pages stay if they join the fetched one. Otherwise there is a gap, and they are dropped.
         let first = page.first?["sequence"].int ?? 0
         let isJoined = messages.contains { ($0["sequence"].int ?? 0) >= first - 1 }
         let older = isJoined ? messages.filter { ($0["sequence"].int ?? 0) < first } : []
@@ -73,7 +73,7 @@ public struct ConversationMachine: FeatureMachine {
             let last = messages.last?["sequence"].int
             add([data["message"]])
             if !data["unread"].isNull { unread = data["unread"] }
-            // Numbers have no gaps: one that is skipped is missing.
+            // Sequence numbers have no gaps: a skipped number means that a message was missed.
             guard let last, let sequence = data["message"]["sequence"].int, sequence > last + 1 else { break }
             return [fetchSince(last)]
         case "message:deleted":
@@ -90,7 +90,7 @@ public struct ConversationMachine: FeatureMachine {
         return []
     }
 
-    // MARK: What the user does
+    // MARK: Commands of the user
 
     private mutating func command(_ command: String, _ wish: JSON, now: Int) -> [FeatureAction] {
         let id = wish["id"].string ?? ""
@@ -105,7 +105,7 @@ public struct ConversationMachine: FeatureMachine {
             return []
         case "read":
             let sequence = wish["sequence"].int ?? messages.last?["sequence"].int ?? 0
-            // The count falls when the service has said so, not before (R-CNT-RT-2).
+            // The count falls only after the service has confirmed it (R-CNT-RT-2).
             guard sequence > (readPosition.int ?? 0) else { return [] }
             return [.send("PUT", "\(path)/read-position", ["sequence": .integer(Int64(sequence))], as: "read")]
         case "earlier":

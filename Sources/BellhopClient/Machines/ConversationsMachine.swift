@@ -1,9 +1,9 @@
-/// The list of a user's conversations: the one with the newest message first, each with its preview and what is unread.
+/// A user's list of conversations, ordered by newest message, each with its preview and its unread count.
 ///
-/// A message that is being sent is its conversation's preview at once, and leaves it if it is refused.
+/// A message being sent becomes its conversation's preview at once, and is removed if the service refuses it.
 public struct ConversationsMachine: FeatureMachine {
     public private(set) var user: String?
-    /// What is shown.
+    /// The shown conversations.
     public private(set) var items: [JSON] = []
     public private(set) var isLoaded = false
     public private(set) var hasMore = false
@@ -13,9 +13,9 @@ public struct ConversationsMachine: FeatureMachine {
     private var next: String?
     private var loading = Loading()
 
-    /// As many as a user can be in (`conversations.conversationsOfUserMax` of `/v1/config`).
+    /// The maximum number of conversations of a user (`conversations.conversationsOfUserMax` of `/v1/config`).
     private static let storedMax = 1000
-    /// As many as one conversation lets wait.
+    /// The maximum number of unsent messages of one conversation.
     private static let sendingMax = 200
     private static let plan = Loading.Plan(
         name: "list", path: "/v1/conversations?limit=100",
@@ -36,7 +36,7 @@ public struct ConversationsMachine: FeatureMachine {
         let step = loading.advance(input, ConversationsMachine.plan, now: now)
         var actions = step.actions
         if let body = step.body {
-            // Of a list that goes on, what was scrolled to is older than the first page, and stays.
+            // If the list has further pages, the older conversations already loaded are kept behind the first page.
             let page = body["items"].array ?? []
             if next == nil || body["next"].isNull { (stored, next) = (page, body["next"].string) } else { merge(page) }
             for event in step.since { _ = hear(event.name, event.data) }
@@ -78,7 +78,7 @@ public struct ConversationsMachine: FeatureMachine {
             if let held { merge([held.with(["readPosition": data["readPosition"], "unread": data["unread"]])]) }
         case "conversation:updated":
             let newer = data["conversation"]
-            // Who joins has nothing unread from before.
+            // A user who joins has no unread messages from earlier.
             let own: JSON = ["readPosition": newer["lastSequence"], "unread": 0]
             merge([(stored.first { $0["id"] == newer["id"] } ?? own).with(newer.object ?? [:])])
         case "conversation:removed": stored.removeAll { $0["id"] == id }
@@ -97,7 +97,7 @@ public struct ConversationsMachine: FeatureMachine {
 
     private mutating func add(_ data: JSON, to held: JSON) {
         let message = data["message"]
-        // A message that is here already, as by a list that was fetched meanwhile.
+        // The message is already included, for example by a list fetched meanwhile.
         guard let sequence = message["sequence"].int, sequence > (held["lastSequence"].int ?? 0) else { return }
         let isOwn = message["senderId"].string == user
         let counted = isOwn ? held["unread"] : .integer(Int64((held["unread"].int ?? 0) + 1))
@@ -124,7 +124,7 @@ public struct ConversationsMachine: FeatureMachine {
         return Array(all.sorted { ($0["order"].string ?? "") > ($1["order"].string ?? "") }.prefix(storedMax))
     }
 
-    /// A conversation that something is being sent to stands on top, with it as its preview.
+    /// Puts conversations with an unsent message on top, with that message as the preview.
     private mutating func show() {
         items = stored
         for message in sending {

@@ -1,9 +1,9 @@
-/// The one place an app reads its badge counts from: whatever way they come, the newest version wins.
+/// The single source of an app's badge counts: whichever way counts arrive, the newest version wins.
 ///
-/// A message that came without counts adds one at once, and what an app expects of its own write is subtracted once that
-/// has succeeded; both stand only until counts of the service come, which include them.
+/// A message that arrives without counts adds one at once. The expected effect of an own write is subtracted once the
+/// write has succeeded. Both adjustments last only until the service sends counts, which include them.
 public struct CountsMachine: FeatureMachine {
-    /// What is shown; null until the service has said what it is.
+    /// The shown counts; null until the service has sent some.
     public private(set) var badges: JSON = .null
     public var counts: BadgeCounts? { BadgeCounts(badges) }
     public private(set) var user: String?
@@ -16,7 +16,8 @@ public struct CountsMachine: FeatureMachine {
         var isShown: Bool
     }
 
-    /// With more than that and no word of the service, only its own counts help.
+    /// Beyond this number of adjustments without counts from the service, estimates are too inaccurate, and the oldest
+    /// are dropped.
     private static let adjustmentsMax = 100
     private static let fetch = FeatureAction.fetch(path: "/v1/badges", as: "badges")
 
@@ -28,11 +29,11 @@ public struct CountsMachine: FeatureMachine {
         switch input {
         case .start(let user, let isLive):
             self.user = user ?? self.user
-            // A stream that is there has told its counts already, and nobody kept them.
+            // The open stream sent its counts before this machine existed, so they are fetched.
             return isLive ? [CountsMachine.fetch] : []
         case .user(let user, _): self = CountsMachine(user: user)
         case .event(let name, let data, _): hear(name, data)
-        // A write is on its way that will change the counts by so much.
+        // Registers a write that will change the counts by this much.
         case .command("expect", let wish):
             adjust(Adjustment(key: wish["as"].string ?? "", by: wish["by"], isShown: false))
         case .answer(let name, let status, let body, _): return answered(name, Answer(status: status, body: body))
@@ -55,9 +56,9 @@ public struct CountsMachine: FeatureMachine {
     private mutating func answered(_ name: String, _ answer: Answer) -> [FeatureAction] {
         if name == "badges" || name == "reconcile" {
             guard answer.isTaken || answer.status == 304 else { return [] }
-            // They are as they were when somebody else heard them: here they were never heard.
+            // A 304 answers another client's cached state; without local counts they are fetched in full.
             if answer.status == 304, confirmed.isNull { return [CountsMachine.fetch] }
-            // The service was asked for its counts: nothing stands beside them.
+            // Counts fetched from the service replace all adjustments.
             adjustments.removeAll(where: \.isShown)
             show()
             merge(answer.body)
@@ -81,7 +82,7 @@ public struct CountsMachine: FeatureMachine {
         }
         counts?["total"] = .integer(Int64(CountsMachine.names.reduce(0) { $0 + (offered[$1].int ?? 0) }))
         confirmed = .object(counts ?? [:])
-        // What is not answered yet is subtracted when it is; what was shown is in these counts.
+        // Adjustments of unanswered writes stay; the applied ones are included in these counts.
         adjustments.removeAll(where: \.isShown)
         show()
     }

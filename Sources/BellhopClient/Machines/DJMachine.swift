@@ -1,4 +1,4 @@
-/// What a shop plays and what is to come, in the service's order, with the user's own votes shown before they are answered
+/// A shop's DJ queue in the service's order, with the user's own votes shown before they are answered
 /// (``DJQueueState``).
 public struct DJMachine: FeatureMachine {
     public private(set) var queue: DJQueueState
@@ -10,7 +10,7 @@ public struct DJMachine: FeatureMachine {
     private var loading = Loading()
     private var topic = WatchedTopic()
 
-    /// The last vote on a track that is not answered yet.
+    /// The last unanswered vote on a track.
     private struct Pending: Sendable {
         let name: String
         let vote: DJQueueState.Vote
@@ -81,7 +81,7 @@ public struct DJMachine: FeatureMachine {
             return [.tell(name: "dj:refused", data: data)]
         }
         _ = queue.merge(track: answer.body)
-        // A vote that was changed since stays as it is shown, whatever has become of the one before.
+        // If the user voted again meanwhile, the later vote stays shown, whatever the answer to the earlier one.
         if let changed = answer.body["trackId"].string, let later = pending[changed] {
             queue.show(later.vote, on: changed)
         }

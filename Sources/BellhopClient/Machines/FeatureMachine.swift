@@ -1,49 +1,49 @@
 import Foundation
 
-/// What a feature decides: a pure function of its state and of what has happened, with no I/O and no clock, so that the
-/// vectors in `Tests/Fixtures/Client` hold JavaScript and Swift to one behaviour.
+/// The logic of a feature: a pure function of its state and its input, without I/O and without a clock. The vectors in
+/// `Tests/Fixtures/Client` hold JavaScript and Swift to the same behaviour.
 ///
-/// Encoded, it is its state by the names of the vectors.
+/// Encoding it yields its state with the names that the vectors use.
 public protocol FeatureMachine: Sendable, Encodable {
     /// - Parameter now: milliseconds since 1970.
     mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction]
 }
 
-/// What a feature's machine is told.
+/// An input to a feature's machine.
 public enum FeatureInput: Sendable, Hashable {
-    /// Once, first.
+    /// Sent once, as the first input.
     case start(user: String?, isLive: Bool)
-    /// Of the stream, or told by another feature; the id is empty where the event is not replayed.
+    /// An event of the stream or of another feature. The id is empty if the event is not replayed.
     case event(name: String, data: JSON, id: String)
-    /// To an action of that name; status 0 where none came.
+    /// The answer to the action of that name; status 0 if there was no answer.
     case answer(as: String, status: Int, body: JSON, retryAfterSeconds: Int?)
     case connection(isLive: Bool)
     case lifecycle(isForeground: Bool)
-    /// The first one who shows it has come, or the last one has gone.
+    /// The first viewer appeared, or the last one left.
     case watch(isWatched: Bool)
-    /// That an action has set.
+    /// A timer that an action started has fired.
     case timer(String)
-    /// Somebody else has signed in, or nobody is any more.
+    /// Another user signed in, or the user signed out.
     case user(String?, isSignedIn: Bool)
-    /// Of the user or the app, with what it takes.
+    /// A command of the user or the app, with its parameters.
     case command(String, JSON)
 }
 
-/// What is to be done.
+/// An action that a machine requests.
 public enum FeatureAction: Sendable, Hashable {
-    /// Answered now or not at all.
+    /// Sends a request now; if it fails, it is not kept for later.
     case fetch(path: String, as: String)
-    /// Through the outbox, which survives being offline.
+    /// Sends a write through the outbox, which keeps it while the device is offline.
     case send(method: String, path: String, body: JSON?, headers: [String: String], as: String)
-    /// One of each name; nil stops it.
+    /// Sets the timer of that name; nil stops it.
     case timer(name: String, at: Int?)
-    /// By the app's player, once for each key.
+    /// Plays with the app's player, once per key.
     case play(haptic: JSON, sound: Bool, key: String)
-    /// To the app and the other features.
+    /// Emits an event to the app and to the other features.
     case tell(name: String, data: JSON)
-    /// The topics of this feature, in place of those before.
+    /// Replaces the topics of this feature.
     case subscribe(topics: [String])
-    /// The rows of this feature, in place of those before; behind the id if there is one.
+    /// Replaces the row subscriptions of this feature, resuming after the event id if there is one.
     case tables([JSON], lastEventId: String?, as: String)
 
     static func send(_ method: String, _ path: String, _ body: JSON? = nil, as name: String) -> FeatureAction {
@@ -52,17 +52,17 @@ public enum FeatureAction: Sendable, Hashable {
 }
 
 extension FeatureMachine {
-    /// Begins anew for another user: with what a start asks for, if somebody is signed in.
+    /// Restarts for another user, with the actions of a start if the user is signed in.
     mutating func begin(for user: String?, isSignedIn: Bool, now: Int) -> [FeatureAction] {
         isSignedIn ? receive(.start(user: user, isLive: false), now: now) : []
     }
 }
 
 extension JSON {
-    /// Whether it is a truthful flag, or anything but nothing.
+    /// Whether the value is neither null nor `false`.
     var isPresent: Bool { !isNull && self != .bool(false) }
 
-    /// With members in place of its own of the same names.
+    /// Returns a copy in which these members replace its own of the same names.
     func with(_ changes: [String: JSON]) -> JSON {
         .object((object ?? [:]).merging(changes) { _, new in new })
     }
@@ -75,7 +75,7 @@ extension JSON {
 }
 
 extension String {
-    /// As one segment of a path, encoded as `encodeURIComponent` of JavaScript does it.
+    /// The text as one segment of a path, encoded as JavaScript's `encodeURIComponent` does.
     var pathSegment: String {
         let unreserved = CharacterSet(charactersIn: "-_.!~*'()").union(.asciiLetters)
         return addingPercentEncoding(withAllowedCharacters: unreserved) ?? self
@@ -87,7 +87,7 @@ extension CharacterSet {
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 }
 
-/// Moments as the service writes them: RFC 3339 in UTC with milliseconds.
+/// Timestamps in the service's format: RFC 3339 in UTC with milliseconds.
 extension Moment {
     private static let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
 
@@ -95,7 +95,7 @@ extension Moment {
         Date(timeIntervalSince1970: Double(milliseconds) / 1000).formatted(style)
     }
 
-    /// Nil for what is no moment.
+    /// Returns nil if the text is not a timestamp.
     static func milliseconds(_ text: String?) -> Int? {
         guard let text, let date = try? style.parse(text) else { return nil }
         return Int((date.timeIntervalSince1970 * 1000).rounded())

@@ -1,13 +1,13 @@
-/// Posts of those whom the user follows, newest first.
+/// Posts by the users that the user follows, newest first.
 ///
-/// New ones wait behind a banner that says how many there are, until the user asks for them or five seconds have passed.
-/// Likes and reposts show at once, and are taken back if they are refused.
+/// New posts wait behind a banner with their number, until the user requests them or five seconds have passed. Likes
+/// and reposts show at once, and are reverted if the service refuses them.
 public struct FeedMachine: FeatureMachine {
     public private(set) var user: String?
     public private(set) var posts: [JSON] = []
-    /// What the banner says.
+    /// The number that the banner shows.
     public private(set) var newCount = 0
-    /// There are more than are counted.
+    /// Whether there are more new posts than are counted.
     public private(set) var isMore = false
     public private(set) var hasMore = false
     public private(set) var isLoaded = false
@@ -26,11 +26,11 @@ public struct FeedMachine: FeatureMachine {
         let set: JSON
     }
 
-    /// Posts of the banner show by themselves after that (R-CUT-F-1).
+    /// After this time the banner's posts show by themselves (R-CUT-F-1).
     private static let bannerMilliseconds = 5000
-    /// Of a long list only the newest stay; the rest is fetched again by who scrolls there.
+    /// Only the newest posts of a long list are kept; the rest is fetched again when the user scrolls there.
     private static let storedMax = 500
-    /// With more behind the banner the first page is fetched in place of them.
+    /// If more posts wait behind the banner, the first page is fetched instead of them.
     private static let waitingMax = 50
     private static let first = "/v1/feed?limit=50"
 
@@ -70,7 +70,8 @@ public struct FeedMachine: FeatureMachine {
         return actions
     }
 
-    /// Who follows a feed is told of posts as they are made, and of none that was made meanwhile: it is asked for.
+    /// Turns `stream:ready` into a refresh once the feed is loaded: posts are only delivered as they are made, so posts
+    /// made while the stream was down are fetched.
     private func asked(_ input: FeatureInput) -> FeatureInput {
         guard case .event("stream:ready", _, _) = input, loading.isLoaded, loading.isCovered else { return input }
         return .command("refresh", .null)
@@ -83,12 +84,12 @@ public struct FeedMachine: FeatureMachine {
             (stored, next, waiting, newCount, isMore) = (page, body["next"].string, [], 0, false)
             return
         }
-        // New posts of others are the banner's; the own ones were made on another device, and need none.
+        // New posts of others go behind the banner. The user's own posts, made on another device, show directly.
         let own = page.filter { $0["authorId"].string == user }
         let others = page.filter { $0["authorId"].string != user }
         let known = stored + waiting
         let fresh = others.filter { post in !known.contains { $0["id"] == post["id"] } }
-        // The service has counted also what is not on the page.
+        // The service's count includes posts that are not on the page.
         newCount += fresh.count + max(0, counted - others.count)
         isMore = isMore || body["newCountIsMore"].bool == true
         stored = FeedMachine.merged(stored, own, FeedMachine.storedMax)
@@ -130,7 +131,7 @@ public struct FeedMachine: FeatureMachine {
         stored = FeedMachine.merged(stored, waiting, FeedMachine.storedMax)
         (waiting, newCount, isMore) = ([], 0, false)
         if isWhole { return [] }
-        // More than were kept: the list begins anew with the first page, so that there is no hole in it.
+        // More posts waited than were kept: the list restarts with the first page, so that it has no gap.
         newest = nil
         return [.fetch(path: FeedMachine.first, as: "anew")]
     }
@@ -161,7 +162,7 @@ public struct FeedMachine: FeatureMachine {
         return []
     }
 
-    /// Posts as the user wants them to be, until the service has said what they are.
+    /// Overlays the user's unanswered changes on the posts from the service.
     private mutating func show() {
         posts = stored.map { post in
             let wishes = pending.filter { $0.postId == post["id"].string }

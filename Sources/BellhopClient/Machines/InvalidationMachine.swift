@@ -1,9 +1,9 @@
-/// Which queries an app has to fetch again.
+/// Decides which queries an app has to refetch.
 ///
-/// The service says which keys are stale; here the client's own changes are left out, a key is said once in a second at
-/// most, and what nobody looks at is only noted as stale until somebody does.
+/// The service sends the stale keys. The machine ignores the client's own changes and reports each key at most once per
+/// second. Invisible queries are only marked as stale, and refetched when they become visible.
 public struct InvalidationMachine: FeatureMachine {
-    /// Such as `["leaderboard", "c1"]`; it means all that begin with it.
+    /// A query key such as `["leaderboard", "c1"]`; it matches all keys that begin with it.
     public typealias Key = [String]
 
     private struct Query: Sendable, Hashable, Encodable {
@@ -27,25 +27,25 @@ public struct InvalidationMachine: FeatureMachine {
     public let clientId: String?
     public let scopeKeys: [Key]
     public private(set) var isLive = false
-    /// Without a stream for longer than data may be old.
+    /// Whether there has been no stream for longer than data may be old.
     public private(set) var isStale = false
     public var staleKeys: [Key] { queries.filter(\.isStale).map(\.key) }
     private var queries: [Query] = []
     private var windows: [Key: Window] = [:]
     private var mutations: [Mutation] = []
     private var isForeground = true
-    /// The keys that went stale in the background.
+    /// Keys that became stale in the background.
     private var missed: [Key] = []
     private var refreshedAt: Int?
 
     private static let windowMilliseconds = 1000
-    /// As old as data may be where no stream says that it has changed (R-SCH-NFR-003).
+    /// Maximum age of data while no stream reports changes (R-SCH-NFR-003).
     private static let staleMilliseconds = 300_000
-    /// How long an echo of an own change is expected where it does not say who made it (R-SCH-FR-005, R-24).
+    /// How long the echo of an own change is expected, if the event does not identify its author (R-SCH-FR-005, R-24).
     private static let echoMilliseconds = 2000
-    /// More own changes than that within two seconds are no user's.
+    /// A user does not make more own changes than this within two seconds.
     private static let mutationsMax = 1000
-    /// As many keys as the service tells a stream of in one window; more, and everything is fetched again.
+    /// The maximum number of keys that the service sends a stream in one window. Beyond it, everything is refetched.
     private static let keysMax = 512
 
     public init(clientId: String? = nil, scopeKeys: [Key] = [["profile"], ["classes"]]) {
@@ -68,14 +68,14 @@ public struct InvalidationMachine: FeatureMachine {
         case .command("mutated", let row): note(row, now: now)
         case .command("watch-query", let query): return watch(query)
         case .command("unwatch-query", let query): queries.removeAll { $0.id == query["id"].string }
-        // By the user's own hand: no window, no echo, and whether it is visible is not asked (R-SCH-FR-020).
+        // A forced refetch by the user skips the window, the echo filter and the visibility check (R-SCH-FR-020).
         case .command("refetch", let wish): return refetch(wish["key"].strings, reason: "forced", now: now)
         default: break
         }
         return []
     }
 
-    // MARK: What the app says
+    // MARK: Input from the app
 
     private mutating func note(_ row: JSON, now: Int) {
         let id = row["recordId"].string ?? row["recordId"].int.map(String.init) ?? ""
@@ -91,7 +91,7 @@ public struct InvalidationMachine: FeatureMachine {
         queries.removeAll { $0.id == id }
         queries.append(
             Query(id: id, key: json["key"].strings, isVisible: isVisible, isStale: wasStale && !isVisible))
-        // It went stale while nobody looked.
+        // It became stale while it was not visible.
         return wasStale && isVisible ? [InvalidationMachine.tellRefetch([id], reason: "shown")] : []
     }
 
@@ -106,7 +106,7 @@ public struct InvalidationMachine: FeatureMachine {
             ? [stale] : [stale, InvalidationMachine.tellRefetch(meant.map { queries[$0].id }, reason: reason)]
     }
 
-    // MARK: What the stream says
+    // MARK: Input from the stream
 
     private mutating func connect(_ isLive: Bool, now: Int) -> [FeatureAction] {
         if isLive == self.isLive, isLive || refreshedAt != nil { return [] }
@@ -118,18 +118,18 @@ public struct InvalidationMachine: FeatureMachine {
         let wasForeground = self.isForeground
         self.isForeground = isForeground
         guard isForeground, !wasForeground else { return [] }
-        // Without a stream what is shown is as old as the time that has passed.
+        // Without a stream, the shown data may have aged past the limit.
         if !isLive, now - (refreshedAt ?? now) >= InvalidationMachine.staleMilliseconds { return becomeStale(now: now) }
         let seen = queries.indices.filter { queries[$0].isStale && queries[$0].isVisible }
         for index in seen { queries[index].isStale = false }
-        // Told again: an app that fetches by keys fetched nothing in the background.
+        // The keys are reported again: an app that fetches by keys did not fetch in the background.
         let stale = missed.isEmpty ? [] : [tellStale(missed, reason: "foreground")]
         missed = []
         let ids = seen.map { queries[$0].id }
         return stale + (ids.isEmpty ? [] : [InvalidationMachine.tellRefetch(ids, reason: "foreground")])
     }
 
-    /// The key of everything takes the place of too many.
+    /// Remembers stale keys; if there are too many, replaces them with the key that matches everything.
     private mutating func miss(_ keys: [Key]) {
         missed += keys.filter { !missed.contains($0) }
         if missed.contains([]) || missed.count > InvalidationMachine.keysMax { missed = [[]] }
@@ -149,7 +149,7 @@ public struct InvalidationMachine: FeatureMachine {
         case "query:invalidate":
             return isEcho(data, now: now)
                 ? [] : offer((data["keys"].array ?? []).map(\.strings), reason: name, now: now)
-        // What happened before the stream was there was told to nobody.
+        // Changes before the stream opened were not delivered, so everything is stale.
         case "stream:ready":
             (isLive, isStale, refreshedAt) = (true, false, now)
             return offer([[]], reason: name, now: now)
@@ -160,7 +160,7 @@ public struct InvalidationMachine: FeatureMachine {
         }
     }
 
-    /// Only where nothing but own changes is behind it: one cause of somebody else, or one that is not known, is news.
+    /// Returns true only if all causes are own changes. A cause by another client or an unknown one needs a refetch.
     private func isEcho(_ data: JSON, now: Int) -> Bool {
         guard data["causesComplete"].bool == true, let causes = data["causes"].array, !causes.isEmpty else {
             return false
@@ -174,14 +174,14 @@ public struct InvalidationMachine: FeatureMachine {
         }
     }
 
-    /// Each key at once, and then no more in its window, whose end says it once more if it was told again meanwhile.
+    /// Throttles each key on the leading edge, with one trailing repeat if the key was offered again within its window.
     ///
-    /// The window is fixed: one that every event prolonged would starve a key that never rests.
+    /// The window has a fixed length: if each event extended it, a key that changes constantly would never be reported.
     private mutating func offer(_ keys: [Key], reason: String, now: Int) -> [FeatureAction] {
         var due: [Key] = []
         let isAll = windows.count + keys.count > InvalidationMachine.keysMax
         for key in isAll ? [[]] : keys {
-            // While everything has just been said to be stale, a key waits for the end of that window.
+            // After the key for everything was reported, other keys wait for the end of its window.
             if let open = [windows[key], windows[[]]].compactMap(\.self).first(where: { now < $0.endsAt }) {
                 windows[key] = Window(endsAt: open.endsAt, isWaiting: true)
             } else {

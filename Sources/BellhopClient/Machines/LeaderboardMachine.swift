@@ -1,12 +1,12 @@
-/// The first lines of a challenge's leaderboard, and the user's own row wherever it is.
+/// The top lines of a challenge's leaderboard, and the user's own row wherever it is on the board.
 ///
-/// The topic sends all lines once and then what has become of them (``LeaderboardTop``); who has missed one fetches them
-/// again, and says that they are behind until they fit.
+/// The topic sends all lines once and then the changes (``LeaderboardTop``). After a missed change the machine fetches
+/// the lines again, and reports them as behind until they fit.
 public struct LeaderboardMachine: FeatureMachine {
     public let challengeId: String
     public private(set) var user: String?
     public private(set) var top: LeaderboardTop
-    /// The own row; null for one who has no score.
+    /// The user's own row; null for a user without a score.
     public private(set) var me: JSON = .null
     public private(set) var isBehind = false
     public private(set) var isLive = false
@@ -16,7 +16,7 @@ public struct LeaderboardMachine: FeatureMachine {
     private var loading = Loading()
     private var topic = WatchedTopic()
 
-    /// The least time between two fetches of lines that do not fit: a busy board says so every second.
+    /// Minimum time between two fetches of lines that do not fit: on a busy board, mismatches occur every second.
     private static let againMilliseconds = 5000
 
     public init(challengeId: String, user: String? = nil) {
@@ -58,7 +58,7 @@ public struct LeaderboardMachine: FeatureMachine {
         return ["version": .integer(Int64(version)), "epoch": .string(top.epoch ?? "")]
     }
 
-    /// The answer of a fetch gives way to lines of the topic, unless those are behind it.
+    /// Applies a fetched board, unless the topic's lines are live and not behind.
     private mutating func take(fetched body: JSON) {
         if !isLive || isBehind, isNewer(held, body) { merge(body.with(["top": body["items"]])) }
         isBehind = false
@@ -68,8 +68,8 @@ public struct LeaderboardMachine: FeatureMachine {
     private mutating func hear(_ data: JSON) {
         guard !data["top"].isNull || !data["moved"].isNull else { return own(data, at: data) }
         guard isNewer(held, data) || !data["top"].isNull && data["version"].int == top.version else {
-            // The first lines may have been read before those that were fetched meanwhile: the next change tells whether one
-            // is missing. What a state had already is over.
+            // A fetched board may be newer than the topic's first event, which is then ignored; the next change reveals
+            // whether one is missing. Events that the state already includes are ignored as well.
             if !data["top"].isNull { isLive = true }
             return
         }
@@ -84,13 +84,13 @@ public struct LeaderboardMachine: FeatureMachine {
         _ = top.merge(ServerSentEvent(id: "", name: "leaderboard:update", data: data.text))
     }
 
-    /// The own row as the lines have it, where they are as new.
+    /// Updates the user's own row from the lines, if they are newer.
     private mutating func mine() {
         guard let line = top.lines.first(where: { $0.userId == user }) else { return }
         own(LeaderboardMachine.json(line), at: held)
     }
 
-    /// - Parameter row: null for one who has no score.
+    /// - Parameter row: null for a user without a score.
     private mutating func own(_ row: JSON, at version: JSON) {
         guard isNewer(me, version) else { return }
         guard !row.isNull else {

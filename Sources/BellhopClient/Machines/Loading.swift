@@ -1,9 +1,10 @@
-/// How a feature gets its state: fetched at the start, once more when the stream that keeps it up to date has opened (what
-/// happened between the two was told to nobody), and after a gap of the stream.
+/// Loads a feature's state: at the start, again when the stream opens (changes between the two were not delivered), and
+/// after a gap in the stream.
 ///
-/// What the stream says meanwhile is kept and applied to the answer again, because the answer may be older than it.
+/// Events that arrive during the fetch are kept and applied to the answer, because the answer may be older than they
+/// are.
 struct Loading: Sendable, Hashable {
-    /// What is fetched, and what is to be applied to the answer again.
+    /// The path to fetch, and the events to apply to its answer.
     struct Plan {
         let name: String
         let path: String
@@ -16,18 +17,18 @@ struct Loading: Sendable, Hashable {
         let now: Int
     }
 
-    /// What follows from an input.
+    /// The result of an input.
     struct Step {
         var actions: [FeatureAction] = []
-        /// Of an answer that has come.
+        /// The body of an answer that has arrived.
         var body: JSON?
-        /// What the stream has said since the question.
+        /// Events since the request.
         var since: [Event] = []
         var isFetched: Bool { !actions.isEmpty && body == nil && !isTimer }
         fileprivate var isTimer = false
     }
 
-    /// A stream that says more than this during one answer has made the answer worthless: it is fetched again.
+    /// If more events than this arrive during one fetch, the answer is useless, and the state is fetched again.
     static let sinceMax = 500
 
     private(set) var isLoaded = false
@@ -91,14 +92,14 @@ struct Loading: Sendable, Hashable {
             return Step()
         }
         failures += 1
-        // Offline: whatever happens until the stream is there is told to nobody.
+        // While the device is offline, no events are delivered until the stream opens.
         if answer.status == 0 { isCovered = false }
         let at = now + Answer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
         return Step(actions: [.timer(name: plan.name, at: at)], isTimer: true)
     }
 }
 
-/// An answer, as machines judge it.
+/// An answer, with the classification that machines share.
 struct Answer {
     let status: Int
     let body: JSON
@@ -106,10 +107,10 @@ struct Answer {
 
     var isTaken: Bool { (200..<300).contains(status) }
 
-    /// Asking again would only be refused again.
+    /// Whether a retry would get the same refusal.
     var isFinal: Bool { (400..<500).contains(status) && ![401, 408, 425, 429].contains(status) }
 
-    /// What an app may tell about a refusal: the service's stable code and its sentence.
+    /// The refusal as an app may report it: the service's stable code and its sentence.
     var problem: JSON {
         let code = body["code"].string ?? (status == 0 ? "unreachable" : "unknown")
         return [
@@ -117,34 +118,34 @@ struct Answer {
         ]
     }
 
-    /// Hands its counts to the one place that shows them (R-CNT-RECON-3).
+    /// Forwards the answer's counts to the counts machine, the only place that shows them (R-CNT-RECON-3).
     var tellBadges: [FeatureAction] {
         body["badges"].isNull ? [] : [.tell(name: "badges:update", data: body["badges"])]
     }
 
-    /// 2, 4, 8 … 60 s, or what the service asks for if that is longer (an hour at most).
+    /// Returns 2, 4, 8 … 60 s, or the service's `Retry-After` if that is longer (an hour at most).
     static func waitMilliseconds(failures: Int, retryAfterSeconds: Int?) -> Int {
         let own = failures >= 6 ? 60 : 1 << failures
         return max(own, min(retryAfterSeconds ?? 0, 3600)) * 1000
     }
 }
 
-/// A shared topic that is wanted while somebody watches it, and a little longer: who goes back to a screen finds it as it
-/// is now.
+/// A shared topic that stays subscribed while it is watched and a little longer, so that a user who returns to a screen
+/// finds it up to date.
 struct WatchedTopic: Sendable, Hashable {
     static let lingerMilliseconds = 30_000
     private(set) var isWanted = false
-    /// Why the service refused the topic, until it is heard.
+    /// Why the service refused the topic; cleared by the topic's next event.
     private(set) var problem: JSON = .null
 
-    /// For another user, to whom nothing was refused yet.
+    /// A copy for another user, for whom the topic was not refused yet.
     var ofAnother: WatchedTopic {
         var other = self
         other.problem = .null
         return other
     }
 
-    /// The topic says something.
+    /// Notes an event of the topic, which shows that it is not refused.
     mutating func isHeard() { problem = .null }
 
     mutating func advance(_ input: FeatureInput, topic: String, now: Int) -> [FeatureAction] {
@@ -171,7 +172,7 @@ struct WatchedTopic: Sendable, Hashable {
     }
 }
 
-/// Whether what is offered takes the place of what is held.
+/// Returns whether the offered version replaces the held one.
 func isNewer(_ held: JSON, _ offered: JSON) -> Bool {
     guard let version = held["version"].int, (held["epoch"].string ?? "") == (offered["epoch"].string ?? "") else {
         return true

@@ -1,9 +1,9 @@
 /// A user's newest notifications.
 ///
-/// The service's events change them, the user's own changes show at once and are taken back if they are refused, and each
-/// new one is handed to the app's player the moment it comes.
+/// The service's events update them. The user's own changes show at once, and are reverted if the service refuses them.
+/// Each new notification is passed to the app's player as it arrives.
 public struct NotificationsMachine: FeatureMachine {
-    /// What is shown, newest first.
+    /// The shown notifications, newest first.
     public private(set) var items: [JSON] = []
     public private(set) var preferences = NotificationsMachine.defaults
     public private(set) var isLoaded = false
@@ -14,14 +14,14 @@ public struct NotificationsMachine: FeatureMachine {
     private var storedPreferences = NotificationsMachine.defaults
     private var wishes: [Wish] = []
     private var hasPreferences = false
-    /// By the stream, since they were asked for.
+    /// The stream has sent preferences since they were requested.
     private var arePreferencesTold = false
     private var hasMore = false
     private var aheadMilliseconds = 0
     private var count = 0
     private var loading = Loading()
 
-    /// A change that is not answered yet.
+    /// An unanswered change.
     private struct Pending: Sendable {
         let name: String
         var ids: [String]?
@@ -37,11 +37,11 @@ public struct NotificationsMachine: FeatureMachine {
         let set: JSON
     }
 
-    /// What a device keeps (R-VIS-NFR-1.4).
+    /// The number of notifications that a device keeps (R-VIS-NFR-1.4).
     private static let storedMax = 50
-    /// More ids than the service keeps notifications of a user: one that comes again must not ring again.
+    /// More ids than the service keeps notifications of a user: a notification that arrives again must not sound again.
     private static let knownMax = 1000
-    /// What happened longer ago, and is told only now, after a time offline, is no moment to ring for.
+    /// Older events that arrive late, after a time offline, do not sound.
     private static let freshMilliseconds = 60_000
     private static let defaults: JSON = ["sound": true, "haptics": true, "quietHours": nil, "timeZone": "UTC"]
     private static let plan = Loading.Plan(
@@ -55,7 +55,7 @@ public struct NotificationsMachine: FeatureMachine {
             self = NotificationsMachine()
             return begin(for: user, isSignedIn: isSignedIn, now: now)
         }
-        // A known id is nothing new, also one that was archived or has fallen out of the list since.
+        // A known id is not new, even if the notification was archived or has dropped out of the list.
         if case .event("notification:created", let data, _) = input, known.contains(data["id"].string ?? "") {
             return []
         }
@@ -78,7 +78,8 @@ public struct NotificationsMachine: FeatureMachine {
         default: break
         }
         show()
-        // What the user archives makes room for older ones; a list that has just come is as long as it is.
+        // If the user's archiving leaves the list short, older notifications are fetched. A freshly fetched list is
+        // complete.
         let isShort = hasMore && step.body == nil && items.count < NotificationsMachine.storedMax / 2
         if isShort, !loading.isLoading, pending.isEmpty {
             hasMore = false
@@ -87,7 +88,7 @@ public struct NotificationsMachine: FeatureMachine {
         return actions
     }
 
-    // MARK: What the service says
+    // MARK: Input from the service
 
     private mutating func hear(_ name: String, _ data: JSON, now: Int) -> [FeatureAction] {
         if name == "stream:ready" {
@@ -100,7 +101,7 @@ public struct NotificationsMachine: FeatureMachine {
         }
         apply(name, data, now: now)
         if name == "notification:created" { return play(data, now: now) }
-        // Taken out of the archive on another device: it is not here to be shown.
+        // Unarchived on another device: the notification is not in the list yet, so it is fetched.
         guard name == "notification:updated", data["state"]["archived"].bool == false,
             data["ids"].strings.contains(where: { id in !stored.contains { $0["id"].string == id } })
         else { return [] }
@@ -125,14 +126,14 @@ public struct NotificationsMachine: FeatureMachine {
         }
     }
 
-    /// Wherever the app is, in the foreground or in the background (R-VIS-FR-4.2, R-VIS-FR-4.3).
+    /// Plays the notification, in the foreground and in the background (R-VIS-FR-4.2, R-VIS-FR-4.3).
     private func play(_ item: JSON, now: Int) -> [FeatureAction] {
         let age = Moment.milliseconds(item["createdAt"].string).map { now + aheadMilliseconds - $0 } ?? 0
         guard age <= NotificationsMachine.freshMilliseconds, item["seenAt"].isNull else { return [] }
         let haptic = preferences["haptics"].bool == false ? .null : item["haptic"]
         let sound = preferences["sound"].bool != false && item["sound"].bool == true
         guard haptic.isPresent || sound else { return [] }
-        // A booking's change comes as two events: whichever is first moves the phone for both.
+        // A booking change arrives as two events; the shared key makes the phone vibrate once for both.
         var key = "notification:\(item["id"].string ?? "")"
         if item["category"].string == "booking", let booking = item["data"]["bookingId"].string {
             key = "booking:\(booking):\(item["data"]["status"].string ?? "")"
@@ -144,7 +145,7 @@ public struct NotificationsMachine: FeatureMachine {
         known = (known + ids.filter { !known.contains($0) }).suffix(NotificationsMachine.knownMax)
     }
 
-    // MARK: What the user does
+    // MARK: Commands of the user
 
     private mutating func command(_ command: String, _ wish: JSON, now: Int) -> [FeatureAction] {
         guard ["change", "changeAll", "remove", "prefer"].contains(command) else { return [] }
@@ -161,14 +162,14 @@ public struct NotificationsMachine: FeatureMachine {
             note(Pending(name: name, ids: [id], isRemoval: true, at: at))
             return [.send("DELETE", place, as: name)]
         case "change":
-            // What is so already needs no request.
+            // A change that is already in effect needs no request.
             if let item = items.first(where: { $0["id"].string == id }), NotificationsMachine.isSo(item, wish["set"]) {
                 return []
             }
             note(Pending(name: name, ids: [id], set: wish["set"], at: at))
             return [.send("PATCH", place, wish["set"], as: name)]
         default:
-            // Up to the newest that is on the screen: what arrives meanwhile is not marked by mistake.
+            // Limited to the newest notification on the screen, so that later arrivals are not marked by mistake.
             guard let upTo = wish["upTo"].string ?? items.first?["id"].string else { return [] }
             let category = wish["category"].string
             var body: [String: JSON] = ["upTo": .string(upTo), "set": wish["set"]]
@@ -187,13 +188,13 @@ public struct NotificationsMachine: FeatureMachine {
         if name == "preferences" {
             guard answer.isTaken else { return [] }
             let isFirst = !hasPreferences
-            // What the stream has told since they were asked for is not older than the answer.
+            // Preferences that the stream sent since the request are not older than the answer.
             if !arePreferencesTold { storedPreferences = answer.body }
             hasPreferences = true
             return isFirst && !wishes.isEmpty ? putPreferences() : []
         }
         if let index = wishes.firstIndex(where: { $0.name == name }) {
-            // The last of several that waited together has brought them all.
+            // The last of several queued wishes carried the earlier ones too.
             wishes.removeFirst(index + 1)
             if !answer.isTaken { return [NotificationsMachine.refused([], answer)] }
             if !answer.body.isNull { storedPreferences = answer.body }
@@ -213,7 +214,7 @@ public struct NotificationsMachine: FeatureMachine {
         return answer.tellBadges
     }
 
-    /// All of them are put at once: what they are must be known first, or those that are not meant would be set to
+    /// Sends all preferences in one PUT. They must be loaded first; otherwise the unset ones would be reset to their
     /// defaults.
     private func putPreferences() -> [FeatureAction] {
         guard hasPreferences, let last = wishes.last else {
@@ -226,13 +227,13 @@ public struct NotificationsMachine: FeatureMachine {
         .tell(name: "notifications:refused", data: ["ids": .array(ids.map(JSON.string)), "problem": answer.problem])
     }
 
-    // MARK: What is shown
+    // MARK: Display
 
     private var preferred: JSON {
         wishes.reduce(storedPreferences) { $0.with($1.set.object ?? [:]) }
     }
 
-    /// Lays what is not answered yet over what the service has said.
+    /// Overlays the unanswered changes on the state from the service.
     private mutating func show() {
         items = pending.reduce(stored, NotificationsMachine.overlaid).filter { $0["archivedAt"].isNull }
         preferences = preferred
@@ -251,11 +252,11 @@ public struct NotificationsMachine: FeatureMachine {
         let id = item["id"].string ?? ""
         if let ids = change.ids { return ids.contains(id) }
         if let category = change.category, category != item["category"].string { return false }
-        // Ids grow with time, so that one that is not here any more still says what came before it.
+        // Ids grow with time, so an id that is no longer in the list still defines the order.
         return place.map { index >= $0 } ?? (id <= change.upTo ?? "")
     }
 
-    /// What was read or archived counts as seen; undoing `seen` undoes both.
+    /// Reading or archiving a notification also marks it as seen; clearing `seen` clears both.
     private static func changed(_ item: JSON, _ set: JSON, _ at: String) -> JSON {
         if isSo(item, set) { return item }
         var times = ["seenAt": item["seenAt"], "readAt": item["readAt"], "archivedAt": item["archivedAt"]]

@@ -1,33 +1,35 @@
 /// A write that waits to be sent.
 public struct OutboxItem: Sendable, Hashable, Codable {
-    /// The `Idempotency-Key`: from the start, so that one whose answer got lost is not done twice by being sent again.
+    /// The `Idempotency-Key`. It is set from the start, so that resending a write whose answer was lost does not
+    /// execute it twice.
     public let key: String
-    /// Where it stands among the others: texts in the order of their making.
+    /// Position in the queue, as a text that sorts in the order of creation.
     public let order: String
     public let method: String
     public let path: String
     public let body: JSON?
     public let headers: [String: String]?
-    /// Since when it may have been done, in milliseconds since 1970; nil: it has never left.
+    /// Time of the first try, in milliseconds since 1970, from which on the write may have been executed. Nil if it was
+    /// never sent.
     public internal(set) var tried: Int?
-    /// The claims that decide what the tokens of its identity may do; nil: unknown.
+    /// The claims that decide what the tokens of its identity may do; nil if unknown.
     public internal(set) var identity: String?
 }
 
-/// Writes that wait for the network, sent one after the other, each done once (R-VIS-NFR-2.3, R-CUT-N-3).
+/// A queue of writes that wait for the network, sent one after another, each executed once (R-VIS-NFR-2.3, R-CUT-N-3).
 struct OutboxMachine: Sendable, Hashable {
     struct Limits: Sendable, Hashable {
-        /// A phone that stays offline must not collect writes without end.
+        /// Bound on queued writes: a phone that stays offline must not collect writes without end.
         var itemsMax = 1000
         var firstMilliseconds = 1000
         var delayMillisecondsMax = 30_000
         var serverMillisecondsMax = 3_600_000
-        /// The service keeps answers for 24 hours. Who may have done a write longer ago cannot tell, and it is not sent
-        /// again.
+        /// The service keeps answers for 24 hours. After this time it is uncertain whether a tried write was executed,
+        /// so it is not resent.
         var keyMillisecondsMax = 23 * 3_600_000
     }
 
-    /// What a write was answered; status 0: it was not sent, and the body's code says why.
+    /// The result of a write. Status 0 means that it was not sent; the body's code says why.
     struct Outcome: Sendable, Hashable {
         let status: Int
         var headers: [String: String] = [:]
@@ -35,36 +37,36 @@ struct OutboxMachine: Sendable, Hashable {
     }
 
     enum Input: Sendable {
-        /// What was stored before a restart.
+        /// Writes stored before a restart.
         case restored([OutboxItem])
         case add(OutboxItem)
         case network(isOnline: Bool)
         case connection(isLive: Bool)
-        /// The item is stored as tried.
+        /// The item has been stored as tried.
         case marked(OutboxItem)
         case answer(key: String, Outcome, retryAfterMilliseconds: Int = 0)
         case timer
-        /// Its user has signed out, and whoever signed out takes what is stored.
+        /// The user signed out, and the caller takes the stored writes.
         case forget
     }
 
     enum Action: Sendable, Hashable {
         case timer(name: String, at: Int?)
-        /// To be stored before it leaves.
+        /// Store the item as tried before it is sent.
         case mark(OutboxItem)
         case request(OutboxItem)
-        /// From the storage.
+        /// Remove the item from the storage.
         case remove(OutboxItem)
         case answered(OutboxItem, Outcome)
     }
 
-    /// In order.
+    /// Queued writes, in order.
     private(set) var items: [OutboxItem] = []
-    /// Items of another identity are not sent.
+    /// Writes of another identity are not sent.
     private let identity: String?
     private var isOnline: Bool
     private var isRestored: Bool
-    /// The key of the one that is under way.
+    /// The key of the write being sent.
     private var sending: String?
     private var failures = 0
     private var retryAt = 0
@@ -88,7 +90,7 @@ struct OutboxMachine: Sendable, Hashable {
         case .add(let item):
             guard isOwn(item) else { return [] }
             if let known = items.first(where: { $0.key == item.key }) {
-                // A write of an earlier start has that key: its answer is that of both, and one of them is stored.
+                // If the key belongs to a write of an earlier start, its answer serves both, and only one stays stored.
                 return known.order == item.order ? [] : [.remove(item)]
             }
             guard items.count < limits.itemsMax else {
@@ -101,11 +103,11 @@ struct OutboxMachine: Sendable, Hashable {
             if isOnline { (failures, retryAt) = (0, 0) }
             return next(now)
         case .connection(let isLive):
-            // A stream that is there again proves the way: what waits need not wait on.
+            // A reopened stream proves that the service is reachable, so the back-off ends.
             if isLive { (failures, retryAt) = (0, 0) }
             return next(now)
         case .marked(let item):
-            // It was forgotten while it was being stored.
+            // The write was discarded while it was being stored.
             guard sending == item.key else { return [.remove(item)] }
             items = items.map { $0.key == item.key ? item : $0 }
             return [OutboxMachine.timer(nil), .request(item)]
@@ -124,19 +126,19 @@ struct OutboxMachine: Sendable, Hashable {
         [.remove(item), .answered(item, outcome)]
     }
 
-    /// A write that was made with other rights stays in the storage for them.
+    /// Returns whether the write has this identity. A write of another identity stays in the storage for that identity.
     private func isOwn(_ item: OutboxItem) -> Bool { item.identity == identity }
 
     private mutating func insert(_ added: [OutboxItem]) {
         let known = Set(items.map(\.key))
-        // Also more than may wait: those of a process that was killed while it refused one are on the disk, and would be
-        // left there.
+        // The bound does not apply here: a process that was killed while refusing a write leaves it on the disk, and
+        // dropping it would leave it there for good.
         items = (items + added.filter { isOwn($0) && !known.contains($0.key) }).sorted { $0.order < $1.order }
     }
 
-    /// The first in line, if nothing is under way.
+    /// Sends the first write in the queue, unless one is being sent.
     private mutating func next(_ now: Int) -> [Action] {
-        // What was written before a restart goes before what was written since.
+        // Writes from before a restart precede the writes since.
         guard sending == nil, isOnline, isRestored else { return [] }
         var actions: [Action] = []
         while let item = items.first {
@@ -148,7 +150,8 @@ struct OutboxMachine: Sendable, Hashable {
             if now < retryAt { return actions + [OutboxMachine.timer(retryAt)] }
             sending = item.key
             if item.tried != nil { return actions + [OutboxMachine.timer(nil), .request(item)] }
-            // It is noted before it leaves: after a crash nobody else could tell that it may have been done.
+            // The try is stored before the write is sent: after a crash, only this note shows that it may have been
+            // executed.
             var marked = item
             marked.tried = now
             return actions + [.mark(marked)]
@@ -163,7 +166,7 @@ struct OutboxMachine: Sendable, Hashable {
         sending = nil
         let status = outcome.status
         guard status == 0 || status >= 500 || [401, 408, 425, 429].contains(status) else {
-            // Done, or refused for good: the app is told, and those behind it are not held up.
+            // Executed, or refused for good: the app is notified, and the next write follows.
             let item = items.remove(at: index)
             (failures, retryAt) = (0, 0)
             return OutboxMachine.dropped(item, outcome) + next(now)

@@ -1,7 +1,7 @@
-/// How long the wait in a shop is, as its topic tells it. Without the topic the last word stands, and ``isLive`` says so.
+/// The wait in a shop, updated by its topic. Without the topic the last state stays, and ``isLive`` is false.
 public struct QueueMachine: FeatureMachine {
     public let shopId: String
-    /// As `GET /v1/shops/{id}/queue` has it; null until it is known.
+    /// The state as `GET /v1/shops/{id}/queue` returns it; null until it is known.
     public private(set) var status: JSON = .null
     public private(set) var isLive = false
     public var isLoaded: Bool { !status.isNull }
@@ -24,7 +24,7 @@ public struct QueueMachine: FeatureMachine {
         let step = loading.advance(input, plan, now: now)
         let actions = topic.advance(input, topic: "queue:\(shopId)", now: now) + step.actions
         if let body = step.body { take(body) }
-        // What comes by the topic is what it says now; what was said before the stream broke is not.
+        // The topic sends the current state; an event from before the stream broke is not current.
         if case .event("queue:update", let data, _) = input, data["shopId"].string == shopId {
             take(data)
             isLive = true
@@ -35,7 +35,7 @@ public struct QueueMachine: FeatureMachine {
         return actions
     }
 
-    /// Times are RFC 3339 in UTC with milliseconds: their order is that of the moments.
+    /// Timestamps are RFC 3339 in UTC with milliseconds, so that they sort as texts.
     private mutating func take(_ newer: JSON) {
         if let held = status["updatedAt"].string, let at = newer["updatedAt"].string, at < held { return }
         status = newer

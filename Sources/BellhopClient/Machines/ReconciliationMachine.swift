@@ -1,13 +1,12 @@
-/// When the counts are asked for once more, beside the stream (R-CNT-RECON-1 to R-CNT-RECON-5, R-CNT-G4, R-15).
+/// Decides when to fetch the counts beside the stream (R-CNT-RECON-1 to R-CNT-RECON-5, R-CNT-G4, R-15).
 ///
-/// Connected clients poll faster than others: that is what the requirement locks, and an unchanged count is a 304 that
-/// costs next to nothing.
+/// Connected clients poll faster than disconnected ones, as the requirement demands. An unchanged count is a cheap 304.
 struct ReconciliationMachine: Sendable, Hashable {
     struct Limits: Sendable, Hashable {
         var connectedMilliseconds = 10_000
         var disconnectedMilliseconds = 90_000
         var tabSwitchMilliseconds = 15_000
-        /// Never more often, whatever comes and goes: a connection that flaps would poll at each return.
+        /// Minimum time between two fetches: a flapping connection would otherwise poll at each return.
         var leastMilliseconds = 3000
     }
 
@@ -15,12 +14,12 @@ struct ReconciliationMachine: Sendable, Hashable {
         case start
         case connection(isLive: Bool, isReconnected: Bool)
         case lifecycle(isForeground: Bool)
-        /// Within the app: another screen or tab of it.
+        /// A switch to another screen or tab within the app.
         case tabSwitch
         /// A write whose answer carried no counts (R-CNT-RECON-3).
         case force
         case timer
-        /// - Parameter asked: when; nil: whenever.
+        /// - Parameter asked: time of the request; nil accepts an answer to any request.
         case answer(
             asked: Int?, status: Int, etag: String? = nil, body: JSON = .null, retryAfterMilliseconds: Int = 0)
         case user
@@ -29,7 +28,7 @@ struct ReconciliationMachine: Sendable, Hashable {
     enum Action: Sendable, Hashable {
         case timer(name: String, at: Int?)
         case fetch(path: String, headers: [String: String], asked: Int)
-        /// For the counts to take over.
+        /// Passes the answer to the counts machine.
         case reconciled(status: Int, body: JSON)
     }
 
@@ -39,12 +38,12 @@ struct ReconciliationMachine: Sendable, Hashable {
     private var isForeground: Bool
     private var etag: String?
     private var askedAt = never
-    /// The last answer that was good.
+    /// Time of the last successful answer.
     private var syncedAt = never
     private var isAsking = false
-    /// Asked for while one was under way.
+    /// Requested while another fetch was running.
     private var isDue = false
-    /// What the service asked for.
+    /// Earliest time of the next fetch, set by the service.
     private var notBefore = 0
     private let limits: Limits
 
@@ -67,7 +66,7 @@ struct ReconciliationMachine: Sendable, Hashable {
         case .tabSwitch: return now - syncedAt >= limits.tabSwitchMilliseconds ? soon(now) : []
         case .timer: return ask(now)
         case .answer(let asked, let status, let etag, let body, let wait):
-            // Asked for somebody who is not here any more.
+            // The answer belongs to a user who has signed out.
             if let asked, asked != askedAt { return [] }
             return answered(status, etag, body, wait, now)
         case .user:

@@ -1,15 +1,16 @@
-/// The row subscriptions of a stream: put again on each new stream, and when they change.
+/// The row subscriptions of a stream. They are put again on each new stream and when they change.
 ///
-/// What the service refuses is left out, so that one wrong table stops no other; each is told what became of its own.
+/// Refused tables are left out, so that one wrong table does not block the others. Each owner learns the result for its
+/// own tables.
 struct TablesMachine: Sendable, Hashable {
     enum Input: Sendable {
-        /// - Parameter lastEventId: where an earlier stream ended: the rows that changed since are told first.
+        /// - Parameter lastEventId: the last event of an earlier stream; rows that changed since are sent first.
         case want([JSON], lastEventId: String?)
-        /// - Parameter since: the last event of the stream before.
+        /// - Parameter since: the last event of the previous stream.
         case ready(streamId: String, since: String?)
         case lost
         case timer
-        /// To the put of that number.
+        /// The answer to the put of that number.
         case answer(count: Int, status: Int, body: JSON, retryAfterMilliseconds: Int)
     }
 
@@ -19,11 +20,11 @@ struct TablesMachine: Sendable, Hashable {
         case answered(Answer)
     }
 
-    /// What became of the tables.
+    /// The result for the tables.
     struct Answer: Sendable, Hashable {
         let status: Int
         let body: JSON
-        /// Why the service refused a table, by its id.
+        /// Why the service refused a table, by the table's id.
         let refused: [String: JSON]
     }
 
@@ -32,21 +33,21 @@ struct TablesMachine: Sendable, Hashable {
         let problem: JSON
     }
 
-    /// Between two tries, where the service could not answer.
+    /// Delay between two tries, if the service could not answer.
     private static let againMilliseconds = 5000
 
     private var streamId: String?
     private var tables: [JSON] = []
-    /// What changed since this event is missed.
+    /// Changes after this event were missed.
     private var since: String?
-    /// Those that the present stream has.
+    /// The tables that the stream has accepted.
     private var taken: [JSON] = []
     private var refused: [String: Refusal] = [:]
     private var asked: [JSON]?
     private var count = 0
-    /// How many new tables are put at once, while it is not known which one is refused; nil: all.
+    /// Maximum number of new tables per put while bisecting for the refused one; nil means all.
     private var limit: Int?
-    /// What was said to the present tables, if all of it was said.
+    /// The answer to the present tables, once it is complete.
     private var said: Said?
 
     private struct Said: Sendable, Hashable {
@@ -60,7 +61,7 @@ struct TablesMachine: Sendable, Hashable {
         switch input {
         case .want(let tables, let lastEventId): return want(tables, lastEventId)
         case .ready(let streamId, let since):
-            // A new stream has no tables, and may take what the one before refused.
+            // A new stream has no tables, and may accept tables that the previous one refused.
             (self.streamId, self.since) = (streamId, since.flatMap { $0.isEmpty ? nil : $0 })
             (taken, refused, asked, limit, said) = ([], [:], nil, nil, nil)
             return tables.isEmpty ? [] : put()
@@ -76,11 +77,11 @@ struct TablesMachine: Sendable, Hashable {
     }
 
     private mutating func want(_ wanted: [JSON], _ lastEventId: String?) -> [Action] {
-        // A stream that has them already is not asked again; whoever asked hears what it said.
+        // If the stream already has these tables, the stored answer is returned.
         guard wanted != tables else { return said.map { [told($0)] } ?? [] }
         tables = wanted
         refused = refused.filter { wanted.contains($0.value.table) }
-        // What an earlier put did not get answered is still missed.
+        // Changes that an unanswered earlier put asked for are still missed.
         since = said != nil ? lastEventId : since ?? lastEventId
         (limit, said) = (nil, nil)
         guard streamId == nil else { return put() }
@@ -88,7 +89,7 @@ struct TablesMachine: Sendable, Hashable {
         return []
     }
 
-    /// Those that are not refused.
+    /// The tables that are not refused.
     private var left: [JSON] { tables.filter { refused[TablesMachine.id($0)] == nil } }
 
     private static func id(_ table: JSON) -> String { table["id"].string ?? "" }
@@ -132,7 +133,8 @@ struct TablesMachine: Sendable, Hashable {
         return [400, 403, 413, 422].contains(status) ? without(asked, status, body) : finish(status, body)
     }
 
-    /// Leaves out what the service names; where it names nothing, half of what is new is tried.
+    /// Marks the tables that the service names as refused. If it names none, halves the number of new tables to find
+    /// the refused one.
     private mutating func without(_ asked: [JSON], _ status: Int, _ body: JSON) -> [Action] {
         let errors = body["errors"].array ?? []
         let before = refused.count
@@ -145,7 +147,7 @@ struct TablesMachine: Sendable, Hashable {
             if let own { refuse(table, status, body, own) }
         }
         if refused.count > before { return put() }
-        // An event that the service does not know any more: what changed since is not told.
+        // The service no longer knows the event, so the changes since are not sent.
         if since != nil, errors.contains(where: { $0["pointer"].string == "/lastEventId" }) {
             since = nil
             return put()
@@ -158,7 +160,7 @@ struct TablesMachine: Sendable, Hashable {
             return put()
         }
         guard let first = unknown.first else { return finish(status, body) }
-        // All together are too many: what stands behind the one that has no room has none either.
+        // The total is too large: if one table does not fit, the tables behind it do not fit either.
         let isFull = errors.contains { $0["pointer"].string == "/tables" }
         let behind = left.drop { $0 != first }.filter { !taken.contains($0) }
         for table in isFull ? behind : unknown { refuse(table, status, body, errors.first) }
@@ -174,14 +176,13 @@ struct TablesMachine: Sendable, Hashable {
         refused[TablesMachine.id(table)] = Refusal(table: table, problem: .object(problem))
     }
 
-    /// The data of an event as the owner of some prefixes sees it, with the ids that it gave; nil where it is of other
-    /// tables.
+    /// Returns an event's data with the ids that the owner of these prefixes chose, or nil if it concerns other tables.
     static func seen(by prefixes: [String], _ name: String, _ data: JSON) -> JSON? {
         guard name == "table:change", let ids = data["subscriptionIds"].array else { return data }
         let own = ids.compactMap(\.string).compactMap { id in
             prefixes.first { id.hasPrefix($0) }.map { JSON.string(String(id.dropFirst($0.count))) }
         }
-        // Not `nil`, which JSON reads as null.
+        // `.none` instead of `nil`, which would be read as JSON null.
         return own.isEmpty ? .none : .some(data.with(["subscriptionIds": .array(own)]))
     }
 }

@@ -1,22 +1,23 @@
-/// When the app is asked for a token, and what becomes of it (R-SCH-FR-001, R-SCH-FR-002, R-SCH-NFR-004, R-SCH-EC4).
+/// Decides when to request a token from the app, and how to use it (R-SCH-FR-001, R-SCH-FR-002, R-SCH-NFR-004,
+/// R-SCH-EC4).
 struct TokenMachine: Sendable, Hashable {
     struct Limits: Sendable, Hashable {
-        /// So long before its end a token is replaced, or at a quarter of its life where that is short.
+        /// How long before its end a token is replaced; a quarter of its life if that is shorter.
         var leadMilliseconds = 60_000
-        /// A stream whose token the app could not replace asks again after this time.
+        /// Delay before a stream asks again, if the app could not replace its token.
         var askMilliseconds = 10_000
     }
 
     enum Input: Sendable {
-        /// Somebody needs a token, and another one than the spent one.
+        /// A caller needs a token other than the spent one.
         case need(spent: String?)
-        /// What the app answered.
+        /// The app's answer.
         case token(String, subject: String? = nil, identity: String? = nil, expiresAt: Int? = nil)
         case failed(ConnectionMachine.Reason)
         case timer(String)
-        /// A stream lives by that token.
+        /// The stream opened with that token.
         case ready(streamId: String, token: String?, serverTime: Int?)
-        /// The stream is gone.
+        /// The stream closed.
         case lost
         case expiring
         /// The answer to `renew`.
@@ -25,39 +26,39 @@ struct TokenMachine: Sendable, Hashable {
     }
 
     enum Action: Sendable, Hashable {
-        /// Of the app.
+        /// Requests a token from the app.
         case ask(spent: String?)
-        /// To all who wait; nil: there is none.
+        /// Gives a token to all waiting callers; nil if there is none.
         case give(String?)
         case timer(name: String, at: Int?)
-        /// An open stream goes on with it, without a break.
+        /// Renews the token of an open stream without reconnecting.
         case renew(streamId: String, token: String)
-        /// The stream's token was refused for good: a new stream tells whether the next is any better.
+        /// The service refused the stream's token for good: a new connection shows whether the next one is accepted.
         case reconnect
-        /// The app gave a token of another identity.
+        /// The app returned a token of another identity.
         case user(String?)
     }
 
     private(set) var token: String?
-    /// Whose it is.
+    /// The user of the token.
     private(set) var user: String?
-    /// The claims that decide what it may do; nil: unknown.
+    /// The claims that decide what the token may do; nil if unknown.
     private(set) var identity: String?
     private(set) var problem: ConnectionMachine.Reason?
-    /// By this device's clock.
+    /// By the device's clock.
     private var expiresAt: Int?
     private var gotAt = 0
-    /// When the next one is asked for, while a stream lives by this one.
+    /// When to request the next token, while a stream uses this one.
     private var refreshAt: Int?
     private var isAsking = false
-    /// The token that there is was refused: nobody is given it any more.
+    /// The present token was refused, so it is not given out again.
     private var isRefused = false
-    /// A token that was refused, or runs out: the answer must be another.
+    /// A token that was refused or is about to expire: the app must return another.
     private var spent: String?
-    /// How far the service's clock is ahead of this device's.
+    /// How far the service's clock is ahead of the device's.
     private var skewMilliseconds = 0
     private var streamId: String?
-    /// The token that the open stream lives by.
+    /// The token that the open stream uses.
     private var streamToken: String?
     private var isRenewing = false
     private let limits: Limits
@@ -72,7 +73,7 @@ struct TokenMachine: Sendable, Hashable {
     mutating func receive(_ input: Input, now: Int) -> [Action] {
         switch input {
         case .need(let spent):
-            // The one there is, unless it was refused, whoever tried it, or is over.
+            // The present token, unless any caller reported it as refused, or it has expired.
             isRefused = isRefused || token != nil && token == spent
             guard let token, !isRefused, !isOver(now) else { return ask(spent: token) }
             return [.give(token)]
@@ -88,9 +89,9 @@ struct TokenMachine: Sendable, Hashable {
             (streamId, streamToken, isRenewing) = (nil, nil, false)
             return had ? [timer] : []
         case .expiring:
-            // The service says so 30 s before, and it knows better than this device's clock.
+            // The service announces the end 30 s ahead, and its clock is more reliable than the device's.
             guard streamToken == token else { return renew() }
-            // Of a life shorter than that it says so at once, again and again: then the timer decides.
+            // For a token that lives shorter than that, the announcement repeats at once; then the timer decides.
             if let refreshAt, now < min(refreshAt, gotAt + limits.askMilliseconds) { return [] }
             return ask(spent: token)
         case .renewed(let streamId, let token, let status): return renewed(streamId, token, status)
@@ -108,14 +109,14 @@ struct TokenMachine: Sendable, Hashable {
         return [.ask(spent: spent)]
     }
 
-    /// Only a stream needs its token's successor before anybody asks for it.
+    /// Only an open stream needs the next token before a caller requests it.
     private var timer: Action { .timer(name: "token", at: streamId == nil ? nil : refreshAt) }
 
     private mutating func take(
         _ token: String, _ subject: String?, _ identity: String?, _ expiresAt: Int?, _ now: Int
     ) -> [Action] {
-        // A token of another user, or of the same user with other rights: what the last one saw must be gone before
-        // anything of this one's is shown, and what was written under those rights is not sent under these.
+        // A token of another user, or of the same user with other rights, starts a new session. The previous state must
+        // be removed before new state is shown, and earlier writes must not be sent under the new rights.
         if TokenMachine.differs(user, subject) || TokenMachine.differs(self.identity, identity) {
             isAsking = false
             return [.user(subject), .give(nil)]
@@ -129,7 +130,7 @@ struct TokenMachine: Sendable, Hashable {
         isRefused = false
         user = user ?? subject
         self.identity = self.identity ?? identity
-        // One that is over is given to nobody: the service would only say so.
+        // An expired token is not given out: the service would refuse it.
         return [.give(isOver(now) ? nil : token), timer] + renew()
     }
 
@@ -145,7 +146,7 @@ struct TokenMachine: Sendable, Hashable {
         return [timer] + renew()
     }
 
-    /// An open stream goes on with the new token, without a break.
+    /// Renews the token of the open stream without reconnecting.
     private mutating func renew() -> [Action] {
         guard let streamId, let token, streamToken != token, !isRenewing else { return [] }
         isRenewing = true
@@ -159,7 +160,8 @@ struct TokenMachine: Sendable, Hashable {
             streamToken = token
             return renew()
         }
-        // Refused for good: a new stream tells whether the token is any better. Else `stream:expiring` tries once more.
+        // Refused for good: a new connection shows whether the token is accepted. Otherwise `stream:expiring` triggers
+        // another try.
         let isRefused = (400..<500).contains(status) && ![408, 425, 429].contains(status)
         return isRefused ? [.reconnect] : []
     }

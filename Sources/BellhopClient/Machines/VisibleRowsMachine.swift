@@ -1,9 +1,9 @@
 import Foundation
 
-/// Rows that are on the screen, kept up to date by filters on the service: what the user scrolls past is not subscribed to,
-/// what is not on the screen costs nothing, and nothing is subscribed to in the background.
+/// Rows that are on the screen, kept up to date by filters on the service. Rows that the user scrolls past are not
+/// subscribed to, invisible rows cost nothing, and nothing is subscribed to in the background.
 public struct VisibleRowsMachine: FeatureMachine {
-    /// Whose rows, and what of them.
+    /// The table, and the columns to deliver.
     public struct Table: Sendable, Hashable {
         public var schema = "public"
         public var table: String
@@ -16,7 +16,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         }
     }
 
-    /// As `/v1/config` has them by default, until it has answered.
+    /// Limits with the defaults of `/v1/config`, until it has answered.
     public struct Limits: Sendable, Hashable {
         public var valuesMax = 1000
         public var perStreamMax = 100
@@ -35,9 +35,9 @@ public struct VisibleRowsMachine: FeatureMachine {
 
     public let table: Table
     public private(set) var ids: [String] = []
-    /// What the service has said of them, by id.
+    /// The rows as last sent by the service, by id.
     public private(set) var rows: [String: JSON] = [:]
-    /// The service has taken the filters that are wanted now.
+    /// Whether the service has accepted the current filters.
     public private(set) var isPut = false
     public private(set) var problem: JSON = .null
     private var limits: Limits
@@ -51,9 +51,10 @@ public struct VisibleRowsMachine: FeatureMachine {
     private var since: String?
     private var failures = 0
 
-    /// While the user scrolls, what is visible changes with every frame: it is put when it has rested so long…
+    /// While the user scrolls, the visible rows change with every frame. They are put once they have been stable for
+    /// this long…
     private static let restMilliseconds = 250
-    /// … or changed for so long, since a user who scrolls on and on wants to see counts too.
+    /// … or have been changing for this long, because a user who scrolls continuously wants to see counts too.
     private static let restMillisecondsMax = 1000
 
     private struct Level {
@@ -62,7 +63,8 @@ public struct VisibleRowsMachine: FeatureMachine {
         let text: String
     }
 
-    /// Beyond these many ids on one screen, a list should be paged, or a topic made of what is shown (R-ENG-E-4).
+    /// Above these numbers of ids on one screen, the app should page the list or subscribe to a topic for it
+    /// (R-ENG-E-4).
     private static let levels = [
         Level(
             above: 1000, code: "visible-rows.batch",
@@ -113,7 +115,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         ids = wanted.compactMap { $0.string ?? $0.int.map(String.init) }.filter { seen.insert($0).inserted }
         rows = rows.filter { seen.contains($0.key) }
         isStopped = false
-        // Told when it is crossed, not at every step of a scroll.
+        // Reported when the level is crossed, not at every step of a scroll.
         let level = VisibleRowsMachine.levels.first { ids.count > $0.above }
         var actions: [FeatureAction] = []
         if let level, level.above != warned {
@@ -124,7 +126,7 @@ public struct VisibleRowsMachine: FeatureMachine {
             actions.append(.tell(name: "visible-rows:warning", data: data))
         }
         warned = level?.above ?? .max
-        // The first rows of a screen are not waited for.
+        // The first rows of a screen are put without delay.
         if placed.isEmpty, changedAt == nil { return actions + put() }
         let began = changedAt ?? now
         changedAt = began
@@ -139,7 +141,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         return [.tables(tables, lastEventId: tables.isEmpty ? nil : since, as: "tables")]
     }
 
-    /// What changes from here on is missed, and asked for when the rows are put again.
+    /// Notes the last event; changes after it are requested when the rows are put again.
     private mutating func leave() {
         since = since ?? lastEventId
     }
@@ -182,7 +184,7 @@ public struct VisibleRowsMachine: FeatureMachine {
             (failures, problem) = (0, .null)
             return []
         }
-        // Without its stream there is nothing to put them to: the next one is waited for.
+        // The stream is gone: the rows are put on the next one.
         if answer.status == 0 || answer.status == 404 {
             isPut = false
             return []
@@ -195,7 +197,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         return [.timer(name: "retry", at: now + wait)]
     }
 
-    /// Filters of at most as many values, and bytes, as the service takes in one.
+    /// Filters, each within the service's limits for the number of values and of bytes.
     private var subscriptions: [JSON] {
         var chunks: [[String]] = []
         var bytes = Int.max / 2
@@ -221,7 +223,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         }
     }
 
-    /// A value as the filter grammar has it: plain, or in quotes where a character of it would end it.
+    /// Returns a value in the filter grammar: plain, or quoted if one of its characters would end it.
     private static func quoted(_ value: String) -> String {
         let isSpecial = value.contains { ",()\"\\".contains($0) }
         let hasEdges = value.first?.isWhitespace ?? true || value.last?.isWhitespace ?? true

@@ -1,16 +1,16 @@
 import Foundation
 
-/// What outlives the app's process: the outbox and the place in the stream, by keys.
+/// Storage by key that outlives the app's process, for the outbox and the position in the stream.
 public protocol ClientStorage: Sendable {
     func get(_ key: String) async throws -> Data?
-    /// Whole or not at all, also where the process ends meanwhile.
+    /// Stores a value atomically, even if the process ends meanwhile.
     func set(_ key: String, _ value: Data) async throws
     func remove(_ key: String) async throws
-    /// In their order.
+    /// Returns the keys in sorted order.
     func keys(beginningWith prefix: String) async throws -> [String]
 }
 
-/// A storage that is gone at the end of the process.
+/// A storage that ends with the process.
 public final class MemoryStorage: ClientStorage {
     private let values = Locked<[String: Data]>([:])
 
@@ -25,20 +25,20 @@ public final class MemoryStorage: ClientStorage {
     }
 }
 
-/// A file for each key, in a directory of its own; each is written whole beside its place, and then put there.
+/// A storage with one file per key, in its own directory. Each file is written beside its place and then renamed.
 public final class FileStorage: ClientStorage {
-    /// A name of a file may have 255 bytes.
+    /// A file name may have 255 bytes.
     private static let nameBytesMax = 200
-    /// What may stand in a file's name as it is; a dot would hide a file, or lead out of the directory.
+    /// Characters that a file name may contain unescaped. A dot would hide a file, or lead out of the directory.
     private static let plain = CharacterSet(
         charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
-    /// A directory that the next part of a long name is in.
+    /// Marks a directory that holds the next part of a long name.
     private static let more = "+"
 
     public let directory: URL
 
-    /// - Parameter directory: is made where there is none. What is written may wait days for a network: it belongs where
-    ///   the system does not clean up, such as Application Support.
+    /// - Parameter directory: created if it is missing. Writes may wait days for a network, so it belongs where the
+    ///   system does not clean up, such as Application Support.
     public init(directory: URL) {
         self.directory = directory
     }
@@ -55,7 +55,7 @@ public final class FileStorage: ClientStorage {
         let place = place(of: key)
         let folder = place.deletingLastPathComponent()
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // On the disk before it is named: a device that loses its power keeps the one before or this one.
+        // Synced to the disk before the rename: after a power loss, the device has the previous file or this one.
         let draft = folder.appendingPathComponent(".\(UUID().uuidString)")
         do {
             try value.write(to: draft)
@@ -73,7 +73,7 @@ public final class FileStorage: ClientStorage {
         do {
             try FileManager.default.removeItem(at: place(of: key))
         } catch CocoaError.fileNoSuchFile {
-            // Somebody was faster.
+            // Another thread created it first.
         }
     }
 
@@ -90,11 +90,11 @@ public final class FileStorage: ClientStorage {
             place.appendPathComponent(rest.prefix(FileStorage.nameBytesMax) + FileStorage.more)
             rest = rest.dropFirst(FileStorage.nameBytesMax)
         }
-        // The end of a file's name, so that no file is called as a directory is.
+        // The end of a file's name, so that no file has the name of a directory.
         return place.appendingPathComponent("\(rest)=")
     }
 
-    /// Nil for a directory, and for a file that was not written to its end.
+    /// Returns nil for a directory, and for a file that was not completely written.
     private func key(_ path: String) -> String? {
         guard path.hasSuffix("="), !path.contains("/."), !path.hasPrefix(".") else { return nil }
         return path.dropLast().replacingOccurrences(of: "\(FileStorage.more)/", with: "").removingPercentEncoding

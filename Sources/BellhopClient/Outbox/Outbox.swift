@@ -1,13 +1,13 @@
 import Foundation
 
-/// A write that was not sent, or of which nobody can tell any more whether it was done.
+/// A write that was not sent, or that may or may not have been executed.
 public struct UnsentWrite: Error, Sendable, Hashable, CustomStringConvertible {
     public enum Reason: String, Sendable, Hashable {
-        /// As many writes wait already as may.
+        /// The outbox is full.
         case full = "outbox.full"
-        /// It may have been done, longer ago than the service remembers: sent again, it could be done twice.
+        /// The write may have been executed longer ago than the service remembers. Resending it could execute it twice.
         case uncertain = "outbox.uncertain"
-        /// Its user has signed out. What is stored waits for its user to be back.
+        /// The user has signed out. Stored writes wait until the user is back.
         case signedOut = "outbox.signed_out"
     }
 
@@ -17,30 +17,30 @@ public struct UnsentWrite: Error, Sendable, Hashable, CustomStringConvertible {
     public var description: String { "the write \(key) was not sent: \(reason.rawValue)" }
 }
 
-/// A write that is no write of this service's.
+/// A write that the outbox cannot send to this service.
 public struct UnusableWrite: Error, Sendable, Hashable, CustomStringConvertible {
     public let description: String
 }
 
-/// Writes that survive being offline and the end of the process: sent one after the other in the order of their making,
-/// each done once (`R-VIS-NFR-2.3`, `R-CUT-N-3`).
+/// A queue of writes that survive being offline and the end of the process: sent one after another in the order of
+/// creation, each executed once (`R-VIS-NFR-2.3`, `R-CUT-N-3`).
 ///
-/// Each is stored before it is sent, with an `Idempotency-Key` of its own, so that one whose answer got lost is not done
-/// twice by being sent again.
+/// Each write is stored before it is sent, with its own `Idempotency-Key`, so that resending a write whose answer was
+/// lost does not execute it twice.
 public final class Outbox: Sendable {
-    /// What became of a write.
+    /// The result of a write.
     public struct Answered: Sendable {
         public let item: OutboxItem
-        /// Nil where it was not sent.
+        /// Nil if it was not sent.
         public let answer: ServiceAnswer?
         public let failure: UnsentWrite?
     }
 
     typealias Done = @Sendable (Result<ServiceAnswer, UnsentWrite>) -> Void
 
-    /// Who is told of what happens in it.
+    /// Callbacks for the outbox's events.
     struct Events: Sendable {
-        /// Also of writes of an earlier process.
+        /// Also called for writes of an earlier process.
         var answered: @Sendable (Answered) -> Void = { _ in }
         var waiting: @Sendable (Int) -> Void = { _ in }
     }
@@ -49,22 +49,22 @@ public final class Outbox: Sendable {
         var machine: OutboxMachine
         var timers = Timers()
         var events = Events()
-        /// Writes without an answer.
+        /// Unanswered writes.
         var pending: [String: Pending] = [:]
-        /// What is being stored.
+        /// The running write to the storage.
         var storing: Task<Void, Never>?
         var toStore: [Draft] = []
         var isStoring = false
-        /// What an earlier process left is known.
+        /// Whether the writes of an earlier process have been loaded.
         var isStarted = false
-        /// The last ones that were answered: what is read from the storage meanwhile may still have them.
+        /// The keys of the last answered writes. A concurrent read of the storage may still return them.
         var doneKeys: [String] = []
         var isLive = false
         var order = 0
         var isClosed = false
     }
 
-    /// What a write asks for: repeated with its key before the answer, it is the same write.
+    /// The request of a write. Repeating it with the same key before the answer counts as the same write.
     private struct Request: Equatable {
         let method: String
         let path: String
@@ -76,7 +76,7 @@ public final class Outbox: Sendable {
         var done: [Done]
     }
 
-    /// A write that has no place among the others yet.
+    /// A write without a position in the queue yet.
     private struct Draft {
         let key: String
         let request: Request
@@ -90,7 +90,7 @@ public final class Outbox: Sendable {
         }
     }
 
-    /// The largest body that is kept for sending later; the service takes less of nearly everything.
+    /// The largest body that is kept for later; the service accepts less for nearly every request.
     private static let bodyBytesMax = 1 << 18
     private static let pendingMax = 1000
 
@@ -99,13 +99,13 @@ public final class Outbox: Sendable {
     private let prefix: String
     private let identity: String?
     private let clock: ClientClock
-    /// Tells writes of two processes apart that were made in the same moment, such as after a clock was set back.
+    /// Distinguishes writes that two processes made at the same moment, such as after the clock was set back.
     private let tag = String(UInt32.random(in: .min ... .max), radix: 36)
-    /// Others are told outside of it.
+    /// Callbacks run outside of its lock.
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - name: whose writes they are: what one user wrote must never be sent as another.
+    ///   - name: the owner of the writes; one user's write must never be sent as another user.
     public convenience init(
         client: BellhopClient, storage: any ClientStorage, name: String, clock: ClientClock = .system
     ) {
@@ -125,15 +125,15 @@ public final class Outbox: Sendable {
         state = Locked(State(machine: machine, events: events))
     }
 
-    /// How many wait.
+    /// Number of writes that wait to be sent.
     public var waitingCount: Int { state.withLock { $0.machine.items.count + $0.toStore.count } }
 
-    /// Begins to send: first what an earlier process left.
+    /// Starts sending, beginning with the writes of an earlier process.
     public func start() async {
         let items = await stored()
         let done = state.withLock { state in
             state.isStarted = true
-            // What is written from now on goes behind it, whatever the clock says.
+            // New writes go behind these, whatever the clock says.
             let numbers = items.compactMap { Int($0.order.prefix { $0 != "-" }, radix: 36) }
             state.order = max(state.order, numbers.max() ?? 0)
             return state.doneKeys
@@ -142,9 +142,9 @@ public final class Outbox: Sendable {
         storeNext()
     }
 
-    /// Sends a write now, or when it can be; a refusal (409, 422 …) is an answer.
+    /// Sends a write now or when the network allows. A refusal (409, 422 …) is an answer.
     ///
-    /// - Parameter key: an `Idempotency-Key` of the app's own.
+    /// - Parameter key: an `Idempotency-Key` chosen by the app.
     public func send(
         _ method: String, _ path: String, _ body: JSON? = nil, key: String? = nil, headers: [String: String] = [:]
     ) async throws -> ServiceAnswer {
@@ -158,10 +158,10 @@ public final class Outbox: Sendable {
         }
     }
 
-    /// The device's network has come or gone.
+    /// Reports that the device's network came or went.
     public func network(isOnline: Bool) { receive(.network(isOnline: isOnline)) }
 
-    /// Ends the sending; what waits stays stored.
+    /// Stops sending; waiting writes stay stored.
     public func close() {
         let pending = state.withLock { state in
             state.isClosed = true
@@ -174,7 +174,7 @@ public final class Outbox: Sendable {
         }
     }
 
-    /// Ends the sending, and deletes what is stored. Returns it in its order, with what was not stored yet.
+    /// Stops sending and deletes the stored writes. Returns them in order, including writes that were not stored yet.
     func forget() async -> [OutboxItem] {
         close()
         let (drafts, storing) = state.withLock { state in
@@ -204,7 +204,7 @@ public final class Outbox: Sendable {
         receive(.connection(isLive: isLive))
     }
 
-    /// In the order of these calls; `done` is told once.
+    /// Queues a write in the order of the calls. Calls `done` once.
     func put(
         _ method: String, _ path: String, _ body: JSON?, key: String, headers: [String: String] = [:],
         done: @escaping Done
@@ -230,7 +230,7 @@ public final class Outbox: Sendable {
             }
             guard state.pending.count < Outbox.pendingMax else { return .full }
             state.pending[key] = Pending(request: request, done: [done])
-            // While there is a stream it leaves at once, and is noted as such with the same write to the storage.
+            // While a stream is open the write is sent at once, so the same storage operation already notes the try.
             state.toStore.append(
                 Draft(
                     key: key, request: request, headers: headers.isEmpty ? nil : headers,
@@ -245,7 +245,7 @@ public final class Outbox: Sendable {
 
     // MARK: Storing
 
-    /// Stored before it is sent, one after the other: what is sent keeps its order through everything.
+    /// Stores the next write before it is sent. One at a time, so that the order is kept.
     private func storeNext() {
         let isIdle = state.withLock { state in
             guard state.isStarted, !state.isStoring, !state.toStore.isEmpty else { return false }
@@ -268,14 +268,14 @@ public final class Outbox: Sendable {
                 return nil
             }
             state.order = max(state.order + 1, clock.now() * 1000)
-            // Texts in the order of the numbers.
+            // A text that sorts in the order of the numbers.
             let text = String(state.order, radix: 36)
             let order = String(repeating: "0", count: max(0, 13 - text.count)) + text
             return draft.item("\(order)-\(tag)", identity)
         }
     }
 
-    /// Notes what is being stored: whoever deletes it waits for it.
+    /// Tracks a running store, so that a deletion can wait for it.
     private func storing(_ store: @escaping @Sendable () async -> Void) {
         state.withLock { state in
             let (before, task) = (state.storing, Task { await store() })

@@ -1,8 +1,8 @@
-// Not compiled on Linux, where this package's tests run: parsed there alone.
+// Not compiled on Linux, where this package's tests run; only its syntax is checked there.
 #if canImport(AppKit) && !targetEnvironment(macCatalyst)
     import AppKit
 
-    /// An app of macOS: hidden is its background; a window behind another app's is still seen.
+    /// The lifecycle of a macOS app: a hidden app is in the background; a window behind another app's is still visible.
     public final class ApplicationLifecycle: AppLifecycle {
         private let state = Told(true)
         private let watching: [Cancelling]

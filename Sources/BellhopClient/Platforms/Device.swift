@@ -1,11 +1,11 @@
 import Foundation
 
-/// What there is on this device, where the app says nothing else.
+/// The defaults of this device, used if the app sets nothing else.
 public enum Device {
     #if canImport(Network)
         public static var network: any NetworkMonitor { PathNetwork() }
     #else
-        /// Nothing tells of a network here: it is there, until a request says otherwise.
+        /// This platform does not report the network state: the network counts as available until a request fails.
         public static var network: any NetworkMonitor { ToldNetwork() }
     #endif
 
@@ -14,7 +14,7 @@ public enum Device {
     #elseif canImport(AppKit) && !targetEnvironment(macCatalyst)
         public static var lifecycle: any AppLifecycle { ApplicationLifecycle() }
     #else
-        /// A command or a server has no background.
+        /// A command or a server is never in the background.
         public static var lifecycle: any AppLifecycle { ToldLifecycle() }
     #endif
 
@@ -22,21 +22,21 @@ public enum Device {
         /// How long a stream stays open in the background, in milliseconds: it costs battery there.
         public static let backgroundMilliseconds: Int? = 30_000
     #else
-        /// How long a stream stays open in the background, in milliseconds; nil: for ever.
+        /// How long a stream stays open in the background, in milliseconds; nil means no limit.
         public static let backgroundMilliseconds: Int? = nil
     #endif
 
     #if canImport(Darwin)
-        /// Files that the system does not clean up; memory where there is no place for them.
+        /// Files in a place that the system does not clean up, or memory if there is none.
         public static var storage: any ClientStorage { FileStorage.inApplicationSupport ?? MemoryStorage() }
     #else
-        /// Memory: a command or a server says itself where its files are.
+        /// Memory; a command or a server configures the place of its files itself.
         public static var storage: any ClientStorage { MemoryStorage() }
     #endif
 }
 
 extension FileStorage {
-    /// `bellhop` in the user's Application Support; nil where there is none.
+    /// `bellhop` in the user's Application Support, or nil if there is no such directory.
     public static var inApplicationSupport: FileStorage? {
         let places = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
         return places.first.map { FileStorage(directory: $0.appendingPathComponent("bellhop")) }

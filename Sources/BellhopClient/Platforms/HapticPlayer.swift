@@ -1,16 +1,16 @@
-// Not compiled on Linux, where this package's tests run: parsed there alone.
+// Not compiled on Linux, where this package's tests run; only its syntax is checked there.
 #if canImport(CoreHaptics)
     import CoreHaptics
     import Foundation
 
-    /// Plays a notification's haptics; a device without the hardware stays silent (R-VIS-FR-4.3).
+    /// Plays a notification's haptics. A device without haptic hardware stays silent (R-VIS-FR-4.3).
     public actor HapticPlayer: NotificationPlayer {
         private static let betweenSeconds = 0.12
 
         private let playSound: @Sendable () async -> Void
         private var engine: CHHapticEngine?
 
-        /// - Parameter playSound: what the app's notification sounds like.
+        /// - Parameter playSound: plays the app's notification sound.
         public init(playSound: @escaping @Sendable () async -> Void = {}) {
             self.playSound = playSound
         }

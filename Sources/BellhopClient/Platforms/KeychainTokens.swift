@@ -1,11 +1,11 @@
-// Not compiled on Linux, where this package's tests run: parsed there alone.
+// Not compiled on Linux, where this package's tests run; only its syntax is checked there.
 #if canImport(Security)
     import Foundation
     import Security
 
-    /// The app's token in the Keychain, where other apps and backups do not see it.
+    /// Stores the app's token in the Keychain, where other apps and backups cannot read it.
     public struct KeychainTokens: Sendable {
-        /// What the Keychain answered.
+        /// The Keychain's error.
         public struct Refusal: Error, Sendable, Hashable {
             public let status: OSStatus
         }
@@ -33,20 +33,21 @@
             return String(decoding: data, as: UTF8.self)
         }
 
-        /// In place of the one before; nil takes it away.
+        /// Replaces the stored token; nil deletes it.
         public func keep(_ token: String?) throws {
             let removed = SecItemDelete(item as CFDictionary)
             guard removed == errSecSuccess || removed == errSecItemNotFound else { throw Refusal(status: removed) }
             guard let token else { return }
             var attributes = item
             attributes[kSecValueData] = Data(token.utf8)
-            // A stream in the background needs it while the device is locked; another device never does.
+            // A stream in the background needs the token while the device is locked; another device must never get it.
             attributes[kSecAttrAccessible] = kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly
             let added = SecItemAdd(attributes as CFDictionary, nil)
             guard added == errSecSuccess else { throw Refusal(status: added) }
         }
 
-        /// The kept token, until the service refuses it or it runs out: then a new one, which is kept.
+        /// Returns a provider that uses the stored token until it is refused or expires, then requests and stores a new
+        /// one.
         public func provider(
             renew: @escaping @Sendable () async throws -> String?
         ) -> BellhopClient.TokenProvider {

@@ -1,8 +1,8 @@
-/// What a device knows of its network.
+/// The device's view of its network.
 public struct NetworkState: Sendable, Hashable {
     public let isOnline: Bool
-    /// It is another one than before, as when a phone leaves the house: connections of the old one are dead, and nothing
-    /// says so.
+    /// Whether the device switched to another network, such as when a phone leaves the house. Connections of the old
+    /// network are dead, and no error reports it.
     public let isChanged: Bool
 
     public init(isOnline: Bool, isChanged: Bool = false) {
@@ -11,22 +11,22 @@ public struct NetworkState: Sendable, Hashable {
     }
 }
 
-/// Whether there is a network, as far as the device knows.
+/// A source of the device's network state.
 public protocol NetworkMonitor: Sendable {
     var isOnline: Bool { get }
-    /// From now on.
+    /// Returns the changes from now on.
     func changes() -> AsyncStream<NetworkState>
 }
 
-/// Whether the app is in the foreground.
+/// A source of the app's lifecycle: foreground or background.
 public protocol AppLifecycle: Sendable {
     var isForeground: Bool { get }
-    /// From now on: true when it comes to the foreground, false when it leaves it.
+    /// Returns the changes from now on: true when the app enters the foreground, false when it leaves it.
     func changes() -> AsyncStream<Bool>
 }
 
-/// A device that tells nothing of its network, as on Linux: it is online, until a request says otherwise. An app that
-/// knows better says so.
+/// A monitor for devices that do not report their network, as on Linux. The device counts as online until a request
+/// fails; an app that knows the state sets it.
 public final class ToldNetwork: NetworkMonitor {
     private let state: Told<NetworkState>
 
@@ -37,13 +37,14 @@ public final class ToldNetwork: NetworkMonitor {
     public var isOnline: Bool { state.value.isOnline }
     public func changes() -> AsyncStream<NetworkState> { state.changes() }
 
-    /// - Parameter isChanged: it is another network than before.
+    /// - Parameter isChanged: whether the device switched to another network.
     public func tell(isOnline: Bool, isChanged: Bool = false) {
         state.tell(NetworkState(isOnline: isOnline, isChanged: isChanged))
     }
 }
 
-/// An app that is always in the foreground, as a server's and a command's is; or that says itself where it is.
+/// The lifecycle of an app that is always in the foreground, as a server or a command is, or that reports its state
+/// itself.
 public final class ToldLifecycle: AppLifecycle {
     private let state: Told<Bool>
 
@@ -56,7 +57,7 @@ public final class ToldLifecycle: AppLifecycle {
     public func tell(isForeground: Bool) { state.tell(isForeground) }
 }
 
-/// A value that somebody tells, and all who listen.
+/// A value that is set from outside, with its listeners.
 final class Told<Value: Sendable>: Sendable {
     private struct State {
         var value: Value

@@ -1,7 +1,8 @@
 #if canImport(Observation)
     import Observation
 
-    /// A store as SwiftUI and others observe it: reading a member in a view's body draws the view again when it changes.
+    /// Makes a store observable for SwiftUI and others: a view whose body reads a member is redrawn when that member
+    /// changes.
     ///
     /// ```swift
     /// @State private var notifications = Observed(bell.notifications)
@@ -10,7 +11,7 @@
     /// Button("Read") { notifications.store.markRead(id) }
     /// ```
     ///
-    /// Its topic is subscribed to for as long as it lives.
+    /// The store stays subscribed to its topic while this object lives.
     @available(iOS 17, macCatalyst 17, macOS 14, tvOS 17, visionOS 1, watchOS 10, *)
     @MainActor @Observable @dynamicMemberLookup
     public final class Observed<Machine: ShownMachine> {
@@ -34,7 +35,7 @@
         }
     }
 
-    /// A bell's connection and what waits to be sent, as SwiftUI and others observe them.
+    /// Makes a bell's connection and its number of unsent writes observable for SwiftUI and others.
     @available(iOS 17, macCatalyst 17, macOS 14, tvOS 17, visionOS 1, watchOS 10, *)
     @MainActor @Observable
     public final class ObservedConnection {

@@ -1,9 +1,9 @@
-// Not compiled on Linux, where this package's tests run: parsed there alone.
+// Not compiled on Linux, where this package's tests run; only its syntax is checked there.
 #if canImport(Network)
     import Dispatch
     import Network
 
-    /// The network as the system's path monitor sees it.
+    /// The network state reported by the system's path monitor.
     public final class PathNetwork: NetworkMonitor {
         private let monitor = NWPathMonitor()
         private let state = Told(NetworkState(isOnline: true))
@@ -23,7 +23,7 @@
             let kinds: [NWInterface.InterfaceType] = [.wiredEthernet, .wifi, .cellular, .other]
             let isOnline = path.status == .satisfied
             let used = kinds.first { path.usesInterfaceType($0) }
-            // From wifi to cellular, say: the connections of the one before are dead.
+            // For example from Wi-Fi to cellular: the connections of the previous interface are dead.
             let isChanged = interface.withLock { interface in
                 guard isOnline, let used else { return false }
                 defer { interface = used }

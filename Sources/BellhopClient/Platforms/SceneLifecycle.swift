@@ -1,8 +1,8 @@
-// Not compiled on Linux, where this package's tests run: parsed there alone.
+// Not compiled on Linux, where this package's tests run; only its syntax is checked there.
 #if canImport(UIKit) && !os(watchOS)
     import UIKit
 
-    /// An app of iOS, iPadOS, tvOS or visionOS: in the foreground while one of its scenes is.
+    /// The lifecycle of an iOS, iPadOS, tvOS or visionOS app: in the foreground while one of its scenes is.
     public final class SceneLifecycle: AppLifecycle {
         private let state = Told(true)
         private let watching: [Cancelling]

@@ -1,26 +1,28 @@
 import Foundation
 
-/// A stream of events that outlives its connections: it reconnects by itself and resumes after the last event it
-/// handed out, so that a reader sees every event once and in order, or a `stream:resync` that says what is missing.
+/// A stream of events that outlives its connections. It reconnects by itself and resumes after the last event it
+/// delivered. A reader receives every event once and in order, or a `stream:resync` that names the gap.
 ///
-/// Its token is replaced while it is open, before it expires, where the client's provider gives another one. The sequence
-/// ends when the service answers 204 or the task is cancelled, and throws a ``StreamFailure`` where trying again cannot
-/// help, or was tried as often as the options allow.
+/// Its token is replaced while the stream is open, before it expires, if the client's provider returns another one. The
+/// sequence ends when the service answers 204 or the task is cancelled. It throws a ``StreamFailure`` if retrying
+/// cannot help, or if the allowed number of tries has failed.
 public struct BellhopStream: AsyncSequence, Sendable {
     public typealias Element = ServerSentEvent
 
-    /// How a stream behaves on a bad network.
+    /// Settings of a stream.
     public struct Options: Sendable {
         public var topics: [String]
-        /// Resume after this event instead of starting with what happens next.
+        /// The event to resume after, instead of starting with new events.
         public var lastEventID: String?
         public var limits = ConnectionMachine.Limits()
-        /// Bytes that may wait for the reader. Past it the connection is dropped and resumed when the reader has caught
-        /// up; without it a slow reader would collect the stream in memory.
+        /// Maximum number of bytes that wait for the reader. Beyond it the connection is dropped, and resumed when the
+        /// reader has caught up. Without it, a slow reader would collect the stream in memory.
         public var bufferBytesMax = 1 << 20
-        /// Receives every change, before the event that follows it; of several that nobody has read yet, the last.
+        /// Called with every change of the connection, before the event that follows it. Of several unread changes,
+        /// only the last is reported.
         public var onConnection: (@Sendable (Connection) -> Void)?
-        /// Says when there is no network, and when it is back: then the stream is tried at once, and counts from the start.
+        /// Reports when the network is lost and when it returns. On return, the stream is tried at once and the failure
+        /// count is reset.
         public var network: (any NetworkMonitor)?
         public var clock = ClientClock.system
 
@@ -30,22 +32,23 @@ public struct BellhopStream: AsyncSequence, Sendable {
         }
     }
 
-    /// How a stream stands.
+    /// State of a stream's connection.
     public struct Connection: Sendable, Hashable {
         public typealias Status = ConnectionMachine.Status
         public typealias Reason = ConnectionMachine.Reason
 
         public let status: Status
-        /// That failed in a row.
+        /// Number of consecutive failed tries.
         public let tries: Int
-        /// When the next one is made, while it waits for it.
+        /// Time of the next try, while waiting for it.
         public let retryAt: Date?
         public let streamID: String?
-        /// Those that the stream has.
+        /// The topics that the stream is subscribed to.
         public let topics: [String]
-        /// Why it is not live.
+        /// Why the stream is not live.
         public let reason: Reason?
-        /// Topics that the service refused, and why. They are asked for again when the user may hear of something else.
+        /// Topics that the service refused, with the reason. They are requested again when the user's access may have
+        /// changed.
         public let refused: [String: Reason]
 
         public init(
@@ -83,7 +86,7 @@ public struct BellhopStream: AsyncSequence, Sendable {
 
         init(client: BellhopClient, options: Options) {
             let tokens = Tokens(client.token, clock: options.clock)
-            // What is called for the stream has its token.
+            // Calls made for the stream use its token.
             let own = client.with(tokens.caller)
             var lineOptions = StreamLine.Options()
             lineOptions.topics = options.topics
@@ -98,7 +101,7 @@ public struct BellhopStream: AsyncSequence, Sendable {
             self.options = options
         }
 
-        /// Where a later stream would resume: the id of the last event handed out.
+        /// The position from which a later stream would resume: the id of the last delivered event.
         public private(set) var lastEventID: String = ""
 
         public mutating func next() async throws -> ServerSentEvent? {
@@ -134,7 +137,7 @@ public struct BellhopStream: AsyncSequence, Sendable {
                 let text = [reason?.code, reason?.detail].compactMap(\.self).joined(separator: ": ")
                 throw StreamFailure.unreachable(tries: connection.tries, reason: text)
             case .waiting where reason?.status == 401 && client.token.isFixed:
-                // There is no other token to come.
+                // There is no other token to try.
                 guard let answer = await line.line.refusal else { return false }
                 await line.line.close()
                 throw StreamFailure.refused(answer)
@@ -144,7 +147,7 @@ public struct BellhopStream: AsyncSequence, Sendable {
     }
 }
 
-/// A line that is closed when nobody reads it any more.
+/// A line that is closed when its reader releases it.
 private final class ReadLine: Sendable {
     let line: StreamLine
     private let watching: Task<Void, Never>?
@@ -166,9 +169,9 @@ private final class ReadLine: Sendable {
 
 /// Why a stream ended for good.
 public enum StreamFailure: Error, Sendable, CustomStringConvertible {
-    /// The service answered, and trying again would get the same answer.
+    /// The service refused the stream, and a retry would get the same answer.
     case refused(ServiceAnswer)
-    /// As many tries failed as the limits allow.
+    /// The maximum number of tries has failed.
     case unreachable(tries: Int, reason: String)
 
     public var description: String {
@@ -180,7 +183,7 @@ public enum StreamFailure: Error, Sendable, CustomStringConvertible {
 }
 
 extension BellhopClient {
-    /// The caller's own events, and those of the topics named, for as long as they are read.
+    /// Streams the user's own events and those of the named topics while the sequence is read.
     public func events(topics: [String] = [], lastEventID: String? = nil) -> BellhopStream {
         events(BellhopStream.Options(topics: topics, lastEventID: lastEventID))
     }
@@ -191,7 +194,7 @@ extension BellhopClient {
 }
 
 extension CharacterSet {
-    /// What may stand in the value of a query item without being escaped.
+    /// The characters that need no escaping in the value of a query item.
     static let urlQueryValueAllowed = CharacterSet(
         charactersIn: "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:,")
 }

@@ -2,7 +2,7 @@ import Foundation
 
 /// The claims of a token's payload.
 ///
-/// The client trusts none of them: the service checks the signature.
+/// The client does not verify them: the service checks the signature.
 struct Claims: Sendable, Hashable, Encodable {
     /// Every claim but those that differ between two tokens of one identity, as canonical JSON.
     ///
@@ -30,7 +30,7 @@ struct Claims: Sendable, Hashable, Encodable {
         expiresAt = payload["exp"].double.flatMap { Int(exactly: ($0 * 1000).rounded()) }
     }
 
-    /// An issuer may write the same roles in another order. The names of objects are sorted by `text`.
+    /// Issuers may list the same roles in another order. The members of objects are sorted by `text`.
     private static func sorted(_ json: JSON) -> JSON {
         switch json {
         case .array(let elements): .array(elements.map(sorted).sorted { $0.text < $1.text })

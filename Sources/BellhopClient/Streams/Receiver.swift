@@ -1,6 +1,6 @@
 import Foundation
 
-/// What arrives on a response that is read while it is still being sent.
+/// A part of a response that is read while it is still being sent.
 enum Arrival: Sendable {
     case head(status: Int, headers: [String: String])
     case bytes(Data)
@@ -10,11 +10,12 @@ enum Arrival: Sendable {
 /// Why reading a response stopped early.
 enum ExchangeFailure: Error, Sendable {
     case transport(String)
-    /// More arrived than the reader took. The connection is given up, not the events: they are replayed on resumption.
+    /// More bytes arrived than the reader took. The connection is closed, and the lost events are replayed on
+    /// resumption.
     case overflow
 }
 
-/// What stands between the transport's thread and the one reader of a ``StreamingExchange``: a bounded queue.
+/// A bounded queue between the transport's thread and the one reader of a ``StreamingExchange``.
 final class Receiver: Sendable {
     private struct State {
         var arrivals: [Arrival] = []
@@ -31,7 +32,7 @@ final class Receiver: Sendable {
 
     private let bufferBytesMax: Int
     private let clock: ClientClock
-    /// Continuations are resumed outside of it.
+    /// Continuations are resumed outside of its lock.
     private let state = Locked(State())
 
     init(bufferBytesMax: Int, clock: ClientClock) {
@@ -42,7 +43,7 @@ final class Receiver: Sendable {
     func wait(_ continuation: CheckedContinuation<Arrival, any Error>) {
         let arrived: Result<Arrival, any Error>? = state.withLock { state in
             precondition(state.reader == nil, "a streaming exchange has one reader")
-            // Cancelled readers get nothing more, not even what has arrived.
+            // A cancelled reader receives nothing more, not even bytes that have already arrived.
             if !state.arrivals.isEmpty, state.outcome?.isCancellation != true {
                 let arrival = state.arrivals.removeFirst()
                 if case .bytes(let data) = arrival { state.bufferedBytes -= data.count }
@@ -78,8 +79,8 @@ final class Receiver: Sendable {
             if let waiting = state.takeReader() { return waiting }
             let waitingBytes = state.bufferedBytes
             if case .bytes(let data) = arrival { state.bufferedBytes += data.count }
-            // What was taken in is whole up to here: the reader gets it, then the failure. One piece always fits,
-            // however small the bound, so that every connection brings the reader further.
+            // The bytes up to here are complete: the reader receives them, then the failure. One piece always fits,
+            // however small the bound, so that every connection makes progress.
             if waitingBytes > 0, state.bufferedBytes > bufferBytesMax {
                 state.outcome = .failure(ExchangeFailure.overflow)
             } else {

@@ -1,15 +1,15 @@
 /// One event of a stream, as the WHATWG's event stream format dispatches it.
 public struct ServerSentEvent: Sendable, Hashable {
-    /// The last event id in force when the event was dispatched: the place to resume from. Empty if none was sent.
+    /// The last event id when the event was dispatched: the position to resume from. Empty if none was sent.
     public let id: String
-    /// `message` where the server named none.
+    /// `message` if the server sent no name.
     public let name: String
     public let data: String
-    /// It has an id of its own: who resumes before it is told it again. What says how something stands now, such as how
-    /// long a queue is, has none.
+    /// Whether the event has its own id. Such an event is replayed to a client that resumes before it. An event that
+    /// reports a current state, such as the length of a queue, has none.
     public let isReplayed: Bool
 
-    /// - Parameter isReplayed: whether it has an id of its own, where that is not the one in force.
+    /// - Parameter isReplayed: whether the event has its own id, if that differs from the current last event id.
     public init(id: String, name: String, data: String, isReplayed: Bool? = nil) {
         self.isReplayed = isReplayed ?? !id.isEmpty
         self.id = id
@@ -17,25 +17,25 @@ public struct ServerSentEvent: Sendable, Hashable {
         self.data = data
     }
 
-    /// The data as JSON; `null` where it is none.
+    /// The data as JSON; `null` if it is not JSON.
     public var json: JSON { (try? JSON(parsing: data)) ?? .null }
 }
 
-/// Turns the bytes of a `text/event-stream` into events, exactly as the WHATWG HTML standard interprets them, in
-/// whatever pieces the network delivers.
+/// A parser that turns the bytes of a `text/event-stream` into events as the WHATWG HTML standard defines, in whatever
+/// pieces the network delivers them.
 ///
-/// Line ends are CR, LF or CRLF, also where a piece ends between CR and LF. A leading byte order mark is dropped, an id
-/// with NUL is ignored, `retry` counts only as digits, an id without data moves the cursor silently, and an event the
-/// stream ends in the middle of is never dispatched.
+/// Line ends are CR, LF or CRLF, even if a piece ends between CR and LF. A leading byte order mark is dropped. An id
+/// with NUL is ignored, and `retry` must consist of digits. An id without data moves the cursor without an event. An
+/// event that the stream's end truncates is not dispatched.
 public struct SSEParser: Sendable {
-    /// An event grew past the bound.
+    /// An event exceeded the size limit.
     public struct EventTooLarge: Error, Hashable {
         public let bytesMax: Int
     }
 
-    /// Where to resume: the id of the last block that was complete.
+    /// The position to resume from: the id of the last complete block.
     public private(set) var lastEventID: String
-    /// The last `retry:` of the stream.
+    /// The last `retry:` value of the stream.
     public private(set) var retryMilliseconds: Int?
 
     private let eventBytesMax: Int
@@ -48,14 +48,15 @@ public struct SSEParser: Sendable {
     private var isAfterCarriageReturn = false
     private var isAtStart = true
 
-    /// - Parameter eventBytesMax: without it, a server that never ends a line would fill the client's memory.
+    /// - Parameter eventBytesMax: limit of one event. Without it, a server that never ends a line would fill the
+    ///   client's memory.
     public init(lastEventID: String = "", eventBytesMax: Int = 16 << 20) {
         self.lastEventID = lastEventID
         self.pendingID = lastEventID
         self.eventBytesMax = eventBytesMax
     }
 
-    /// Forgets what belongs to one connection (a half-received event); cursor and `retry` stay.
+    /// Discards the state of one connection (a half-received event); the cursor and `retry` stay.
     public mutating func startNewConnection() {
         line.removeAll(keepingCapacity: true)
         resetEvent()
@@ -64,7 +65,7 @@ public struct SSEParser: Sendable {
         isAtStart = true
     }
 
-    /// Reads further bytes and returns the events they complete.
+    /// Reads further bytes and returns the events that they complete.
     public mutating func parse(_ bytes: some Sequence<UInt8>) throws(EventTooLarge) -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
         for byte in bytes {

@@ -4,15 +4,15 @@ import Foundation
     import FoundationNetworking
 #endif
 
-/// The connection and token machines at work: one stream that is kept alive, and says what it hears to one reader.
+/// Runs the connection and token machines: one stream that reconnects by itself and delivers to one reader.
 actor StreamLine {
-    /// What the reader is told, in order.
+    /// An item for the reader, delivered in order.
     enum Saying: Sendable {
         case event(ServerSentEvent)
         case connection(BellhopStream.Connection)
-        /// An id without an event: nothing is told, but whoever resumes does so from there.
+        /// An id without an event: nothing is delivered, but a later connection resumes from there.
         case cursor(String)
-        /// What became of the tables that were wanted last.
+        /// The answer to the last requested tables.
         case tables(TablesMachine.Answer)
     }
 
@@ -23,12 +23,12 @@ actor StreamLine {
         var bufferBytesMax = 1 << 20
         var isOnline = true
         var isForeground = true
-        /// The user that a stream must be of, and the claims that decide what the token may do.
+        /// The user that a stream must belong to, and the claims that decide what the token may do.
         var user: String?
         var identity: String?
     }
 
-    /// So many events may wait for the reader before reading from the network stops.
+    /// Maximum number of undelivered events before reading from the network pauses.
     private static let sayingsMax = 256
 
     private let client: BellhopClient
@@ -42,14 +42,14 @@ actor StreamLine {
     private var reading: Task<Void, Never>?
     private var exchange: StreamingExchange?
     private var parser: SSEParser
-    /// The last event that was handed to the reader: where the next connection begins.
+    /// The last event delivered to the reader: the next connection starts here.
     private var cursor: String
     private var streamToken: String?
-    /// What the service refused the stream with last.
+    /// The last answer by which the service refused the stream.
     private(set) var refusal: ServiceAnswer?
 
     private var tables = TablesMachine()
-    /// One change of the subscriptions after the other, or the older could win.
+    /// Changes of the subscriptions run one after the other; otherwise an older one could win.
     private var changing: Task<ServiceAnswer, Never>?
 
     private var said: [Saying] = []
@@ -57,7 +57,7 @@ actor StreamLine {
     private var stalled: [CheckedContinuation<Void, Never>] = []
     private var isClosed = false
 
-    /// - Parameter client: whose token is the tokens'.
+    /// - Parameter client: must use the given tokens.
     init(client: BellhopClient, tokens: Tokens, clock: ClientClock, options: Options) {
         self.client = client
         self.tokens = tokens
@@ -71,9 +71,9 @@ actor StreamLine {
         parser = SSEParser(lastEventID: cursor)
     }
 
-    // MARK: What others do
+    // MARK: Commands
 
-    /// Opens the stream, or tries again at once.
+    /// Opens the stream, or retries at once.
     func open() {
         tokens.hear(
             Tokens.Events(
@@ -88,9 +88,9 @@ actor StreamLine {
 
     func lifecycle(isForeground: Bool) { receive(.lifecycle(isForeground: isForeground)) }
 
-    /// Other topics, or other tables, than before.
+    /// Replaces the topics, the tables, or both.
     ///
-    /// - Parameter lastEventId: where an earlier stream ended: the rows that changed since are told first.
+    /// - Parameter lastEventId: the last event of an earlier stream; rows that changed since are sent first.
     func want(topics: [String]? = nil, tables wanted: [JSON]? = nil, lastEventId: String? = nil) {
         if let topics { receive(.topics(topics)) }
         if let wanted { receive(.want(wanted, lastEventId: lastEventId)) }
@@ -109,7 +109,7 @@ actor StreamLine {
 
     // MARK: The reader
 
-    /// What is said next; nil once the line is closed, or the reader's task is cancelled.
+    /// Returns the next item, or nil once the line is closed or the reader's task is cancelled.
     func next() async -> Saying? {
         await withTaskCancellationHandler {
             if Task.isCancelled { return nil }
@@ -135,7 +135,7 @@ actor StreamLine {
             waiting.resume(returning: saying)
             return
         }
-        // Of a connection only the last state is of use, and many may come while nobody reads.
+        // Only the latest connection state is useful, and many may arrive while the reader is busy.
         if case .connection = saying, case .connection? = said.last { said.removeLast() }
         said.append(saying)
     }
@@ -176,7 +176,7 @@ actor StreamLine {
     private func fire(_ name: String, _ number: Int) {
         guard timers.take(name, number), !isClosed else { return }
         if name == "tables" { return receive(TablesMachine.Input.timer) }
-        // What has arrived may still wait for a reader that is slow: that is no silence.
+        // Bytes that wait for a slow reader count as activity, so this is not silence.
         if name == "silence", let heardAt = exchange?.heardAt, heardAt > machine.lastHeardAt {
             receive(.from(attempt: machine.attempt, .bytes(at: heardAt)))
         }
@@ -213,7 +213,7 @@ actor StreamLine {
             let problem = tokens.problem
             return hear(.ended(code: problem?.code ?? "token.none", detail: problem?.detail), attempt)
         }
-        // The same token would only be refused again.
+        // The service would refuse the same token again.
         if let refusal, isFresh, bearer == spent { return hear(StreamLine.head(refusal, clock), attempt) }
         streamToken = bearer
         let since = cursor
@@ -235,7 +235,7 @@ actor StreamLine {
             }
         } catch is CancellationError {
         } catch ExchangeFailure.overflow {
-            // What has been handed out stays; the rest comes again on a new connection.
+            // Delivered events stay; the rest is replayed on a new connection.
             hear(.again(isFresh: false), attempt)
         } catch ExchangeFailure.transport(let reason) {
             hear(.ended(code: "lost", detail: reason), attempt)
@@ -260,12 +260,12 @@ actor StreamLine {
         return request
     }
 
-    /// False where the connection is none.
+    /// Returns false if no connection was established.
     private func begin(
         _ status: Int, _ headers: [String: String], _ exchange: StreamingExchange, _ attempt: Int
     ) async throws -> Bool {
         guard status == 200 else {
-            // The explanation of a refusal, bounded, because it only serves a message.
+            // The body of a refusal is bounded, because it only serves as a message.
             var body = Data()
             while status != 204, body.count < 65536, case .bytes(let data)? = try? await exchange.next() {
                 body.append(data)
@@ -308,7 +308,7 @@ actor StreamLine {
         }
     }
 
-    /// False for the beginning of a stream that is another's.
+    /// Returns false if the stream's first event belongs to another user.
     private func take(_ event: ServerSentEvent, _ attempt: Int, _ since: String) -> Bool {
         switch event.name {
         case "stream:ready":
@@ -320,7 +320,7 @@ actor StreamLine {
                         tenant: data["tenant"].string), attempt)
                 guard machine.streamId == id else { return false }
                 let time = Moment.milliseconds(data["serverTime"].string)
-                // A fixed token has no end of its own, so the clocks need not be compared.
+                // A fixed token has no successor, so the clocks need not be compared.
                 tokens.receive(.ready(streamId: id, token: streamToken, serverTime: time))
                 receive(TablesMachine.Input.ready(streamId: id, since: since))
             }
@@ -335,13 +335,13 @@ actor StreamLine {
         return true
     }
 
-    /// Until the reader has caught up: what is not read yet waits in the network.
+    /// Waits until the reader has caught up; unread bytes stay in the network's buffers.
     private func rest() async {
         guard said.count >= StreamLine.sayingsMax, !Task.isCancelled else { return }
         await withCheckedContinuation { stalled.append($0) }
     }
 
-    // MARK: What is put to the stream
+    // MARK: Subscription requests
 
     private func renew(_ id: String, _ token: String) async {
         let body: JSON = ["token": .string(token)]
@@ -406,7 +406,7 @@ actor StreamLine {
 }
 
 extension ServiceAnswer {
-    /// What the service asks to wait, or nothing.
+    /// Returns the delay that the service requests, or 0.
     func waitMilliseconds(_ clock: ClientClock) -> Int {
         retryAfterMilliseconds(now: Date(timeIntervalSince1970: Double(clock.now()) / 1000)) ?? 0
     }

@@ -3,10 +3,10 @@
     import Foundation
     import FoundationNetworking
 
-    /// A request whose answer is handed on as it comes, by libcurl, which is what URLSession stands on here.
+    /// A request whose response is passed on as it arrives, by libcurl, on which URLSession for Linux is built.
     ///
-    /// Not by URLSession itself: on Linux it goes on asking whether a connection can be written to after its request is
-    /// sent, and the answer is always yes, so that each stream keeps a core busy for as long as it is open.
+    /// URLSession itself is not used: on Linux it keeps polling whether a connection is writable after the request is
+    /// sent. The answer is always yes, so each open stream keeps a core busy.
     final class StreamTransfer: Sendable {
         private let transfer: Transfer
 
@@ -18,9 +18,9 @@
         func cancel() { TransferLoop.shared.cancel(transfer) }
     }
 
-    /// One transfer, which libcurl's callbacks know by its address.
+    /// One transfer, which libcurl's callbacks identify by its address.
     ///
-    /// `@unchecked Sendable`: what changes is touched by the loop's thread alone.
+    /// `@unchecked Sendable`: mutable state is only accessed by the loop's thread.
     private final class Transfer: @unchecked Sendable {
         let request: URLRequest
         let receiver: Receiver
@@ -34,7 +34,7 @@
 
         deinit { curl_slist_free_all(lines) }
 
-        /// The handle of the transfer, ready to be started; the loop's thread cleans it up.
+        /// Returns the configured handle of the transfer; the loop's thread cleans it up.
         func prepare() -> UnsafeMutableRawPointer? {
             guard let handle = curl_easy_init() else { return nil }
             for (name, value) in request.allHTTPHeaderFields ?? [:] {
@@ -46,7 +46,7 @@
                 (CURLOPT_PROTOCOLS_STR, "http,https"), (CURLOPT_REDIR_PROTOCOLS_STR, "http,https"),
             ]
             for (option, text) in texts { _ = ccurl_set_text(handle, option, text) }
-            // Signals belong to the process.
+            // A library must not install signal handlers.
             for (option, number) in [(CURLOPT_FOLLOWLOCATION, 1), (CURLOPT_MAXREDIRS, 5), (CURLOPT_NOSIGNAL, 1)] {
                 _ = ccurl_set_long(handle, option, number)
             }
@@ -66,7 +66,7 @@
             context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
         }
 
-        /// - Returns: how many bytes were taken; fewer than came end the transfer.
+        /// - Returns: the number of bytes accepted. A smaller number than received aborts the transfer.
         private func take(head bytes: UnsafeRawBufferPointer) -> Int {
             let line = String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
             if line.hasPrefix("HTTP/") {
@@ -76,7 +76,7 @@
                 headers[line[..<colon].lowercased()] = value
             } else if line.isEmpty, let handle {
                 let status = ccurl_status(handle)
-                // Others follow: the final answer, or what the address that is named answers.
+                // Another response follows: the final one, or that of the redirect's target.
                 let isFinal = status >= 200 && !(300..<400 ~= status && headers["location"] != nil)
                 if isFinal { receiver.deliver(.head(status: status, headers: headers)) }
             }
@@ -94,9 +94,10 @@
         }
     }
 
-    /// All transfers of the process, on one thread that waits for the network in libcurl.
+    /// Runs all transfers of the process on one thread, which waits for the network in libcurl.
     ///
-    /// `@unchecked Sendable`: `running` belongs to that thread, and of `multi` others only wake it, as libcurl allows.
+    /// `@unchecked Sendable`: `running` belongs to that thread. Other threads only use `multi` to wake it, which
+    /// libcurl allows.
     private final class TransferLoop: @unchecked Sendable {
         static let shared = TransferLoop()
 
@@ -128,7 +129,7 @@
         }
 
         private func run() {
-            // A connection that the service has closed is an error of libcurl's, and no signal to the app.
+            // A connection closed by the service must surface as an error of libcurl, not as a SIGPIPE in the app.
             var signals = sigset_t()
             sigemptyset(&signals)
             sigaddset(&signals, SIGPIPE)
@@ -143,7 +144,7 @@
                 curl_multi_perform(multi, &count)
                 var code = CURLE_OK
                 while let handle = ccurl_take_ended(multi, &code) { forget(handle)?.end(code) }
-                // An order wakes it. libcurl's own times end it sooner.
+                // A queued command wakes it earlier, and so do libcurl's own timeouts.
                 curl_multi_poll(multi, nil, 0, 60_000, nil)
             }
         }
@@ -159,7 +160,8 @@
             }
         }
 
-        /// Ends a transfer's connection, unless that is free for others; nil where it has been forgotten.
+        /// Removes a transfer and closes its connection, unless that can be reused. Returns nil if the transfer was
+        /// already removed.
         private func forget(_ handle: UnsafeMutableRawPointer) -> Transfer? {
             guard let transfer = running.removeValue(forKey: handle) else { return nil }
             transfer.handle = nil

@@ -5,7 +5,7 @@
         import FoundationNetworking
     #endif
 
-    /// A request whose answer is handed on as it comes, by URLSession.
+    /// A request whose response is passed on as it arrives, by URLSession.
     final class StreamTransfer: Sendable {
         private let session: URLSession
 

@@ -18,13 +18,13 @@ final class StreamingExchange: Sendable {
         transfer.cancel()
     }
 
-    /// True once more arrived than the bound allows; what was taken in before is still read first.
+    /// Whether more bytes arrived than the bound allows; bytes accepted before are still read first.
     var hasOverflowed: Bool { receiver.hasOverflowed }
 
-    /// When something has arrived last, by the clock; nil before the head.
+    /// The time of the last arrival, by the clock; nil before the head.
     var heardAt: Int? { receiver.heardAt }
 
-    /// The next piece. Throws `CancellationError` at once when the task is cancelled.
+    /// Returns the next piece. Throws `CancellationError` at once if the task is cancelled.
     func next() async throws -> Arrival {
         let receiver = receiver
         return try await withTaskCancellationHandler {

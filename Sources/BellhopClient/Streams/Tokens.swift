@@ -1,22 +1,22 @@
 import Foundation
 
 extension BellhopClient {
-    /// Where the bearer token comes from.
+    /// The source of the bearer token.
     ///
-    /// Calls of ``BellhopClient/BellhopClient`` ask it each time. A stream and a ``Bell`` keep what it gave until it runs
-    /// out, is refused (401), or the stream says that it is about to expire.
+    /// Calls of ``BellhopClient/BellhopClient`` ask it each time. A stream and a ``Bell`` keep the token until it
+    /// expires, is refused (401), or the stream announces its expiry.
     public struct TokenProvider: Sendable {
-        /// - Parameter spent: a token that does not serve any more.
+        /// - Parameter spent: a token that is no longer valid.
         let token: @Sendable (_ spent: String?) async throws -> String?
-        /// There is no other one, however often it is asked for.
+        /// Whether the token never changes, however often it is requested.
         let isFixed: Bool
 
-        /// What the app has now.
+        /// Returns the app's current token.
         public init(_ token: @escaping @Sendable () async throws -> String?) {
             self.init { _ in try await token() }
         }
 
-        /// What the app has now, or a new one where the last one does not serve any more.
+        /// Returns the app's current token, or a new one if the last one is no longer valid.
         public init(renewing token: @escaping @Sendable (_ needsNew: Bool) async throws -> String?) {
             self.init { spent in try await token(spent != nil) }
         }
@@ -31,9 +31,9 @@ extension BellhopClient {
     }
 }
 
-/// The token machine at work: the app's provider is asked once for all who wait.
+/// Runs the token machine. The app's provider is called once for all waiting callers.
 final class Tokens: Sendable {
-    /// What a stream that lives by a token is told.
+    /// Callbacks for the stream that uses a token.
     struct Events: Sendable {
         var renew: @Sendable (_ streamId: String, _ token: String) -> Void = { _, _ in }
         var reconnect: @Sendable () -> Void = {}
@@ -44,11 +44,11 @@ final class Tokens: Sendable {
         var waiting: [CheckedContinuation<String?, Never>] = []
         var timers = Timers()
         var events = Events()
-        /// The last ones that were given.
+        /// The last tokens that were given out.
         var given: [String] = []
         var isClosed = false
 
-        /// Takes those who wait, to be given a token.
+        /// Removes and returns the callers that wait for a token, and notes the token as given out.
         mutating func give(_ token: String?) -> [CheckedContinuation<String?, Never>] {
             if let token, given.last != token { given = given.suffix(7) + [token] }
             defer { waiting = [] }
@@ -56,14 +56,14 @@ final class Tokens: Sendable {
         }
     }
 
-    /// A provider that does not answer must not hold up everything for ever.
+    /// Limit for a provider's answer, so that a provider that never answers does not block everything.
     private static let askMillisecondsMax = 30_000
 
     let provider: BellhopClient.TokenProvider
     private let clock: ClientClock
-    /// The app gave a token of another identity.
+    /// Called when the app returns a token of another identity.
     private let onUser: @Sendable (String?) -> Void
-    /// Continuations are resumed, and others told, outside of it.
+    /// Continuations and callbacks run outside of its lock.
     private let state: Locked<State>
 
     init(
@@ -78,18 +78,18 @@ final class Tokens: Sendable {
 
     deinit { close() }
 
-    /// Whose the token is, once it is known.
+    /// The user of the token, once it is known.
     var user: String? { state.withLock { $0.machine.user } }
     /// The claims that decide what the tokens may do, once they are known.
     var identity: String? { state.withLock { $0.machine.identity } }
-    /// A token of another identity is given to nobody.
+    /// Sets the expected identity. A token of another identity is not given out.
     func expect(_ identity: String) { state.withLock { $0.machine.expect(identity) } }
     var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
 
-    /// Whether it came from here, and not from another user's.
+    /// Returns whether the token was given out here, and not by another user's tokens.
     func hasGiven(_ token: String) -> Bool { state.withLock { $0.given.contains(token) } }
 
-    /// Calls of this user alone: there are none any more once it is closed.
+    /// A provider for calls of this user only; once closed, it returns no token.
     var caller: BellhopClient.TokenProvider {
         BellhopClient.TokenProvider(isFixed: provider.isFixed) { spent in
             let token = await self.get(spent: spent)
@@ -100,13 +100,13 @@ final class Tokens: Sendable {
 
     func hear(_ events: Events) { state.withLock { $0.events = events } }
 
-    /// One that serves, and is another than the spent one if the app has one; nil: there is none.
+    /// Returns a valid token, other than the spent one if the app has another; nil if there is none.
     func get(spent: String? = nil) async -> String? {
         await withCheckedContinuation { receive(.need(spent: spent), for: $0) }
     }
 
-    /// - Parameter waiting: who needs a token. Noted in one step with the need: else one whose token was just refused
-    ///   would be given it again, with those who have not tried it yet.
+    /// - Parameter waiting: the caller that needs a token. It is registered in one step with the need. Otherwise a
+    ///   caller whose token was just refused could receive it again, together with callers that have not tried it yet.
     func receive(_ input: TokenMachine.Input, for waiting: CheckedContinuation<String?, Never>? = nil) {
         let now = clock.now()
         let (actions, events, given) = state.withLock { state in
@@ -160,7 +160,7 @@ final class Tokens: Sendable {
             do {
                 if let token = try await provider.token(spent), !token.isEmpty {
                     let claims = Claims(of: token)
-                    // What is fixed has no successor: the service says when it is over.
+                    // A fixed token is never replaced; the service reports when it has expired.
                     given = .token(
                         token, subject: claims.subject, identity: claims.identity,
                         expiresAt: provider.isFixed ? nil : claims.expiresAt)

@@ -60,6 +60,9 @@ static const unsigned char dom_js[] = {
 static const unsigned char events_js[] = {
 #embed "../Service/Features/Console/Files/events.js"
 };
+static const unsigned char markdown_js[] = {
+#embed "../Service/Features/Console/Files/markdown.js"
+};
 static const unsigned char operations_js[] = {
 #embed "../Service/Features/Console/Files/operations.js"
 };
@@ -106,6 +109,7 @@ static const struct {
     RESOURCE("docs.js", docs_js),
     RESOURCE("dom.js", dom_js),
     RESOURCE("events.js", events_js),
+    RESOURCE("markdown.js", markdown_js),
     RESOURCE("operations.js", operations_js),
     RESOURCE("places.js", places_js),
     RESOURCE("session.js", session_js),

@@ -2,26 +2,29 @@
 """Tests the page at / in a real Chromium against the real service: its texts without a token, its live state, the users
 of `bellhop demo`, keyboard use, and accessibility (axe).
 
-    page.py [--shots FOLDER] [--quick] [--only NAME …]
+    page.py [--shots FOLDER] [--quick] [--files] [--only NAME …]
 
 With --shots, screenshots of each state are written to FOLDER: wide and narrow, light and dark. With --quick, axe checks
-two of these four."""
+two of these four. With --files, the browser gets the page's files from the source folder, so that a change of the page
+needs no build."""
 import argparse
 import base64
 import contextlib
 import functools
 import json
 import os
+import re
 import signal
 import sys
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
-from service import PATIENCE_SECONDS, Service, chromium, context, until
+from service import PATIENCE_SECONDS, ROOT, Service, chromium, context, until
 
 OTHER_SECRET = "another secret, of tests as well, for HS256, 48 bytes"
 LIVE = "#state[data-state=live]"
@@ -29,6 +32,7 @@ LIVE = "#state[data-state=live]"
 # first.
 LIVES = (8, 16, 32, 64, 128)
 SIZES = {"wide": 1400, "narrow": 390}
+FILES = ROOT / "Sources/Service/Features/Console/Files"
 # Records every state that the page shows, from its start.
 RECORDER = """
     window.states = [];
@@ -42,6 +46,19 @@ def end_of(token):
     """Returns the time at which a token expires, in seconds since 1970."""
     payload = token.split(".")[1]
     return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"]
+
+
+def members(description, schema):
+    """Returns the names of the members of a schema, with those of the schemas that it refers to."""
+    if "$ref" in schema:
+        found = description
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            found = found[part.replace("~1", "/").replace("~0", "~")]
+        return members(description, found)
+    parts = [part for name in ("allOf", "oneOf", "anyOf") for part in schema.get(name, ())]
+    if schema.get("type") == "array":
+        parts.append(schema.get("items", {}))
+    return set(schema.get("properties", ())).union(*(members(description, part) for part in parts))
 
 
 class PageService(Service):
@@ -64,7 +81,7 @@ class PageService(Service):
 
 class Tests:
     def __init__(self, browser, service, options):
-        self.browser, self.service, self.shots = browser, service, options.shots
+        self.browser, self.service, self.shots, self.files = browser, service, options.shots, options.files
         both = ("light", "dark")
         # The color schemes that axe checks, by size.
         self.schemes = {"wide": both[:1], "narrow": both[1:]} if options.quick else {"wide": both, "narrow": both}
@@ -77,6 +94,8 @@ class Tests:
         window = context(self.browser, viewport={"width": width, "height": 900}, color_scheme=scheme)
         if not worker:
             window.add_init_script("delete window.SharedWorker")
+        if self.files:
+            window.route(re.compile(r"^[^?#]*(/console/[\w.-]+|/docs|:\d+/)([?#].*)?$"), self.serve_file)
         window.add_init_script(RECORDER)
         page = window.new_page()
         # Reports violations of the content policy and uncaught errors.
@@ -88,6 +107,18 @@ class Tests:
         finally:
             window.close()
         assert not self.complaints, self.complaints
+
+    def serve_file(self, route):
+        """Answers with a file of the source folder, and with the content policy of the service's own answer."""
+        name = urllib.parse.urlsplit(route.request.url).path.split("/")[-1]
+        path = FILES / ({"": "console.html", "docs": "docs.html"}.get(name, name))
+        if not path.exists():
+            return route.continue_()
+        kind = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}[path.suffix]
+        headers = {"Content-Type": f"{kind}; charset=utf-8"}
+        if path.suffix == ".html":
+            headers["Content-Security-Policy"] = route.fetch().headers["content-security-policy"]
+        route.fulfill(body=path.read_text(), headers=headers)
 
     def open(self, page, token=None, more=""):
         page.goto("about:blank")
@@ -444,17 +475,84 @@ class Tests:
 
     # MARK: The API
 
+    @contextlib.contextmanager
+    def reference(self, place="", **options):
+        """Opens the API reference at a place."""
+        with self.page(**options) as page:
+            page.goto(f"{self.service.url}/docs#{place}")
+            page.wait_for_selector("#view h1")
+            yield page
+
+    def every_operation_is_shown_with_its_schema(self):
+        description = json.loads(self.service.get("/openapi.json")[1])
+        found = 0
+        with self.reference() as page:
+            for path, item in description["paths"].items():
+                for method in ("get", "put", "post", "patch", "delete"):
+                    if method not in item:
+                        continue
+                    found += 1
+                    self.operation_is_shown(page, description, method, path, item[method])
+            for name in description["paths"]["/v1/stream"]["get"]["x-events"]:
+                self.shown_text(page, f"event-{name}")
+            for name in description["components"]["schemas"]:
+                self.shown_text(page, f"schema-{name}")
+            listed = page.locator("#contents .method").count()
+        assert found > 100 and listed == found + len(description["webhooks"]), (found, listed)
+
+    def shown_text(self, page, place):
+        """Goes to a place of the reference and returns its text, with every folded part open."""
+        page.evaluate("place => { location.hash = place; }", place)
+        page.wait_for_selector(f"[id='{place}']")
+        # Opening a part builds parts that can be opened in turn.
+        text = page.evaluate("""async () => {
+            const closed = () => [...document.querySelectorAll("#view details:not([open]):not(.attempt)")];
+            for (let round = 0; round < 12 && closed().length > 0; round += 1) {
+                for (const details of closed()) details.open = true;
+                await new Promise((done) => setTimeout(done));
+            }
+            return document.querySelector("#view").innerText;
+        }""")
+        for sign in ("[object", "undefined", "|--", "| --"):
+            assert sign not in text, f"{place} shows {sign}: {text[max(0, text.find(sign) - 80):][:160]}"
+        assert not any(line.lstrip().startswith("|") for line in text.splitlines()), f"{place} shows the pipes of a table"
+        return text
+
+    def operation_is_shown(self, page, description, method, path, operation):
+        place = operation["operationId"]
+        text = self.shown_text(page, place)
+        assert page.inner_text(".operation > .address") == f"{method.upper()}\n{path}", place
+        entry = page.locator(f"#contents a[href='#{place}']").text_content()
+        assert method.upper() in entry and path in entry, f"{place} is listed as {entry}"
+        assert "curl" in text, f"{place} has no example"
+        for status in operation["responses"]:
+            assert status in text, f"{place} does not show the response {status}"
+        body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+        if body:
+            shown = set(page.locator(".body .name").all_inner_texts())
+            missing = members(description, body) - shown
+            assert not missing, f"{place} does not show {sorted(missing)} of its body, only {sorted(shown)}"
+            assert members(description, body) or page.inner_text(".body .type"), place
+        height = page.evaluate("document.documentElement.scrollHeight")
+        assert height < 40_000, f"{place} is {height} px high"
+
     def api_is_read_searched_and_tried(self):
         for size in SIZES:
-            with self.page(SIZES[size]) as page:
-                page.goto(f"{self.service.url}/docs")
-                page.wait_for_selector("article.operation")
-                self.shoot(page, f"api-{size}")
-                # axe takes a minute for all operations. One operation of each kind is enough.
-                page.fill("#find", "getBadges")
-                page.fill("#token", self.service.ada)
+            with self.reference(width=SIZES[size]) as page:
+                self.look(page, "api-overview", size)
+                page.goto(f"{self.service.url}/docs#postEvent")
+                page.wait_for_selector("#postEvent table")
+                self.look(page, "api-operation", size)
+                page.goto(f"{self.service.url}/docs#group-queue")
+                page.wait_for_selector(".index")
+                self.look(page, "api-group", size)
+                page.goto(f"{self.service.url}/docs#schema-QueueStatus")
+                page.wait_for_selector(".shape")
+                self.look(page, "api-schema", size)
+                page.goto(f"{self.service.url}/docs#getBadges")
                 badges = page.locator("#getBadges")
                 badges.locator("text=Try it").click()
+                page.fill("#token", self.service.ada)
                 badges.locator("button.main").click()
                 page.wait_for_selector("#getBadges .answer >> text=asOf")
                 assert badges.locator(".answer b").first.inner_text() == "200"
@@ -462,22 +560,25 @@ class Tests:
                 command = badges.locator(".answer pre").inner_text()
                 assert "/v1/badges" in command and self.service.ada not in command, command
                 self.look(page, "api-tried", size)
-        with self.page() as page:
-            page.goto(f"{self.service.url}/docs")
-            page.wait_for_selector("article.operation")
+        with self.reference() as page:
             page.keyboard.press("/")
             page.keyboard.type("queue_closed no-such-word")
-            assert "Nothing has all these words" in page.inner_text("#found")
-            page.fill("#find", "leave queue")
-            assert page.locator("article.operation:visible").count() < 10
+            assert page.inner_text("#found") == "No entry contains all these words."
+            page.fill("#find", "queue entries walk")
+            count = page.locator("#contents li:visible").count()
+            assert 0 < count < 20, count
+            page.keyboard.press("Enter")
+            page.wait_for_selector("article.operation")
+            page.keyboard.press("/")
             page.keyboard.press("Escape")
-            assert page.locator("article.operation:visible").count() > 80
-            page.fill("#token", self.service.ada)
+            assert page.inner_text("#found") == ""
+            page.goto(f"{self.service.url}/docs#openStream")
             page.locator("#openStream >> text=Try it").click()
+            page.fill("#token", self.service.ada)
             page.locator("#openStream button.main").click()
             page.wait_for_selector("#openStream .answer >> text=stream:ready")
             page.locator("#openStream button", has_text="Stop").click()
-            # The token comes from the console.
+            # The console uses the same token.
             page.goto(self.service.url)
             page.wait_for_selector(LIVE)
 
@@ -530,7 +631,7 @@ class Tests:
         wrong_token_is_refused_and_another_one_taken, token_is_renewed_before_its_end_without_a_break,
         expired_token_is_called_that_and_its_successor_goes_on, events_are_filtered_paused_opened_and_explained,
         token_is_decoded_and_subscriptions_are_tried, operations_are_drawn_for_who_may, demo_fills_the_cards,
-        school_shows_what_became_stale, api_is_read_searched_and_tried,
+        school_shows_what_became_stale, every_operation_is_shown_with_its_schema, api_is_read_searched_and_tried,
     ]
 
 
@@ -538,6 +639,7 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("--shots", default=None)
     options.add_argument("--quick", action="store_true")
+    options.add_argument("--files", action="store_true")
     options.add_argument("--only", nargs="*", default=[])
     options = options.parse_args()
     if options.shots:

@@ -1,91 +1,185 @@
-// The words of a schema, for people.
-import { el } from "./dom.js";
+// Renders JSON Schemas of the API description as trees. References are resolved, and the parts of `allOf` are merged.
+import { el, folded } from "./dom.js";
+import { markdown } from "./markdown.js";
 
 let api = {};
 export const setDocument = (document) => void (api = document);
 
-/** What a reference means; anything else is itself. */
+/** Returns the target of a reference; any other value is returned unchanged. */
 export function resolved(value) {
-  const path = value?.$ref?.replace(/^#\//, "").split("/").map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const path = value?.$ref?.replace(/^#\//, "").split("/").map((part) => decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"));
   return path ? resolved(path.reduce((place, part) => place?.[part], api) ?? {}) : value;
 }
 
+/** Returns a way to authenticate by its name. */
+export const securityScheme = (name) => api.components?.securitySchemes?.[name] ?? {};
+
 const nameOf = (schema) => schema?.$ref?.match(/^#\/components\/schemas\/(.+)$/)?.[1];
 
-/** `code` and *stress* of a text without paragraphs. */
-export function phrase(text) {
-  return text.split(/(`[^`]+`|\*[^*\s][^*]*\*)/).map((part) => {
-    if (/^`.*`$/s.test(part)) return el("code", {}, part.slice(1, -1));
-    return /^\*.*\*$/s.test(part) ? el("em", {}, part.slice(1, -1)) : part;
-  });
+/** Returns the example of a media type. */
+export const exampleOf = (media) => media?.example ?? Object.values(media?.examples ?? {})[0]?.value;
+
+/** Resolves a schema and merges the parts of its `allOf`. */
+function flattened(schema) {
+  const { allOf, ...own } = resolved(schema) ?? {};
+  return [...(allOf ?? []).map(flattened), own].reduce((whole, part) => ({
+    ...whole, ...part,
+    properties: whole.properties || part.properties ? { ...whole.properties, ...part.properties } : undefined,
+    required: [...(whole.required ?? []), ...(part.required ?? [])],
+  }), {});
 }
 
-/** Paragraphs and `##` headings, the Markdown that the description uses. */
-export function say(text) {
-  const prose = el("div", { class: "prose" });
-  for (const block of (text ?? "").trim().split(/\n\s*\n/)) {
-    if (block === "") continue;
-    prose.append(block.startsWith("## ") ? el("h2", {}, block.slice(3)) : el("p", {}, phrase(block)));
-  }
-  return prose;
+const isNull = (schema) => schema?.type === "null";
+const alternativesOf = (schema) => schema.oneOf ?? schema.anyOf ?? [];
+/** True for an alternative that only names required members. */
+const isRequirement = (schema) => Object.keys(schema).every((key) => key === "required");
+
+/** Returns the schema without null, and whether null is allowed: `oneOf: [X, null]` is X. */
+function essence(schema) {
+  const whole = schema?.$ref ? schema : schema ?? {};
+  const others = alternativesOf(whole).filter((part) => !isNull(part));
+  const isWrapper = others.length === 1 && !whole.properties;
+  return { schema: isWrapper ? others[0] : whole, isNullable: alternativesOf(whole).some(isNull) };
 }
 
-/** One line: a type with its bounds. */
-export function kind(schema) {
-  if (schema === undefined || schema === true || Object.keys(schema).length === 0) return "anything";
+// MARK: One line
+
+/** Returns the nodes that describe a type, with links to named schemas. */
+export function typeOf(given) {
+  const { schema, isNullable } = essence(given);
+  const nodes = plainType(schema);
+  return isNullable ? [...nodes, " or null"] : nodes;
+}
+
+const joined = (lists, word) => lists.flatMap((nodes, index) => (index === 0 ? nodes : [word, ...nodes]));
+
+function plainType(schema) {
+  if (schema === true || Object.keys(schema).length === 0) return ["any JSON value"];
   const name = nameOf(schema);
-  if (name) return name;
-  if ("const" in schema) return JSON.stringify(schema.const);
-  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
-  const choices = schema.oneOf ?? schema.anyOf;
-  if (choices) return choices.map(kind).join(" | ");
-  if (schema.allOf) return schema.allOf.map(kind).join(" & ");
-  const types = [schema.type ?? "anything"].flat();
-  const words = types.map((type) => (type === "array" ? `array of ${kind(schema.items)}` : type));
-  return [words.join(" | "), schema.format, ...bounds(schema)].filter(Boolean).join(", ");
+  if (name) return [el("a", { href: `#schema-${name}` }, name)];
+  if (schema.$ref) return plainType(resolved(schema));
+  if ("const" in schema) return [el("code", {}, JSON.stringify(schema.const))];
+  const alternatives = alternativesOf(schema).filter((part) => !isRequirement(part));
+  if (alternatives.length > 0 && !schema.properties) return joined(alternatives.map(typeOf), " or ");
+  if (schema.allOf) return schema.allOf.length === 1 ? typeOf(schema.allOf[0]) : ["object"];
+  const types = [schema.type ?? (schema.properties ? "object" : schema.enum ? "string" : schema.description ? "any JSON value" : "any")].flat();
+  return joined(types.map((type) => (type === "array" ? ["array of ", ...typeOf(schema.items ?? true)] : [type])), " or ");
 }
 
-function bounds(schema) {
-  const range = (least, most, unit) => {
-    if (least === undefined && most === undefined) return null;
-    if (most === undefined) return `at least ${least}${unit}`;
-    return least === undefined ? `at most ${most}${unit}` : least === most ? `${least}${unit}` : `${least}…${most}${unit}`;
-  };
-  return [
-    range(schema.minimum, schema.maximum, ""), range(schema.minLength, schema.maxLength, " characters"),
-    range(schema.minItems, schema.maxItems, " items"), schema.pattern ? `like ${schema.pattern}` : null,
-    "default" in schema ? `${JSON.stringify(schema.default)} if left out` : null,
-  ];
+function range(least, most, unit) {
+  if (least === undefined && most === undefined) return null;
+  const text = (value) => (typeof value === "number" ? value.toLocaleString("en") : value);
+  if (most === undefined) return `at least ${text(least)}${unit}`;
+  if (least === undefined) return `at most ${text(most)}${unit}`;
+  return least === most ? `exactly ${text(least)}${unit}` : `${text(least)} to ${text(most)}${unit}`;
 }
 
-/** The members of a schema, those of inner objects folded behind their names. */
-export function fields(schema, depth = 0) {
+/** Returns the limits of a value as one line. */
+function limits(given) {
+  const schema = flattened(essence(given).schema);
+  const parts = [
+    schema.format && [schema.format],
+    range(schema.minimum ?? schema.exclusiveMinimum, schema.maximum ?? schema.exclusiveMaximum, ""),
+    range(schema.minLength, schema.maxLength, " characters"), range(schema.minItems, schema.maxItems, " items"),
+    range(schema.minProperties, schema.maxProperties, " members"),
+    schema.uniqueItems && "no duplicates",
+    schema.enum && ["one of ", ...joined(schema.enum.map((value) => [el("code", {}, JSON.stringify(value))]), ", ")],
+    schema.pattern && ["pattern ", el("code", {}, schema.pattern)],
+    "default" in schema && ["default ", el("code", {}, JSON.stringify(schema.default))],
+    schema.contentMediaType && `contains ${schema.contentMediaType}`,
+  ].filter(Boolean).map((part) => [part].flat());
+  return parts.length > 0 ? el("div", { class: "limits" }, joined(parts, ", ")) : null;
+}
+
+// MARK: Trees
+
+/** Returns true if a schema has members, alternatives or items to show below its own line. */
+function hasInner(given) {
+  const schema = flattened(essence(given).schema);
+  if (schema.type === "array" || schema.items) return hasInner(schema.items ?? {});
+  return Object.keys(schema.properties ?? {}).length > 0 || hasOthers(schema) ||
+    alternativesOf(schema).some((part) => !isNull(part) && !isRequirement(part) && hasInner(part));
+}
+
+const hasOthers = ({ additionalProperties }) => additionalProperties && typeof additionalProperties === "object";
+
+/** Renders a schema: its type, limits and description, then its members.
+ * @param {string[]} path the named schemas above this one, which ends recursion */
+export function schemaTree(given, path = [], isTop = true) {
+  const { schema } = essence(given);
+  const whole = flattened(schema);
   const name = nameOf(schema);
-  if (name && depth > 0) return el("a", { href: `#shape-${name}` }, name);
-  const whole = resolved(schema) ?? {};
+  const inner = [...path, name ?? ""];
   const parts = [];
-  if (whole.description && depth === 0) parts.push(say(whole.description));
-  const members = membersOf(whole);
-  if (members.length > 0) parts.push(el("ul", { class: "fields" }, members.map((member) => field(member, depth))));
-  else parts.push(el("p", { class: "hint" }, kind(whole)));
-  for (const choice of whole.oneOf ?? whole.anyOf ?? []) {
-    const known = nameOf(choice);
-    if (known) parts.push(el("p", {}, "or ", el("a", { href: `#shape-${known}` }, known)));
+  if (isTop) {
+    parts.push(el("p", { class: "type" }, typeOf(given)), limits(given));
+    if (whole.description) parts.push(markdown(whole.description, 4));
   }
-  return el("div", {}, parts);
+  if (whole.items) {
+    if (hasInner(whole.items)) parts.push(schemaTree(whole.items, path, false));
+    return el("div", { class: "schema" }, parts);
+  }
+  const required = new Set(whole.required);
+  const members = Object.entries(whole.properties ?? {});
+  const rows = members.map(([member, value]) => memberOf(member, value, required.has(member), inner));
+  if (hasOthers(whole)) rows.push(memberOf("*", whole.additionalProperties, false, inner));
+  if (rows.length > 0) parts.push(el("ul", { class: "fields" }, rows));
+  parts.push(rules(whole), alternatives(whole, inner));
+  return el("div", { class: "schema" }, parts);
 }
 
-/** With those of the schemas that it is made of. */
-function membersOf(schema) {
-  const needed = new Set(schema.required ?? []);
-  const own = Object.entries(schema.properties ?? {}).map(([name, value]) => ({ name, value, isNeeded: needed.has(name) }));
-  return [...(schema.allOf ?? []).flatMap((part) => membersOf(resolved(part))), ...own];
+/** Renders rules about combinations of members. */
+function rules(schema) {
+  const names = (list) => list.map((name) => [el("code", {}, name)]);
+  const needed = alternativesOf(schema).filter((part) => part.required && isRequirement(part));
+  const lines = [
+    needed.length > 0 && ["Requires ", ...joined(needed.map(({ required }) => joined(names(required), " and ")), " or "), "."],
+    schema.not?.required && [...joined(names(schema.not.required), " and "), " cannot be combined."],
+    schema.properties && schema.additionalProperties === false && ["Other members are rejected."],
+  ].filter(Boolean);
+  return lines.map((line) => el("p", { class: "hint" }, line));
 }
 
-function field({ name, value, isNeeded }, depth) {
-  const reference = nameOf(value) ?? nameOf(value.items);
-  const type = el("span", { class: "kind" }, reference ? el("a", { href: `#shape-${reference}` }, kind(value)) : kind(value));
-  const inner = reference ? null : value.properties ? value : value.items?.properties ? value.items : null;
-  return el("li", {}, el("code", {}, name), type, isNeeded ? el("span", { class: "needed" }, "needed") : null,
-    value.description ? say(value.description) : null, inner && depth < 4 ? fields({ ...inner, description: undefined }, depth + 1) : null);
+function alternatives(schema, path) {
+  const parts = alternativesOf(schema).filter((part) => !isNull(part) && !isRequirement(part));
+  if (parts.length < 2 || !parts.some(hasInner)) return null;
+  return el("ol", { class: "alternatives" }, parts.map((part, index) => el("li", {},
+    el("p", { class: "type" }, el("b", {}, `Alternative ${index + 1}: `), typeOf(part)),
+    hasInner(part) && (path.includes(nameOf(part)) ? null : schemaTree(part, path, false)))));
 }
+
+function memberOf(name, value, isRequired, path) {
+  const { schema } = essence(value);
+  const target = flattened(schema);
+  const described = value.description ?? schema.description ?? (nameOf(schema) && !hasInner(schema) ? target.description : undefined);
+  return el("li", {},
+    el("code", { class: "name" }, name === "*" ? "(any other name)" : name),
+    el("span", { class: "kind" }, typeOf(value)),
+    isRequired && el("span", { class: "needed" }, "required"),
+    limits(value),
+    described && markdown(described, 4),
+    hasInner(value) && members(value, path));
+}
+
+/** Renders the members of a member. The first level is open; deeper levels are built when they are opened. */
+function members(value, path) {
+  const { schema } = essence(value);
+  const isList = Boolean(flattened(schema).items);
+  const item = isList ? essence(flattened(schema).items).schema : schema;
+  const name = nameOf(item);
+  const summary = el("summary", {}, `Members${name ? ` of ${name}` : isList ? " of each item" : ""}`);
+  const make = () => [schemaTree(item, path, false)];
+  if (path.length > 1 || (name && path.includes(name))) return folded({ class: "inner" }, summary, make);
+  return el("details", { class: "inner", open: true }, summary, make());
+}
+
+/** Renders a parameter or a header. */
+export function parameterRow({ name, in: place, required, description, schema = {}, example }) {
+  return el("li", {},
+    el("code", { class: "name" }, name), el("span", { class: "kind" }, place ? `${place}, ` : "", typeOf(schema)),
+    required && el("span", { class: "needed" }, "required"),
+    limits(schema),
+    description && markdown(description, 4),
+    example !== undefined && el("p", { class: "hint" }, "Example: ", el("code", {}, String(example))));
+}
+

@@ -25,6 +25,16 @@ import Testing
         #expect(accuracy.overall.estimate.n == 3)
     }
 
+    /// A customer who was shown 0 minutes and waited for some seconds got what was promised.
+    @Test func waitOfSeconds_isWithinABoundOfZeroMinutes() {
+        let accuracy = EstimateAccuracy([
+            EstimateOutcome(lane: .standard, p50: 0, p90: 0, formula: 0, waited: 0.03),
+            EstimateOutcome(lane: .standard, p50: 0, p90: 0, formula: 0, waited: 1.5),
+        ])
+        #expect(accuracy.standard.estimate.shareUnderBound == 0.5)
+        #expect(accuracy.standard.formula.shareUnderBound == 0.5)
+    }
+
     @Test func accuracyWithoutOutcomes_isNil_notZero() {
         let accuracy = EstimateAccuracy()
         #expect(accuracy.standard.estimate.meanAbsoluteError == nil)

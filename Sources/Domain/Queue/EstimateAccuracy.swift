@@ -25,7 +25,7 @@ public struct ErrorSummary: Sendable, Hashable {
     /// Sum of `predicted − waited`.
     var errorSum = 0.0
     /// The number of waits that did not exceed the bound. The bound is the p90 of an estimate, and the formula's own
-    /// number for the formula.
+    /// number for the formula. Customers see whole minutes, so a wait of less than a minute is within every bound.
     var underBoundCount = 0
 
     /// Minutes; nil without outcomes.
@@ -40,7 +40,7 @@ public struct ErrorSummary: Sendable, Hashable {
         n += 1
         absoluteErrorSum += abs(predicted - waited)
         errorSum += predicted - waited
-        if waited <= bound { underBoundCount += 1 }
+        if waited <= bound || waited < 1 { underBoundCount += 1 }
     }
 
     public static func + (left: Self, right: Self) -> Self {

@@ -46,7 +46,7 @@ import Values
         let most = try #require(Self.value("process_max_fds", page))
         #expect(open > 5 && open < most)
         let store = service.app.store.engine.rawValue.lowercased()
-        #expect(page.contains(#"bellhop_build_info{version="\#(BellhopVersion.text)",store="\#(store)"} 1"#))
+        #expect(page.contains(#"bellhop_build_info{version="\#(BellhopVersion.text)",store="\#(store)",replica=""#))
     }
 
     @Test func version_isTheContracts() throws {

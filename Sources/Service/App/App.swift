@@ -42,7 +42,7 @@ public final class App: Sendable {
         precondition(Catalog.ambiguities.isEmpty, "the catalog is ambiguous: \(Catalog.ambiguities)")
         let features = Catalog.features()
         let metrics = MetricsRegistry()
-        ProcessMetrics.register(in: metrics, settings, startedAt: Clock.system.now())
+        ProcessMetrics.register(in: metrics, settings, replica: Self.hostName, startedAt: Clock.system.now())
         let http = HTTPMetrics(metrics)
         let spans = settings.traces.map { [logger] in
             SpanExporter($0, replica: Self.hostName, clock: clock, metrics: metrics, logger: logger)

@@ -4,8 +4,12 @@ import Values
 
 /// The metrics and build information of the process, with the names of Prometheus' own clients.
 enum ProcessMetrics {
-    static func register(in metrics: MetricsRegistry, _ settings: Settings, startedAt: Timestamp) {
-        let build = [("version", BellhopVersion.text), ("store", settings.database.engine.rawValue.lowercased())]
+    /// - Parameter replica: The name of this replica. A page behind a load balancer tells the replicas apart by it.
+    static func register(in metrics: MetricsRegistry, _ settings: Settings, replica: String, startedAt: Timestamp) {
+        let build = [
+            ("version", BellhopVersion.text), ("store", settings.database.engine.rawValue.lowercased()),
+            ("replica", replica),
+        ]
         metrics.register { text in
             text.family("bellhop_build_info", .gauge, "What runs: always 1.")
             text.sample("bellhop_build_info", build, 1)

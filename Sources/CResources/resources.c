@@ -66,8 +66,14 @@ static const unsigned char markdown_js[] = {
 static const unsigned char operations_js[] = {
 #embed "../Service/Features/Console/Files/operations.js"
 };
+static const unsigned char plots_js[] = {
+#embed "../Service/Features/Console/Files/plots.js"
+};
 static const unsigned char places_js[] = {
 #embed "../Service/Features/Console/Files/places.js"
+};
+static const unsigned char publish_js[] = {
+#embed "../Service/Features/Console/Files/publish.js"
 };
 static const unsigned char session_js[] = {
 #embed "../Service/Features/Console/Files/session.js"
@@ -111,7 +117,9 @@ static const struct {
     RESOURCE("events.js", events_js),
     RESOURCE("markdown.js", markdown_js),
     RESOURCE("operations.js", operations_js),
+    RESOURCE("plots.js", plots_js),
     RESOURCE("places.js", places_js),
+    RESOURCE("publish.js", publish_js),
     RESOURCE("session.js", session_js),
     RESOURCE("shapes.js", shapes_js),
     RESOURCE("status.js", status_js),

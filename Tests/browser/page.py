@@ -11,6 +11,7 @@ import argparse
 import base64
 import contextlib
 import functools
+import itertools
 import json
 import os
 import re
@@ -194,7 +195,7 @@ class Tests:
     def empty_cards_are_not_there(self):
         with self.page() as page:
             self.open(page, self.service.token("nobody-yet"))
-            page.wait_for_selector("#nothing:not([hidden]):has-text('Nothing has happened')")
+            page.wait_for_selector("#nothing:not([hidden]):has-text('There is nothing for nobody-yet yet')")
             for name in ("notifications", "conversations", "bookings", "queue", "music", "ranks", "feed", "rows"):
                 assert not page.is_visible(f"#card-{name}"), name
             self.shoot(page, "empty")
@@ -238,7 +239,7 @@ class Tests:
             self.service.kill(signal.SIGTERM)
             try:
                 page.wait_for_selector("#state[data-state=waiting]")
-                page.wait_for_selector("#notice-more:has-text('Next try in'), #notice-more:has-text('Trying again')")
+                page.wait_for_selector("#notice-more:has-text('Next retry in'), #notice-more:has-text('Retrying')")
                 # The page retries without success.
                 left = page.evaluate("before => states.findIndex((one, at) => at >= before && one !== 'Live')", before)
                 page.wait_for_function(
@@ -268,6 +269,18 @@ class Tests:
             self.shoot(page, "offline")
             page.context.set_offline(False)
             page.wait_for_selector(LIVE)
+
+    def silent_connection_is_as_old_as_its_last_data(self):
+        # The clock of the page jumps, so that the page itself must hold the stream.
+        with self.page(worker=False, expects_errors=True) as page:
+            page.clock.install()
+            self.open(page)
+            # New streams fail, so that the state stays.
+            page.route("**/v1/stream?*", lambda route: route.abort())
+            page.route("**/v1/stream", lambda route: route.abort())
+            page.clock.fast_forward(61_000)
+            page.wait_for_selector("#state:not([data-state=live])")
+            page.wait_for_selector("#notice-more:has-text('1 min ago')")
 
     def wrong_token_is_refused_and_another_one_taken(self):
         with self.page(expects_errors=True) as page:
@@ -304,7 +317,7 @@ class Tests:
             # The stream's token is renewed a moment later.
             if time.time() > end_of(token) - seconds / 16:
                 return False
-            assert "runs out soon" in notice, notice
+            assert "expires soon" in notice, notice
             assert not page.is_visible("#renewal")
             # The first token has expired. The stream is still the same and was live all the time.
             self.closed(token)
@@ -350,7 +363,7 @@ class Tests:
             page.click("#log >> text=Copy as curl")
             command = page.evaluate("navigator.clipboard.readText()")
             assert command.startswith("curl -N ") and f"{self.service.url}/v1/stream" in command
-            page.click("text=Who receives it?")
+            page.click("text=Explain delivery")
             page.wait_for_selector(".verdict.yes:has-text('You receive it. The token holds user:ada.')")
             page.fill("#explain-whom", '{"sub": "ben"}')
             page.click("#explain button")
@@ -358,7 +371,7 @@ class Tests:
             page.click("#events-pause")
             count = page.locator("#log li").count()
             page.evaluate("document.querySelector('#try').click()")
-            page.wait_for_selector("#events-count:has-text('came meanwhile')")
+            page.wait_for_selector("#events-count:has-text('received while paused')")
             assert page.locator("#log li").count() == count
             page.click("#events-pause")
             page.wait_for_function("count => document.querySelectorAll('#log li').length > count", arg=count)
@@ -367,7 +380,7 @@ class Tests:
         with self.page(expects_errors=True) as page:
             self.open(page)
             page.click("text=Develop")
-            page.wait_for_selector("#claims [data-key=Sees] >> text=user:ada")
+            page.wait_for_selector("#claims [data-key=Scope] >> text=user:ada")
             assert '"sub": "ada"' in page.text_content("#token-raw")
             page.fill("#topic", "queue:nowhere")
             page.click("#watch-topic button")
@@ -384,6 +397,31 @@ class Tests:
             page.wait_for_selector("#watches >> text=homework")
             assert self.state(page) == "live"
 
+    def event_is_published_from_the_page(self):
+        with self.page(expects_errors=True) as page:
+            self.open(page)
+            page.click("text=Develop")
+            assert page.input_value("#publish-to") == "user:ada"
+            page.click("#publish button")
+            page.wait_for_selector("#publish-problem:has-text('requires a backend’s token')")
+            page.fill("#publish-backend", self.service.backend)
+            page.fill("#publish-data", "{no JSON")
+            page.click("#publish button")
+            page.wait_for_selector("#publish-problem:has-text('not valid JSON')")
+            page.fill("#publish-data", '{"orderId": "o1", "status": "ready"}')
+            page.fill("#publish-event", "error")
+            page.click("#publish button")
+            page.wait_for_selector("#publish-problem:has-text('/event')")
+            page.fill("#publish-event", "order:changed")
+            page.click("#publish button")
+            page.wait_for_selector("#published:has-text('Published order:changed')")
+            page.wait_for_selector("#log li:has-text('order:changed')")
+            assert not page.is_visible("#publish-problem") and not page.is_visible("#publish-backend-part")
+            page.select_option("#publish-kind", "topic")
+            page.fill("#publish-to", "order:o1")
+            page.click("#publish button")
+            page.wait_for_selector("#publish-problem:has-text('/topic')")
+
     # MARK: Operators
 
     def operations_are_drawn_for_who_may(self):
@@ -397,10 +435,78 @@ class Tests:
             page.click("#to-operations")
             page.wait_for_selector("#plots svg")
             assert page.locator("#plots .plot").count() == 8
-            page.wait_for_selector("[aria-label^='Requests answered: 0.'], [aria-label^='Requests answered: 1']")
+            page.wait_for_selector("svg[aria-label^='Requests: 0.'], svg[aria-label^='Requests: 1']")
+            assert not page.is_visible("#card-replicas")
+            self.plots_have_ticks_and_values(page)
             page.fill("#accuracy-shop", "nowhere")
             page.click("#accuracy-form button")
             page.wait_for_function("() => document.querySelector('#accuracy').textContent !== ''")
+
+    def plots_have_ticks_and_values(self, page):
+        plot = page.locator(".plot[aria-label=Memory]")
+        top, middle, bottom = (float(text.replace(",", "")) for text in plot.locator(".tick").all_inner_texts())
+        assert top == 2 * middle > bottom == 0, (top, middle, bottom)
+        assert "1 min ago" in plot.locator(".axis").inner_text() and "now" in plot.locator(".axis").inner_text()
+        drawing = plot.locator(".drawing")
+        assert not drawing.locator(".values").is_visible()
+        drawing.hover()
+        shown = drawing.locator(".values").inner_text()
+        assert "MB" in shown and ":" in shown, shown
+        # The values stay while new samples are drawn.
+        samples = "() => document.querySelector('.plot[aria-label=Memory] .series').getAttribute('d').match(/[ML]/g).length"
+        count = page.evaluate(samples)
+        page.wait_for_function(f"count => ({samples})() > count", arg=count)
+        assert drawing.locator(".values").inner_text() == shown
+        page.mouse.move(0, 0)
+        drawing.focus()
+        page.keyboard.press("ArrowLeft")
+        assert "MB" in drawing.locator(".values").inner_text()
+        drawing.blur()
+        assert not drawing.locator(".values").is_visible()
+
+    def replicas_are_shown_one_by_one_and_summed(self):
+        # A load balancer that alternates between two services. One has answered many more requests than the other, so a
+        # rate across both would be in the hundreds.
+        other = Service("--drain-seconds=0")
+        try:
+            for _ in range(2000):
+                other.get("/healthz")
+            turn = itertools.cycle((self.service, other))
+
+            def balance(route):
+                route.fulfill(response=route.fetch(url=f"{next(turn).url}/metrics"))
+
+            with self.page() as page:
+                page.route("**/metrics", balance)
+                self.open(page, self.service.backend)
+                page.click("#to-operations")
+                page.wait_for_selector("#card-replicas:not([hidden])")
+                page.wait_for_function("() => document.querySelectorAll('#replicas tr').length === 2")
+                names = page.locator("#replica option").all_inner_texts()
+                assert names[0] == "Sum of all replicas" and len(set(names)) == 3, names
+                figure = "() => document.querySelector('.plot[aria-label=\"NAME\"] .now b').textContent"
+                requests = figure.replace("NAME", "Requests")
+                rates = set()
+                for _ in range(4):
+                    before = page.locator(".plot[aria-label=Requests] .series").get_attribute("d")
+                    page.wait_for_function(
+                        "before => document.querySelector('.plot[aria-label=Requests] .series').getAttribute('d') !== before", arg=before)
+                    rates.add(page.evaluate(requests))
+                assert all(rate == "–" or float(rate.replace(",", "")) < 50 for rate in rates), rates
+                memory = figure.replace("NAME", "Memory")
+                shown = lambda: float(page.evaluate(memory).replace(",", ""))
+                summed, each = shown(), []
+                for index in (1, 2):
+                    page.select_option("#replica", index=index)
+                    each.append(shown())
+                assert min(each) > 0 and abs(summed - sum(each)) < summed / 5, (summed, each)
+                page.select_option("#replica", index=0)
+                page.wait_for_selector("#operations-note:has-text('Figures of 2 replicas')")
+                for size in SIZES:
+                    page.set_viewport_size({"width": SIZES[size], "height": 900})
+                    self.look(page, "replicas", size)
+        finally:
+            other.stop()
 
     # MARK: The demo
 
@@ -447,7 +553,7 @@ class Tests:
                 self.look(page, name, size)
                 page.click("#views >> text=Develop")
                 page.locator("#log summary").first.click()
-                page.click("text=Who receives it?")
+                page.click("text=Explain delivery")
                 page.wait_for_selector(".verdict")
                 self.look(page, "develop", size)
                 self.open(page, self.service.backend, "&shop=demo-shop")
@@ -455,6 +561,9 @@ class Tests:
                 page.wait_for_selector("#plots svg")
                 page.click("#accuracy-form button")
                 page.wait_for_function("() => document.querySelector('#accuracy').textContent !== ''")
+                # The demo serves its customers within seconds, which keeps the promise of 0 minutes.
+                accuracy = page.inner_text("#accuracy")
+                assert not re.search(r"(?<!\d)0 %", accuracy), accuracy
                 if self.shots:
                     page.wait_for_timeout(20_000)
                 self.look(page, "operations", size)
@@ -628,9 +737,11 @@ class Tests:
         empty_cards_are_not_there, reload_keeps_the_session_and_times_move,
         all_tabs_share_one_stream_of_the_served_worker, keyboard_suffices,
         is_not_live_while_the_service_is_stopped_and_live_after_its_restart, is_offline_while_the_device_is,
+        silent_connection_is_as_old_as_its_last_data,
         wrong_token_is_refused_and_another_one_taken, token_is_renewed_before_its_end_without_a_break,
         expired_token_is_called_that_and_its_successor_goes_on, events_are_filtered_paused_opened_and_explained,
-        token_is_decoded_and_subscriptions_are_tried, operations_are_drawn_for_who_may, demo_fills_the_cards,
+        token_is_decoded_and_subscriptions_are_tried, event_is_published_from_the_page,
+        operations_are_drawn_for_who_may, replicas_are_shown_one_by_one_and_summed, demo_fills_the_cards,
         school_shows_what_became_stale, every_operation_is_shown_with_its_schema, api_is_read_searched_and_tried,
     ]
 

@@ -36,7 +36,7 @@ enum ConsoleFeature {
         responses(
             [
                 "app.js", "cards.js", "docs.js", "dom.js", "events.js", "markdown.js", "operations.js", "places.js",
-                "session.js", "shapes.js", "status.js", "tools.js", "try.js",
+                "plots.js", "publish.js", "session.js", "shapes.js", "status.js", "tools.js", "try.js",
             ], "text/javascript; charset=utf-8")
     ) { file, _ in file }
 

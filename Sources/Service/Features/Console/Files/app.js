@@ -1,10 +1,11 @@
-// The page at /: three views on one session, and the way in.
+// The page at /: sign-in and the three views of a session.
 import { $, el, everySecond, problem, show, write } from "./dom.js";
 import "./status.js";
 import "./cards.js";
 import "./places.js";
 import "./events.js";
 import "./tools.js";
+import "./publish.js";
 import { showOperations } from "./operations.js";
 import { begin, bell, claims, expiresAt, fetchText, onSession, open, session } from "./session.js";
 
@@ -36,15 +37,15 @@ function draw() {
   document.title = isIn ? `${claims(session.token).sub ?? "Bellhop"} · Bellhop` : "Bellhop";
 }
 
-/** What stands on the live view where there is nothing yet. */
+/** Shows a text on the live view while all its cards are empty. */
 function drawNothing() {
   const cards = [...document.querySelectorAll("#view-live .column .card:not(#card-latest)")];
   const isEmpty = cards.every((card) => card.hidden);
   show("nothing", isEmpty && session !== null);
   const isLive = bell?.connection.get().status === "live";
   if (isEmpty && session) {
-    write("nothing", isLive ? `Nothing has happened to ${bell.user} yet. What does appears here, without a reload.`
-      : "What happens appears here once the page is live.");
+    write("nothing", isLive ? `There is nothing for ${bell.user} yet. New events appear here without a reload.`
+      : "Events appear here when the page is live.");
   }
 }
 
@@ -56,7 +57,7 @@ onSession((connected) => {
   mayOperate = false;
   draw();
   drawNothing();
-  // The live view fills before the next second.
+  // Updates the text at once instead of at the next second.
   return connected.on("*", () => requestAnimationFrame(drawNothing));
 });
 
@@ -71,26 +72,26 @@ addEventListener("bellhop:session", () => {
   $("token").focus();
 });
 
-// MARK: The way in
+// MARK: Sign-in
 
 $("open").addEventListener("submit", (event) => {
   event.preventDefault();
   const token = $("token").value.trim();
   const isToken = /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
-  problem("open-problem", isToken ? "" : "This is no token: one has three parts with dots between them.");
+  problem("open-problem", isToken ? "" : "This is not a token. A token has three parts, separated by dots.");
   if (!isToken) return;
   open({ token, shop: $("shop").value, backend: $("backend").value });
   $("token").value = $("backend").value = "";
   $("main").focus();
 });
 
-/** The tokens that `make run` has given the service. */
+/** Offers the tokens that `make run` passes to the service. */
 async function offer() {
   let tokens = [];
   try {
     ({ tokens } = JSON.parse(await fetchText("/console/tokens")));
   } catch {
-    // Then one pastes a token.
+    // The form for a token is enough.
   }
   const usable = tokens.filter((token) => (expiresAt(token) ?? Infinity) > Date.now());
   const roleOf = (token) => claims(token).app_metadata?.user_role ?? claims(token).role;
@@ -110,8 +111,8 @@ async function offer() {
   show("offer", buttons.length > 0);
 }
 
-/** A link with a token, as `make run` and `bellhop demo` print it. The fragment never reaches a server or its log; it
- * is taken off the address before anything else happens. */
+/** Opens a session from a link with a token, as `make run` and `bellhop demo` print it. Browsers do not send the fragment
+ * to a server. It is removed from the address first, so that the token does not stay in the browser's history. */
 function openLink() {
   const fragment = new URLSearchParams(location.hash.replace(/^#\??/, ""));
   const token = fragment.get("token");
@@ -121,7 +122,7 @@ function openLink() {
   return true;
 }
 
-// A link that is pasted where the page is open already changes the fragment, and loads nothing.
+// A link that is pasted into the open page changes only the fragment and does not load the page again.
 addEventListener("hashchange", () => {
   openLink();
   draw();

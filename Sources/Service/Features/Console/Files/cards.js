@@ -1,19 +1,19 @@
-// What the token's owner has: counts, notifications, conversations, requests; and an event of one's own to see arrive.
+// The cards of a user: counts, notifications, conversations and requests; and the delivery test.
 import { $, counted, el, list, problem, show, when, write } from "./dom.js";
 import { api, backendCall, bell, claims, onSession, Refusal, session, Stale } from "./session.js";
 
-/** Shows what did not work, and takes it back when something does. */
+/** Shows the error of an action; the next action that succeeds removes it. */
 export const shown = (work) => Promise.resolve(work).then(() => problem("problem", ""), (error) => {
   if (!(error instanceof Stale)) problem("problem", error.message);
 });
 
-/** A command of a store resolves with the service's answer, whatever it is. */
+/** Throws if the service refused a command. Commands of stores resolve with any answer. */
 export const answered = async (work) => {
   const answer = await work;
   if (answer && (answer.status === 0 || answer.status >= 400)) throw new Refusal(answer);
 };
 
-/** Loads together what changes together: at once, and then no more often than each second and a half. */
+/** Throttles a reload: it starts 60 ms after the first call, and then at most every 1.5 seconds. */
 export function reloading(load) {
   let timer = 0;
   let last = 0;
@@ -30,8 +30,8 @@ export function reloading(load) {
   };
 }
 
-/** Runs now and with every new stream: what was loaded before is from before it. A tab that joins the others' stream
- * hears no `stream:ready` of its own.
+/** Runs now and with every new stream, because data loaded earlier can be outdated. The connection's state is used
+ * because a tab that joins the stream of other tabs receives no `stream:ready`.
  * @returns {() => void} */
 export function withEveryStream(connected, run) {
   let of = null;
@@ -45,7 +45,7 @@ export function withEveryStream(connected, run) {
   return connected.connection.subscribe(look);
 }
 
-/** Draws a store now, and whenever it changes.
+/** Draws a store now and after every change.
  * @returns {() => void} */
 export function follow(store, draw) {
   const run = () => draw(store.get());
@@ -57,7 +57,7 @@ export function follow(store, draw) {
 function drawBadges(counts) {
   show("card-badges", Boolean(counts));
   if (!counts) return;
-  const names = [["total", "in all"], ["bell", "notifications"], ["messages", "messages"], ["requests", "requests"]];
+  const names = [["total", "total"], ["bell", "notifications"], ["messages", "messages"], ["requests", "requests"]];
   list($("badges"), names.map(([name, label]) => ({
     key: name, sign: counts[name],
     make: () => el("div", { class: `badge ${name}` },
@@ -67,7 +67,7 @@ function drawBadges(counts) {
 
 const isPressing = ({ priority }) => priority === "HIGH" || priority === "URGENT";
 
-/** So many at first; the rest is behind a button. */
+/** The number of notifications without “Show more”. */
 const fewNotifications = 6;
 let areAllShown = false;
 
@@ -94,7 +94,7 @@ function drawNotifications({ items }, store) {
 
 // MARK: Conversations and requests
 
-/** @type {Map<string, string>} names of conversations without a title: their other members */
+/** @type {Map<string, string>} the other members of conversations without a title, which serve as names */
 let members = new Map();
 
 async function nameConversations(items, store) {
@@ -114,7 +114,7 @@ function drawConversations({ items }, store) {
     const last = item.lastMessage;
     const name = item.title || members.get(item.id) || item.id;
     const sender = last?.senderId === bell.user ? "you" : last?.senderId;
-    const line = last ? `${sender}: ${last.preview ?? "taken back"}` : "no message yet";
+    const line = last ? `${sender}: ${last.preview ?? "deleted message"}` : "no messages";
     const place = `/v1/conversations/${encodeURIComponent(item.id)}/read-position`;
     const read = () => api("PUT", place, { sequence: item.lastSequence });
     return {
@@ -175,30 +175,30 @@ $("more-notifications").addEventListener("click", () => {
 });
 $("seen-all").addEventListener("click", () => shown(answered(bell.notifications.markAllSeen())));
 
-// MARK: An event to see arrive
+// MARK: Delivery test
 
 const shotsMax = 24;
 let shots = [];
 
-/** A user who does not exist, for those who may send nothing but what they do themselves. */
-const nobody = "bellhop-test";
+/** A user that does not exist. Without a backend token, the test follows and unfollows this user. */
+const absent = "bellhop-test";
 
-/** Who may send as a backend: the token beside the user's own, or that one itself. */
+/** Returns the token for calls as a backend: the separate token, or the session's own if its role allows it. */
 export const backendToken = () => session?.backend || (isBackend(claims(session?.token ?? "")) ? session.token : "");
 export const isBackend = (claimed) =>
   ["service_role", "service"].includes(claimed.app_metadata?.user_role ?? claimed.role);
 
 export function drawShotHint() {
   write("try-hint", backendToken()
-    ? "A notification, sent as your backend would send it. You see it come through the stream."
-    : `You follow “${nobody}”, and leave again. With a backend’s token it would be a notification.`);
+    ? "Creates a notification as your backend does, and measures the time until it arrives on the stream."
+    : `Follows and unfollows “${absent}”, and measures the time until the event arrives. With a backend token, the test creates a notification.`);
 }
 
-/** Waits for one event; rejects when it does not come. */
+/** Waits for one event; rejects after 10 seconds. */
 function arrival(matches) {
   let off = () => {};
   const seen = new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error("It was sent, but has not arrived within 10 seconds.")), 10_000);
+    const timer = setTimeout(() => reject(new Error("The event was sent but did not arrive within 10 seconds.")), 10_000);
     off = bell.on("*", (event) => {
       if (!matches(event)) return;
       clearTimeout(timer);
@@ -214,16 +214,16 @@ async function shoot() {
   const id = `test-${Date.now().toString(36)}`;
   const begun = performance.now();
   const seen = arrival(({ name, data }) => backend ? name === "notification:created" && data.eventId === id
-    : name === "follow:changed" && data.authorId === nobody && data.followed);
+    : name === "follow:changed" && data.authorId === absent && data.followed);
   seen.catch(() => {});
   if (backend) {
     await backendCall(backend, "/v1/events", {
       id, type: "visit.created", userId: user,
       data: { visitId: id, visitType: "Check-up", hospital: "St. Mary", status: "confirmed" },
     });
-  } else await api("PUT", `/v1/users/${nobody}/followers/me`);
+  } else await api("PUT", `/v1/users/${absent}/followers/me`);
   const { name, at } = await seen;
-  if (!backend) await api("DELETE", `/v1/users/${nobody}/followers/me`);
+  if (!backend) await api("DELETE", `/v1/users/${absent}/followers/me`);
   shots = [...shots, at - begun].slice(-shotsMax);
   drawShots(name);
 }
@@ -234,14 +234,14 @@ function drawShots(name) {
   if (shots.length === 0) return;
   const ms = shots[shots.length - 1];
   write("shot-ms", ms < 10 ? ms.toFixed(1) : String(Math.round(ms)));
-  write("shot-what", `from the click until ${name} was here`);
+  write("shot-what", `from the click to the arrival of ${name}`);
   const most = Math.max(...shots);
   const svg = "http://www.w3.org/2000/svg";
   const drawing = document.createElementNS(svg, "svg");
   drawing.setAttribute("viewBox", `0 0 ${shotsMax * 5} 28`);
   drawing.setAttribute("role", "img");
   const least = Math.round(Math.min(...shots));
-  drawing.setAttribute("aria-label", `The last ${shots.length}: between ${least} and ${Math.round(most)} ms`);
+  drawing.setAttribute("aria-label", `Last ${shots.length} tests: ${least} to ${Math.round(most)} ms`);
   shots.forEach((value, index) => {
     const bar = document.createElementNS(svg, "rect");
     const height = Math.max(2, 28 * value / most);

@@ -115,11 +115,13 @@ function groupPage({ title, lead, topics }) {
 function topicPage(topic) {
   const { topics } = topic.group;
   const at = topics.indexOf(topic);
-  const beside = (other, rel, sign) => other && el("a", { href: `#${other.id}`, rel }, `${sign} ${other.title}`);
+  const [previous, next] = [topics[at - 1], topics[at + 1]];
   return el("div", {},
     el("p", { class: "trail" }, el("a", { href: "#" }, "API reference"), " / ", el("a", { href: `#${topic.group.id}` }, topic.group.title)),
     topic.make(),
-    el("nav", { class: "beside", "aria-label": "Neighbors" }, beside(topics[at - 1], "prev", "←"), el("span", {}), beside(topics[at + 1], "next", "→")));
+    el("nav", { class: "beside", "aria-label": "Neighbors" },
+      previous && el("a", { href: `#${previous.id}`, rel: "prev" }, `← ${previous.title}`), el("span", {}),
+      next && el("a", { href: `#${next.id}`, rel: "next" }, `${next.title} →`)));
 }
 
 function contentsOf(group) {
@@ -197,7 +199,7 @@ function parametersIn(place, parameters) {
     el("ul", { class: "fields" }, found.map((parameter) => parameterRow({ ...parameter, in: "" }))));
 }
 
-/** Renders the schema of each media type. Media types with the same schema share it. */
+/** Renders the schema of each media type. */
 function mediaTypes(content) {
   return content.map(([type, media]) => el("div", { class: "media" }, el("p", { class: "hint" }, el("code", {}, type)), mediaSchema(media)));
 }

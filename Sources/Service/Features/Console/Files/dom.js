@@ -1,8 +1,8 @@
-// Small things for all parts of the page: elements, times that keep moving, lists that change in place.
+// Functions for all parts of the page: elements, relative times, and lists that change in place.
 
 export const $ = (id) => document.getElementById(id);
 
-/** Attributes that are null or false are left out, and those that begin with `on` are listeners. */
+/** Creates an element. Attributes that are null or false are left out; names that begin with `on` add listeners. */
 export function el(name, attributes = {}, ...children) {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -14,7 +14,7 @@ export function el(name, attributes = {}, ...children) {
   return node;
 }
 
-/** Details whose content is made when they are opened first. */
+/** Creates details whose content is built when they are first opened. */
 export function folded(attributes, summary, make) {
   const details = el("details", attributes, summary);
   details.addEventListener("toggle", () => details.append(...make()), { once: true });
@@ -29,7 +29,7 @@ export function show(id, isShown) {
   if (node.hidden === isShown) node.hidden = !isShown;
 }
 
-/** Text that stands already is not written again: whoever reads it aloud would begin anew. */
+/** Sets a text if it differs. A screen reader announces each text that is set. */
 export function write(id, text) {
   const node = typeof id === "string" ? $(id) : id;
   if (node.textContent !== text) node.textContent = text;
@@ -45,7 +45,7 @@ export function problem(id, text) {
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
 const units = [[minute, 1000, "s"], [hour, minute, "min"], [day, hour, "h"], [7 * day, day, "d"]];
 
-/** How long ago, or how soon, in as few letters as one needs. */
+/** Returns a short relative time, such as "3 min ago" or "in 2 h"; a date beyond a week. */
 export function relative(at, now = Date.now()) {
   const distance = Math.abs(now - at);
   if (distance < 1500) return "now";
@@ -55,7 +55,7 @@ export function relative(at, now = Date.now()) {
   return at <= now ? `${text} ago` : `in ${text}`;
 }
 
-/** A time that goes on by itself. */
+/** Creates a relative time that is updated every second. */
 export function when(value) {
   const at = new Date(value);
   if (Number.isNaN(at.getTime())) return "";
@@ -73,7 +73,7 @@ setInterval(() => {
 
 // MARK: Lists
 
-/** Shows a list: rows that did not change stay, so that whoever stands on one with the keyboard stays there.
+/** Shows a list. Unchanged rows stay in the page, so that they keep the keyboard focus.
  * @param {{key: string, sign: any, make: () => HTMLElement}[]} rows */
 export function list(parent, rows) {
   const known = new Map([...parent.children].map((node) => [node.dataset.key, node]));
@@ -95,7 +95,7 @@ export function list(parent, rows) {
     if (parent.children[index] !== node) parent.insertBefore(node, parent.children[index] ?? null);
   });
   if (!focused || parent.contains(document.activeElement)) return;
-  // What had the focus is gone or made anew: the same button, else the next row's, else the page itself.
+  // The focused element was removed or replaced. The focus moves to the same button, the first row, or the page.
   const row = nodes.find((node) => node.dataset.key === place) ?? nodes[0];
   const target = row?.querySelector(`[data-name="${named}"]`) ?? row?.querySelector("button, a, summary") ?? $("main");
   target.focus();
@@ -107,11 +107,11 @@ export async function copy(text, button) {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    button.textContent = "Not allowed";
+    button.textContent = "Copy failed";
   }
   setTimeout(() => { button.textContent = before; }, 1500);
 }
 
-/** A value as one reads it: members by name, without quotes and braces. */
+/** Returns the members of a value as text, without quotes and braces. */
 export const inline = (value) => Object.entries(value ?? {}).map(([name, member]) =>
   `${name} ${member !== null && typeof member === "object" ? JSON.stringify(member) : member}`).join(", ");

@@ -1,18 +1,18 @@
-// Events as they come: the latest five on the live view; all, with filter, pause and details, for who builds an app.
+// The list of received events: the latest five on the live view, and all with filter, pause and details under Develop.
 import { $, copy, counted, el, list, show, when, write } from "./dom.js";
 import { onSession, serviceURL } from "./session.js";
 
-/** More would be slow to draw, and nobody scrolls that far. */
+/** Limits that keep drawing fast. */
 const eventsMax = 300;
 const shownMax = 100;
 
-/** The newest first.
+/** Newest first.
  * @type {{number: number, at: number, name: string, data: any, id: string, before: string, text: string}[]} */
 let events = [];
 let total = 0;
 let lastId = "";
 let isPaused = false;
-/** What came while the list was paused is kept, and shown when it goes on. */
+/** The events that are shown while the list is paused. */
 let frozen = [];
 let asked = "";
 const open = new Set();
@@ -23,7 +23,7 @@ export const knownIds = () => events.filter((event) => event.id).slice(0, 30);
 
 const pretty = (data) => JSON.stringify(data, null, 2);
 
-/** The stream from just before the event: it is the first that is told again. */
+/** Returns a command that resumes the stream before the event, so that the event is replayed first. */
 function curl(event) {
   const from = event.before ? ` -H 'Last-Event-ID: ${event.before}'` : "";
   return `curl -N -H "Authorization: Bearer $TOKEN"${from} '${serviceURL}/v1/stream'`;
@@ -36,8 +36,8 @@ function details(event) {
     el("div", { class: "actions" },
       button("Copy JSON", (node) => copy(pretty(event.data), node)),
       button("Copy as curl", (node) => copy(curl(event), node)),
-      event.id && button("Who receives it?", () => explain(event.id)),
-      el("span", { class: event.id ? "hint mono" : "hint" }, event.id || "not replayed, so without an id")));
+      event.id && button("Explain delivery", () => explain(event.id)),
+      el("span", { class: event.id ? "hint mono" : "hint" }, event.id || "without an id, so it is not replayed")));
 }
 
 function make(event) {
@@ -61,8 +61,8 @@ function draw() {
   })));
   const missed = isPaused ? (events[0]?.number ?? 0) - (frozen[0]?.number ?? 0) : 0;
   const all = total ? counted(total, "event") : "";
-  write("events-count", missed > 0 ? `${counted(missed, "event")} came meanwhile` : all);
-  write("log-empty", from.length > 0 ? "No event is like that." : "None yet. They stand here as they come.");
+  write("events-count", missed > 0 ? `${counted(missed, "event")} received while paused` : all);
+  write("log-empty", from.length > 0 ? "No event matches the filter." : "No events yet.");
   show("log-empty", found.length === 0);
 }
 
@@ -83,7 +83,7 @@ function clear() {
 }
 
 let isDrawing = false;
-/** A storm of events is drawn once a frame; a page in the background draws nothing, and all when it is seen. */
+/** Draws at most once per frame, and every 250 ms in a background page, which has no frames. */
 function drawSoon() {
   if (isDrawing) return;
   isDrawing = true;
@@ -101,7 +101,7 @@ onSession((connected) => {
   lastId = "";
   clear();
   return connected.on("*", ({ name, data, id }) => {
-    // What other parts of the library tell the app is no event of the stream.
+    // The outbox of the library reports to the app under these names; they are not events of the stream.
     if (name.startsWith("outbox:")) return;
     total += 1;
     const event = { number: total, at: Date.now(), name, data, id, before: lastId, text: JSON.stringify(data) ?? "" };
@@ -119,7 +119,7 @@ $("events-pause").addEventListener("click", () => {
   isPaused = !isPaused;
   frozen = events;
   $("events-pause").setAttribute("aria-pressed", String(isPaused));
-  write("events-pause", isPaused ? "Go on" : "Pause");
+  write("events-pause", isPaused ? "Resume" : "Pause");
   draw();
 });
 $("events-clear").addEventListener("click", () => {

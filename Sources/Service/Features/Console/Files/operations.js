@@ -1,22 +1,40 @@
-// For who runs it: the service's own figures from /metrics, sampled while somebody looks, as small plots.
-import { $, el, problem, write } from "./dom.js";
+// The operations view: the service's metrics from /metrics, by replica and summed, and the accuracy of wait estimates.
+import { $, el, list, problem, show, when, write } from "./dom.js";
+import { createPlot, digits, svg } from "./plots.js";
 import { api, fetchText, onSession } from "./session.js";
 
 const sampleMs = 2000;
-/** Five minutes; a plot begins with one. */
+/** Five minutes. */
 const samplesMax = 150;
+/** The shortest time axis, one minute. */
 const samplesMin = 30;
-/** A percentile of one sample alone would jump about. */
-const windowSamples = 5;
+/** The number of intervals for a percentile. A percentile of one interval would jump. */
+const windowIntervals = 5;
+/** A replica that has not answered for this long is left out of the sums. A balancer can skip it a few times. */
+const freshMs = 10_000;
+/** A replica that has not answered for this long is forgotten. */
+const forgottenMs = 60_000;
+/** Two answers of a replica within this time would give rates with large errors, so the second is ignored. */
+const intervalMsMin = 1000;
+/** The maximum number of requests at once. They go through a load balancer to different replicas. */
+const requestsMax = 8;
 
-/** @type {{at: number, values: Map<string, number>}[]} */
-let samples = [];
+/** One process of the service. A restart begins a new one, because its counters begin at 0.
+ * @typedef {{key: string, name: string, version: string, startedAt: number, samples: Sample[]}} Replica
+ * @typedef {{at: number, values: Map<string, number>}} Sample */
+/** @type {Map<string, Replica>} */
+let replicas = new Map();
+/** The figures of each sampling: by replica, and for all ("").
+ * @type {{at: number, figures: Map<string, (number | null)[]>}[]} */
+let samplings = [];
+/** The key of the replica that is shown; "" shows the sum. */
+let selected = "";
 let timer = 0;
 let isShown = false;
 
 // MARK: Reading
 
-/** Prometheus' text: each series by its name and labels, as they stand. */
+/** Parses Prometheus' text into values by series: the name with its labels. */
 function parse(text) {
   const values = new Map();
   for (const line of text.split("\n")) {
@@ -32,18 +50,49 @@ const sum = (values, name, keep = () => true) =>
   named(values, name).reduce((all, [key, value]) => keep(key) ? all + value : all, 0);
 const label = (key, name) => key.match(new RegExp(`${name}="([^"]*)"`))?.[1] ?? "";
 const isRefusal = (key) => /status="[45]/.test(key);
+const last = (replica) => replica.samples[replica.samples.length - 1];
+const isFresh = (replica, now) => now - last(replica).at < freshMs;
 
-/** What a counter grew by in each second between two samples; null where it began anew. */
-function rate(before, after, read) {
-  const grown = read(after.values) - read(before.values);
-  return grown < 0 ? null : grown / ((after.at - before.at) / 1000);
+/** Assigns an answer to the replica that gave it. */
+function take(values) {
+  const at = Date.now();
+  const [build] = named(values, "bellhop_build_info")[0] ?? [""];
+  const startedAt = 1000 * (values.get("process_start_time_seconds") ?? 0);
+  const key = `${label(build, "replica")} ${startedAt}`;
+  const known = replicas.get(key) ??
+    { key, name: label(build, "replica") || "replica", version: label(build, "version"), startedAt, samples: [] };
+  replicas.set(key, known);
+  if (known.samples.length > 0 && at - last(known).at < intervalMsMin) return;
+  known.samples = [...known.samples, { at, values }].slice(-windowIntervals - 1);
 }
 
-/** A percentile of what was counted between two samples, in the histogram's own steps. */
-function percentile(before, after, name, share) {
-  const steps = named(after.values, `${name}_bucket`).map(([key, count]) => ({
-    end: Number(label(key, "le").replace("+Inf", "Infinity")), count: count - (before.values.get(key) ?? 0),
-  })).sort((a, b) => a.end - b.end);
+// MARK: Figures
+
+const gauge = (name, scale = 1) => ({ samples }) => {
+  const value = samples[samples.length - 1].values.get(name);
+  return value === undefined ? null : value * scale;
+};
+
+/** Returns the growth of a counter per second between the last two samples; null before there are two. */
+const perSecond = (read) => ({ samples }) => {
+  const [before, after] = samples.slice(-2);
+  if (!after) return null;
+  return Math.max(0, read(after.values) - read(before.values)) / ((after.at - before.at) / 1000);
+};
+
+/** Returns the growth of a histogram's buckets within the window, by upper bound. */
+function growth({ samples }, name) {
+  const [before, after] = [samples[0], samples[samples.length - 1]];
+  if (before === after) return [];
+  return named(after.values, `${name}_bucket`).map(([key, count]) =>
+    [Number(label(key, "le").replace("+Inf", "Infinity")), count - (before.values.get(key) ?? 0)]);
+}
+
+/** Returns a percentile in milliseconds over the histograms of several replicas, interpolated within a bucket. */
+const percentile = (name, share) => (some) => {
+  const merged = new Map();
+  for (const [end, count] of some.flatMap((replica) => growth(replica, name))) merged.set(end, (merged.get(end) ?? 0) + count);
+  const steps = [...merged].map(([end, count]) => ({ end, count })).sort((a, b) => a.end - b.end);
   const all = steps[steps.length - 1]?.count ?? 0;
   if (!(all > 0)) return null;
   const index = steps.findIndex((step) => step.count >= share * all);
@@ -52,139 +101,168 @@ function percentile(before, after, name, share) {
   if (step.end === Infinity) return start * 1000;
   const below = index === 0 ? 0 : steps[index - 1].count;
   return 1000 * (start + (step.end - start) * (share * all - below) / Math.max(1, step.count - below));
-}
+};
 
-const gauge = (name, scale = 1) => (at) => samples[at].values.has(name) ? samples[at].values.get(name) * scale : null;
-const perSecond = (read) => (at) => at === 0 ? null : rate(samples[at - 1], samples[at], read);
+/** Returns the sum of a figure over several replicas; null if no replica has it. */
+const summed = (of) => (some) => {
+  const values = some.map(of).filter((value) => value !== null);
+  return values.length === 0 ? null : values.reduce((all, value) => all + value, 0);
+};
+
+const requests = perSecond((values) => sum(values, "bellhop_http_requests_total"));
+const delivered = perSecond((values) => sum(values, "bellhop_stream_events_total"));
 const commitTime = "bellhop_database_commit_duration_seconds";
-const commit = (share) => (at) => at === 0 ? null
-  : percentile(samples[Math.max(0, at - windowSamples)], samples[at], commitTime, share);
 
+/** The plots. Each line computes its figure from the replicas that are shown. */
 const plots = [
-  { name: "Streams open", unit: "", lines: [{ of: gauge("bellhop_streams_open") }] },
+  { name: "Open streams", unit: "", lines: [{ of: summed(gauge("bellhop_streams_open")) }] },
+  { name: "Delivered events", unit: "per second", lines: [{ of: summed(delivered) }] },
+  { name: "Requests", unit: "per second", lines: [{ of: summed(requests) }] },
   {
-    name: "Events delivered", unit: "a second",
-    lines: [{ of: perSecond((values) => sum(values, "bellhop_stream_events_total")) }],
+    name: "Commit duration", unit: "ms",
+    lines: [{ name: "median", of: percentile(commitTime, 0.5) }, { name: "99 %", of: percentile(commitTime, 0.99) }],
   },
   {
-    name: "Requests answered", unit: "a second",
-    lines: [{ of: perSecond((values) => sum(values, "bellhop_http_requests_total")) }],
+    name: "Refusals", unit: "per second", isAlarm: true,
+    lines: [{ of: summed(perSecond((values) => sum(values, "bellhop_http_requests_total", isRefusal))) }],
   },
-  { name: "Commit", unit: "ms", lines: [{ name: "median", of: commit(0.5) }, { name: "99 %", of: commit(0.99) }] },
+  { name: "Queued writes", unit: "", lines: [{ of: summed(gauge("bellhop_database_queue_depth")) }] },
+  { name: "Memory", unit: "MB", lines: [{ of: summed(gauge("process_resident_memory_bytes", 1e-6)) }] },
   {
-    name: "Refusals", unit: "a second", isBad: true,
-    lines: [{ of: perSecond((values) => sum(values, "bellhop_http_requests_total", isRefusal)) }],
+    name: "Resyncs", unit: "streams per second", isAlarm: true,
+    lines: [{ of: summed(perSecond((values) => sum(values, "bellhop_stream_resyncs_total"))) }],
   },
-  { name: "Writes that wait", unit: "", lines: [{ of: gauge("bellhop_database_queue_depth") }] },
-  { name: "Memory", unit: "MB", lines: [{ of: gauge("process_resident_memory_bytes", 1e-6) }] },
-  {
-    name: "Told to fetch anew", unit: "streams a second", isBad: true,
-    lines: [{ of: perSecond((values) => sum(values, "bellhop_stream_resyncs_total")) }],
-  },
-];
+].map((plot) => ({ ...plot, ...createPlot({ ...plot, lines: plot.lines.map(({ name }) => name ?? "") }) }));
+const lines = plots.flatMap((plot) => plot.lines);
+
+$("plots").replaceChildren(...plots.map(({ node }) => node));
+
+/** Computes the figures of this moment. */
+function remember(now) {
+  for (const replica of replicas.values()) if (now - last(replica).at > forgottenMs) replicas.delete(replica.key);
+  const fresh = [...replicas.values()].filter((replica) => isFresh(replica, now));
+  const figures = new Map(fresh.map((replica) => [replica.key, lines.map(({ of }) => of([replica]))]));
+  figures.set("", lines.map(({ of }) => of(fresh)));
+  samplings = [...samplings, { at: now, figures }].slice(-samplesMax);
+  if (selected !== "" && !replicas.has(selected)) selected = "";
+}
 
 // MARK: Drawing
 
-const svg = (name, attributes) => {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
-  return node;
-};
-
-const digits = (value) => value === null ? "–" : value >= 100 ? Math.round(value).toLocaleString("en")
-  : value >= 10 || Number.isInteger(value) ? String(Math.round(value * 10) / 10) : value.toFixed(value < 1 ? 2 : 1);
-
-/** The next round number above: plots of like heights can be compared. */
-function ceiling(value) {
-  if (value <= 1) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value) ?? value;
+function drawPlots() {
+  const times = samplings.map(({ at }) => at);
+  const spanMs = Math.max(samplesMin, samplings.length) * sampleMs;
+  let index = 0;
+  for (const plot of plots) {
+    const series = plot.lines.map(() => {
+      const line = index++;
+      return samplings.map(({ figures }) => figures.get(selected)?.[line] ?? null);
+    });
+    plot.update(series, times, Math.max(spanMs, times[times.length - 1] - times[0]));
+  }
 }
 
-const width = 300;
-const height = 64;
+/** Returns the names of the replicas. Replicas of one machine have one name and are numbered. */
+function namesOf(all) {
+  const seen = new Map();
+  return all.map(({ name }) => {
+    seen.set(name, (seen.get(name) ?? 0) + 1);
+    return seen.get(name) === 1 ? name : `${name} (${seen.get(name)})`;
+  });
+}
 
-function draw(plot) {
-  const series = plot.lines.map(({ of }) => samples.map((_, index) => of(index)));
-  const most = ceiling(Math.max(0, ...series.flat().filter((value) => value !== null)));
-  const span = Math.max(samplesMin, samples.length);
-  const last = series.map((values) => values[values.length - 1] ?? null);
-  const text = plot.lines.map(({ name }, index) => `${name ? `${name} ` : ""}${digits(last[index])}`).join(", ");
-  const drawing = svg("svg", {
-    viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
-    "aria-label": `${plot.name}: ${text} ${plot.unit} now, at most ${digits(most)} in this plot`,
-  });
-  for (const y of [1, height / 2, height - 1]) {
-    drawing.append(svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }));
-  }
-  series.forEach((values, index) => {
-    let path = "";
-    let isDown = false;
-    values.forEach((value, at) => {
-      if (value === null) { isDown = false; return; }
-      const x = width - (values.length - 1 - at) * (width / (span - 1));
-      const y = height - 1 - (height - 2) * value / most;
-      path += `${isDown ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`;
-      isDown = true;
-    });
-    drawing.append(svg("path", { class: `series s${index}`, d: path }));
-  });
-  const big = plot.lines.map(({ name }, index) => el("span", { class: `now s${index}` },
-    el("b", {}, digits(last[index])), el("small", {}, name ? ` ${name}` : ` ${plot.unit}`)));
-  const isAlarm = plot.isBad && (last[0] ?? 0) > 0;
-  return el("section", { class: isAlarm ? "card plot bad" : "card plot", "aria-label": plot.name },
-    el("h2", {}, plot.name, plot.lines.length > 1 ? el("small", {}, ` ${plot.unit}`) : null),
-    el("div", { class: "figures" }, big),
-    el("div", { class: "drawing" }, el("span", { class: "most" }, digits(most)), drawing),
-    el("div", { class: "axis" },
-      el("span", {}, `${Math.round(span * sampleMs / 60_000)} min ago`), el("span", {}, "now")));
+/** Lists the replicas with a choice of the one to plot. A single replica needs no list. */
+function drawReplicas(now) {
+  const all = [...replicas.values()].sort((a, b) => a.name.localeCompare(b.name) || a.startedAt - b.startedAt);
+  const names = namesOf(all);
+  show("card-replicas", all.length > 1);
+  const options = [["", "Sum of all replicas"], ...all.map(({ key }, index) => [key, names[index]])];
+  list($("replica"), options.map(([value, name]) => ({ key: value, sign: name, make: () => el("option", { value }, name) })));
+  $("replica").value = selected;
+  list($("replicas"), all.map((replica, index) => {
+    const figures = [
+      digits(gauge("bellhop_streams_open")(replica)), digits(requests(replica)), digits(delivered(replica)),
+      digits(gauge("process_resident_memory_bytes", 1e-6)(replica)), digits(gauge("bellhop_database_queue_depth")(replica)),
+    ];
+    const state = isFresh(replica, now) ? "" : "no answer";
+    return {
+      key: replica.key, sign: [names[index], figures, state, last(replica).at],
+      make: () => el("tr", {}, el("th", { scope: "row" }, names[index]), el("td", {}, replica.version),
+        el("td", {}, replica.startedAt ? when(replica.startedAt) : "–"), figures.map((figure) => el("td", {}, figure)),
+        el("td", {}, state || when(last(replica).at))),
+    };
+  }));
 }
 
 const table = (heads, rows) => el("table", {},
   el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, rows));
 
-function drawRefusals(values) {
-  const refused = named(values, "bellhop_http_requests_total").filter(([key]) => isRefusal(key))
+/** Returns the replicas that the view shows: the selected one, or all that answer. */
+const shownReplicas = (now) => [...replicas.values()].filter((replica) => selected === "" ? isFresh(replica, now) : replica.key === selected);
+
+/** Adds up a counter by its labels over several replicas. */
+function totals(some, name) {
+  const all = new Map();
+  for (const replica of some) {
+    for (const [key, count] of named(last(replica).values, name)) all.set(key, (all.get(key) ?? 0) + count);
+  }
+  return [...all];
+}
+
+function drawRefusals(some) {
+  const refused = totals(some, "bellhop_http_requests_total").filter(([key]) => isRefusal(key))
     .sort(([, a], [, b]) => b - a).slice(0, 10);
-  const failures = named(values, "bellhop_stream_failures_total").filter(([, count]) => count > 0);
+  const failures = totals(some, "bellhop_stream_failures_total").filter(([, count]) => count > 0);
   if (refused.length === 0 && failures.length === 0) {
-    return $("refusals").replaceChildren(el("p", { class: "hint" }, "None."));
+    return $("refusals").replaceChildren(el("p", { class: "hint" }, "No refusals."));
   }
   const row = (what, status, count) => el("tr", {},
     el("th", { scope: "row" }, el("code", {}, what)), el("td", {}, status), el("td", {}, count.toLocaleString("en")));
-  $("refusals").replaceChildren(table(["Request", "Status", "Times"], [
+  $("refusals").replaceChildren(table(["Request", "Status", "Count"], [
     ...refused.map(([key, count]) =>
       row(`${label(key, "method")} ${label(key, "route")}`, label(key, "status"), count)),
     ...failures.map(([key, count]) => row(`streams: ${label(key, "reason")}`, "", count)),
   ]));
 }
 
+function draw() {
+  const now = Date.now();
+  const some = shownReplicas(now);
+  write("operations-note", note(some));
+  drawPlots();
+  drawReplicas(now);
+  drawRefusals(some);
+}
+
+/** Requests the metrics once for each known replica. A load balancer spreads the requests over them. */
 async function sample() {
   const mine = timer;
+  const now = Date.now();
+  const count = [...replicas.values()].filter((replica) => isFresh(replica, now)).length;
   try {
-    const values = parse(await fetchText("/metrics"));
+    const texts = await Promise.all(Array.from({ length: Math.min(requestsMax, Math.max(1, count)) }, () => fetchText("/metrics")));
     if (!isShown) return;
-    samples = [...samples, { at: Date.now(), values }].slice(-samplesMax);
+    for (const text of texts) take(parse(text));
+    remember(Date.now());
     problem("operations-problem", "");
-    write("operations-note", note(values));
-    $("plots").replaceChildren(...plots.map(draw));
-    drawRefusals(values);
+    draw();
   } catch (error) {
-    if (isShown) problem("operations-problem", `No figures: ${error.message} They are asked for again.`);
+    if (isShown) problem("operations-problem", `The metrics cannot be read: ${error.message} The page tries again every 2 seconds.`);
   } finally {
     if (isShown && mine === timer) timer = setTimeout(sample, sampleMs);
   }
 }
 
-function note(values) {
-  const size = values.get("bellhop_database_size_bytes");
-  const trouble = named(values, "bellhop_database_trouble").filter(([, value]) => value > 0)
-    .map(([key]) => label(key, "reason"));
+function note(some) {
+  const sizes = some.map((replica) => last(replica).values.get("bellhop_database_size_bytes") ?? 0);
+  const size = Math.max(0, ...sizes);
+  const cutOff = some.filter((replica) => last(replica).values.get("bellhop_revocations_trusted") === 0).length;
+  const trouble = totals(some, "bellhop_database_trouble").filter(([, value]) => value > 0).map(([key]) => label(key, "reason"));
   const parts = [
-    "Figures of the replica that answered, every two seconds.",
-    size ? `Its database has ${digits(size / 1e6)} MB.` : "",
-    values.get("bellhop_revocations_trusted") === 0 ? "It is cut off from the others." : "",
-    trouble.length ? `Nothing can be stored: ${trouble.join(", ")}.` : "",
+    `Figures of ${some.length === 1 ? "one replica" : `${some.length} replicas`}, sampled every 2 seconds.`,
+    size ? `Database size: ${digits(size / 1e6)} MB.` : "",
+    cutOff ? `${cutOff === 1 ? "One replica is" : `${cutOff} replicas are`} cut off from the others.` : "",
+    trouble.length ? `Writes fail: ${[...new Set(trouble)].join(", ")}.` : "",
   ];
   return parts.filter(Boolean).join(" ");
 }
@@ -197,11 +275,17 @@ export function showOperations(wanted) {
   if (wanted) sample();
 }
 
+$("replica").addEventListener("change", () => {
+  selected = $("replica").value;
+  draw();
+});
+
 // MARK: Waits
 
-/** Typeset: a real minus, and none before what rounds to nothing. */
+/** Returns minutes with one decimal. Small errors are not rounded to zero; zero has no sign. */
 const minutes = (value) => value === null || value === undefined ? "–"
-  : `${value.toFixed(1).replace(/^-(?=0\.0$)/, "").replace("-", "−")} min`;
+  : value !== 0 && Math.abs(value) < 0.05 ? `${value < 0 ? "−" : ""}${Math.max(1, Math.round(Math.abs(value) * 60))} s`
+    : `${value.toFixed(1).replace("-", "−")} min`;
 const shareOf = (value) => value === null || value === undefined ? "–" : `${Math.round(value * 100)} %`;
 
 function bar(value, most, kind) {
@@ -216,9 +300,9 @@ function drawAccuracy(lanes) {
   const known = [["standard", lanes.standard], ["black card", lanes.blackCard], ["all", lanes.overall]]
     .filter(([, lane]) => lane.n > 0);
   if (known.length === 0) {
-    return $("accuracy").replaceChildren(el("p", { class: "hint" }, "Nobody who was told a wait has been served yet."));
+    return $("accuracy").replaceChildren(el("p", { class: "hint" }, "No customer with an estimate has been served yet."));
   }
-  // A minute at least: what is off by nothing has no bar.
+  // The scale has at least one minute, so that an error of zero has no bar.
   const most = Math.max(
     1, ...known.flatMap(([, lane]) => [lane.meanAbsoluteError, lane.formula.meanAbsoluteError ?? 0]));
   const off = ({ meanAbsoluteError }, kind) =>
@@ -226,7 +310,7 @@ function drawAccuracy(lanes) {
   const rows = known.map(([name, lane]) => el("tr", {},
     el("th", { scope: "row" }, name), el("td", {}, lane.n.toLocaleString("en")), off(lane, "own"),
     off(lane.formula, "plain"), el("td", {}, minutes(lane.bias)), el("td", {}, shareOf(lane.shareUnderP90))));
-  const heads = ["Lane", "Served", "Estimate off by", "Plain formula off by", "Bias", "Within the 90 % promise"];
+  const heads = ["Lane", "Served customers", "Error of the estimate", "Error of the plain formula", "Bias", "Waits within the 90 % bound"];
   const region = { class: "scroll", tabindex: "0", role: "group", "aria-label": "Accuracy by lane" };
   $("accuracy").replaceChildren(el("div", region, table(heads, rows)));
 }
@@ -242,7 +326,9 @@ $("accuracy-form").addEventListener("submit", async (event) => {
 });
 
 onSession((_, { shop }) => {
-  samples = [];
+  replicas = new Map();
+  samplings = [];
+  selected = "";
   $("accuracy-shop").value = shop;
   $("accuracy").replaceChildren();
   return () => showOperations(false);

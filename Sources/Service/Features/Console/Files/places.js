@@ -1,4 +1,4 @@
-// What happens around the token's owner: bookings, a shop's line and music, ranks, posts, rows of tables.
+// The cards of shared things: bookings, a shop's queue and music, leaderboards, posts and table changes.
 import { $, counted, el, inline, list, show, when, write } from "./dom.js";
 import { answered, follow, reloading, shown, withEveryStream } from "./cards.js";
 import { api, bell, onSession } from "./session.js";
@@ -30,11 +30,11 @@ function drawQueue({ status, isLive }) {
     const minutes = estimate ? estimate.p50 : status.estimatedWaitTimes[lane];
     return el("div", {},
       el("b", {}, isStaffed ? `${minutes}` : "–", isStaffed && el("small", {}, " min")),
-      el("span", {}, name, estimate && isStaffed ? el("small", {}, `nine in ten within ${estimate.p90} min`) : null));
+      el("span", {}, name, estimate && isStaffed ? el("small", {}, `90 % within ${estimate.p90} min`) : null));
   };
-  const line = !isStaffed ? `${status.queueLength} waiting; nobody is on duty.`
-    : `${status.queueLength} in line, ${status.inService} in the chair` +
-      (status.state === "paused" ? "; on a break." : `, ${status.currentlyServing} on duty.`);
+  const line = !isStaffed ? `${status.queueLength} waiting, no barber on duty.`
+    : `${status.queueLength} waiting, ${status.inService} in service` +
+      (status.state === "paused" ? ", all barbers on a break." : `, ${status.currentlyServing} barbers on duty.`);
   $("queue-at").replaceChildren(isLive ? "" : "not live, ", when(status.updatedAt));
   $("queue").replaceChildren(
     el("div", { class: "waits" }, wait("standard", "standard"), wait("black card", "blackCard")),
@@ -61,7 +61,7 @@ function drawMusic({ tracks, currentTrackId, isActive }, store) {
   })));
 }
 
-// MARK: Ranks and posts
+// MARK: Leaderboards and posts
 
 /** @type {Map<string, {name: string, store: any, off: () => void}>} */
 let boards = new Map();
@@ -104,12 +104,12 @@ function drawFeed({ posts, newCount, isMore }, store) {
   })));
 }
 
-// MARK: Rows
+// MARK: Table changes
 
 const rowsMax = 12;
 let rows = [];
 
-/** What rows told: queries that became stale, rows that were asked for, counts of watched rows. */
+/** Returns the line for an event of the tables: stale queries, subscribed rows, or counts of subscribed rows. */
 function tableNote({ name, data }) {
   if (name === "query:invalidate") {
     const causes = data.causes ?? [];
@@ -118,7 +118,7 @@ function tableNote({ name, data }) {
       return count > 1 ? `${table} ×${count}` : table;
     });
     const others = data.causesComplete ? "" : " and others";
-    const hint = tables.length ? `by ${tables.join(", ")}${others}` : "not told of whom";
+    const hint = tables.length ? `changed: ${tables.join(", ")}${others}` : "cause not included";
     return { kind: "stale", text: data.keys.map((key) => key.join("/")).join("  "), hint };
   }
   if (name === "table:change") {

@@ -1,4 +1,4 @@
-// Whose session it is: the token, kept while the tab lives, and the bell that is connected with it.
+// The session: a token, stored until the tab closes, and its connection to the service.
 import { connect } from "../bellhop.js";
 
 const base = new URL("..", import.meta.url).href;
@@ -6,9 +6,9 @@ const storageKey = "bellhop console";
 
 /** @type {{token: string, shop: string, backend: string} | null} */
 export let session = read();
-/** @type {any} the connection of bellhop.js */
+/** @type {any} the client of bellhop.js */
 export let bell = null;
-/** Until when a successor of the token is waited for; null: none is wanted. */
+/** The time at which the current token expires, while the page asks for a new one; otherwise null. */
 export let renewal = null;
 
 const begun = new Set();
@@ -16,7 +16,7 @@ const changed = new Set();
 let number = 0;
 let given = "";
 
-/** Calls back with every new session; what it returns is called at its end. */
+/** Calls `begin` with every new session. The function that `begin` returns is called at the end of the session. */
 export const onSession = (begin) => void begun.add({ begin, end: null });
 export const onRenewal = (listener) => void changed.add(listener);
 
@@ -34,7 +34,7 @@ function keep() {
   else sessionStorage.removeItem(storageKey);
 }
 
-/** What a token says of itself; {} where it is none. */
+/** Returns the claims of a token; {} for a malformed token. */
 export function claims(token) {
   return part(token, 1);
 }
@@ -56,7 +56,7 @@ function setRenewal(wanted) {
   for (const listener of changed) listener();
 }
 
-/** bellhop.js asks for a token, and for another one before it runs out or when it was refused. */
+/** Returns a token to bellhop.js. `fresh` requests another one, because the last one expires soon or was refused. */
 function provide({ fresh }) {
   if (!session) return null;
   if (fresh && session.token === given) setRenewal(expiresAt(given) ?? 0);
@@ -97,7 +97,7 @@ export function leave() {
   setRenewal(null);
 }
 
-/** The token's successor: the stream goes on with it, without a break where the old one still serves. */
+/** Continues the session with a new token. While the old token is valid, the stream continues without a break. */
 export function renew(token) {
   const mine = claims(session.token).sub;
   if (claims(token).sub !== mine) return open({ ...session, token });
@@ -106,7 +106,7 @@ export function renew(token) {
   setRenewal(null);
   const { status, streamId } = bell.connection.get();
   if (status !== "live") return bell.retry();
-  // At once, while the old one still serves: the library asks for another only every ten seconds.
+  // Renews the stream immediately; the library would ask for the token only after up to ten seconds.
   bell.call("PUT", `/v1/streams/${encodeURIComponent(streamId)}/token`, { token: session.token }).catch(() => {});
 }
 
@@ -126,22 +126,22 @@ export class Refusal extends Error {
   }
 }
 
-/** The answer to somebody who is not here any more. */
+/** The error of a call whose session has ended meanwhile. */
 export class Stale extends Error {}
 
-/** What the session's user asks; rejects with a Refusal. */
+/** Calls the API as the user of the session; rejects with a Refusal. */
 export async function api(method, path, body, headers) {
   const mine = number;
   if (!bell) throw new Stale();
   const answer = await bell.call(method, path, body, headers).catch((error) => {
-    throw mine === number ? new Error(`The service does not answer (${error.message}).`) : new Stale();
+    throw mine === number ? new Error(`The service did not answer: ${error.message}.`) : new Stale();
   });
   if (mine !== number || !bell) throw new Stale();
   if (answer.status >= 400) throw new Refusal(answer);
   return answer.body;
 }
 
-/** What a backend asks, with a token of its own. */
+/** Calls the API with a backend token. */
 export async function backendCall(token, path, body) {
   const response = await fetch(new URL(`.${path}`, base), {
     method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" },
@@ -152,7 +152,7 @@ export async function backendCall(token, path, body) {
   return answer.body;
 }
 
-/** What the service itself tells about itself, without a user. */
+/** Fetches a document of the service, without a token. */
 export async function fetchText(path) {
   const response = await fetch(new URL(`.${path}`, base), { cache: "no-store", credentials: "omit" });
   if (!response.ok) throw new Refusal({ status: response.status, body: await response.json().catch(() => ({})) });

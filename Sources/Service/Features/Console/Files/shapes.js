@@ -143,9 +143,15 @@ function rules(schema) {
 function alternatives(schema, path) {
   const parts = alternativesOf(schema).filter((part) => !isNull(part) && !isRequirement(part));
   if (parts.length < 2 || !parts.some(hasInner)) return null;
-  return el("ol", { class: "alternatives" }, parts.map((part, index) => el("li", {},
-    el("p", { class: "type" }, el("b", {}, `Alternative ${index + 1}: `), typeOf(part)),
-    hasInner(part) && (path.includes(nameOf(part)) ? null : schemaTree(part, path, false)))));
+  // An alternative of a schema that is shown already, such as a list of it, shows only its type.
+  const shown = new Set(path.filter((name) => name !== ""));
+  return el("ol", { class: "alternatives" }, parts.map((part, index) => {
+    const name = nameOf(part) ?? nameOf(part.items);
+    const isKnown = shown.has(name);
+    if (name) shown.add(name);
+    return el("li", {}, el("p", { class: "type" }, el("b", {}, `Alternative ${index + 1}: `), typeOf(part)), limits(part),
+      hasInner(part) && !isKnown && schemaTree(part, path, false));
+  }));
 }
 
 function memberOf(name, value, isRequired, path) {

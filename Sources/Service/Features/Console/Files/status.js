@@ -1,15 +1,18 @@
-// How the connection stands, said as it is: "Live" only while it is. And what has happened to it.
+// The state of the connection, its details and its history. "Live" is shown only while the stream is open.
 import { $, el, everySecond, list, problem, relative, seconds, show, when, write } from "./dom.js";
 import { bell, expiresAt, leave, onRenewal, onSession, renew, renewal, session } from "./session.js";
 
 const timelineMax = 50;
-/** @type {{at: number, what: string, detail: string, state: string}[]} the newest first */
+/** How long bellhop.js waits for data before it gives up a connection. The service sends a comment every 15 seconds. */
+const silenceMs = 60_000;
+/** @type {{at: number, what: string, detail: string, state: string}[]} newest first */
 let timeline = [];
 let lastId = "";
 let lastEventAt = 0;
 let openedAt = 0;
 let readyMs = null;
-let notLiveSince = 0;
+/** The time up to which the shown data is current; 0 while the stream is open. */
+let currentUntil = 0;
 let shown = "";
 
 const names = {
@@ -18,16 +21,17 @@ const names = {
 };
 
 const reasons = {
-  lost: "the connection broke", silence: "nothing was heard for a minute", timeout: "no answer within 10 seconds",
-  closed: "the service closed the stream", offline: "this device has no network", overflow: "too much came at once",
-  "token.none": "there is no token that serves", "token.slow": "no token came in time", background: "the page was away",
+  lost: "the connection broke", silence: "no data arrived for a minute", timeout: "no answer within 10 seconds",
+  closed: "the service closed the stream", offline: "this device has no network", overflow: "too much data arrived at once",
+  "token.none": "there is no valid token", "token.slow": "the new token took too long",
+  background: "the page was in the background",
 };
 
-/** The state as people see it: a token that is over or refused is more than a wait. */
+/** Returns the state to show. An expired or refused token is shown as such, although the library waits to retry. */
 function present(status, now) {
   const { status: name, reason } = status;
   if (name === "live" || name === "offline") return name;
-  // Not begun yet, or handed from one tab to another.
+  // The connection has not begun, or another tab takes it over.
   if (name === "closed" && !reason) return "connecting";
   const at = expiresAt(session.token);
   if (at !== null && now >= at || reason?.code === "invalid_token.expired") return "expired";
@@ -49,37 +53,37 @@ function draw(now = Date.now()) {
   const state = present(status, now);
   $("state").dataset.state = state;
   write("state-name", names[state] ?? state);
-  // What was sent now could not be seen to arrive.
+  // Without a stream, the delivery test would see no event.
   $("try").disabled = state !== "live";
   drawNotice(status, state, now);
   drawDetails(status, state, now);
 }
 
 function drawNotice(status, state, now) {
-  const next = status.retryAt === null ? "" : status.retryAt <= now ? "Trying again."
-    : `Next try in ${seconds(status.retryAt - now)} s.`;
-  const isOld = notLiveSince ? `What you see is from ${relative(notLiveSince, now)}.` : "";
+  const next = status.retryAt === null ? "" : status.retryAt <= now ? "Retrying."
+    : `Next retry in ${seconds(status.retryAt - now)} s.`;
+  const age = currentUntil ? `The shown data is from ${relative(currentUntil, now)}.` : "";
   const at = expiresAt(session.token);
   let text = "";
   let more = "";
   if (state === "expired") {
     text = "This token has expired.";
-    more = `${isOld} Paste its successor to go on where you were.`;
+    more = `${age} Paste a new token to continue.`;
   } else if (state === "refused") {
-    text = `The service refuses: ${sentence(why(status.reason))}`;
-    more = isOld;
+    text = `The service refuses the connection: ${sentence(why(status.reason))}`;
+    more = age;
   } else if (state === "offline") {
     text = "This device is offline.";
-    more = `${isOld} The page goes on by itself when the network is back.`;
+    more = `${age} The page continues when the network is back.`;
   } else if (state === "unreachable") {
     text = "The service cannot be reached.";
-    more = `${sentence(why(status.reason))} ${isOld}`;
+    more = `${sentence(why(status.reason))} ${age}`;
   } else if (state === "waiting" || (state === "connecting" && status.tries > 0)) {
     text = `Not live: ${why(status.reason) || "the connection broke"}.`;
-    more = `${isOld} ${next}`;
+    more = `${age} ${next}`;
   } else if (renewal !== null && at !== null && at - now < 120_000) {
-    text = "This token runs out soon.";
-    more = `It serves for ${seconds(at - now)} s more. Paste its successor, and the stream goes on without a break.`;
+    text = "This token expires soon.";
+    more = `It is valid for ${seconds(at - now)} s more. Paste a new token to continue without a break.`;
   }
   const wantsToken = state === "expired" || (state === "refused" && status.reason?.status === 401) ||
     (renewal !== null && state === "live" && text !== "");
@@ -95,11 +99,11 @@ function drawDetails(status, state, now) {
   const rows = [
     ["State", names[state] ?? state],
     ["Reason", state === "live" ? "" : sentence(why(status.reason))],
-    ["Next try", status.retryAt > now ? `in ${seconds(status.retryAt - now)} s, try ${status.tries + 1}` : ""],
+    ["Next retry", status.retryAt > now ? `in ${seconds(status.retryAt - now)} s, attempt ${status.tries + 1}` : ""],
     ["Stream", status.streamId ?? ""],
     ["Topics", status.topics.join(", ")],
     ["Opened in", state === "live" && readyMs !== null ? `${readyMs} ms` : ""],
-    ["Last id", lastId],
+    ["Last event id", lastId],
     ["Last event", lastEventAt ? relative(lastEventAt, now) : ""],
   ].filter(([, value]) => value);
   list($("connection"), rows.map(([name, value]) => ({
@@ -126,19 +130,22 @@ function noteStatus(status) {
   if (state === "live") {
     readyMs = openedAt ? Math.round(performance.now() - openedAt) : null;
     openedAt = 0;
-    notLiveSince = 0;
-    note("Live", readyMs === null ? "" : `after ${readyMs} ms${lastId ? `, behind ${lastId}` : ""}`, state);
+    currentUntil = 0;
+    note("Live", readyMs === null ? "" : `after ${readyMs} ms${lastId ? `, resumed after ${lastId}` : ""}`, state);
     return;
   }
-  if (!notLiveSince && timeline.some((entry) => entry.state === "live")) notLiveSince = Date.now();
-  const wait = status.retryAt ? `, next try in ${seconds(status.retryAt - Date.now())} s` : "";
+  if (!currentUntil && timeline.some((entry) => entry.state === "live")) {
+    // A silent connection is given up after a minute. The data is as old as the last sign of life.
+    currentUntil = Date.now() - (status.reason?.code === "silence" ? silenceMs : 0);
+  }
+  const wait = status.retryAt ? `, next retry in ${seconds(status.retryAt - Date.now())} s` : "";
   note(names[state] ?? state, `${why(status.reason)}${wait}`, state);
 }
 
 onSession((connected) => {
   timeline = [];
   lastId = shown = "";
-  lastEventAt = notLiveSince = 0;
+  lastEventAt = currentUntil = 0;
   openedAt = performance.now();
   readyMs = null;
   const changed = () => {
@@ -150,8 +157,8 @@ onSession((connected) => {
     connected.on("*", ({ id, name }) => {
       lastId = id || lastId;
       lastEventAt = Date.now();
-      if (name === "stream:resync") note("All is fetched anew", "what was missed cannot be replayed", "live");
-      if (name === "stream:closing") note("Closing announced", "by the service", "waiting");
+      if (name === "stream:resync") note("Resync", "missed events cannot be replayed, so all data is fetched again", "live");
+      if (name === "stream:closing") note("Closing", "announced by the service", "waiting");
     }),
   ];
   list($("timeline"), []);

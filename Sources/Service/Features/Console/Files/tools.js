@@ -1,4 +1,4 @@
-// For who builds an app: the token as the service reads it, subscriptions to try, and why an event did not come.
+// Tools for developers: the token as the service reads it, subscriptions, and the explanation of a delivery.
 import { $, el, everySecond, list, problem, relative, show, write } from "./dom.js";
 import { backendToken, drawShotHint, isBackend } from "./cards.js";
 import { knownIds, onExplain } from "./events.js";
@@ -17,8 +17,8 @@ function drawToken(me) {
   const scope = me?.scope ?? [];
   const rows = [
     ["User", me?.userId ?? claimed.sub], ["Tenant", me?.tenant], ["Role", me?.role],
-    ["Tier", me?.tier], ["Sees", scope.slice(0, 12).join(", ") + (scope.length > 12 ? ", …" : "")],
-    ["Signed with", part(session.token, 0).alg],
+    ["Tier", me?.tier], ["Scope", scope.slice(0, 12).join(", ") + (scope.length > 12 ? ", …" : "")],
+    ["Algorithm", part(session.token, 0).alg],
   ].filter(([, value]) => value);
   list($("claims"), rows.map(([name, value]) => pair(name, value)));
   write("token-raw", JSON.stringify(claimed, null, 2));
@@ -33,14 +33,14 @@ function drawExpiry(now = Date.now()) {
 
 /** @type {{topic?: string, table?: any, off?: () => void, name: string}[]} */
 let watches = [];
-/** The key under which the tables of this page are wanted. */
+/** The key under which this page requests its tables. */
 let tablesKey = {};
 
 function drawWatches() {
   list($("watches"), watches.map((watch) => ({
     key: watch.name, sign: watch.name,
     make: () => el("li", {}, el("button", { "data-name": "stop", onclick: () => stop(watch) },
-      watch.name, el("span", { "aria-hidden": "true" }, " ×"), el("span", { class: "hidden" }, ": stop"))),
+      watch.name, el("span", { "aria-hidden": "true" }, " ×"), el("span", { class: "hidden" }, ": unsubscribe"))),
   })));
 }
 
@@ -78,8 +78,8 @@ async function watchTable(text, filter) {
   drawWatches();
 }
 
-/** A topic that the token may not have ends the stream: it is taken back, and the stream opened without it. */
-function takeBackRefused({ status, reason }) {
+/** Removes a topic that the token does not allow, and opens the stream again. The service refused the whole stream. */
+function removeRefused({ status, reason }) {
   const own = watches.filter((watch) => watch.topic);
   if (status !== "refused" || own.length === 0 || ![400, 403, 422].includes(reason?.status)) return;
   const last = own[own.length - 1];
@@ -103,48 +103,48 @@ $("watch-table").addEventListener("submit", async (event) => {
   if ($("watch-problem").hidden) $("table").value = $("filter").value = "";
 });
 
-// MARK: Why did this not reach me?
+// MARK: Delivery of an event
 
 function drawExplanation(found, isYou) {
-  const whom = isYou ? "You" : found.caller.userId;
+  const name = isYou ? "You" : found.caller.userId;
   const verb = isYou ? ["receive", "do not receive"] : ["receives", "does not receive"];
   const keys = (found.keys ?? []).map(({ key, held, membership }) => el("li", { class: held ? "held" : "" },
     el("code", {}, key), held ? `held${membership ? ` through ${membership}` : ""}` : "not held"));
   const invalid = (found.invalidations ?? []).map(({ key, heard }) =>
-    el("li", { class: heard ? "held" : "" }, el("code", {}, key.join("/")), heard ? "heard as stale" : "not heard"));
+    el("li", { class: heard ? "held" : "" }, el("code", {}, key.join("/")), heard ? "marked stale" : "not received"));
   const { event, caller } = found;
   $("explanation").replaceChildren(
     el("p", { class: found.delivered ? "verdict yes" : "verdict no" },
-      el("strong", {}, `${whom} ${verb[found.delivered ? 0 : 1]} it. `), found.reason),
+      el("strong", {}, `${name} ${verb[found.delivered ? 0 : 1]} it. `), found.reason),
     el("p", { class: "hint" }, `${event.name}${event.topic ? ` of the topic ${event.topic}` : ""}; ` +
-      `asked for ${caller.userId} of ${caller.tenant}, ${caller.role}.`),
-    ...(keys.length ? [el("h3", {}, "Keys by which it is seen"), el("ul", { class: "keys" }, keys)] : []),
-    ...(invalid.length ? [el("h3", {}, "Queries that it makes stale"), el("ul", { class: "keys" }, invalid)] : []));
+      `receiver: ${caller.userId} of ${caller.tenant}, ${caller.role}.`),
+    ...(keys.length ? [el("h3", {}, "Keys of the audience"), el("ul", { class: "keys" }, keys)] : []),
+    ...(invalid.length ? [el("h3", {}, "Invalidated queries"), el("ul", { class: "keys" }, invalid)] : []));
 }
 
-/** Whom it is asked about: a token, claims as JSON, or the session's own token. */
-function whomOf(text) {
+/** Returns the receiver to explain: a token, claims as JSON, or the session's own token. */
+function receiverOf(text) {
   if (!text) return { token: session.token };
   if (!text.startsWith("{")) return { token: text };
   try {
     return { claims: JSON.parse(text) };
   } catch {
-    throw new Error("The claims are no JSON.");
+    throw new Error("The claims are not valid JSON.");
   }
 }
 
 async function explain() {
   const given = $("explain-backend").value.trim();
-  if (given && !isBackend(claims(given))) throw new Error("That is no backend’s token: its role is another.");
+  if (given && !isBackend(claims(given))) throw new Error("This token has another role than service_role.");
   if (given) setBackend(given);
   drawBackendPart();
   const backend = backendToken();
-  if (!backend) throw new Error("Explanations are for backends: give a token with the role service_role.");
+  if (!backend) throw new Error("Explanations require a backend token, with the role service_role.");
   const text = $("explain-whom").value.trim();
-  const whom = whomOf(text);
+  const receiver = receiverOf(text);
   const topics = bell.connection.get().topics.filter((topic) => topic !== "personal");
   const found = await backendCall(backend, "/v1/explain", {
-    eventId: $("explain-event").value.trim(), ...whom, ...(text ? {} : { topics, tables: tables(watches) }),
+    eventId: $("explain-event").value.trim(), ...receiver, ...(text ? {} : { topics, tables: tables(watches) }),
   });
   drawExplanation(found, text === "");
 }
@@ -173,7 +173,7 @@ onExplain((id) => {
   else $("explain-backend").focus();
 });
 
-/** Looks at the token again, where it may be another one. */
+/** Reads the token again if it has changed. */
 let lookAtToken = () => {};
 onRenewal(() => lookAtToken());
 
@@ -188,7 +188,7 @@ onSession((connected) => {
   $("explanation").replaceChildren();
   lookAtToken = () => {
     const status = connected.connection.get();
-    // What the service reads in the token, once for each.
+    // Requests what the service reads in the token, once for each token.
     if (status.status !== "live" || of === session.token) return;
     of = session.token;
     drawExpiry();
@@ -198,7 +198,7 @@ onSession((connected) => {
     }, () => { of = ""; });
   };
   const changed = () => {
-    takeBackRefused(connected.connection.get());
+    removeRefused(connected.connection.get());
     lookAtToken();
   };
   const offs = [connected.connection.subscribe(changed), () => { lookAtToken = () => {}; }];

@@ -163,4 +163,49 @@ import Values
             #expect(text.contains("jwks (BELLHOP_JWKS): \(file)"), "\(broken): \(text)")
         }
     }
+
+    // MARK: Addresses
+
+    private static func answer(_ body: String) -> ScriptedReceiver.Reply {
+        .raw("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+
+    @Test func keySetOfAnAddress_isFetched() async throws {
+        var issuer = try Issuer()
+        try issuer.add("k1")
+        let set = try String(contentsOf: issuer.file, encoding: .utf8)
+        let receiver = try ScriptedReceiver { _ in Self.answer(set) }
+        defer { receiver.stop() }
+        let service = try TestService.start(["jwks": receiver.url, "jwtSecret": ""])
+        #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200)
+    }
+
+    /// Attack: the issuer's address redirects to another host. Harm: that host says whose tokens are accepted.
+    @Test func redirectOfAnIssuer_isNotFollowed() async throws {
+        let other = try ScriptedReceiver { _ in Self.answer(#"{"keys":[]}"#) }
+        defer { other.stop() }
+        let receiver = try ScriptedReceiver { _ in .status(302, headers: ["Location: \(other.url)"]) }
+        defer { receiver.stop() }
+        await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(receiver.url) }
+        #expect(receiver.deliveries.all.count == 1 && other.connections.all.isEmpty)
+    }
+
+    /// Attack: the issuer's address answers without an end. Harm: the memory is full.
+    @Test func endlessKeySet_isCutOff() async throws {
+        let endless = "HTTP/1.1 200 OK\r\n\r\n" + String(repeating: "x", count: Limits.keySetBytesMax + 1)
+        let receiver = try ScriptedReceiver { _ in .raw(endless) }
+        defer { receiver.stop() }
+        let error = await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(receiver.url) }
+        #expect(error?.description == "the document is too large")
+    }
+
+    @Test(arguments: [
+        "http://issuer.example/jwks.json", "http://10.0.0.1/jwks.json", "http://localhost.example/jwks.json",
+        "http://127.0.0.1.example/jwks.json", "http://localhost@issuer.example/",
+    ])
+    func plainAddress_isRefused_unlessItIsOfLoopback(_ address: String) async throws {
+        #expect(throws: (any Error).self) { try TestService.start(["jwks": address, "jwtSecret": ""]) }
+        let error = await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(address) }
+        #expect(error?.description.contains("https://") == true)
+    }
 }

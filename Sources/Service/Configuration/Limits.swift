@@ -35,7 +35,7 @@ enum Limits {
     /// A key set is fetched again after this time, so that a withdrawn key stops working.
     static let keySetLifetimeSeconds: Int64 = 600
     /// How long the issuer may take to answer.
-    static let keyFetchTimeoutSeconds = 5.0
+    static let keyFetchTimeoutSeconds = 5
 
     /// Users whose rate is tracked. Above this number, users whose minute is over are dropped.
     static let rateBucketsMax = 100_000

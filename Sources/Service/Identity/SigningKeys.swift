@@ -1,11 +1,8 @@
 import Foundation
 import Logging
+import OutboundHTTP
 import Threads
 import Values
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 /// The issuer's public keys, from a file or a URL.
 ///
@@ -56,6 +53,7 @@ struct SigningKeys: Sendable {
     ) throws(Settings.Mistake) {
         (self.source, self.clock, self.logger, self.replaced) = (source, clock, logger, replaced)
         if Self.isAddress(source) {
+            guard Self.isGuarded(source) else { throw Settings.Mistake("jwks", "\(Self.plainRefusal)") }
             refresh {}
             return
         }
@@ -178,24 +176,51 @@ struct SigningKeys: Sendable {
         try KeySet(reading: try await bytes(of: source))
     }
 
-    /// Why it could not be loaded. As a text, an error of the network holds the whole address, where a password may stand.
+    /// Why it could not be loaded, without the address, where a password may stand.
     static func reason(of error: any Error) -> String {
         error is KeySet.Unusable ? "\(error)" : (error as NSError).localizedDescription
     }
 
     private static func bytes(of source: String) async throws -> Data {
         guard isAddress(source) else { return try Data(contentsOf: URL(fileURLWithPath: source)) }
-        guard let url = URL(string: source) else { throw KeySet.Unusable(description: "its address is no URL") }
-        let configuration = URLSessionConfiguration.ephemeral
-        configuration.timeoutIntervalForRequest = Limits.keyFetchTimeoutSeconds
-        configuration.timeoutIntervalForResource = Limits.keyFetchTimeoutSeconds
-        let session = URLSession(configuration: configuration)
-        defer { session.finishTasksAndInvalidate() }
-        let (data, response) = try await session.data(from: url)
-        guard (response as? HTTPURLResponse)?.statusCode == 200 else {
-            throw KeySet.Unusable(
-                description: "the issuer answered \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+        guard isGuarded(source) else { throw KeySet.Unusable(description: plainRefusal) }
+        return try await withCheckedThrowingContinuation { continuation in
+            // The client waits, which a thread of the cooperative pool must not. There is one fetch in ten seconds.
+            Thread.detachNewThread { continuation.resume(with: Result { try fetchedBytes(of: source) }) }
         }
-        return data
+    }
+
+    /// Keys decide whose tokens are accepted, so they come by TLS, or from this machine.
+    private static func isGuarded(_ address: String) -> Bool {
+        if address.hasPrefix("https://") { return true }
+        guard let host = URL(string: address)?.host(percentEncoded: false) else { return false }
+        return host == "localhost" || host == "::1" || host == "[::1]"
+            || host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." }
+    }
+
+    private static let plainRefusal =
+        "an address must begin with https://; http:// is accepted of loopback addresses alone"
+
+    /// Issuers may be in a private network. The client follows no redirect, asks no proxy of the environment, and stops at
+    /// the bound of a document.
+    private static let client = OutboundClient(allowsPrivate: true, timeoutSeconds: Limits.keyFetchTimeoutSeconds)
+
+    private static func fetchedBytes(of address: String) throws -> Data {
+        var document = Data()
+        let answer = client.watch(OutboundProbe(url: address, headers: [("Accept", "application/json")])) { piece in
+            document.append(contentsOf: piece)
+            return document.count <= Limits.keySetBytesMax
+        }
+        if let failure = answer.failure {
+            throw KeySet.Unusable(description: "the issuer could not be asked: \(failure.rawValue)")
+        }
+        if (300..<400).contains(answer.status) {
+            throw KeySet.Unusable(
+                description: "the issuer answered \(answer.status): set the address that it redirects to")
+        }
+        guard answer.status == 200 else {
+            throw KeySet.Unusable(description: "the issuer answered \(answer.status)")
+        }
+        return document
     }
 }

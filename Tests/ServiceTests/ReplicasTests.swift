@@ -104,6 +104,41 @@ import Values
         try await ConversationPlay(a, and: [b]).run(steps: effort(quick: 8, full: 25, long: 100))
     }
 
+    /// Who asked has been answered that nobody did it, and may have asked another way since.
+    @Test func requestThatComesToTheOtherTooLate_isLeftAlone() async throws {
+        let stream = try await b.listen(as: .user("u1"))
+        let id = try #require(stream.ready.json["streamId"].string)
+        let asker = Caller(
+            tenant: "default", userId: "u1", role: "", isService: false,
+            scope: Scope(tenant: "default", keys: ["user:u1", "everyone"]))
+        func relay(_ topic: String, until: Timestamp) async throws {
+            let data = ReplicaRequests.question(
+                "q-\(topic)", about: id, as: asker, .replace(SubscriptionDraft(topics: [topic])), until: until)
+            let runner = a.app.runner
+            try await a.app.store.write { db in
+                try runner.write(as: .system(tenant: "default"), in: db) {
+                    $0.notifyReplicas(ReplicaRequests.asked, data: data)
+                }
+            }
+        }
+        func topics() async throws -> [String?]? {
+            let shown = try await a.client(as: .user("u1")).get("/v1/streams/\(id)/subscriptions")
+            return shown.json["topics"].array?.map(\.string)
+        }
+        try await relay("queue:in-time", until: a.clock.now.adding(seconds: 2))
+        #expect(try await topics()?.contains("queue:in-time") == true)
+        let acknowledged = try await b.client(as: .user("u1")).put(
+            "/v1/streams/\(id)/subscriptions", ["topics": ["queue:newer"]])
+        #expect(acknowledged.status == 200)
+        try await relay("queue:late", until: a.clock.now)
+        // Asked behind it in the log, and so answered behind it.
+        #expect(try await topics()?.contains("queue:newer") == true)
+        #expect(try await topics()?.contains("queue:late") == false)
+        #expect(
+            try await b.client(as: .admin).get("/metrics").text
+                .contains("bellhop_stream_failures_total{reason=\"late\"} 1"))
+    }
+
     @Test func ticketOfOne_opensOneStream_onTheOther() async throws {
         let made = try await a.client(as: .user("u1")).post("/v1/stream-tickets")
         let ticket = try #require(made.json["ticket"].string)

@@ -9,7 +9,7 @@ import Values
 /// asked through events of the log that reach no stream. So every replica can answer every request, and only the
 /// database connects them.
 struct ReplicaRequests: StreamRequests {
-    private static let asked: StaticString = "bellhop:asked"
+    static let asked: StaticString = "bellhop:asked"
     private static let answered: StaticString = "bellhop:answered"
     private static let sent: StaticString = "bellhop:sent"
 
@@ -39,7 +39,10 @@ struct ReplicaRequests: StreamRequests {
     private static let waitingMax = 1000
     /// A replica that has not answered within this time is gone, and its streams with it.
     private static let patience: Duration = .seconds(3)
-    /// The interval of checks for expired requests.
+    /// How long another replica may still do what was asked. It is over before the asker is answered that nobody did, also
+    /// where the two clocks differ by half a second: or a request that has failed could undo a later one that has succeeded.
+    private static let lifetimeSeconds: Int64 = 2
+    /// How often it is looked whether a replica's patience is over.
     private static let pause: Duration = .seconds(1)
 
     private struct Waiting {
@@ -100,9 +103,19 @@ struct ReplicaRequests: StreamRequests {
             return true
         }
         guard isAdmitted else { return answer(.failure(Self.unanswered)) }
-        let data = JSONWriter.object { writer in
+        let until = runner.clock.now().adding(seconds: Self.lifetimeSeconds)
+        let data = Self.question(id, about: stream, as: asker, kind, until: until)
+        publish(Self.asked, tenant: asker.tenant, data) { settle(id, .failure(Self.unanswered)) }
+    }
+
+    /// - Parameter until: when the asker stops waiting. Who receives it later leaves it alone.
+    static func question(
+        _ id: String, about stream: String, as asker: Caller, _ kind: StreamRequest.Kind, until: Timestamp
+    ) -> [UInt8] {
+        JSONWriter.object { writer in
             writer.member("id", id)
             writer.member("stream", stream)
+            writer.member("until", until.microseconds)
             writer.member("asker") { Self.write(asker, to: &$0) }
             switch kind {
             case .describe: break
@@ -115,7 +128,6 @@ struct ReplicaRequests: StreamRequests {
             case .renew(let caller): writer.member("caller") { Self.write(caller, to: &$0) }
             }
         }
-        publish(Self.asked, tenant: asker.tenant, data) { settle(id, .failure(Self.unanswered)) }
     }
 
     /// Answers a request, unless it was answered before.
@@ -129,6 +141,9 @@ struct ReplicaRequests: StreamRequests {
         let late = waiting.withLock { $0.filter { $0.value.until <= now }.map(\.key) }
         for id in late { settle(id, .failure(.notFound("stream"))) }
     }
+
+    private static let late = Failure.unavailable(
+        "A request of another replica came too late: it is slow, or the replicas' clocks differ.")
 
     private static let unanswered = Failure.unavailable(
         "The stream's replica could not be asked.", code: "stream.unanswered")
@@ -176,6 +191,10 @@ struct ReplicaRequests: StreamRequests {
         guard let id = members.string("id"), let stream = members.string("stream"), directory.contains(stream),
             let asker = Self.caller(members["asker"])
         else { return }
+        // A replica of an earlier version says no end.
+        if let until = members.integer("until"), runner.clock.now().microseconds >= until {
+            return failures.note(.late, Self.late)
+        }
         let kind: StreamRequest.Kind
         if let wanted = members.object("wishes") {
             kind = .replace(

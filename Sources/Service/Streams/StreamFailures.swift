@@ -21,6 +21,8 @@ final class StreamFailures: Sendable {
         case keys
         /// An event of the log, or of another replica, is malformed.
         case event
+        /// What another replica asked arrived when its asker had stopped waiting.
+        case late
     }
 
     private static let pause = Duration.seconds(10)

@@ -190,6 +190,26 @@ import Testing
         #expect(try await post(none, Self.sent).headers["traceparent"]?.hasSuffix("-01") == true)
     }
 
+    /// Attack: anybody sends `traceparent` with the flag of a recorded trace. Harm: the collector is full of their requests.
+    @Test func recordedTrace_countsOfBackendsAlone() async throws {
+        let collector = try Collector()
+        let service = try TestService.start(
+            Self.settings(collector, ["tracesPercent": "0", "changesSecret": "a secret of the feed", "tables": "todo"]))
+        func flag(_ client: BellhopClient, _ path: String) async throws -> String? {
+            let returned = try await client.get(path, headers: ["traceparent": Self.sent]).headers["traceparent"]
+            #expect(returned?.hasPrefix("00-\(Self.traceId)-") == true, "\(path)")
+            return returned.map { String($0.suffix(2)) }
+        }
+        #expect(try await flag(service.anyone, "/v1/config") == "00")
+        #expect(try await flag(service.anyone, "/v1/badges") == "00")
+        #expect(try await flag(service.client(as: .user("ada")), "/v1/badges") == "00")
+        #expect(try await flag(service.client(as: .admin), "/v1/badges") == "00")
+        #expect(try await flag(service.client(as: .service()), "/v1/me") == "01")
+        let fed = try await service.anyone.post(
+            "/v1/changes", [:], headers: ["traceparent": Self.sent, "X-Webhook-Secret": "a secret of the feed"])
+        #expect(fed.headers["traceparent"]?.hasSuffix("-01") == true)
+    }
+
     // MARK: The collector
 
     @Test func collector_isSentWhatItAsksFor() async throws {

@@ -60,6 +60,7 @@ struct Dispatcher: Sendable {
                 guard let feed = try feeds.caller(of: request, at: runner.clock.now()) else {
                     throw Failure(.unauthenticated, "unauthenticated", "The delivery proves nothing.")
                 }
+                trace.noteBackend()
                 let call = try makeCall(request, as: feed, endpoint, at: runner.clock.now())
                 return try answer(call, trace, endpoint, name: name)
             }
@@ -112,6 +113,7 @@ struct Dispatcher: Sendable {
         _ request: Request, _ trace: RequestTrace, _ endpoint: Endpoint, at now: Timestamp
     ) throws(Failure) -> Authenticator.Verdict<Caller> {
         if endpoint.access == .feed, let feed = try feeds.caller(of: request, at: now) {
+            trace.noteBackend()
             return .known(feed)
         }
         let principal: Principal

@@ -13,8 +13,10 @@ final class RequestTrace: @unchecked Sendable {
     let endpoint: EndpointMetrics?
     let credentials: Credentials
     /// The service's part of the trace that the request is of; nil where nothing is traced.
-    let span: OpenSpan?
-    var principal: Principal?
+    private(set) var span: OpenSpan?
+    var principal: Principal? {
+        didSet { if principal?.caller.isService == true { noteBackend() } }
+    }
     var rate: RateBucket.State?
 
     /// What says who asks, and so decides about the answer.
@@ -37,6 +39,9 @@ final class RequestTrace: @unchecked Sendable {
         request.context = trace
         return trace
     }
+
+    /// The sender is a backend, which decides whether its traces are recorded. Everybody else could fill the collector.
+    func noteBackend() { span = span?.recorded }
 
     /// Names the request in the log.
     var metadata: Logger.Metadata {

@@ -21,6 +21,11 @@ struct TraceContext: Sendable, Hashable {
     /// An operation that this one causes.
     var child: TraceContext { TraceContext(high: high, low: low, spanId: Self.randomID(), isSampled: isSampled) }
 
+    /// The same operation, recorded or not.
+    func with(isSampled: Bool) -> TraceContext {
+        TraceContext(high: high, low: low, spanId: spanId, isSampled: isSampled)
+    }
+
     /// Reads a `traceparent`.
     ///
     /// Later versions may append fields, which are ignored as the standard requires; version `ff` is invalid.

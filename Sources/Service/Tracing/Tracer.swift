@@ -11,10 +11,16 @@ final class Tracer: Sendable {
         (self.share, self.clock, self.exporter) = (share, clock, exporter)
     }
 
-    /// Begins the service's span of a request, in the sender's trace if it has one.
+    /// Begins the service's part of a request: of its sender's trace, if it has one.
+    ///
+    /// A sender can have its requests left out, but not recorded beyond the share: anybody can send a header. Of whom a
+    /// recorded trace counts is decided when it is known who calls; see ``OpenSpan/recorded``.
     func begin(request traceparent: TraceContext?) -> OpenSpan {
-        let context = traceparent?.child ?? .root(isSampled: Double.random(in: 0..<1) < share)
-        return OpenSpan(context, parent: traceparent?.spanId, of: self)
+        let isInShare = Double.random(in: 0..<1) < share
+        guard let traceparent else { return OpenSpan(.root(isSampled: isInShare), parent: nil, of: self) }
+        return OpenSpan(
+            traceparent.child.with(isSampled: traceparent.isSampled && isInShare), parent: traceparent.spanId,
+            of: self, isAskedFor: traceparent.isSampled)
     }
 
     /// Begins the span of an effect of an event that a traced transaction published.
@@ -36,13 +42,24 @@ final class OpenSpan: Sendable {
     private let parent: UInt64?
     private let start: Timestamp
     private let tracer: Tracer
+    /// Whether its sender records the trace.
+    private let isAskedFor: Bool
 
-    fileprivate init(_ context: TraceContext, parent: UInt64?, of tracer: Tracer, since start: Timestamp? = nil) {
-        (self.context, self.parent, self.tracer) = (context, parent, tracer)
+    fileprivate init(
+        _ context: TraceContext, parent: UInt64?, of tracer: Tracer, since start: Timestamp? = nil,
+        isAskedFor: Bool = false
+    ) {
+        (self.context, self.parent, self.tracer, self.isAskedFor) = (context, parent, tracer, isAskedFor)
         self.start = start ?? tracer.now
     }
 
-    /// Begins a child operation; nil if the trace is not recorded.
+    /// The same operation, recorded if its sender records the trace: for senders who decide about that.
+    var recorded: OpenSpan {
+        guard isAskedFor, !context.isSampled else { return self }
+        return OpenSpan(context.with(isSampled: true), parent: parent, of: tracer, since: start)
+    }
+
+    /// Begins a part of it; nil where the trace is not recorded.
     func beginChild() -> OpenSpan? {
         context.isSampled ? OpenSpan(context.child, parent: context.spanId, of: tracer) : nil
     }

@@ -45,7 +45,10 @@ final class Connection {
 
     /// Takes back a finished request.
     func release(_ request: consuming Request) {
-        if isKnownUniquelyReferenced(&request) { spare = request }
+        guard isKnownUniquelyReferenced(&request) else { return }
+        // A connection that waits for its next request takes no memory for the last one.
+        request.releaseBody()
+        spare = request
     }
 
     /// Ends the current request and returns it, if there is one.

@@ -273,9 +273,7 @@ final class Reactor: @unchecked Sendable {
         if let refusal = request.refusal, framing != .none || mistake != nil {
             return answer(request, with: configuration.problem(refusal))
         }
-        if let screen = request.route?.screen, framing.isAbove(screen.bodyBytes), let refusal = screen.refuse(request) {
-            return answer(request, with: refusal)
-        }
+        if let refusal = admitBody(of: request, framing, max: max) { return answer(request, with: refusal) }
         request.isLeftUnread = false
         switch framing {
         case .none, .unusable: break
@@ -286,6 +284,33 @@ final class Reactor: @unchecked Sendable {
         }
         return .YES
     }
+
+    /// Reserves memory for the body, if the request has one.
+    ///
+    /// - Returns: the answer to a request whose body is not read.
+    private func admitBody(of request: Request, _ framing: BodyFraming, max: Int) -> Response? {
+        switch framing {
+        case .none, .unusable: return nil
+        case .length(let count): request.bodyBytesReserved = count
+        case .chunked: request.bodyBytesReserved = min(max, Self.chunkedBytesAtFirst)
+        }
+        switch request.route?.admit?(request, request.bodyBytesReserved) {
+        case nil: return nil
+        case .admitted(let reservation)?:
+            request.reservation = reservation
+            return nil
+        case .refused(let response)?:
+            guard case .length(let count) = framing, count <= Self.discardedBytesMax else { return response }
+            request.earlyAnswer = response
+            return nil
+        }
+    }
+
+    /// What a chunked body has room for at first; then the room doubles.
+    private static let chunkedBytesAtFirst = 16 * 1024
+    /// The body of a refused request up to which it is read and thrown away. A client has sent such a body with the head, and
+    /// can go on with the connection: to make another costs both sides more.
+    private static let discardedBytesMax = 8 * 1024
 
     private func findRoute(_ request: Request) -> TransportProblem? {
         let match = request.target.withUnsafeBufferPointer { target in
@@ -306,23 +331,37 @@ final class Reactor: @unchecked Sendable {
     }
 
     func receive(_ request: Request, _ bytes: UnsafeBufferPointer<UInt8>) -> MHD_Result {
+        guard request.earlyAnswer == nil else { return .YES }
         let max = request.route?.bodyBytesMax ?? 0
         request.chunks?.receive(bytes, turn: turn)
-        guard request.body.count + bytes.count <= max else {
-            // A chunked body announces no length.
-            request.body = []
-            request.isLeftUnread = true
-            answerPast(request, on: cmhd_connection_descriptor(request.connection), with: .bodyTooLarge(max: max))
-            return .NO
+        let count = request.body.count + bytes.count
+        // A chunked body announces no length.
+        guard count <= max else { return breakOff(request, with: .bodyTooLarge(max: max)) }
+        if count > request.bodyBytesReserved {
+            let wanted = min(max, Swift.max(count, request.bodyBytesReserved * 2))
+            guard request.reservation?.grow(to: wanted) != false else {
+                return breakOff(request, with: .noRoomForBody)
+            }
+            request.bodyBytesReserved = wanted
         }
+        if request.body.capacity < count { request.body.reserveCapacity(request.bodyBytesReserved) }
         request.body.append(contentsOf: bytes)
         return .YES
     }
 
-    /// Handles a complete request, or one whose connection was resumed.
+    /// Answers a request in the middle of its body, which is not read further.
+    private func breakOff(_ request: Request, with problem: TransportProblem) -> MHD_Result {
+        request.releaseBody()
+        request.isLeftUnread = true
+        answerPast(request, on: cmhd_connection_descriptor(request.connection), with: problem)
+        return .NO
+    }
+
+    /// The request is whole, or its connection was resumed.
     func proceed(_ request: Request) -> MHD_Result {
         switch request.state {
         case .receiving:
+            if let response = request.earlyAnswer { return answer(request, with: response) }
             request.chunks?.finish(turn: turn)
             if request.chunks?.verdict == .bad {
                 request.refusal = .malformed(detail: "A line of the chunked body ends without CR.")

@@ -41,6 +41,11 @@ public final class Request: @unchecked Sendable {
     var isLeftUnread = false
     /// The announced length, or the maximum without an announcement.
     var bodyBytesExpected = 0
+    /// The answer to a request whose short body is read and thrown away.
+    @exclusivity(unchecked) var earlyAnswer: Response?
+    /// As many as the body may have before more is reserved.
+    var bodyBytesReserved = 0
+    @exclusivity(unchecked) var reservation: (any BodyReservation)?
     @exclusivity(unchecked) var chunks: ChunkFraming?
     /// The list of waiting requests, oldest first.
     var nextWaiting: Request?
@@ -66,12 +71,13 @@ public final class Request: @unchecked Sendable {
     func begin(_ target: UnsafeBufferPointer<UInt8>, receivedAt: UInt64) {
         self.receivedAt = receivedAt
         method = .get
-        body = []
+        releaseBody()
         context = nil
         (route, parameters) = (nil, PathParameters())
         state = .receiving
         (suspendedAt, answeredStatus, answeredBytes) = (0, 0, 0)
         (refusal, isLeftUnread, bodyBytesExpected, chunks) = (nil, false, 0, nil)
+        earlyAnswer = nil
         fields.clear()
         self.target.removeAll(keepingCapacity: target.count <= Self.targetBytesRetained)
         self.target.append(contentsOf: target)
@@ -94,7 +100,14 @@ public final class Request: @unchecked Sendable {
         (pathLength, targetMistake, self.isEncoded) = (length, isDamaged ? .target : nil, isEncoded)
     }
 
-    /// Ends the use of libmicrohttpd's memory.
+    /// Gives the memory of the body back, and then its reservation.
+    func releaseBody() {
+        body = []
+        bodyBytesReserved = 0
+        reservation = nil
+    }
+
+    /// Nothing of libmicrohttpd's is read from here on.
     func end() {
         connection = nil
         fields.forget()

@@ -117,15 +117,6 @@ enum BodyFraming: Equatable {
         }
     }
 
-    /// Whether the body may be longer than this number of bytes.
-    func isAbove(_ bytes: Int) -> Bool {
-        switch self {
-        case .none, .unusable: false
-        case .length(let count): count > bytes
-        case .chunked: true
-        }
-    }
-
     var mistake: String? {
         if case .unusable(let detail) = self { detail } else { nil }
     }

@@ -5,37 +5,25 @@ public final class Route: Sendable {
     public let pattern: String
     /// The maximum length of a body; longer ones are refused before they are read.
     public let bodyBytesMax: Int
-    /// A check of the head of a request whose body is long or of unannounced length. If it returns an answer, the
-    /// request is refused before the body is read. So only authorized callers can make the server buffer a large body.
-    public let screen: Screen?
+    /// Called with the head of a request that has a body, before the body is read, and with the bytes that it needs at first.
+    /// So memory is taken only by those who may send something, and within their bounds. Nil: every body is read.
+    public typealias Admit = @Sendable (_ request: Request, _ bytes: Int) -> BodyAdmission
+    public let admit: Admit?
     let handler: @Sendable (Request) -> Reply
 
     public init(
         _ method: HTTPMethod, _ pattern: String, bodyBytesMax: Int = 0,
-        screen: Screen? = nil, handler: @escaping @Sendable (Request) -> Reply
+        admit: Admit? = nil, handler: @escaping @Sendable (Request) -> Reply
     ) {
         self.method = method
         self.pattern = pattern
         self.bodyBytesMax = bodyBytesMax
-        self.screen = screen
+        self.admit = admit
         self.handler = handler
     }
 }
 
-extension Route {
-    public struct Screen: Sendable {
-        /// Bodies up to this size are not checked.
-        public let bodyBytes: Int
-        public let refuse: @Sendable (Request) -> Response?
-
-        public init(above bodyBytes: Int, _ refuse: @escaping @Sendable (Request) -> Response?) {
-            self.bodyBytes = bodyBytes
-            self.refuse = refuse
-        }
-    }
-}
-
-/// Finds the route of a request by the bytes of its path, without decoding or creating texts.
+/// Finds the route of a request by its path's bytes; nothing is decoded and no text is made on the way.
 ///
 /// A constant segment takes precedence over a parameter. The route of GET also serves HEAD.
 public struct Router: Sendable {

@@ -7,6 +7,8 @@ public enum TransportProblem: Sendable {
     case tooManyStreams
     /// The head or the body arrived too slowly.
     case tooSlow
+    /// There is no memory left for the next part of a chunked body.
+    case noRoomForBody
     /// A handler has not answered its request in time.
     case unanswered
 }

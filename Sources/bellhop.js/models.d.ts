@@ -1408,7 +1408,7 @@ export interface ProblemError {
 }
 
 export type ProblemCode =
-  | "barber.booked" | "booking.in_past" | "booking.invalid_transition" | "booking.not_changeable"
+  | "barber.booked" | "body_budget" | "booking.in_past" | "booking.invalid_transition" | "booking.not_changeable"
   | "booking.overlap" | "booking.staff_only" | "booking.tier_not_claimed" | "challenge.ended" | "challenge.full"
   | "challenge.has_scores" | "challenge.not_started" | "challenge.too_many" | "changes.congested"
   | "changes.format_contradicted" | "changes.not_a_batch" | "changes.not_an_event" | "changes.too_large"
@@ -1421,8 +1421,8 @@ export type ProblemCode =
   | "message.not_yours" | "not_found" | "not_permitted" | "not_ready" | "origin.not_allowed" | "post.not_yours"
   | "post.too_many" | "precondition.required" | "precondition.stale" | "presence.code_required"
   | "presence.no_code" | "presence.too_many_codes" | "presence.wrong_code" | "rate_limited" | "request.answered"
-  | "request.invalid" | "request.malformed" | "request.malformed_json" | "request.media_type" | "request.not_yours"
-  | "request.too_large" | "request.too_many" | "request.too_slow" | "revocations.unknown"
+  | "request.invalid" | "request.malformed" | "request.malformed_json" | "request.media_type" | "request.no_room"
+  | "request.not_yours" | "request.too_large" | "request.too_many" | "request.too_slow" | "revocations.unknown"
   | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow" | "shop.full"
   | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid" | "stream.token_pending"
   | "stream.too_many" | "stream.unanswered" | "subscriptions.full" | "subscriptions.too_many" | "topic.forbidden"

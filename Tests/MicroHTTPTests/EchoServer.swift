@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 @testable import MicroHTTP
 
@@ -13,7 +14,35 @@ final class EchoServer: @unchecked Sendable {
     private let condition = NSCondition()
     private var deferred: [Responder] = []
 
-    /// A program that greets each stream, broadcasts the messages it receives, and says goodbye.
+    /// Bytes of bodies that are reserved now.
+    let reserved = Reserved()
+
+    final class Reserved: Sendable {
+        private let bytes = Atomic<Int>(0)
+        var now: Int { bytes.load(ordering: .sequentiallyConsistent) }
+        fileprivate func add(_ more: Int) { bytes.wrappingAdd(more, ordering: .sequentiallyConsistent) }
+    }
+
+    private final class Reservation: BodyReservation {
+        private let bytes: Atomic<Int>
+        private let reserved: Reserved
+
+        init(_ bytes: Int, in reserved: Reserved) {
+            self.bytes = Atomic(bytes)
+            self.reserved = reserved
+            reserved.add(bytes)
+        }
+
+        deinit { reserved.add(-bytes.load(ordering: .sequentiallyConsistent)) }
+
+        func grow(to wanted: Int) -> Bool {
+            let before = bytes.exchange(wanted, ordering: .sequentiallyConsistent)
+            reserved.add(wanted - before)
+            return true
+        }
+    }
+
+    /// A program that greets, repeats what it receives to all, and says goodbye.
     final class Announcer: StreamProgram {
         private let shard: StreamShard<Announcer>
         private var streams: Set<StreamHandle> = []
@@ -61,7 +90,7 @@ final class EchoServer: @unchecked Sendable {
             case .bodyTooLarge: Response(status: 413)
             case .malformed: Response(status: 400)
             case .tooSlow: Response(status: 408)
-            case .tooManyStreams, .unanswered: Response(status: 503)
+            case .tooManyStreams, .noRoomForBody, .unanswered: Response(status: 503)
             }
         }
         streams = try StreamShards(configuration)
@@ -86,7 +115,12 @@ final class EchoServer: @unchecked Sendable {
     }
 
     func answerDeferred() {
-        for responder in condition.withLock({ deferred }) { responder.complete(Self.text("released")) }
+        // A responder that is kept keeps its request.
+        let responders = condition.withLock {
+            defer { deferred = [] }
+            return deferred
+        }
+        for responder in responders { responder.complete(Self.text("released")) }
     }
 
     private static func text(_ text: String) -> Response { Response(status: 200, body: .bytes(Array(text.utf8))) }
@@ -98,6 +132,25 @@ final class EchoServer: @unchecked Sendable {
             },
             Route(.get, "/hello/{name}") { .response(Self.text("hello \($0.parameter(0))")) },
             Route(.post, "/echo", bodyBytesMax: 100) { .response(Response(status: 200, body: .bytes($0.body))) },
+            Route(
+                .post, "/counted", bodyBytesMax: 50_000,
+                admit: { [reserved] _, bytes in
+                    .admitted(Reservation(bytes, in: reserved))
+                }
+            ) { .response(Self.text("\($0.body.count)")) },
+            Route(
+                .post, "/counted-deferred", bodyBytesMax: 50_000,
+                admit: { [reserved] _, bytes in
+                    .admitted(Reservation(bytes, in: reserved))
+                }
+            ) { [unowned self] _ in
+                .deferred { responder in
+                    self.condition.withLock {
+                        self.deferred.append(responder)
+                        self.condition.broadcast()
+                    }
+                }
+            },
             Route(.get, "/later") { [workers] request in
                 .deferred { responder in
                     _ = workers.submit {

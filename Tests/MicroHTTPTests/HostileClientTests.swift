@@ -133,7 +133,58 @@ import Testing
         #expect(given.all == [true])
     }
 
-    // MARK: Shutdown
+    // MARK: Bodies
+
+    /// However a request ends, the memory of its body is given back.
+    @Test func memoryOfABody_isGivenBack_howeverItsRequestEnds() async throws {
+        let time = ServerTime()
+        let service = try EchoServer { $0.clock = time.clock }
+        func begin(_ framing: String, _ body: String, at path: String = "/counted") async throws -> RawConnection {
+            let raw = try RawConnection(service.port)
+            try raw.send("POST \(path) HTTP/1.1\r\nHost: x\r\n\(framing)\r\n\r\n\(body)")
+            try await eventually("its body is reserved") { service.reserved.now > 0 }
+            return raw
+        }
+        func end(_ how: Comment) async throws {
+            try await eventually(how) { service.reserved.now == 0 }
+        }
+        let length = "Content-Length: 40000"
+        let answered = try await begin(length, "a")
+        #expect(service.reserved.now == 40_000)
+        try answered.send(String(repeating: "a", count: 39_999))
+        #expect(try answered.readAnswer().body == Array("40000".utf8))
+        try await end("an answer, and the connection goes on")
+
+        let gone = try await begin(length, "a")
+        gone.finishSending()
+        _ = try gone.read()
+        try await end("the client is gone")
+
+        let slow = try await begin(length, "a")
+        try await eventually("it is too slow") {
+            await service.server.pass(time, milliseconds: 5_000)
+            return slow.hasAnswer(within: 0)
+        }
+        #expect(try slow.read().hasPrefix("HTTP/1.1 408"))
+        try await end("it is cut off")
+
+        let chunk = "3000\r\n" + String(repeating: "a", count: 0x3000) + "\r\n"
+        let long = try await begin("Transfer-Encoding: chunked", chunk)
+        #expect(service.reserved.now == 16 * 1024)
+        try long.send(chunk)
+        try await eventually("it grows") { service.reserved.now == 32 * 1024 }
+        try long.send(chunk + chunk + chunk)
+        #expect(try long.read().hasPrefix("HTTP/1.1 413"))
+        try await end("it is too long")
+
+        let waiting = try await begin("Content-Length: 2", "{}", at: "/counted-deferred")
+        service.waitUntilDeferred(1)
+        service.answerDeferred()
+        #expect(try waiting.readAnswer().status == 200)
+        try await end("it was answered later")
+    }
+
+    // MARK: The end
 
     @Test func drainingServer_answersEverybodyOnce() throws {
         let service = try EchoServer()

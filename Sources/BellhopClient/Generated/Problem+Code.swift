@@ -10,7 +10,11 @@ extension Bellhop.Problem {
         /// 409: The barber has bookings that are not over.
         public static let barberBooked = Code(rawValue: "barber.booked")
 
-        /// 403: The time is in the past; only staff can book it.
+        /// 429: The bodies of the caller's requests have no room now; wait for answers, and come back after
+        /// `Retry-After`.
+        public static let bodyBudget = Code(rawValue: "body_budget")
+
+        /// 403: The time is over; only staff may book it.
         public static let bookingInPast = Code(rawValue: "booking.in_past")
 
         /// 409: The status cannot change to this value; `allowed` lists the possible values.
@@ -196,7 +200,10 @@ extension Bellhop.Problem {
         /// 415: This operation does not accept the media type of the body.
         public static let requestMediaType = Code(rawValue: "request.media_type")
 
-        /// 403: Only the requester can withdraw a request, and only the recipient can answer it.
+        /// 503: There is no room for the body of another request now; come back after `Retry-After`.
+        public static let requestNoRoom = Code(rawValue: "request.no_room")
+
+        /// 403: Only who asked may withdraw it, and only who was asked may answer it.
         public static let requestNotYours = Code(rawValue: "request.not_yours")
 
         /// 413: The body exceeds the maximum number of bytes.

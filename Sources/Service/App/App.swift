@@ -19,6 +19,7 @@ public final class App: Sendable {
     private let settings: Settings
     private let logger: Logger
     private let workers: WorkerPool
+    let bodies: BodyBudgets
     private let pump: EventPump
     private let replicas: ReplicaRequests?
     private let server: Server
@@ -115,14 +116,12 @@ public final class App: Sendable {
                 memberships: start.memberships, authenticator: authenticator, log: start.log, live: streams.live,
                 tables: streams.tables),
             publish: Self.publishRules(start))
+        bodies = BodyBudgets(metrics)
         let dispatcher = Dispatcher(
-            runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), workers: workers,
-            cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
-        server = try patience.attempt { [logger] in
-            try Routing.server(
-                configuration, dispatcher, Catalog.features(servedBy: dependencies), streams, http, shards,
-                logger: logger)
-        }
+            runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
+            workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
+        server = try Routing.server(
+            configuration, dispatcher, Catalog.features(servedBy: dependencies), streams, http, shards, logger: logger)
         Self.register(server, shards, boards, in: metrics)
         ticker = Ticker(
             runner: runner, ticks: features.flatMap(\.ticks),

@@ -5,8 +5,17 @@ enum Limits {
     /// Bodies up to this size are parsed on the reactor. Larger ones would stall it, and it serves thousands of
     /// connections.
     static let inlineBodyBytesMax = 8 * 1024
-    /// Bytes of a token. Without this limit, a caller could make each check hash kilobytes, and the cache take
-    /// megabytes.
+    /// Bytes of the bodies that one user's requests have in memory at a time: four of the longest, of subscriptions. Without
+    /// it, one user's connections take hundreds of megabytes.
+    static let userBodiesBytesMax = 4 << 20
+    /// The same for one backend, or the feed: eight of the longest deliveries of rows.
+    static let backendBodiesBytesMax = 64 << 20
+    /// The same for all whose token or signature is not verified yet. A signature is verified by the whole body, so without
+    /// it anybody could fill the memory. Four of the longest deliveries.
+    static let unknownBodiesBytesMax = 32 << 20
+    /// The same for all together, since many users may send at a time.
+    static let bodiesBytesMax = 256 << 20
+    /// Bytes of a token. Without it, a caller could make each check hash kilobytes, and the cache take megabytes.
     static let tokenBytesMax = 8 * 1024
     /// Cached verified tokens, about 1 KiB each. Without this limit, a flood of valid tokens grows the process.
     static let verifiedTokensMax = 65_536

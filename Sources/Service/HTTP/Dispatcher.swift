@@ -9,6 +9,7 @@ struct Dispatcher: Sendable {
     let runner: TransactionRunner
     let authenticator: Authenticator
     let feeds: FeedCredentials
+    let bodies: BodyBudgets
     let workers: WorkerPool
     let cursors: PageCursors
     /// Nil where nothing is traced.
@@ -20,7 +21,7 @@ struct Dispatcher: Sendable {
         let name = "\(endpoint.method.rawValue) \(endpoint.pattern)"
         let credentials: RequestTrace.Credentials = endpoint.access == .anyone ? .none : .token
         return Route(
-            endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax, screen: screen(endpoint, metrics)
+            endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax, admit: admission(endpoint, metrics)
         ) { request in
             let trace = RequestTrace.of(request, endpoint: metrics, by: credentials, tracer: tracer)
             do {
@@ -31,21 +32,32 @@ struct Dispatcher: Sendable {
         }
     }
 
-    /// A large body is read for those alone who may send it.
-    private func screen(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route.Screen? {
-        guard endpoint.bodyBytesMax > Limits.bodyBytesMax, endpoint.access != .anyone else { return nil }
-        return Route.Screen(above: Limits.bodyBytesMax) { request in
-            if endpoint.access == .feed, feeds.isClaimed(by: request) { return nil }
-            let trace = RequestTrace.of(request, endpoint: metrics, by: .token, tracer: tracer)
+    /// Decides by the head whose body is read: who sends it, whether they may call this now, and whether they have room.
+    private func admission(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route.Admit? {
+        guard endpoint.bodyBytesMax > 0 else { return nil }
+        let credentials: RequestTrace.Credentials = endpoint.access == .anyone ? .none : .token
+        return { request, bytes in
+            let trace = RequestTrace.of(request, endpoint: metrics, by: credentials, tracer: tracer)
             do throws(Failure) {
-                if endpoint.access == .feed, let refusal = feeds.refusal(of: request) { throw refusal }
-                if case .known(let principal) = try identify(request, at: runner.clock.now()) {
-                    try checkRole(principal.caller, endpoint)
-                }
-                return nil
+                return .admitted(try bodies.reserve(bytes, for: sender(of: request, trace, endpoint)))
             } catch {
-                return problem(error, trace)
+                return .refused(problem(error, trace))
             }
+        }
+    }
+
+    private func sender(
+        of request: Request, _ trace: RequestTrace, _ endpoint: Endpoint
+    ) throws(Failure) -> BodyBudgets.Sender {
+        if endpoint.access == .anyone { return .unknown }
+        if endpoint.access == .feed {
+            if feeds.isSigned(request) { return .unknown }
+            if feeds.isClaimed(by: request) { return .init(FeedCredentials.feed) }
+            if let refusal = feeds.refusal(of: request) { throw refusal }
+        }
+        switch try admitToken(of: request, trace, endpoint, at: runner.clock.now()) {
+        case .known(let caller): return .init(caller)
+        case .pending: return .unknown
         }
     }
 
@@ -116,13 +128,20 @@ struct Dispatcher: Sendable {
             trace.noteBackend()
             return .known(feed)
         }
+        return try admitToken(of: request, trace, endpoint, at: now)
+    }
+
+    private func admitToken(
+        of request: Request, _ trace: RequestTrace, _ endpoint: Endpoint, at now: Timestamp
+    ) throws(Failure) -> Authenticator.Verdict<Caller> {
         let principal: Principal
         switch try identify(request, at: now) {
         case .known(let found): principal = found
         case .pending(let start): return .pending(start)
         }
         trace.principal = principal
-        if let bucket = principal.bucket {
+        // A request with a body was counted when its head came.
+        if trace.rate == nil, let bucket = principal.bucket {
             let rate = bucket.take(at: now)
             trace.rate = rate
             guard rate.isAllowed else { throw .rateLimited(rate) }

@@ -96,6 +96,7 @@ struct ResponseDecoration: Sendable {
             .problem(
                 408, "Request Timeout", "request.too_slow",
                 "The request came too slowly: send its head within 10 seconds, and its body without a pause.")
+        case .noRoomForBody: .problem(BodyBudgets.noRoom)
         case .unanswered: .problem(.unavailable("The request was not answered in time."))
         }
     }

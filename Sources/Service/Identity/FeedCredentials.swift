@@ -67,9 +67,11 @@ struct FeedCredentials: Sendable {
 
     /// Whether the head of a request makes it one of a feed. A signature shows only when the body is there; until then
     /// the claim counts.
-    func isClaimed(by request: Request) -> Bool {
-        if !signingSecrets.isEmpty, request.header(Self.signatureHeader) != nil { return true }
-        return sendsSecret(request) ?? false
+    func isClaimed(by request: Request) -> Bool { isSigned(request) || sendsSecret(request) == true }
+
+    /// Whether a request has a signature that will be verified by its body.
+    func isSigned(_ request: Request) -> Bool {
+        !signingSecrets.isEmpty && request.header(Self.signatureHeader) != nil
     }
 
     /// Nil where no secret is sent, or none is set.

@@ -1,0 +1,116 @@
+import MicroHTTP
+import Threads
+import Values
+
+/// The memory that bodies of requests may take: of each caller, of senders whose token or signature is not verified yet, and
+/// of all together.
+///
+/// A body is reserved when its head is read, and given back when nobody refers to its request any more.
+final class BodyBudgets: Sendable {
+    /// Who has sent a body, as far as the head says.
+    enum Sender: Hashable, Sendable {
+        case unknown
+        case user(Owner)
+        case backend(Owner)
+
+        init(_ caller: Caller) { self = caller.isService ? .backend(caller.owner) : .user(caller.owner) }
+
+        var bytesMax: Int {
+            switch self {
+            case .unknown: Limits.unknownBodiesBytesMax
+            case .user: Limits.userBodiesBytesMax
+            case .backend: Limits.backendBodiesBytesMax
+            }
+        }
+
+        fileprivate var label: String {
+            switch self {
+            case .unknown: "unknown"
+            case .user: "user"
+            case .backend: "backend"
+            }
+        }
+    }
+
+    private struct State {
+        /// Only those who have something reserved: as many as there are requests with bodies.
+        var bytes: [Sender: Int] = [:]
+        var total = 0
+    }
+
+    private let state = Locked(State())
+
+    init(_ metrics: MetricsRegistry) {
+        metrics.register { [self] text in
+            let name = "bellhop_http_body_bytes"
+            let sums = state.withLock { state in
+                state.bytes.reduce(into: ["unknown": 0, "user": 0, "backend": 0]) {
+                    $0[$1.key.label, default: 0] += $1.value
+                }
+            }
+            text.family(name, .gauge, "Bytes reserved for the bodies of requests, by who sends them.")
+            for (label, sum) in sums.sorted(by: { $0.key < $1.key }) {
+                text.sample(name, [("sender", label)], Double(sum))
+            }
+        }
+    }
+
+    /// - Throws: 429 where the caller has no room left, 503 where it is not the caller's own doing.
+    func reserve(_ bytes: Int, for sender: Sender) throws(Failure) -> any BodyReservation {
+        try take(bytes, for: sender)
+        return Reservation(bytes, for: sender, of: self)
+    }
+
+    /// What a sender's bodies have reserved now.
+    func reservedBytes(of sender: Sender) -> Int { state.withLock { $0.bytes[sender] ?? 0 } }
+
+    private func take(_ bytes: Int, for sender: Sender) throws(Failure) {
+        try state.withLock { state throws(Failure) in
+            let own = (state.bytes[sender] ?? 0) + bytes
+            guard own <= sender.bytesMax else { throw Self.refusal(of: sender) }
+            guard state.total + bytes <= Limits.bodiesBytesMax else { throw Self.noRoom }
+            state.bytes[sender] = own
+            state.total += bytes
+        }
+    }
+
+    private func giveBack(_ bytes: Int, of sender: Sender) {
+        state.withLock { state in
+            let rest = (state.bytes[sender] ?? 0) - bytes
+            state.bytes[sender] = rest > 0 ? rest : nil
+            state.total -= bytes
+        }
+    }
+
+    private static func refusal(of sender: Sender) -> Failure {
+        guard sender != .unknown else { return noRoom }
+        return Failure(
+            .rateLimited, "body_budget",
+            "The bodies of your requests may have \(sender.bytesMax) bytes at a time. Wait for answers before you send more.",
+            retryAfterSeconds: 1)
+    }
+
+    static let noRoom = Failure.unavailable(
+        "There is no room for the body of another request now.", code: "request.no_room")
+
+    private final class Reservation: BodyReservation {
+        private let bytes: Locked<Int>
+        private let sender: Sender
+        private let budgets: BodyBudgets
+
+        init(_ bytes: Int, for sender: Sender, of budgets: BodyBudgets) {
+            (self.bytes, self.sender, self.budgets) = (Locked(bytes), sender, budgets)
+        }
+
+        deinit { budgets.giveBack(bytes.withLock { $0 }, of: sender) }
+
+        func grow(to wanted: Int) -> Bool {
+            bytes.withLock { bytes in
+                guard wanted > bytes else { return true }
+                guard (try? budgets.take(wanted - bytes, for: sender)) != nil else { return false }
+                bytes = wanted
+                return true
+            }
+        }
+    }
+}

@@ -1,39 +1,89 @@
 import Threads
 
-/// Threads for blocking work, with a bounded queue.
+/// Threads for work that may block, with a bounded queue in front. Jobs of one owner are done in their order, and owners take
+/// turns: whoever has many jobs waiting delays others by no more than one of them.
 public final class WorkerPool: Sendable {
-    private struct Queue {
-        var jobs: [@Sendable () -> Void] = []
-        /// The index of the first waiting job; the taken ones before it are removed together.
-        var first = 0
-        var isStopping = false
+    public typealias Job = @Sendable () -> Void
 
-        var depth: Int { jobs.count - first }
+    /// First in, first out.
+    private struct Line<Element> {
+        private var elements: [Element] = []
+        /// The first element that is not taken; the taken ones are dropped together.
+        private var first = 0
 
-        mutating func popFirst() -> (@Sendable () -> Void)? {
-            guard first < jobs.count else { return nil }
-            let job = jobs[first]
+        var count: Int { elements.count - first }
+
+        mutating func append(_ element: Element) { elements.append(element) }
+
+        mutating func popFirst() -> Element? {
+            guard first < elements.count else { return nil }
+            let element = elements[first]
             first += 1
-            if first == jobs.count || first > 1024 {
-                jobs.removeFirst(first)
+            if first == elements.count || first > 1024 {
+                elements.removeFirst(first)
                 first = 0
             }
+            return element
+        }
+    }
+
+    private struct Queue {
+        private enum Next {
+            case job(Job)
+            /// The owner's first job.
+            case owner(Int)
+        }
+
+        private var turns = Line<Next>()
+        /// Of owners that have a turn.
+        private var waiting: [Int: Line<Job>] = [:]
+        private(set) var depth = 0
+        var isStopping = false
+
+        /// - Parameter ownerMax: jobs of one owner.
+        mutating func append(_ job: @escaping Job, of owner: Int?, ownerMax: Int) -> Bool {
+            if let owner {
+                let isNew = waiting[owner] == nil
+                guard isNew || (waiting[owner]?.count ?? 0) < ownerMax else { return false }
+                waiting[owner, default: Line()].append(job)
+                if isNew { turns.append(.owner(owner)) }
+            } else {
+                turns.append(.job(job))
+            }
+            depth += 1
+            return true
+        }
+
+        mutating func popFirst() -> Job? {
+            guard let next = turns.popFirst() else { return nil }
+            depth -= 1
+            guard case .owner(let owner) = next else {
+                guard case .job(let job) = next else { return nil }
+                return job
+            }
+            let job = waiting[owner]?.popFirst()
+            if (waiting[owner]?.count ?? 0) > 0 { turns.append(.owner(owner)) } else { waiting[owner] = nil }
             return job
         }
     }
 
     private enum Turn {
-        case job(@Sendable () -> Void)
+        case job(Job)
         case end
     }
 
     private let queueMax: Int
+    private let ownerMax: Int
     private let threads: [LoopThread]
     /// Signalled when a job arrives, and at the end.
     private let queue = Monitor(Queue())
 
-    public init(name: String, threads: Int, queueMax: Int) {
+    /// - Parameters:
+    ///   - queueMax: jobs that may wait.
+    ///   - ownerMax: those of one owner; nil: as many.
+    public init(name: String, threads: Int, queueMax: Int, ownerMax: Int? = nil) {
         self.queueMax = queueMax
+        self.ownerMax = ownerMax ?? queueMax
         self.threads = (0..<threads).map { LoopThread("\(name)-\($0)") }
         for thread in self.threads {
             thread.start { [queue] in
@@ -42,12 +92,14 @@ public final class WorkerPool: Sendable {
         }
     }
 
-    /// Queues a job. Returns false, without doing the job, if the queue is full or the pool has stopped.
-    public func submit(_ job: @escaping @Sendable () -> Void) -> Bool {
+    /// Adds a job to the queue.
+    ///
+    /// - Parameter owner: a number of the user whose job it is; nil: a job with a turn of its own.
+    /// - Returns: false if the queue is full, also of the owner's jobs, or the pool has stopped; the job is not done then.
+    public func submit(of owner: Int? = nil, _ job: @escaping Job) -> Bool {
         let isTaken = queue.withLock { queue in
             guard !queue.isStopping, queue.depth < queueMax else { return false }
-            queue.jobs.append(job)
-            return true
+            return queue.append(job, of: owner, ownerMax: ownerMax)
         }
         if isTaken { queue.signal() }
         return isTaken

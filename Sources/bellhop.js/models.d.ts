@@ -1084,6 +1084,8 @@ export interface ConfigSubscriptions {
   /** Maximum number of values in one `in`. Split longer lists over several subscriptions. */
   valuesMax: number;
   valueBytesMax: number;
+  /** Bytes of a number or a time in a filter. */
+  numberBytesMax: number;
   valuesPerStreamMax: number;
   /** Maximum number of conditions such as `like.%word%`. */
   searchesPerStreamMax: number;

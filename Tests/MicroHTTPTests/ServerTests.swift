@@ -211,6 +211,27 @@ import Testing
         _ = try EchoServer(host: "::1")
     }
 
+    /// Attack: one user has many jobs wait. Harm: everybody else's wait behind them.
+    @Test func workers_takeTurnsBetweenOwners() {
+        let pool = WorkerPool(name: "test", threads: 1, queueMax: 100, ownerMax: 8)
+        let (gate, started) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let done = Collected<String>()
+        _ = pool.submit {
+            started.signal()
+            gate.wait()
+        }
+        started.wait()
+        for number in 0..<8 { #expect(pool.submit(of: 1) { done.append("a\(number)") }) }
+        #expect(!pool.submit(of: 1) {}, "the queue has room, and the owner has not")
+        for number in 0..<2 { #expect(pool.submit(of: 2) { done.append("b\(number)") }) }
+        #expect(pool.submit { done.append("c") })
+        #expect(pool.depth == 11)
+        gate.signal()
+        pool.shutdown()
+        #expect(done.all == ["a0", "b0", "c", "a1", "b1", "a2", "a3", "a4", "a5", "a6", "a7"])
+        #expect(pool.depth == 0)
+    }
+
     @Test func workers_refuseMoreThanTheirQueueMax_andFinishWhatTheyTook() {
         let pool = WorkerPool(name: "test", threads: 1, queueMax: 2)
         let gate = DispatchSemaphore(value: 0)

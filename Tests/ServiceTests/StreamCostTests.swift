@@ -1,6 +1,7 @@
 import BellhopClient
 import Database
 import Realtime
+import Rows
 import TestSupport
 import Testing
 import Values
@@ -29,6 +30,49 @@ import Values
         }
         #expect(throws: Failure.self) { try StreamTopics.parse(texts, kinds: []) { _ in "?topics" } }
         #expect(count == 20)
+    }
+
+    // MARK: Filters
+
+    private static let notes = """
+        version: 1
+        tables:
+          - table: notes
+            primaryKey: [id]
+            tenant: {constant: default}
+            audience: {select: [everyone]}
+        """
+
+    /// Attack: a user sends the longest filters as often as requests are allowed. Harm: their reading takes a core.
+    @Test func longFilters_countAsFurtherRequests() async throws {
+        let directory = try TemporaryDirectory()
+        let service = try TestService.start([
+            "tables": directory.write(Self.notes, to: "tables.yaml"), "rateLimitUser": "20",
+        ])
+        let stream = try await service.listen(as: .user("ada"))
+        func put(_ filters: Int) async throws -> ServiceAnswer {
+            let values = (0..<20).map { "\"\($0)" + String(repeating: "x", count: 1000) + "\"" }.joined(separator: ",")
+            let tables = (0..<filters).map { number -> JSON in
+                ["id": .string("s\(number)"), "table": "notes", "filter": .string("id=in.(\(values))")]
+            }
+            let id = try #require(stream.ready.json["streamId"].string)
+            return try await service.client(as: .user("ada")).put(
+                "/v1/streams/\(id)/subscriptions", ["tables": .array(tables)])
+        }
+        // 20 KB each: one counts as two more requests.
+        let one = try await put(1)
+        #expect(one.status == 200 && one.headers["ratelimit"]?.contains("r=18") == true, "\(one.text)")
+        let many = try await put(10)
+        #expect(many.status == 429 && many.headers["retry-after"] != nil, "\(many.text)")
+        #expect(many.json["detail"].string?.contains("count as 24 more") == true, "\(many.text)")
+        // The next minute's first request may cost more than there is; the one behind it is refused.
+        service.clock.advance(seconds: 60)
+        #expect(try await put(10).status == 200)
+        #expect(try await put(1).status == 429)
+        service.clock.advance(seconds: 60)
+        #expect(try await put(1).status == 200)
+        let config = try await service.anyone.get("/v1/config").json
+        #expect(config["subscriptions"]["numberBytesMax"].int == FilterLimits.numberBytesMax)
     }
 
     // MARK: Resumption by many keys

@@ -323,6 +323,8 @@ extension Bellhop {
             /// Maximum number of values in one `in`. Split longer lists over several subscriptions.
             public let valuesMax: Int
             public let valueBytesMax: Int
+            /// Bytes of a number or a time in a filter.
+            public let numberBytesMax: Int
             public let valuesPerStreamMax: Int
             /// Maximum number of conditions such as `like.%word%`.
             public let searchesPerStreamMax: Int
@@ -331,7 +333,7 @@ extension Bellhop {
 
             public init(
                 perStreamMax: Int, requestBytesMax: Int, idBytesMax: Int, selectedColumnsMax: Int, filterBytesMax: Int,
-                conditionsMax: Int, valuesMax: Int, valueBytesMax: Int, valuesPerStreamMax: Int,
+                conditionsMax: Int, valuesMax: Int, valueBytesMax: Int, numberBytesMax: Int, valuesPerStreamMax: Int,
                 searchesPerStreamMax: Int, patternRunMax: Int
             ) {
                 self.perStreamMax = perStreamMax
@@ -342,6 +344,7 @@ extension Bellhop {
                 self.conditionsMax = conditionsMax
                 self.valuesMax = valuesMax
                 self.valueBytesMax = valueBytesMax
+                self.numberBytesMax = numberBytesMax
                 self.valuesPerStreamMax = valuesPerStreamMax
                 self.searchesPerStreamMax = searchesPerStreamMax
                 self.patternRunMax = patternRunMax

@@ -70,7 +70,9 @@ public final class App: Sendable {
         let configuration = settings.serverConfiguration
         let shards = try StreamShards<StreamHub>(configuration)
         self.shards = shards
-        workers = WorkerPool(name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax)
+        workers = WorkerPool(
+            name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax,
+            ownerMax: Limits.workersQueueOfUserMax)
 
         // The callers, and the readers that serve them.
         let memberships = start.memberships

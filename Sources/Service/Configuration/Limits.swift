@@ -54,9 +54,13 @@ enum Limits {
     /// never use more.
     static let rateSharedFraction = 10
 
-    /// Free events per request of a user. Further events are subtracted from a budget per minute: `rateLimitUser` times
-    /// this number. Without it, one user within the rate limit could write 150,000 events per minute, with messages to
-    /// 256 members, and fill the log of all users. With it, 19 such messages per minute are possible.
+    /// Bytes of filters that are part of the request that brings them; as many more count as another request. Without it a
+    /// user's 300 requests a minute could have the service read 300 MB of filters.
+    static let filterBytesPerRequest = 8 * 1024
+
+    /// Events that one request of a user may make before they are counted, and the part of a minute's that each of its
+    /// requests stands for (`rateLimitUser`). Without it the rate limit lets one user write 150,000 events a minute, a
+    /// message to 256 members at a time, and everybody's log is full of them. 19 such messages a minute are left.
     static let eventsPerRequest = 32
     /// The same limit for the bytes of events as sent to streams: some 17 messages of 4,000 bytes to 256 members.
     static let eventBytesPerRequest = 64 * 1024
@@ -87,6 +91,8 @@ enum Limits {
 
     /// Requests that wait for a worker. Further clients get a 503, which arrives before their own timeout.
     static let workersQueueMax = 4096
+    /// Those of one user. Without it one user's connections fill the queue, and everybody gets the 503.
+    static let workersQueueOfUserMax = 256
 
     /// Messages that may wait for one shard before changes of tables are refused. A message has at most 16 KiB of
     /// events. Without this limit, a feed that is faster than the streams would fill the memory with waiting messages.

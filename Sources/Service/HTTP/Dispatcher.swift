@@ -316,7 +316,7 @@ struct Dispatcher: Sendable {
 
     private func onWorker(_ trace: RequestTrace, _ reply: @escaping @Sendable () throws -> Reply) -> Reply {
         .deferred { responder in
-            let isAdmitted = workers.submit { complete(responder, trace, reply) }
+            let isAdmitted = workers.submit(of: trace.principal?.caller.workOwner) { complete(responder, trace, reply) }
             if !isAdmitted { responder.complete(problem(Failure.tooMany, trace)) }
         }
     }

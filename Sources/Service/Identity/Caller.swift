@@ -50,6 +50,9 @@ final class Caller: Sendable {
         }
     }
 
+    /// Whose turn it is among those who wait for a worker; nil for backends, whose requests are for many users.
+    var workOwner: Int? { isService ? nil : owner.hashValue }
+
     var tenant: ID<Tenant> { owner.tenant }
     var userId: ID<User> { owner.userId }
 

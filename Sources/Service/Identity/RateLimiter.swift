@@ -139,6 +139,22 @@ final class RateBucket: Sendable {
         }
     }
 
+    /// Counts what one request costs beside the request itself, which was counted. A window's first request may cost more
+    /// than there is.
+    func take(_ requests: Int, at now: Timestamp) -> State {
+        let second = now.seconds
+        return window.withLock { window in
+            let startedAt = second - second % Limits.rateWindowSeconds
+            if window.startedAt != startedAt { window = Window(startedAt: startedAt) }
+            let used = window.count + window.elsewhere
+            let isAllowed = used + requests <= limit || used <= 1
+            if isAllowed { window.count += requests }
+            return State(
+                limit: limit, remaining: max(0, limit - window.count - window.elsewhere),
+                resetSeconds: max(1, startedAt + Limits.rateWindowSeconds - second), isAllowed: isAllowed)
+        }
+    }
+
     /// Takes what a request publishes beyond its share of events and bytes; nil: there is room for it, as there always is
     /// for a window's first.
     func take(events: Int, bytes: Int, at now: Timestamp) -> Shortage? {

@@ -43,7 +43,7 @@ struct StreamDirectory: StreamRequests {
         _ draft: SubscriptionDraft, of id: String, as asker: Caller, to caller: Caller, rounds: Int,
         _ answer: @escaping StreamRequest.Answer
     ) {
-        let isAdmitted = dependencies.workers.submit {
+        let isAdmitted = dependencies.workers.submit(of: caller.workOwner) {
             let reader = StreamReader(
                 dependencies: dependencies, ids: dependencies.ids, caller: caller, topics: [],
                 tables: draft.tables ?? [])

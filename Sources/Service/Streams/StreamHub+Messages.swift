@@ -171,7 +171,7 @@ extension StreamHub {
             dependencies: dependencies, ids: ids, caller: session.caller, topics: hub.topics(of: slot),
             tables: rows.index.subscriptions(of: slot), keys: Set(hub.scope(of: slot)))
         let (shard, handle) = (shard, handles[Int(slot)])
-        let isAdmitted = dependencies.workers.submit {
+        let isAdmitted = dependencies.workers.submit(of: session.caller.workOwner) {
             shard.post(.loaded(handle, Result { try reader.chunks(after: after, through: through) }))
         }
         if !isAdmitted {

@@ -112,7 +112,8 @@ final class StreamHub: StreamProgram {
     /// Runs work that waits for the database. Ends the stream if the queue of the workers is full.
     func onWorker(_ slot: Int32, _ body: @escaping @Sendable (StreamShard<StreamHub>) -> Void) {
         let shard = shard
-        if !dependencies.workers.submit({ body(shard) }) {
+        let owner = sessions[Int(slot)]?.caller.workOwner
+        if !dependencies.workers.submit(of: owner, { body(shard) }) {
             dependencies.failures.note(.congestion)
             end(slot, .unavailable)
         }

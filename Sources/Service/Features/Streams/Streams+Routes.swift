@@ -75,7 +75,7 @@ extension StreamsFeature {
         let caller = call.caller
         return .later { complete in
             parts.requests.ask(id, as: caller, .replace(draft)) { result in
-                let isAdmitted = parts.dependencies.workers.submit {
+                let isAdmitted = parts.dependencies.workers.submit(of: caller.workOwner) {
                     complete(
                         Result {
                             let found = try result.get()
@@ -98,6 +98,7 @@ extension StreamsFeature {
         }
         if cursor != nil, listed == nil { fields.reject("lastEventId", "goes with tables, whose changes were missed") }
         try fields.finish()
+        try chargeFilters(of: listed ?? [], call)
         var draft = SubscriptionDraft(lastEventID: cursor)
         draft.topics = try named.map { named in
             try StreamTopics.parse(named, kinds: dependencies.topicKinds) { "/topics/\($0)" }
@@ -109,6 +110,26 @@ extension StreamsFeature {
                 $0, at: "/tables", columns: dependencies.tables.columns, isDeclared: dependencies.tables.contains)
         }
         return draft
+    }
+
+    /// Counts long filters as further requests, before they are read.
+    private static func chargeFilters(of tables: [JSONValue], _ call: Call) throws {
+        let bytes = tables.reduce(0) { sum, table in
+            guard case .object(let members) = table, case .string(let filter)? = members["filter"] else { return sum }
+            return sum + filter.utf8.count
+        }
+        let requests = bytes / Limits.filterBytesPerRequest
+        guard requests > 0, let bucket = call.reader.limiter.bucket(for: call.caller, at: call.now) else { return }
+        let rate = bucket.take(requests, at: call.now)
+        guard rate.isAllowed else {
+            throw Failure(
+                .rateLimited, "rate_limited",
+                """
+                You may make \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds, and these filters of \(bytes) \
+                bytes count as \(requests) more.
+                """,
+                retryAfterSeconds: Int(rate.resetSeconds))
+        }
     }
 
     private static func sendStates(

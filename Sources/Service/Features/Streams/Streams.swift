@@ -46,7 +46,8 @@ enum StreamsFeature {
                 "idBytesMax": FilterLimits.subscriptionIdBytesMax,
                 "selectedColumnsMax": FilterLimits.selectedColumnsMax, "filterBytesMax": FilterLimits.filterBytesMax,
                 "conditionsMax": FilterLimits.conditionsMax, "valuesMax": FilterLimits.valuesMax,
-                "valueBytesMax": FilterLimits.valueBytesMax, "valuesPerStreamMax": FilterLimits.valuesPerStreamMax,
+                "valueBytesMax": FilterLimits.valueBytesMax, "numberBytesMax": FilterLimits.numberBytesMax,
+                "valuesPerStreamMax": FilterLimits.valuesPerStreamMax,
                 "searchesPerStreamMax": FilterLimits.searchesPerStreamMax,
                 "patternRunMax": FilterLimits.patternRunMax,
             ])

@@ -166,7 +166,7 @@ def delivery(choices):
 
 def filter_text(choices):
     def word():
-        return choices.choice(["a", "b", "1", "-1.5", "1e3", "null", "true", "", " ", "%a%", "a%b_c", "%" * 40, "\\", '"a,b"', '"', "(",
+        return choices.choice(["a", "b", "1", "-1.5", "1e3", "1e1100", "9e-900", "1.5e400", "5e-324", "1e1000001", "0." + "0" * 120 + "1", "7" * 128, "null", "true", "", " ", "%a%", "a%b_c", "%" * 40, "\\", '"a,b"', '"', "(",
                                ")", "\x00", "\ud83d\ude00", "a" * 70, "%" + "a" * 70 + "%", "not.", "2026-01-10"])
 
     conditions = []

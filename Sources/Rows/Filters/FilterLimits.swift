@@ -39,7 +39,8 @@ public enum FilterLimits {
     /// Bytes of all subscriptions of one user (``TableSubscription/storedBytes``): two of the largest streams, or the usual
     /// 3 KB for a thousand. Without it the twenty streams of one user hold 34 MB, and a few users fill the memory.
     public static let bytesPerUserMax = 4 << 20
-    /// The least that each shard's index allows of them: one stream with 1 MiB of filters must fit.
+    /// The least that each shard's index allows of them, since one stream with 1 MiB of filters must fit. With more than
+    /// two shards a user may have more than ``bytesPerUserMax`` in all.
     public static let bytesPerUserOfShardMin = 2 << 20
     /// Values in all filters of one index, 4,000,000 at 70 bytes: 280 MB. Without it the last stream to join ends
     /// the process for all.

@@ -82,7 +82,7 @@ import Testing
                 "console/\($0.name ?? $0.effect ?? "")"
             }
         }
-        #expect(seen.count == 11, "\(seen.sorted())")
+        #expect(seen.count == 13, "\(seen.sorted())")
         #expect(try await client.get("/console/nothing.js").status == 404)
     }
 

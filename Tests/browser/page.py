@@ -474,7 +474,7 @@ class Tests:
             turn = itertools.cycle((self.service, other))
 
             def balance(route):
-                route.fulfill(response=route.fetch(url=f"{next(turn).url}/metrics"))
+                route.continue_(url=f"{next(turn).url}/metrics")
 
             with self.page() as page:
                 page.route("**/metrics", balance)

@@ -175,7 +175,8 @@ export function connect(options) {
     };
     /** @type {Parameters<typeof import("./tabs/group.js").group>[0]["makeHolder"]} */
     const makeHolder = (own) => holder({
-      ...parts, rows: tables?.line, limits: { ...options.limits, online: network.online(), foreground: lifecycle.foreground() }, ...own,
+      ...parts, rows: tables?.line,
+      limits: { ...options.limits, online: network.online(), foreground: lifecycle.foreground() }, ...own,
     });
     const own = { provider: provide, emit: hear };
     /** @type {any} */

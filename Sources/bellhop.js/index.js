@@ -20,6 +20,7 @@ export function connect(options) {
   checkParts(parts);
   // What is no object at all is refused by the core, and says so.
   return connectCore(options && {
-    features, ...options, ...parts, tabs: tabs === "auto" ? allTabs : tabs, ...(needsXHR ? { transport: xhrTransport() } : {}),
+    features, ...options, ...parts, tabs: tabs === "auto" ? allTabs : tabs,
+    ...(needsXHR ? { transport: xhrTransport() } : {}),
   });
 }

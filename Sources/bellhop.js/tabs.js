@@ -15,7 +15,8 @@ export const tabs = ({ options, url, user, identity, ...parts }) => {
     ...parts, name, isTab: true,
     // Another tab may show rows, whatever the features of this one.
     makeHolder: (own) => makeHolder({ ...own, rows: tableLine }),
-    startWorker: maySendWorker(options) ? (enter) => startWorker({ url, user, identity, name, scope: `${parts.name} ` }, clock, enter) : undefined,
+    startWorker: maySendWorker(options)
+      ? (enter) => startWorker({ url, user, identity, name, scope: `${parts.name} ` }, clock, enter) : undefined,
   });
 };
 

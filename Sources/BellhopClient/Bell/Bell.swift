@@ -16,40 +16,7 @@ import Foundation
 @MainActor public final class Bell {
     public typealias Connection = BellhopStream.Connection
 
-    /// Settings of a bell beside its address and its token.
-    public struct Options: Sendable {
-        /// Shared topics that the app itself subscribes to, such as `queue:s1`. The stores subscribe to their own
-        /// topics.
-        public var topics: [String] = []
-        /// The token's `sub`. With it, the outbox accepts writes after a start without a network, when there is no
-        /// token yet.
-        public var user: String?
-        /// Stores the outbox and the position in the stream.
-        public var storage: any ClientStorage = Device.storage
-        public var network: any NetworkMonitor = Device.network
-        public var lifecycle: any AppLifecycle = Device.lifecycle
-        /// Plays the haptics and the sound of notifications.
-        public var player: (any NotificationPlayer)?
-        public var limits = ConnectionMachine.Limits()
-        public var clock = ClientClock.system
-
-        public init() {}
-    }
-
-    /// An event of the stream, or of the bell itself (`outbox:refused`, `notifications:refused`, `query:stale` …).
-    public struct Event: Sendable, Hashable {
-        public let name: String
-        public let data: JSON
-        /// Empty if the event is not replayed.
-        public let id: String
-
-        /// The event decoded as the service's contract defines it.
-        public var typed: Bellhop.StreamEvent {
-            Bellhop.StreamEvent(ServerSentEvent(id: id, name: name, data: data.text))
-        }
-    }
-
-    /// A slow reader loses the oldest events instead of filling the memory, and receives a `stream:resync`.
+    /// Somebody who reads more slowly loses the oldest events, not the memory, and is told so by a `stream:resync`.
     private static let eventsMax = 1000
 
     public private(set) var connection = Connection(status: .connecting)
@@ -76,8 +43,8 @@ import Foundation
     private var reconciliation: ReconciliationMachine
     private var isPolling = false
     private var timers = Timers()
-    private var stores: [ObjectIdentifier: any BellStore] = [:]
-    private var wishes = Wishes()
+    private(set) var stores: [ObjectIdentifier: any BellStore] = [:]
+    var wishes = Wishes()
     private var watching: [Cancelling] = []
     private var reading: Cancelling?
     /// The last change of the stream's subscriptions.
@@ -87,10 +54,8 @@ import Foundation
     /// Readers that have lost events.
     private var lossy: Set<Int> = []
     private static let gap = Event(name: "stream:resync", data: ["reason": "gap"], id: "")
-    /// Listeners for refusals of the topics that the app subscribes to itself.
-    private var refusalListeners:
-        [ObjectIdentifier: (topics: [String], tell: @MainActor (String, Connection.Reason) -> Void)] =
-            [:]
+    /// Who subscribed to topics of their own, and what they are told of a refusal.
+    var refusalListeners: [ObjectIdentifier: (topics: [String], tell: RefusalListener)] = [:]
     private var connectionListeners: [Int: AsyncStream<Connection>.Continuation] = [:]
     private var count = 0
     private var played = PlayedKeys()
@@ -268,8 +233,8 @@ import Foundation
 
     /// Returns the events from now on.
     ///
-    /// A reader that is more than 1,000 events behind loses the oldest. It then receives a `stream:resync` with the
-    /// reason `gap`, whatever the names, and fetches its state again.
+    /// A reader that is more than 1,000 events behind loses the oldest. It then reads a `stream:resync` with the reason
+    /// `gap`, whatever the names, and fetches again what it shows.
     ///
     /// - Parameter names: the events to return; without any, all.
     public func events(_ names: String...) -> AsyncStream<Event> {
@@ -326,7 +291,7 @@ import Foundation
         }
     }
 
-    private func yield(_ event: Event) {
+    func yield(_ event: Event) {
         for (key, listener) in listeners {
             let wanted = filters[key] ?? []
             guard wanted.isEmpty || wanted.contains(event.name) else { continue }
@@ -338,21 +303,6 @@ import Foundation
             default: break
             }
         }
-    }
-
-    /// Returns the event that reports a refused topic to a store, or nil if the topic is not refused.
-    func refusal(of topic: String) -> FeatureInput? {
-        connection.refused[topic].map { .event(name: "topic:refused", data: Bell.json(topic, $0), id: "") }
-    }
-
-    private static func json(_ topic: String, _ reason: Connection.Reason) -> JSON {
-        [
-            "topic": .string(topic),
-            "problem": [
-                "code": .string(reason.code), "status": reason.status.map { .integer(Int64($0)) } ?? .null,
-                "detail": reason.detail.map(JSON.string) ?? .null,
-            ],
-        ]
     }
 
     private func note(_ next: Connection) {
@@ -367,15 +317,6 @@ import Foundation
         if isLive != (before.status == .live) { outbox?.connection(isLive: isLive) }
         input(.connection(isLive: isLive))
         pollReceive(.connection(isLive: isLive, isReconnected: isReconnected))
-    }
-
-    private func tellRefusals(since before: Connection) {
-        for (topic, reason) in connection.refused where before.refused[topic] == nil {
-            let data = Bell.json(topic, reason)
-            for store in stores.values.map(\.self) { store.take(.event(name: "topic:refused", data: data, id: "")) }
-            yield(Event(name: "topic:refused", data: data, id: ""))
-            for (topics, tell) in refusalListeners.values where topics.contains(topic) { tell(topic, reason) }
-        }
     }
 
     private func show(_ next: Connection) {
@@ -435,41 +376,7 @@ import Foundation
         pollReceive(.force)
     }
 
-    /// Subscribes to more topics, until the returned subscription is cancelled or released.
-    ///
-    /// - Parameter refused: called for each topic that the service refuses. The other topics are still delivered.
-    public func subscribe(
-        _ topics: [String], refused: (@MainActor (_ topic: String, _ reason: Connection.Reason) -> Void)? = nil
-    ) throws -> TopicSubscription {
-        for topic in topics {
-            guard Bell.isTopic(topic) else { throw Bellhop.UnusableParameter(name: "topic", value: topic) }
-        }
-        guard wishes.hasRoom(for: topics) else {
-            throw Bellhop.UnusableParameter(name: "topics", value: "more than a stream may have")
-        }
-        let subscription = TopicSubscription(self)
-        wishes.set(ObjectIdentifier(subscription), topics: topics)
-        changed(topics: true)
-        if let refused {
-            refusalListeners[ObjectIdentifier(subscription)] = (topics, refused)
-            for topic in topics { if let reason = connection.refused[topic] { refused(topic, reason) } }
-        }
-        return subscription
-    }
-
-    /// Accepts `personal`, or a kind and an id: `queue:s1`.
-    private static func isTopic(_ topic: String) -> Bool {
-        guard topic.utf8.count <= 160, !topic.contains(where: { $0 == "," || $0.isWhitespace }) else { return false }
-        guard let colon = topic.firstIndex(of: ":") else { return topic == "personal" }
-        return colon > topic.startIndex && topic.index(after: colon) < topic.endIndex
-    }
-
-    func unsubscribe(_ key: ObjectIdentifier) {
-        refusalListeners[key] = nil
-        if wishes.remove(key) { changed(topics: true) }
-    }
-
-    /// Sends a write now or when the network returns, even from a later process: in order, and once.
+    /// Sends a write now, or when it can be, also by a later process: in order, and once.
     ///
     /// - Parameter key: an `Idempotency-Key` chosen by the app.
     public func send(
@@ -510,7 +417,7 @@ import Foundation
         changed(tables: true, lastEventId: lastEventId)
     }
 
-    private func changed(topics: Bool = false, tables: Bool = false, lastEventId: String? = nil) {
+    func changed(topics: Bool = false, tables: Bool = false, lastEventId: String? = nil) {
         guard let line else { return }
         let (wantedTopics, wantedTables) = (topics ? wishes.topics : nil, tables ? wishes.tables : nil)
         // Changes run one after the other; otherwise an older one could win.

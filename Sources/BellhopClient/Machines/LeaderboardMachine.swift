@@ -68,8 +68,8 @@ public struct LeaderboardMachine: FeatureMachine {
     private mutating func hear(_ data: JSON) {
         guard !data["top"].isNull || !data["moved"].isNull else { return own(data, at: data) }
         guard isNewer(held, data) || !data["top"].isNull && data["version"].int == top.version else {
-            // A fetched board may be newer than the topic's first event, which is then ignored; the next change reveals
-            // whether one is missing. Events that the state already includes are ignored as well.
+            // The first lines may have been read before those that were fetched meanwhile: the next change tells whether
+            // one is missing. What a state had already is over.
             if !data["top"].isNull { isLive = true }
             return
         }

@@ -161,7 +161,8 @@ function head(state, input) {
   const isFinal = status >= 400 && status < 500 && ![408, 425, 429].includes(status);
   if (!isFinal) return fail(state, input, reason, retryAfterMs);
   // One of the topics may be the reason: the stream opens without any, and then each is asked for.
-  return opening(state).length > 0 ? open({ ...state, bare: true, fresh: false }, input.now) : stop(state, "refused", reason);
+  return opening(state).length > 0
+    ? open({ ...state, bare: true, fresh: false }, input.now) : stop(state, "refused", reason);
 }
 
 /** @param {{status: number, problem?: any}} answer */
@@ -186,13 +187,14 @@ function ready(state, input) {
   ]);
 }
 
-/** Which of its claims names the tenant is the service's setting; the tenant stands in one of them, unless it is `default`.
+/** Which of its claims names the tenant is the service's setting; the tenant stands in one of them, unless it is
+ * `default`.
  * @param {State} state @param {string} [tenant] */
 const isForeign = ({ identity }, tenant) => identity?.[0] === "{" && tenant && tenant !== "default" &&
   !identity.includes(JSON.stringify(tenant));
 
 /**
- * Live is who has the topics asked for (R-CNT-13.1), but for the refused ones; the stream's are replaced where it has
+ * Live is who has the topics asked for (CNT §13.1), but for the refused ones; the stream's are replaced where it has
  * others. Who is live stays so while one more topic is on its way, for as long as a connection may take.
  * @param {State} state @param {number} now @param {any[]} actions
  */
@@ -226,7 +228,9 @@ function subscribed(state, input) {
     const isGiven = asked.every((/** @type {string} */ topic) => topics.includes(topic));
     return settle({ ...state, ready: topics, refused, limit: state.limit && state.limit * 2 }, now, [], isGiven);
   }
-  if (![400, 403, 422].includes(status) || asked.length === 0) return fail(state, input, refusal(input), input.retryAfterMs);
+  if (![400, 403, 422].includes(status) || asked.length === 0) {
+    return fail(state, input, refusal(input), input.retryAfterMs);
+  }
   // Left out is what the service names. Where it names nothing, half of what is new is tried.
   const named = (input.problem?.errors ?? []).map((/** @type {any} */ { pointer }) =>
     asked[/** @type {any} */ (/^\/topics\/(\d+)$/.exec(pointer)?.[1])]).filter(Boolean);

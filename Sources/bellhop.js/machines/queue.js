@@ -4,14 +4,15 @@ import { same } from "./same.js";
 import { topicProblem, watchTopic } from "./watching.js";
 
 /**
- * @typedef {{shopId: string, status: any, isLive: boolean, isLoaded: boolean, problem: any, refusal: any, isWanted: boolean,
- *   loading: import("./loading.js").Loading}} State
+ * @typedef {{shopId: string, status: any, isLive: boolean, isLoaded: boolean, problem: any, refusal: any,
+ *   isWanted: boolean, loading: import("./loading.js").Loading}} State
  */
 
 /** @param {{shopId: string}} options @returns {State} */
 export function initial({ shopId }) {
   return {
-    shopId, status: null, isLive: false, isLoaded: false, problem: null, refusal: null, isWanted: false, loading: unloaded,
+    shopId, status: null, isLive: false, isLoaded: false, problem: null, refusal: null, isWanted: false,
+    loading: unloaded,
   };
 }
 

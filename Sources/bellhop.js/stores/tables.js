@@ -43,8 +43,10 @@ export function tableWishes(tab, changed) {
     /** An event as a store sees it, with the names that it gave; null where it is of another's table. `of: null` is the
      * app, which sees what is of any of this tab's.
      * @param {any} of @param {{name: string, data: any, id: string}} event */
-    seenBy: (of, event) => machine.seen(
-      of === null ? [...all.values()].map(({ prefix }) => prefix) : all.has(of) ? [all.get(of)?.prefix ?? ""] : [], event),
+    seenBy(of, event) {
+      const wants = [...all].filter(([key]) => of === null || key === of);
+      return machine.seen(wants.map(([, { prefix }]) => prefix), event);
+    },
   };
 }
 

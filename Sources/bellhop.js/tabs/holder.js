@@ -29,7 +29,9 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   });
   const http = calls({ url, clock, fetch: parts.fetch, clientId: parts.clientId, token: token.get });
   /** @type {ReturnType<typeof run<connection.State, any>>} */
-  const line = run({ initial: connection.initial, receive: connection.receive }, { backgroundMs: backgroundMs(), ...parts.limits, user: parts.user, identity: parts.identity }, clock, performLine);
+  const line = run({ initial: connection.initial, receive: connection.receive }, {
+    backgroundMs: backgroundMs(), ...parts.limits, user: parts.user, identity: parts.identity,
+  }, clock, performLine);
   /** @type {ReturnType<typeof run<outbox.State, any>>} */
   const box = run({ initial: outbox.initial, receive: outbox.receive }, {
     online: parts.limits?.online, restored: false, identity: parts.identity, ...parts.limits?.outbox,

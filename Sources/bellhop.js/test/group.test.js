@@ -292,7 +292,26 @@ test("a write's answer goes to the tab that made it, or to another where that on
   assert.equal(told(first, "k2").length + told(second, "k2").length, 1);
 });
 
-test("R-VIS-NFR-2.3: a write that its page could only store is sent once another page is there", async () => {
+test("VIS NFR-2.3: who signs out in one tab has the holder forget what waits, wherever it is", async () => {
+  const server = await logServer();
+  const { tab, holder: holderNow } = browser(server.url);
+  const tabs = [tab(), tab()];
+  await until(() => tabs.every(({ status }) => status() === "live"));
+  const writer = tabs.find((one) => one !== holderNow());
+  writer.it.network({ online: false });
+  const item = (n) => ({ key: `k${n}`, order: `o${n}`, method: "POST", path: `/p/${n}`, tried: null, tab: writer.id });
+  for (const n of [1, 2]) writer.it.add(item(n));
+  await until(() => tabs.every(({ sayings }) => sayings.filter(({ say }) => say === "waiting").at(-1)?.count === 2));
+  writer.it.forget();
+  await until(() => tabs.every(({ sayings }) => sayings.filter(({ say }) => say === "answered").length === 2));
+  const codes = writer.sayings.filter(({ say }) => say === "answered").map(({ answer }) => answer.body.code);
+  assert.deepEqual(codes, ["outbox.signed_out", "outbox.signed_out"]);
+  writer.it.network({ online: true });
+  await until(() => writer.status() === "live");
+  assert.equal(server.requests.filter(({ path }) => path.startsWith("/p/")).length, 0);
+});
+
+test("VIS NFR-2.3: a write that its page could only store is sent once another page is there", async () => {
   const server = await logServer();
   const { tab, storage, name } = browser(server.url);
   const first = tab();

@@ -1,0 +1,64 @@
+/// Shared topics of the app's own, and what the service says to them.
+extension Bell {
+    typealias RefusalListener = @MainActor (_ topic: String, _ reason: Connection.Reason) -> Void
+
+    /// Listens to more topics, for as long as what is returned is held and not cancelled.
+    ///
+    /// - Parameter refused: is called for each of the topics that the service refuses; the others come all the same.
+    public func subscribe(
+        _ topics: [String], refused: (@MainActor (_ topic: String, _ reason: Connection.Reason) -> Void)? = nil
+    ) throws -> TopicSubscription {
+        for topic in topics {
+            guard Bell.isTopic(topic) else { throw Bellhop.UnusableParameter(name: "topic", value: topic) }
+        }
+        guard wishes.hasRoom(for: topics) else {
+            throw Bellhop.UnusableParameter(name: "topics", value: "more than a stream may have")
+        }
+        let subscription = TopicSubscription(self)
+        wishes.set(ObjectIdentifier(subscription), topics: topics)
+        changed(topics: true)
+        if let refused {
+            refusalListeners[ObjectIdentifier(subscription)] = (topics, refused)
+            for topic in topics { if let reason = connection.refused[topic] { refused(topic, reason) } }
+        }
+        return subscription
+    }
+
+    /// `personal`, or a kind and an id: `queue:s1`.
+    private static func isTopic(_ topic: String) -> Bool {
+        guard topic.utf8.count <= 160, !topic.contains(where: { $0 == "," || $0.isWhitespace }) else { return false }
+        guard let colon = topic.firstIndex(of: ":") else { return topic == "personal" }
+        return colon > topic.startIndex && topic.index(after: colon) < topic.endIndex
+    }
+
+    func unsubscribe(_ key: ObjectIdentifier) {
+        refusalListeners[key] = nil
+        if wishes.remove(key) { changed(topics: true) }
+    }
+
+    // MARK: Refusals
+
+    /// What tells a store that a topic is refused; nil where it is not.
+    func refusal(of topic: String) -> FeatureInput? {
+        connection.refused[topic].map { .event(name: "topic:refused", data: Bell.json(topic, $0), id: "") }
+    }
+
+    private static func json(_ topic: String, _ reason: Connection.Reason) -> JSON {
+        [
+            "topic": .string(topic),
+            "problem": [
+                "code": .string(reason.code), "status": reason.status.map { .integer(Int64($0)) } ?? .null,
+                "detail": reason.detail.map(JSON.string) ?? .null,
+            ],
+        ]
+    }
+
+    func tellRefusals(since before: Connection) {
+        for (topic, reason) in connection.refused where before.refused[topic] == nil {
+            let data = Bell.json(topic, reason)
+            for store in stores.values.map(\.self) { store.take(.event(name: "topic:refused", data: data, id: "")) }
+            yield(Event(name: "topic:refused", data: data, id: ""))
+            for (topics, tell) in refusalListeners.values where topics.contains(topic) { tell(topic, reason) }
+        }
+    }
+}

@@ -160,6 +160,29 @@ import Testing
         for stream in [ada, unasked] { #expect(try await stream.next().name == "last") }
     }
 
+    /// CNT §13.1: a bell of whom one topic is refused has everything else, and the topic once its user may hear it.
+    @MainActor @Test func bell_goesOnWithoutARefusedTopic_andAsksAgainWhenItsScopeChanges() async throws {
+        var options = Bell.Options()
+        options.topics = ["order:o1", "order:o2"]
+        let probe = BellProbe(service, as: .user("ben"), options)
+        defer { probe.close() }
+        let bell = probe.bell
+        try await probe.until("it is live without the topic") {
+            bell.connection.status == .live && bell.connection.topics == ["personal", "order:o2"]
+        }
+        #expect(bell.connection.refused["order:o1"]?.code == "topic.forbidden")
+        #expect(try await publish(["event": "e", "topic": "order:o2", "data": 2]).status == 202)
+        try await probe.until("the others come") { probe.heard("e").count == 1 }
+        let change: JSON = [
+            "type": "UPDATE", "table": "orders", "schema": "public", "record": ["id": "o1", "user_id": "ben"],
+            "old_record": ["id": "o1", "user_id": "ada"],
+        ]
+        #expect(try await backend.post("/v1/changes", change).status == 202)
+        try await probe.until("it is asked for again") { bell.connection.refused.isEmpty }
+        #expect(try await publish(["event": "e", "topic": "order:o1", "data": 1]).status == 202)
+        try await probe.until("it is heard") { probe.heard("e").count == 2 }
+    }
+
     @Test func topic_isRefused_toWhoMayNotHearIt() async throws {
         let ben = service.client(as: .user("ben"))
         let refused = try await ben.get("/v1/stream?topics=order:o1")
@@ -172,10 +195,10 @@ import Testing
         let own = try await service.listen(as: .user("ben"), topics: ["order:o2"])
         let id = try #require(own.ready.json["streamId"].string)
         let path = "/v1/streams/\(id)/subscriptions"
-        let some = try await ben.put(path, ["topics": ["board:s1", "order:o2", "order:o1"]])
-        #expect(some.status == 403)
-        // Each that is to be left out, so that the rest is heard.
-        #expect(some.json["errors"].array?.map { $0["pointer"].string } == ["/topics/0", "/topics/2"])
+        let both = try await ben.put(path, ["topics": ["order:o2", "order:o1", "personal", "order:o3"]])
+        #expect(both.status == 403)
+        // All that are refused are named by their places, so that a client can leave them out.
+        #expect((both.json["errors"].array ?? []).map { $0["pointer"].string } == ["/topics/1", "/topics/3"])
         // What was refused changed nothing.
         #expect(try await publish(["event": "e", "topic": "order:o2", "data": 2]).status == 202)
         #expect(try await own.next("e").json == 2)

@@ -50,11 +50,14 @@ enum StreamTopics {
 
     /// Refuses topics of an app's own that a caller may not hear, and names up to 20 of them.
     ///
-    /// Keys that rows of the service grant are not looked up here. If such a key may open a topic, any caller can
-    /// subscribe to the topic, and a caller without the key receives nothing of it.
+    /// Keys that rows of the service grant are not looked up here: where one of them may open a topic, it can be named,
+    /// and who does not have it receives nothing of it.
+    ///
+    /// - Parameter pointer: the place of a topic in the request. All that are refused are named, up to 20, so that a client
+    ///   can leave them out at once.
     static func requireHeard(
         _ topics: [String], by caller: Caller, _ dependencies: StreamDependencies,
-        _ pointer: (_ topic: String) -> String
+        at pointer: (_ topic: String) -> String
     ) throws(Failure) {
         var keys: Set<String>?
         var refused: [String] = []
@@ -72,10 +75,14 @@ enum StreamTopics {
             if refused.count == mistakesMax { break }
         }
         guard let first = refused.first else { return }
-        let more = refused.count > 1 ? ", nor \(refused.count - 1) more" : ""
+        let fields = refused.map { Failure.Field(pointer($0), "the token holds no key by which \($0) is heard") }
         throw Failure(
-            .forbidden, "topic.forbidden", "The token holds no key by which \(first) is heard\(more).",
-            fields: refused.map { Failure.Field(pointer($0), "the token holds no key by which \($0) is heard") })
+            .forbidden, "topic.forbidden", "The token holds no key by which \(first) is heard.", fields: fields)
+    }
+
+    /// The place of a topic in a list of a body.
+    static func place(of topic: String, in named: [String]) -> String {
+        "/topics/\(named.firstIndex { $0.hasBytes(of: topic) } ?? 0)"
     }
 
     private static func mistake(in text: String, kinds: [TopicKind]) -> String? {

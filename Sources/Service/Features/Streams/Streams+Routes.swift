@@ -22,7 +22,9 @@ extension StreamsFeature {
     @Sendable private static func createTicket(_ call: Call, _ parts: Parts) throws -> Answer {
         let named = try call.optionalBody { $0.strings("topics", countMax: StreamLimits.topicsMax) } ?? []
         let topics = try StreamTopics.parse(named, kinds: parts.dependencies.topicKinds) { "/topics/\($0)" }
-        try StreamTopics.requireHeard(topics, by: call.caller, parts.dependencies, StreamTopics.places(named))
+        try StreamTopics.requireHeard(topics, by: call.caller, parts.dependencies) {
+            StreamTopics.place(of: $0, in: named)
+        }
         let ticket = parts.dependencies.tickets.makeTicket()
         return .write { tx in
             let expiresAt = tx.now.adding(seconds: StreamLimits.ticketSeconds)
@@ -103,8 +105,9 @@ extension StreamsFeature {
         draft.topics = try named.map { named in
             try StreamTopics.parse(named, kinds: dependencies.topicKinds) { "/topics/\($0)" }
         }
-        try StreamTopics.requireHeard(
-            draft.topics ?? [], by: call.caller, dependencies, StreamTopics.places(named ?? []))
+        try StreamTopics.requireHeard(draft.topics ?? [], by: call.caller, dependencies) {
+            StreamTopics.place(of: $0, in: named ?? [])
+        }
         draft.tables = try listed.map {
             try TableSubscription.list(
                 $0, at: "/tables", columns: dependencies.tables.columns, isDeclared: dependencies.tables.contains)

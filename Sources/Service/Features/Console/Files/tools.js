@@ -49,14 +49,20 @@ const tables = (all) => all.filter((watch) => watch.table).map(({ table }, index
 function stop(watch) {
   watches = watches.filter((other) => other !== watch);
   if (watch.off) watch.off();
-  else bell.want(tablesKey, { tables: tables(watches) });
+  else bell.tables.set(tablesKey, { tables: tables(watches) });
   problem("watch-problem", "");
   drawWatches();
 }
 
 function watchTopic(topic) {
   if (watches.some((watch) => watch.topic === topic)) return;
-  watches = [...watches, { topic, name: topic, off: bell.subscribe([topic]) }];
+  const watch = { topic, name: topic };
+  // The other topics go on; this one is taken back once it is on the list.
+  watch.off = bell.subscribe([topic], ({ problem: why }) => queueMicrotask(() => {
+    stop(watch);
+    problem("watch-problem", `${topic}: ${why.detail ?? why.code}`);
+  }));
+  watches = [...watches, watch];
   problem("watch-problem", "");
   drawWatches();
 }
@@ -66,26 +72,17 @@ async function watchTable(text, filter) {
   const wanted = { ...(schema ? { schema } : {}), table, ...(filter ? { filter } : {}) };
   const name = filter ? `${text} ${filter}` : text;
   if (watches.some((watch) => watch.name === name)) return;
-  const answer = await bell.want(tablesKey, { tables: tables([...watches, { table: wanted, name }]) });
+  const answer = await bell.tables.set(tablesKey, { tables: tables([...watches, { table: wanted, name }]) });
   if (answer.status >= 400) {
-    const places = (answer.body?.errors ?? []).map(({ pointer, detail }) => `${pointer} ${detail}`).join("; ");
-    bell.want(tablesKey, { tables: tables(watches) });
-    return problem("watch-problem", places || answer.body?.detail || `The service answered ${answer.status}.`);
+    const { pointer, detail } = answer.body ?? {};
+    bell.tables.set(tablesKey, { tables: tables(watches) });
+    const place = pointer ? `${pointer} ${detail}` : detail;
+    return problem("watch-problem", place || `The service answered ${answer.status}.`);
   }
   if (answer.status === 0) return;
   problem("watch-problem", "");
   watches = [...watches, { table: wanted, name }];
   drawWatches();
-}
-
-/** Removes a topic that the token does not allow, and opens the stream again. The service refused the whole stream. */
-function removeRefused({ status, reason }) {
-  const own = watches.filter((watch) => watch.topic);
-  if (status !== "refused" || own.length === 0 || ![400, 403, 422].includes(reason?.status)) return;
-  const last = own[own.length - 1];
-  stop(last);
-  problem("watch-problem", `${last.topic}: ${reason.detail ?? reason.code}`);
-  bell.retry();
 }
 
 $("watch-topic").addEventListener("submit", (event) => {
@@ -197,10 +194,7 @@ onSession((connected) => {
       dispatchEvent(new CustomEvent("bellhop:me", { detail: me }));
     }, () => { of = ""; });
   };
-  const changed = () => {
-    removeRefused(connected.connection.get());
-    lookAtToken();
-  };
+  const changed = () => lookAtToken();
   const offs = [connected.connection.subscribe(changed), () => { lookAtToken = () => {}; }];
   changed();
   return () => offs.forEach((off) => off());

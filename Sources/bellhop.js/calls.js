@@ -1,10 +1,10 @@
-// Calls that answer: token, client id, a time limit, and once more with a fresh token after a 401.
+// Request calls: with a token, a client id, a time limit, and one retry with a fresh token after a 401.
 
 import { parsed } from "./storage/keys.js";
 
 /** @typedef {import("./types").Answer} Answer */
 
-/** A call that has no answer by then is given up, or a hung server would hang its caller. */
+/** Time limit of a call: without it, a hung server would hang its caller. */
 const callMsMax = 30_000;
 
 /**
@@ -16,7 +16,7 @@ const callMsMax = 30_000;
  * @param {string} parts.clientId sent with each call, so that this client knows its own echoes (R-SCH-FR-005)
  */
 export function calls({ url, token, fetch, clock, clientId }) {
-  // Called as a plain function: browsers refuse `fetch` as another object's method.
+  // Called as a plain function: browsers refuse `fetch` as a method of another object.
   const request = fetch ?? globalThis.fetch;
 
   /** @param {string} method @param {string} path @param {any} body
@@ -36,7 +36,7 @@ export function calls({ url, token, fetch, clock, clientId }) {
         },
         body: body === undefined ? undefined : JSON.stringify(body),
         signal: abort.signal,
-        // The entity tags are this client's own affair: a cache of the browser's would hide the 304.
+        // This client manages the entity tags itself: the browser's cache would hide the 304.
         cache: "no-store",
         credentials: "omit",
       });
@@ -48,7 +48,7 @@ export function calls({ url, token, fetch, clock, clientId }) {
     }
   }
 
-  /** Rejects where nothing was answered; any answer, also a refusal, resolves.
+  /** Rejects if there was no answer; any answer, also a refusal, resolves.
    * @param {string} method @param {string} path @param {any} [body] @param {Record<string, string>} [headers] */
   async function call(method, path, body, headers = {}) {
     checkPath(path);
@@ -59,7 +59,7 @@ export function calls({ url, token, fetch, clock, clientId }) {
     return fresh && fresh !== bearer ? once(method, path, body, headers, fresh) : answer;
   }
 
-  /** The same; status 0 where nothing was answered.
+  /** Sends a call like `call`; status 0 if there was no answer.
    * @type {typeof call} */
   const attempt = (...request) =>
     call(...request).catch((error) => ({ status: 0, headers: {}, body: { detail: String(error?.message ?? error) } }));
@@ -72,14 +72,14 @@ export function checkPath(path) {
   if (typeof path !== "string" || path[0] !== "/") throw new TypeError(`a path begins with /, not as in "${path}"`);
 }
 
-/** 128 random bits; React Native has no `randomUUID` and Safari only on https. */
+/** Returns 128 random bits. React Native has no `randomUUID`, and Safari has it only on https. */
 export function makeId() {
   const random = globalThis.crypto?.getRandomValues?.(new Uint8Array(16)) ??
     Uint8Array.from({ length: 16 }, () => Math.random() * 256);
   return Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** `Retry-After` in milliseconds: seconds, or a date.
+/** Returns `Retry-After`, given in seconds or as a date, in milliseconds.
  * @param {string | null | undefined} value @param {number} now */
 export function afterMs(value, now) {
   if (!value) return 0;

@@ -8,7 +8,7 @@ export type { Answer, AnyFeature, Bell, Connection, Event, Feature, KeyedFeature
 export function connect<Given extends Record<string, AnyFeature> = {}>(options: Options & { features?: Given }):
   Bell & StoresOf<Given>;
 
-// What features are made with: see stores/feature.js.
+// Building blocks of features: see stores/feature.js.
 export function run<State, Given>(machine: Machine<State, Given>, options: Given, clock: Clock,
   perform: (action: any) => any): Running<State>;
 export function listeners<Value>(): Listeners<Value>;

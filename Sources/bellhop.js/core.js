@@ -1,4 +1,4 @@
-// `connect` makes a bell, which holds the stream, the calls and the outbox, and has the features that it is given.
+// `connect` makes a bell: the stream, the calls, the outbox, and the given features.
 import * as browser from "./adapters/browser.js";
 import { afterMs, calls, checkPath, makeId } from "./calls.js";
 import { checked, checkedTopics } from "./options.js";
@@ -12,12 +12,12 @@ import { holder } from "./tabs/holder.js";
 import { tokens } from "./tokens.js";
 import { fetchTransport } from "./transport/fetch.js";
 
-// What features are made with: see stores/feature.js.
+// Building blocks of features: see stores/feature.js.
 export { afterMs, listeners, makeId, report, run };
 
 /** @typedef {import("./types").Options} Options */
 
-/** The largest body that is kept for sending later, in UTF-8; the service takes less of nearly everything. */
+/** The largest body that is kept for later, in UTF-8 bytes; the service accepts less for nearly every request. */
 const bodyBytesMax = 1 << 18;
 
 /** Connects to a service.
@@ -42,7 +42,7 @@ export function connect(options) {
    *   text: string, answer: Promise<any>}>} writes without an answer */
   const pending = new Map();
   const wanted = wishes((topics) => line?.want({ topics }));
-  // Only a page that shows rows has what subscribes to them: its features bring it.
+  // The code that subscribes to rows comes with the features that show rows, so other pages do not load it.
   const { tables } = Object.values(options.features ?? {}).find((feature) => feature?.tables) ?? {};
   const rows = tables?.wishes(tab, (/** @type {any} */ want) => line?.want(want));
   const connection = value(unconnected("connecting"));
@@ -88,7 +88,7 @@ export function connect(options) {
     named.get("*")?.tell(event);
   }
 
-  // MARK: Who is signed in
+  // MARK: Signing in
 
   /** @param {string | null} [name] */
   function signIn(name = options.user ?? null) {
@@ -101,15 +101,15 @@ export function connect(options) {
     const given = options.token;
     token = tokens({
       clock, user: name, provider: (wanted) => typeof given === "string" ? given : given({ fresh: wanted.fresh }),
-      // The app gave another identity's token without a word: nobody's state may be seen by somebody else.
+      // The app returned a token of another identity without signing in: one user must not see another user's state.
       onUser: (other) => signIn(other),
     });
-    // With the new token in place: what the stores fetch now is the new user's.
+    // The new token is already in place, so that the stores fetch the new user's state.
     if (!isFirst) input({ type: "user", user: name, signedIn: true });
     begin();
   }
 
-  /** Nothing of the user's stays readable: writes that were not sent are handed to the app, and deleted. */
+  /** Deletes the user's stored state and returns the unsent writes to the app. */
   async function signOut() {
     const { scope } = session;
     const last = nameOf(user);
@@ -118,7 +118,7 @@ export function connect(options) {
     leave(null);
     connection.set(unconnected("closed", { code: "signed_out" }));
     input({ type: "user", user: null, signedIn: false });
-    // Behind a write that is being stored.
+    // Waits for a write that is being stored.
     await adding;
     const stored = outboxOf(storage, scope);
     const items = scope ? await stored.load() : [];
@@ -133,7 +133,7 @@ export function connect(options) {
     stop();
     token?.close();
     session?.start();
-    // What is stored waits for its user to be back.
+    // Stored writes wait until their user is back.
     for (const { reject } of pending.values()) reject(failure("outbox.signed_out"));
     pending.clear();
     lastStreamId = "";
@@ -149,13 +149,13 @@ export function connect(options) {
   async function begin() {
     const mine = token;
     connection.set(unconnected("connecting"));
-    // The identity decides which tabs share the stream, and under which names things are stored. Without a token, the last
-    // identity of the user whom the app has named goes on.
+    // The identity decides which tabs share the stream, and it is part of the storage keys. Without a token, the last
+    // known identity of the user that the app named is used.
     const given = await mine.get();
     if (mine !== token || !isSignedIn || line) return;
     user ??= mine.state().user;
     const last = nameOf(user);
-    // A token that says nothing of itself is its user's.
+    // A token without claims gets its user as the identity.
     const identity = mine.state().identity ??
       (user && (given ? user : await storage.get(last).catch(() => null)));
     if (mine !== token || !isSignedIn || line) return;
@@ -170,7 +170,7 @@ export function connect(options) {
     if (mine !== token || !isSignedIn || line) return;
     const parts = {
       url, clock, transport, user, identity, scope: session.scope, fetch: options.fetch, clientId: http.clientId,
-      // What belongs to nobody by name is not kept: the next one could be somebody else.
+      // The state of an unknown identity is not stored: the next identity could be another user.
       storage: identity ? storage : memoryStorage(),
     };
     /** @type {Parameters<typeof import("./tabs/group.js").group>[0]["makeHolder"]} */
@@ -186,13 +186,13 @@ export function connect(options) {
     line.lifecycle(lifecycle.foreground());
     line.start();
     session.start();
-    // Writes that an earlier line took before the identity was known.
+    // Writes accepted before the identity was known.
     for (const { item } of pending.values()) add(item, session);
 
     /** @param {{spent: string | null}} wanted */
     async function provide({ spent }) {
       const given = await mine.get(spent);
-      // The first token came late: now it is known whose stream this is.
+      // The first token came late: only now is the stream's identity known.
       const known = mine.state().identity ?? (given && user);
       if (known && known !== identity && mine === token) {
         if (identity) signIn(user);
@@ -206,7 +206,7 @@ export function connect(options) {
     }
   }
 
-  // MARK: What the stream says
+  // MARK: Stream events
 
   /** @param {import("./types").Saying} saying @param {boolean} [isMine] */
   function hear(saying, isMine = true) {
@@ -221,7 +221,7 @@ export function connect(options) {
 
   /** @param {import("./types").Event} event */
   function dispatch(event) {
-    // Without rows of its own, a tab has none of another tab's.
+    // A tab without row subscriptions ignores the rows of other tabs.
     if (!rows && event.name === "table:change") return;
     for (const it of [...attached, null]) {
       const seen = rows ? rows.seenBy(it, event) : event;
@@ -269,13 +269,13 @@ export function connect(options) {
     if (body && new Blob([JSON.stringify(body)]).size > bodyBytesMax) throw new RangeError("a body has more than 256 KiB");
     const text = JSON.stringify({ method, path, body });
     const before = pending.get(key);
-    // Repeated before its answer, a write is the same one.
+    // A write repeated before its answer counts as the same write.
     if (before?.text === text) return before.answer;
     if (before) throw new Error(`the key "${key}" is in use`);
     if (pending.size >= 1000) throw failure("outbox.full");
     const item = {
       ...JSON.parse(text), key, tab, headers, order: "",
-      // While there is a stream it leaves at once, and is noted as such with the same write to the storage.
+      // While a stream is open the write is sent at once, so the same storage operation already notes the try.
       tried: connection.get().status === "live" ? clock.now() : null,
     };
     const entry = /** @type {any} */ ({ item, text });
@@ -285,7 +285,7 @@ export function connect(options) {
     return entry.answer;
   }
 
-  /** Stores a write before it is sent, one after the other: what a tab sends keeps its order through everything.
+  /** Stores a write before it is sent. Writes are stored one at a time, so that the order of a tab is kept.
    * @param {import("./types").Item} item @param {typeof session} mine */
   function add(item, mine) {
     const before = adding;
@@ -314,7 +314,8 @@ export function connect(options) {
       named.set(name, of);
       return of.add(listener);
     },
-    /** For `X-Client-Id` of the app's own writes to its backend, so that their echo is known (R-SCH-FR-005). */
+    /** For the `X-Client-Id` of the app's own writes to its backend, so that their echoes are recognized
+     * (R-SCH-FR-005). */
     clientId: http.clientId,
     call: http.call,
     get: (/** @type {string} */ path) => http.call("GET", path),
@@ -324,7 +325,7 @@ export function connect(options) {
       const key = {};
       wanted.set(key, checkedTopics(topics));
       const off = refused && bell.on("topic:refused", ({ data }) => topics.includes(data.topic) && refused(data));
-      // Another one may have asked for it before.
+      // Another subscriber may have requested the topic before.
       for (const topic of topics) {
         const problem = connection.get().refused[topic];
         if (problem) refused?.({ topic, problem });
@@ -334,9 +335,9 @@ export function connect(options) {
         off?.();
       };
     },
-    /** Tries again at once what was refused, or could not be reached. */
+    /** Retries refused and unreachable connections immediately. */
     retry: () => void line?.open(),
-    /** The app shows another of its screens: counts that are old are asked for. */
+    /** Reports that the app shows another of its screens: outdated counts are fetched. */
     tabSwitch: () => input({ type: "tabSwitch" }),
     signIn,
     signOut,
@@ -348,7 +349,7 @@ export function connect(options) {
       attached.clear();
     },
 
-    // What the stores use: see stores/feature.js.
+    // Used by the stores: see stores/feature.js.
     limits: options.limits ?? {},
     isSignedIn: () => isSignedIn,
     isForeground: lifecycle.foreground,
@@ -372,7 +373,7 @@ export function connect(options) {
   return /** @type {any} */ (bell);
 }
 
-/** A store of one value, the same object until it changes.
+/** Makes a store of one value, which returns the same object until it changes.
  * @template Value @param {Value} first */
 function value(first) {
   let current = first;
@@ -394,6 +395,6 @@ function value(first) {
 const unconnected = (status, reason = /** @type {import("./types").Connection["reason"]} */ (null)) =>
   ({ status, tries: 0, retryAt: null, streamId: null, topics: [], reason, refused: {} });
 
-/** A write that was not sent; the code says why.
+/** Makes the error of a write that was not sent; the code gives the reason.
  * @param {string} code */
 const failure = (code) => Object.assign(new Error(`not sent: ${code}`), { code });

@@ -1,22 +1,22 @@
-// The types of what a bell has for each feature. Payloads are the service's own: see /openapi.yaml.
+// The types of a bell's features. Payloads have the service's own types: see /openapi.yaml.
 import type { Answer, Feature, KeyedFeature } from "./types.js";
 
-/** What every store has: React's `useSyncExternalStore` takes it as it is. */
+/** The interface of every store, as React's `useSyncExternalStore` expects it. */
 export interface Store<Snapshot> {
-  /** The same object until it changes. */
+  /** Returns the same object until it changes. */
   get(): Snapshot;
   subscribe(listener: () => void): () => void;
-  /** Asks the service for the present state; what is shown stays until it comes. */
+  /** Fetches the current state from the service. The shown state stays until the answer comes. */
   refresh(): Promise<Answer | null>;
 }
-/** The service's answer; null where there was nothing to ask for. */
+/** The service's answer; null if there was nothing to request. */
 export type Answered = Promise<Answer | null>;
-/** Why the service has refused; `status` 0 where it was not reached. */
+/** Why the service refused; `status` is 0 if it could not be reached. */
 export interface Problem {
   status: number;
   code: string;
   detail: string;
-  /** The place of the request that the service refused, of a table: `/tables/0/filter`. */
+  /** The place that the service refused in the request, for tables: `/tables/0/filter`. */
   pointer?: string;
 }
 interface Loaded {
@@ -94,7 +94,7 @@ export interface Conversation {
   memberCount: number;
   lastSequence: number;
   order: string;
-  /** `sequence` is null while it is being sent. */
+  /** `sequence` is null while the message is being sent. */
   lastMessage: { id: string; sequence: number | null; senderId: string; preview: string | null; sentAt: string } | null;
   readPosition: number | null;
   unread: number | null;
@@ -132,12 +132,12 @@ export interface ThreadCommands {
 }
 
 export interface Queue extends Loaded {
-  /** As `GET /v1/shops/{id}/queue` has it. */
+  /** As returned by `GET /v1/shops/{id}/queue`. */
   status: any;
   isLive: boolean;
 }
 export interface Booking extends Loaded {
-  /** As `GET /v1/bookings/{id}` has it. */
+  /** As returned by `GET /v1/bookings/{id}`. */
   booking: any;
   isPending: boolean;
 }

@@ -1,4 +1,4 @@
-// The features that a bell may have: `connect({ url, token, features: { badges, queue } })` of bellhop.js/core.
+// The features that a bell can have: `connect({ url, token, features: { badges, queue } })` of bellhop.js/core.
 export { badges } from "./stores/badges.js";
 export { feed, leaderboard } from "./stores/community.js";
 export { conversation, conversations } from "./stores/conversations.js";

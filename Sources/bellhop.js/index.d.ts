@@ -4,5 +4,5 @@ import type { Bell, Options } from "./types.js";
 export type { Answer, Bell, Connection, Event, Options, Status } from "./types.js";
 export type { Features } from "./features.js";
 
-/** Connects to a service, with every feature there is. */
+/** Connects to a service, with every feature. */
 export function connect(options: Options): Bell & Features;

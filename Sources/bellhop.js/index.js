@@ -1,5 +1,6 @@
-// bellhop.js with all there is: every feature, one stream for all tabs, React Native's packages as they are, and a
-// stream by XMLHttpRequest where fetch does not stream. Who wants less takes bellhop.js/core, and what else it needs.
+// The complete bellhop.js: every feature, one stream shared by all tabs, adapters for React Native's packages, and a
+// stream by XMLHttpRequest where fetch does not stream. For a smaller client, use bellhop.js/core and add what the app
+// needs.
 import { checkParts, lifecycleOf, networkOf, storageOf } from "./adapters/device.js";
 import { connect as connectCore } from "./core.js";
 import * as features from "./features.js";
@@ -18,7 +19,7 @@ export function connect(options) {
   if (!isUsable) throw new TypeError(`connect: transport "${transport}" does not stream`);
   const parts = { network: networkOf(network), lifecycle: lifecycleOf(lifecycle), storage: storageOf(storage) };
   checkParts(parts);
-  // What is no object at all is refused by the core, and says so.
+  // The core rejects options that are not an object.
   return connectCore(options && {
     features, ...options, ...parts, tabs: tabs === "auto" ? allTabs : tabs,
     ...(needsXHR ? { transport: xhrTransport() } : {}),

@@ -1,47 +1,47 @@
-// Types that the parts of bellhop.js share and no app meets: they name modules that have no declarations.
+// Internal types that the parts of bellhop.js share. They are not for apps: they name modules without declarations.
 import type { Answer, Clock, Item, Options, Provider, Saying, Status, Storage, Transport, Want } from "./types.js";
 
 export interface ConnectionState {
   status: Status;
-  /** Those asked for. */
+  /** The requested topics. */
   topics: string[];
   online: boolean;
   foreground: boolean;
-  /** The number of the connection; what an earlier one still says is not heard. */
+  /** Number of the connection; input from earlier connections is ignored. */
   attempt: number;
-  /** That failed in a row. */
+  /** Number of consecutive failed tries. */
   tries: number;
   triedAt: number;
-  /** The last byte. */
+  /** Time of the last received byte. */
   heardAt: number;
-  /** From `stream:ready` on. */
+  /** Set by `stream:ready`. */
   streamId: string | null;
-  /** The topics that the stream has. */
+  /** The topics that the stream is subscribed to. */
   ready: string[];
   retryAt: number | null;
-  /** The stream's own `retry:`, in place of the first wait. */
+  /** The stream's own `retry:`, which replaces the first delay. */
   retryMs: number | null;
-  /** What `stream:closing` said. */
+  /** Contents of `stream:closing`. */
   closing: { reason?: string; retryAfterMs?: number } | null;
-  /** No try before this: the server asked for it. */
+  /** No try before this time: the server asked for the delay. */
   serverAt: number;
   /** The last token was refused once. */
   fresh: boolean;
-  /** Why the service refused a topic. */
+  /** Why the service refused a topic, by topic. */
   refused: Record<string, any>;
-  /** Those that are asked for once more. */
+  /** Refused topics that are requested once more. */
   again: string[];
-  /** The topics of the last `subscribe`. */
+  /** The topics of the last subscription request. */
   asked: string[];
-  /** How many new topics are asked for at once, while it is not known which one is refused; null: all. */
+  /** Maximum number of new topics per request while bisecting for the refused one; null means all. */
   limit: number | null;
-  /** The stream was refused with its topics: it is opened without any. */
+  /** The stream was refused together with its topics, so it is opened without any. */
   bare: boolean;
-  /** Why it is not live: {code, status?, detail?}. */
+  /** Why the stream is not live: {code, status?, detail?}. */
   reason: any;
-  /** The claims that decide what the token may do; null: unknown. */
+  /** The claims that decide what the token may do; null if unknown. */
   identity: string | null;
-  /** The user and the tenant that a stream must be of; null: not known yet. */
+  /** The user and the tenant that a stream must belong to; null until known. */
   user: string | null;
   tenant: string | null;
   limits: typeof import("./machines/connection.js").defaults;
@@ -49,27 +49,27 @@ export interface ConnectionState {
 
 export interface TokenState {
   token: string | null;
-  /** Whose it is. */
+  /** The user of the token. */
   user: string | null;
-  /** The claims that decide what it may do; null: unknown. */
+  /** The claims that decide what the token may do; null if unknown. */
   identity: string | null;
-  /** By this device's clock; null: unknown. */
+  /** By the device's clock; null if unknown. */
   expiresAt: number | null;
   gotAt: number;
-  /** When the next one is asked for, while a stream lives by this one. */
+  /** When to request the next token, while a stream uses this one. */
   refreshAt: number | null;
   asking: boolean;
-  /** A token that the service refused, or that runs out: the answer must be another. */
+  /** A token that was refused or is about to expire: the app must return another. */
   spent: string | null;
-  /** The token that there is was refused: nobody is given it any more. */
+  /** The present token was refused, so it is not given out again. */
   refused: boolean;
-  /** How far the service's clock is ahead of this device's. */
+  /** How far the service's clock is ahead of the device's. */
   skewMs: number;
   streamId: string | null;
-  /** The token that the open stream lives by. */
+  /** The token that the open stream uses. */
   streamToken: string | null;
   renewing: boolean;
-  /** Why there is none. */
+  /** Why there is no token. */
   problem: any;
 }
 
@@ -78,27 +78,27 @@ export interface ReconciliationState {
   foreground: boolean;
   etag: string | null;
   askedAt: number;
-  /** The last answer that was good. */
+  /** Time of the last successful answer. */
   syncedAt: number;
   asking: boolean;
-  /** Asked for while one was under way. */
+  /** Requested while another fetch was running. */
   due: boolean;
-  /** What the service asked for. */
+  /** Earliest time of the next fetch, set by the service. */
   notBefore: number;
   limits: typeof import("./machines/reconciliation.js").defaults;
 }
 
 export interface OutboxState {
-  /** Items of another identity are not sent. */
+  /** Writes of another identity are not sent. */
   identity: string | null;
-  /** In order. */
+  /** Queued writes, in order. */
   items: Item[];
   online: boolean;
-  /** What an earlier start of the app left has been read. */
+  /** Whether the writes of an earlier start of the app have been read. */
   restored: boolean;
-  /** The key. */
+  /** The key of the write being sent. */
   sending: string | null;
-  /** In a row. */
+  /** Number of consecutive failures. */
   failures: number;
   retryAt: number;
   limits: typeof import("./machines/outbox.js").defaults;
@@ -110,15 +110,15 @@ export interface HolderParts {
   fetch?: typeof fetch;
   transport: Transport;
   storage: Storage;
-  /** The prefix of what is stored: service and identity. */
+  /** Prefix of the storage keys: service and identity. */
   scope: string;
   user: string | null;
-  /** The claims that decide what its tokens may do; null: unknown. */
+  /** The claims that decide what the tokens may do; null if unknown. */
   identity: string | null;
   clientId: string;
   limits?: any;
   provider: Provider;
-  /** What subscribes to rows, where a page shows some. */
+  /** Subscribes to rows, on pages that show some. */
   rows?: RowLine;
   emit(saying: Saying): void;
 }
@@ -132,26 +132,26 @@ export type RowLine = (parts: {
 }) => { receive(input: any): any; close(): void };
 
 export interface GroupParts {
-  /** Of the lock and the channels: service and identity. */
+  /** Name of the lock and the channels: service and identity. */
   name: string;
   tab: string;
-  /** false: the worker. */
+  /** false for the worker. */
   isTab: boolean;
   clock: Clock;
   locks?: any;
   Channel?: any;
   makeHolder(parts: { emit: (saying: Saying) => void; provider: Provider; rows?: RowLine }):
     ReturnType<typeof import("./tabs/holder.js").holder>;
-  /** `isMine`: of an answer, that this tab is to tell the app. */
+  /** `isMine`: whether this tab must deliver an answer to the app. */
   emit(saying: Saying, isMine: boolean): void;
-  /** Of a tab. */
+  /** Only for a tab. */
   provider?: (wanted: { spent: string | null }) => Promise<string | null>;
-  /** Calls back when it runs, or will not. */
+  /** Calls back when the worker runs, or when it cannot. */
   startWorker?: (enter: () => void) => void;
   watch?: { everyMs: number; answerMs: number };
 }
 
-/** How tabs share a stream; null where they cannot. */
+/** How tabs share a stream; null if they cannot. */
 export type ShareTabs = (parts: { options: Options; url: string; user: string | null; identity: string | null } &
   Omit<GroupParts, "isTab" | "locks" | "Channel" | "startWorker" | "watch">) =>
   ReturnType<typeof import("./tabs/group.js").group> | null;

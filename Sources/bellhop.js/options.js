@@ -1,4 +1,4 @@
-// What `connect` is given, checked.
+// Validation of the options of `connect`.
 
 /** @typedef {import("./types").Options} Options */
 

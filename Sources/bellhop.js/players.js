@@ -1,4 +1,4 @@
-// Players for `connect({ player })`: what plays the haptics and the sound of a notification.
+// Players for `connect({ player })`, which play the haptics and the sound of a notification.
 
 /**
  * The calls of Expo that R-VIS-FR-4.1 names: `expoPlayer(Haptics, () => sound.replayAsync())`. A device without the
@@ -17,7 +17,7 @@ export function expoPlayer(Haptics, playSound) {
           await Haptics.impactAsync(Haptics.ImpactFeedbackStyle[impact[0].toUpperCase() + impact.slice(1)]);
         }
       } catch {
-        // No hardware, or it is switched off: the notification is on the screen all the same.
+        // The hardware is missing or switched off; the notification still shows on the screen.
       }
     }
     await sounding;
@@ -33,7 +33,7 @@ export function webPlayer(soundURL) {
   const audio = soundURL && Audio ? new Audio(soundURL) : null;
   return (/** @type {any} */ haptic, /** @type {boolean} */ sound) => {
     if (haptic) navigator?.vibrate?.(Array.from({ length: haptic.pulses * 2 - 1 }, (_, index) => index % 2 ? 80 : 60));
-    // A page that nobody has touched may make no sound: the browser says so, and it is no error.
+    // Browsers block sound until the user has interacted with the page; that is not an error.
     if (sound && audio) return Promise.resolve(audio.play()).catch(() => {});
   };
 }

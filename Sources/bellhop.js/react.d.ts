@@ -5,12 +5,12 @@ import type { Bell, Connection } from "./types.js";
 export function BellhopProvider(props: { bell: Bell; children?: any }): any;
 /** The bell itself, for calls and writes. */
 export function useBellhop(): Bell & features.Features;
-/** What any store shows. */
+/** Returns the state of any store. */
 export function useStore<Snapshot>(store: { get(): Snapshot; subscribe(listener: () => void): () => void }): Snapshot;
 
-// What a store shows, and its commands beside it. A bell of the core has those that it was given.
+// The state of a store together with its commands. A core bell has only the features it was given.
 type Refresh = { refresh(): features.Answered };
-/** Null until they are known. */
+/** Null until the counts are known. */
 export function useBadges(): features.Badges | null;
 export function useConnection(): Connection;
 export function useNotifications(): features.Notifications & features.NotificationCommands & Refresh;
@@ -22,9 +22,9 @@ export function useLeaderboard(challengeId: string): features.Leaderboard & Refr
 export function useFeed(): features.Feed & features.FeedCommands & Refresh;
 export function useDJ(shopId: string): features.DJ & features.DJCommands & Refresh;
 
-/** The rows that this component shows, kept up to date; one component of a table at a time, as there is one screen. */
+/** Keeps the rows that this component shows up to date. Only one component per table at a time. */
 export function useVisibleRows(
   table: string, ids: readonly (string | number)[], options?: features.RowOptions,
 ): features.VisibleRows;
-/** Calls `refetch` whenever the service says that the query is stale, while the component is there. */
+/** Calls `refetch` whenever the service reports the query as stale, while the component is mounted. */
 export function useInvalidation(key: readonly unknown[], refetch: (reason: string) => void): void;

@@ -1,7 +1,7 @@
-// Hooks of React 18 and later. Each shows its store as it is, without tearing, and watches it while the component is
-// there.
+// Hooks for React 18 and later. Each shows the current state of its store without tearing, and watches the store while
+// the component is mounted.
 
-// @ts-ignore: an app that has React has its types.
+// @ts-ignore: React's types come from the app.
 import * as React from "react";
 
 const { createContext, createElement, useContext, useEffect, useMemo, useRef, useSyncExternalStore } = React;
@@ -23,13 +23,13 @@ export function useBellhop() {
   return bell;
 }
 
-/** What any store shows.
+/** Returns the state of any store.
  * @param {any} store */
 export function useStore(store) {
   return useSyncExternalStore(store.subscribe, store.get, store.get);
 }
 
-// What a store shows, and its commands beside it: `const { items, markRead } = useNotifications()`.
+// Returns a store's state together with its commands: `const { items, markRead } = useNotifications()`.
 /** @param {any} store */
 function useFeature(store) {
   const shown = useStore(store);
@@ -55,7 +55,7 @@ export const useFeed = () => useFeature(useBellhop().feed());
 /** @param {string} shopId */
 export const useDJ = (shopId) => useFeature(useBellhop().dj(shopId));
 
-/** The rows that this component shows, kept up to date; one component of a table at a time, as there is one screen.
+/** Keeps the rows that this component shows up to date. Only one component per table at a time.
  * @param {string} table @param {(string | number)[]} ids @param {any} [options] as of `bell.visibleRows` */
 export function useVisibleRows(table, ids, options) {
   const bell = useBellhop();
@@ -66,7 +66,7 @@ export function useVisibleRows(table, ids, options) {
   return useStore(store);
 }
 
-/** Calls `refetch` whenever the service says that the query is stale, while the component is there.
+/** Calls `refetch` whenever the service reports the query as stale, while the component is mounted.
  * @param {readonly unknown[]} key @param {(reason: string) => void} refetch */
 export function useInvalidation(key, refetch) {
   const { invalidation } = useBellhop();

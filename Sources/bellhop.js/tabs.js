@@ -6,10 +6,10 @@ import { startWorker } from "./tabs/start.js";
 /** @type {import("./internal").ShareTabs} */
 export const tabs = ({ options, url, user, identity, ...parts }) => {
   const page = /** @type {any} */ (globalThis);
-  // Only pages have tabs; and without these two nobody could tell which one of them is there.
+  // Only pages have tabs. Without these two APIs, tabs cannot find each other.
   if (!page.document || !page.BroadcastChannel || !page.navigator.locks) return null;
   const { clock, makeHolder } = parts;
-  // With a number that tells apart what does not understand each other: a worker may be older than its tabs.
+  // The number separates incompatible versions: a worker may be older than its tabs.
   const name = `${parts.name} 3`;
   return group({
     ...parts, name, isTab: true,
@@ -20,7 +20,7 @@ export const tabs = ({ options, url, user, identity, ...parts }) => {
   });
 };
 
-// The worker has none of the page's own parts.
+// Returns whether a worker can hold the stream: it cannot use parts that the page injects.
 /** @param {import("./types").Options} options */
 const maySendWorker = ({ storage, network, transport = "auto", fetch, clock, limits }) =>
   !storage && !network && !fetch && !clock && !limits && transport === "auto" && typeof SharedWorker === "function";

@@ -1,7 +1,7 @@
 import type { InvalidationStore } from "./features.js";
 import type { Bell } from "./types.js";
 
-/** What the bridge needs of TanStack's QueryClient (4 or 5). */
+/** The part of TanStack's QueryClient (4 or 5) that the bridge uses. */
 export interface QueryClientLike {
   invalidateQueries(filters?: any): any;
   getQueryDefaults(queryKey: any): any;

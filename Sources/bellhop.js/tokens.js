@@ -1,9 +1,9 @@
-// The token machine at work: the app's provider is asked once for all who wait.
+// Runs the token machine. The app's provider is called once for all waiting callers.
 import { claimed } from "./machines/identity.js";
 import * as machine from "./machines/token.js";
 import { run } from "./stores/store.js";
 
-/** A provider that does not answer must not hold up everything for ever. */
+/** Limit for a provider's answer, so that a provider that never answers does not block everything. */
 const askMsMax = 30_000;
 
 /**
@@ -54,7 +54,7 @@ export function tokens({ provider, clock, user = null, identity = null, onUser, 
   }
 
   return {
-    /** A token that serves, and is another than the spent one if the app has one; null: there is none.
+    /** Resolves with a valid token, other than the spent one if the app has another; null if there is none.
      * @param {string | null} [spent] @returns {Promise<string | null>} */
     get: (spent) => new Promise((resolve) => {
       waiting.push(resolve);
@@ -69,12 +69,12 @@ export function tokens({ provider, clock, user = null, identity = null, onUser, 
   };
 }
 
-/** What a JWT says of itself; nothing where it is none, or cannot be read here.
+/** Returns the claims of a JWT, or nothing if the token is not a readable JWT.
  * @param {string} token @returns {Partial<import("./machines/identity.js").State>} */
 export function claims(token) {
   try {
     const bytes = atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/"));
-    // UTF-8, also where there is no TextDecoder, as in React Native.
+    // Decodes UTF-8 without TextDecoder, which React Native lacks.
     return claimed(JSON.parse(decodeURIComponent(escape(bytes))));
   } catch {
     return {};

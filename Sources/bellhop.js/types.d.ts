@@ -1,16 +1,17 @@
-// The types of bellhop.js: those that an app meets, and those that its parts share.
+// The types of bellhop.js: the public ones, and those that its parts share.
 
-/** What `connect` is given. */
+/** The options of `connect`. */
 export interface Options {
-  /** Where the service is: `https://bells.example`. */
+  /** The address of the service: `https://bells.example`. */
   url: string;
-  /** Asked for whenever a new one is needed; `fresh`: the last one does not serve any more. */
+  /** Called whenever a new token is needed; `fresh`: the last one is no longer valid. */
   token: string | ((wanted: { fresh: boolean }) => string | null | Promise<string | null>);
   /** Shared topics: `queue:s1`. */
   topics?: string[];
-  /** The token's `sub`. With it, writes survive a start without a network, when there is no token yet. */
+  /** The token's `sub`. With it, the outbox accepts writes after a start without a network, when there is no token
+   * yet. */
   user?: string;
-  /** A Storage, or an AsyncStorage; else IndexedDB, else memory. */
+  /** A Storage, or an AsyncStorage. By default IndexedDB, or memory where there is none. */
   storage?: any;
   /** A Network, or NetInfo. */
   network?: any;
@@ -19,39 +20,39 @@ export interface Options {
   /** Plays a notification's haptics and sound. */
   player?: (haptic: any, sound: boolean) => void;
   transport?: "auto" | "fetch" | "xhr" | Transport;
-  /** off: a stream of this tab's own. To the core, `tabs` of bellhop.js/tabs is given. */
+  /** off: this tab has its own stream. For the core, pass `tabs` of bellhop.js/tabs. */
   tabs?: "auto" | "off" | Tabs;
   fetch?: typeof fetch;
   clock?: Clock;
-  /** How the client behaves on a bad network. A page with limits does not share its stream by a worker. */
+  /** Timeouts and retry limits. A page that sets limits does not share its stream by a worker. */
   limits?: Limits;
 }
 
 /** Times in milliseconds. */
 export interface Limits {
   /**
-   * How long the stream stays open in the background; null: for ever. The default is 30,000 on phones (React Native and
-   * mobile browsers), where an open stream costs battery, and null elsewhere. At the foreground the stream resumes behind
-   * its last event.
+   * How long the stream stays open in the background; null means no limit. The default is 30,000 on phones (React
+   * Native and mobile browsers), where an open stream costs battery, and null elsewhere. In the foreground the stream
+   * resumes after its last event.
    */
   backgroundMs?: number | null;
-  /** Tries that may fail in a row: 10. */
+  /** Maximum number of consecutive failed tries: 10. */
   triesMax?: number;
-  /** The first wait before another try, which doubles: 1,000, until the stream's `retry:` names another. */
+  /** The first delay before a retry, which doubles: 1,000, until the stream's `retry:` sets another. */
   firstMs?: number;
-  /** The longest wait: 30,000. */
+  /** The longest delay: 30,000. */
   delayMsMax?: number;
-  /** The longest wait that the service may ask for: 3,600,000. */
+  /** The longest delay that the service may request: 3,600,000. */
   serverMsMax?: number;
-  /** The longest time until a stream is ready: 10,000. */
+  /** Maximum time until a stream is ready: 10,000. */
   connectMs?: number;
-  /** A stream that is silent for longer is given up: 60,000. */
+  /** A stream that is silent for longer is closed: 60,000. */
   silenceMs?: number;
   /** A stream that ends sooner counts as a failed try: 10,000. */
   stableMs?: number;
-  /** The least time between two tries that the network or the foreground causes: 1,000. */
+  /** Minimum time between two tries caused by the network or the foreground: 1,000. */
   wakeMs?: number;
-  /** At the foreground, a stream that was silent for longer is opened again: 35,000. */
+  /** When the app returns to the foreground, a stream that was silent for longer is reopened: 35,000. */
   doubtMs?: number;
   /** Limits of the outbox (machines/outbox.js). */
   outbox?: { [name: string]: number };
@@ -59,24 +60,24 @@ export interface Limits {
   polling?: { [name: string]: number };
 }
 
-/** A feature that a bell may have: `bell.badges`. */
+/** A feature that a bell can have: `bell.badges`. */
 export interface Feature<Made> {
   key?(): any;
-  /** What subscribes to rows, of a feature that shows some. */
+  /** Subscribes to rows, in a feature that shows some. */
   tables?: any;
   make(bell: any): Made;
   isKeyed?: false;
 }
-/** One store for each of what it is called with: `bell.queue("s1")`. */
+/** A feature with one store per argument list: `bell.queue("s1")`. */
 export interface KeyedFeature<Names extends any[], Made> {
   tables?: any;
-  /** What tells two stores apart, where that is not the names as they are given. */
+  /** Returns the key that distinguishes two stores; by default the arguments themselves. */
   key?(...names: Names): any;
   make(bell: any, ...names: Names): Made;
   isKeyed: true;
 }
 export type AnyFeature = Feature<any> | KeyedFeature<any[], any>;
-/** What a bell has of the features that it is given. */
+/** The stores that a bell gets from the given features. */
 export type StoresOf<Given> = {
   readonly [Name in keyof Given]: Given[Name] extends KeyedFeature<infer Names, infer Made>
     ? (...names: Names) => Made : Given[Name] extends Feature<infer Made> ? Made : never;
@@ -85,57 +86,57 @@ export type StoresOf<Given> = {
 export interface Event {
   name: string;
   data: any;
-  /** "" where the event is not replayed. */
+  /** "" if the event is not replayed. */
   id: string;
 }
 
-/** Status 0: not answered at all. */
+/** Status 0: there was no answer. */
 export interface Answer {
   status: number;
   headers: Record<string, string>;
   body: any;
-  /** What the service asks to wait. */
+  /** The delay that the service requests. */
   retryAfterMs?: number;
 }
 
 export interface Clock {
   now(): number;
   random(): number;
-  /** Returns what cancels it. */
+  /** Returns a function that cancels it. */
   after(ms: number, run: () => void): () => void;
 }
 
 // MARK: Machines and stores
 
-/** Each has `now` (ms since 1970) and `random` (0 to 1). A feature's machine receives, beside what its store's commands
- * give to `receive`:
+/** An input. Each has `now` (ms since 1970) and `random` (0 to 1). Beside the commands of its store, a feature's machine
+ * receives:
  *
- *     {type: "start", user, connection}         once, first
- *     {type: "event", event: {name, data, id}}  from the stream; `id` is "" where the event is not replayed
- *     {type: "answer", as, status, headers, body, action}  to an action named `as`; status 0: not answered at all.
- *                                               as "reconcile": the counts of GET /v1/badges as they were just polled
- *     {type: "connection", status, reconnected} `reconnected`: live again after a break, so what is shown is old
- *     {type: "lifecycle", foreground}           the app was opened, or left
+ *     {type: "start", user, connection}         once, as the first input
+ *     {type: "event", event: {name, data, id}}  from the stream; `id` is "" if the event is not replayed
+ *     {type: "answer", as, status, headers, body, action}  to an action named `as`; status 0: no answer.
+ *                                               as "reconcile": the counts just polled by GET /v1/badges
+ *     {type: "connection", status, reconnected} `reconnected`: live after a break, so the state is outdated
+ *     {type: "lifecycle", foreground}           the app entered or left the foreground
  *     {type: "watch", watched}                  the first listener came, or the last one left
- *     {type: "timer", name}                     that an action set
- *     {type: "user", user, signedIn}            somebody else is signed in, or nobody: forget everything
+ *     {type: "timer", name}                     a timer set by an action has fired
+ *     {type: "user", user, signedIn}            another user signed in, or the user signed out: drop all
  */
 export interface Input {
   type: string;
   [member: string]: any;
 }
 
-/** What a feature's machine may ask for:
+/** An action that a feature's machine requests:
  *
  *     {do: "fetch", path, as, headers?}         GET
- *     {do: "call", method, path, body?, headers?, as}  now or not at all
- *     {do: "send", method, path, body?, headers?, key?, as}  through the outbox: in order, and also after a restart
- *     {do: "timer", name, at}                   one of each name; `at: null` takes it back
- *     {do: "subscribe", topics}                 the topics of this store, in place of those before
- *     {do: "tables", tables, lastEventId?, as?} the tables of this store's subscriptions, in place of those before; put
- *                                               again on each new stream. `lastEventId`: what changed since comes first
- *     {do: "play", haptic, sound}               to the app's player
- *     {do: "tell", name, data}                  to those who listen with `bell.on`
+ *     {do: "call", method, path, body?, headers?, as}  sent now, never queued
+ *     {do: "send", method, path, body?, headers?, key?, as}  through the outbox: in order, even after a restart
+ *     {do: "timer", name, at}                   sets the timer of that name; `at: null` stops it
+ *     {do: "subscribe", topics}                 replaces the topics of this store
+ *     {do: "tables", tables, lastEventId?, as?} replaces the tables of this store, which are put again on each new
+ *                                               stream; rows that changed since `lastEventId` are sent first
+ *     {do: "play", haptic, sound}               plays with the app's player
+ *     {do: "tell", name, data}                  emits an event to the listeners of `bell.on`
  */
 export interface Action {
   do: string;
@@ -146,7 +147,7 @@ export interface Action {
 export interface Machine<State, Options> {
   initial(options: Options): State;
   receive(state: State, input: any): { state: State; actions: Action[] };
-  /** What `get` shows, where it is not the whole state. */
+  /** Returns the state that `get` shows, if it is not the whole state. */
   view?(state: State): any;
 }
 
@@ -156,10 +157,10 @@ export interface Listeners<Value> {
   size(): number;
 }
 
-/** A machine at work. */
+/** A running machine. */
 export interface Running<State> {
   get(): State;
-  /** The promise is that of the answers to what the machine asked for. */
+  /** Resolves with the answers to the machine's actions. */
   receive(input: Input): Promise<any[]>;
   onChange(listener: (state: State) => void): () => void;
   close(): void;
@@ -169,17 +170,17 @@ export type Status = "connecting" | "live" | "waiting" | "unreachable" | "offlin
 
 /** A write in the outbox. */
 export interface Item {
-  /** The claims that decide what its tokens may do; absent: unknown. */
+  /** The claims that decide what the tokens may do; absent if unknown. */
   identity?: string | null;
   /** The Idempotency-Key. */
   key: string;
-  /** Where it stands among the others, also those of other tabs: texts in the order of their making. */
+  /** Position in the queue, across tabs, as a text that sorts in the order of creation. */
   order: string;
   method: string;
   path: string;
   body?: any;
   headers?: Record<string, string>;
-  /** Since when it may have been done; null: it has never left. */
+  /** Time of the first try, from which on the write may have been executed; null if it was never sent. */
   tried: number | null;
   /** The tab that made it. */
   tab?: string;
@@ -188,21 +189,21 @@ export interface Item {
 // MARK: The stream
 
 export interface ServerSentEvent extends Event {
-  /** The id is its own, not that of an event before. */
+  /** Whether the event has its own id, not that of an earlier event. */
   hasId: boolean;
 }
 
-/** What a transport tells of one connection, `end` at most once and last. */
+/** The callbacks of a transport for one connection; `end` is called at most once, and last. */
 export interface Heard {
   head(head: { status: number; type: string; retryAfter: string | null; body: () => Promise<string> }): void;
   text(text: string): void;
   end(end: { detail: string; isFull?: boolean }): void;
 }
 
-/** Returns how to abort. */
+/** Returns a function that aborts the connection. */
 export type Transport = (url: string, headers: Record<string, string>, heard: Heard) => () => void;
 
-/** What the holder of the stream says to all tabs. */
+/** The messages of the holder to all tabs. */
 export type Saying =
   | { say: "event"; event: Event }
   | { say: "cursor"; id: string }
@@ -211,7 +212,7 @@ export type Saying =
   | { say: "waiting"; count: number }
   | { say: "tables"; answer: { status: number; body: any; refused: Record<string, any> } };
 
-/** Gives a token other than the spent one, or null. */
+/** Returns a token other than the spent one, or null. */
 export type Provider = (wanted: { spent: string | null }) => string | null | Promise<string | null>;
 
 export interface Want {
@@ -226,24 +227,24 @@ export interface Member extends Want {
   gone: AbortController;
 }
 
-/** How tabs share a stream: what bellhop.js/tabs exports. */
+/** How tabs share a stream, exported by bellhop.js/tabs. */
 export type Tabs = (parts: any) => any;
 
 // MARK: The device
 
-/** In the shape of React Native's AsyncStorage. */
+/** The interface of React Native's AsyncStorage. */
 export interface Storage {
   get(key: string): Promise<string | null>;
-  /** strict: also when the power fails. */
+  /** strict: survives a power failure. */
   set(key: string, value: string, durability?: "strict"): Promise<void>;
   remove(key: string): Promise<void>;
-  /** In the order of their texts. */
+  /** Returns the keys in sorted order. */
   keys(prefix: string): Promise<string[]>;
 }
 
 export interface Network {
   online(): boolean;
-  /** `changed`: it is another network, on which the old connections are dead. */
+  /** `changed`: the device switched to another network, on which the old connections are dead. */
   listen(listener: (network: { online: boolean; changed?: boolean }) => void): () => void;
 }
 
@@ -254,25 +255,26 @@ export interface Lifecycle {
 
 // MARK: The bell
 
-/** In the contract of React's `useSyncExternalStore`. */
+/** The interface that React's `useSyncExternalStore` expects. */
 export interface Store<Snapshot> {
-  /** The same object until it changes. */
+  /** Returns the same object until it changes. */
   get(): Snapshot;
   subscribe(listener: () => void): () => void;
 }
 
 export interface Connection {
   status: Status;
-  /** That failed in a row. */
+  /** Number of consecutive failed tries. */
   tries: number;
-  /** When it is tried again (ms since 1970), while it waits. */
+  /** Time of the next try (ms since 1970), while waiting for it. */
   retryAt: number | null;
   streamId: string | null;
-  /** Those that the stream has. */
+  /** The topics that the stream is subscribed to. */
   topics: string[];
-  /** Why it is not live. */
+  /** Why the stream is not live. */
   reason: Refusal | null;
-  /** Topics that the service refused, and why. They are asked for again when the user may hear of something else. */
+  /** Topics that the service refused, with the reason. They are requested again when the user's access may have
+   * changed. */
   refused: Record<string, Refusal>;
 }
 
@@ -285,27 +287,29 @@ export interface Refusal {
 export interface Bell {
   readonly user: string | null;
   readonly connection: Store<Connection>;
-  /** The writes that wait. */
+  /** The number of writes that wait to be sent. */
   readonly outbox: Store<{ waiting: number }>;
-  /** Events of the stream by their name, or all by "*"; and "outbox:sent", "outbox:refused", and what stores tell. */
+  /** Subscribes to events of the stream, "outbox:sent", "outbox:refused" and events of stores, by name or all by
+   * "*". */
   on(name: string, listener: (event: Event) => void): () => void;
   get(path: string): Promise<Answer>;
-  /** Rejects where nothing was answered; a refusal is an answer. */
+  /** Rejects if there was no answer; a refusal is an answer. */
   call(method: string, path: string, body?: any, headers?: Record<string, string>): Promise<Answer>;
-  /** Through the outbox: in order, also after a restart. */
+  /** Sends a write through the outbox: in order, even after a restart. */
   send(method: string, path: string, body?: any, how?: { key?: string; headers?: Record<string, string> }):
     Promise<Answer>;
-  /** `refused` is called for each of the topics that the service refuses; the others come all the same. */
+  /** `refused` is called for each topic that the service refuses; the other topics are still delivered. */
   subscribe(topics: string[], refused?: (refusal: { topic: string; problem: Refusal }) => void): () => void;
-  /** Tries again at once what was refused, or could not be reached. */
+  /** Retries refused and unreachable connections immediately. */
   retry(): void;
-  /** The app shows another of its screens: counts that are old are asked for. */
+  /** Reports that the app shows another of its screens: outdated counts are fetched. */
   tabSwitch(): void;
   signIn(user?: string | null): void;
-  /** Nobody is signed in. Writes that were not sent are deleted from the storage; the promise has them, in their order. One
-   * whose `tried` is not null may have been done. */
+  /** Signs the user out. Unsent writes are deleted from the storage, and the promise returns them in order. A write
+   * whose `tried` is not null may have been executed. */
   signOut(): Promise<Item[]>;
   close(): void;
-  /** For `X-Client-Id` of the app's own writes to its backend, so that their echo is known (R-SCH-FR-005). */
+  /** For the `X-Client-Id` of the app's own writes to its backend, so that their echoes are recognized
+   * (R-SCH-FR-005). */
   readonly clientId: string;
 }

@@ -1,4 +1,5 @@
-// What a browser tells of itself; anywhere else there is always a network, and no background.
+// Network and lifecycle of a browser. Elsewhere the network always counts as available and the app as in the
+// foreground.
 
 const scope = /** @type {any} */ (globalThis);
 
@@ -23,11 +24,12 @@ export const lifecycle = {
   listen: (listener) => listenTo(scope.document, ["visibilitychange"], () => listener(foreground())),
 };
 
-/** Returns how long the stream stays open in the background: 30 s on phones, where it costs battery; null: for ever. */
+/** Returns how long the stream stays open in the background: 30 s on phones, where it costs battery; null means no
+ * limit. */
 export const backgroundMs = ({ userAgent, product } = scope.navigator ?? {}) =>
   /Mobi|Android|ReactNative/.test(userAgent + product) ? 30_000 : null;
 
-/** A page that is put away (also into the cache of the history) must not go on holding the stream of all.
+/** A hidden page (also one in the back/forward cache) must not keep holding the stream that all tabs share.
  * @param {() => void} hide @param {() => void} show */
 export function listenToPage(hide, show) {
   const page = scope.document && scope;

@@ -1,9 +1,9 @@
-// The parts of a device that apps have by other names, in the shapes that a bell takes: React Native's packages.
+// Adapters that convert React Native's packages into the interfaces that a bell takes.
 
 /** @typedef {import("../types").Network} Network */
 /** @typedef {import("../types").Lifecycle} Lifecycle */
 
-/** NetInfo of React Native, or what is a network already.
+/** Converts React Native's NetInfo; a Network is returned unchanged.
  * @param {any} given @returns {Network} */
 export function networkOf(given) {
   if (typeof given?.addEventListener !== "function") return given;
@@ -18,11 +18,11 @@ export function networkOf(given) {
   };
 }
 
-/** AppState of React Native, or what is a lifecycle already.
+/** Converts React Native's AppState; a Lifecycle is returned unchanged.
  * @param {any} given @returns {Lifecycle} */
 export function lifecycleOf(given) {
   if (typeof given?.addEventListener !== "function") return given;
-  // iOS says "inactive" in passing, while a call or the app switcher covers it.
+  // iOS reports "inactive" temporarily, while a call or the app switcher covers the app.
   const isBackground = (/** @type {string} */ state) => state === "background";
   return {
     foreground: () => !isBackground(given.currentState),
@@ -34,7 +34,7 @@ export function lifecycleOf(given) {
   };
 }
 
-/** AsyncStorage of React Native (also `localStorage`), or what is a storage already.
+/** Converts React Native's AsyncStorage (or `localStorage`); a Storage is returned unchanged.
  * @param {any} given @returns {import("../types").Storage} */
 export function storageOf(given) {
   if (["getItem", "setItem", "removeItem"].some((name) => typeof given?.[name] !== "function")) return given;
@@ -49,7 +49,7 @@ export function storageOf(given) {
   };
 }
 
-/** Refuses a part that lacks a function, before anything is done with it.
+/** Rejects a part that lacks a function, before it is used.
  * @param {Record<string, any>} parts */
 export function checkParts(parts) {
   for (const of of ["network online listen", "lifecycle foreground listen", "storage get set remove keys"]) {

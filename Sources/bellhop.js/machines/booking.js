@@ -1,5 +1,5 @@
-// One booking: its status as events tell it, felt when it changes; a change of the user's own shows at once, and is
-// taken back if it is refused.
+// One booking. A status change plays haptics. The user's own change shows at once, and is reverted if the service
+// refuses it.
 import { advance, beginAnew, isTaken, problemOf, unloaded } from "./loading.js";
 import { same } from "./same.js";
 import { isNewer } from "./version.js";
@@ -36,7 +36,7 @@ export function receive(state, input) {
     for (const { event } of step.since) next = merged(next, fields(event.data));
   }
   const { name, data } = input.event ?? {};
-  // What is told again after a break is no moment to move the phone for.
+  // An event replayed after a break must not trigger haptics.
   const isReplayed = next.replaying > 0 && Boolean(input.event?.id);
   if (name === "stream:ready") next.replaying = data.replayed ?? 0;
   else if (isReplayed) next.replaying -= 1;
@@ -45,7 +45,7 @@ export function receive(state, input) {
     next = merged(next, fields(data));
     if (next.stored !== before) {
       if (before && before.status !== data.status && !isReplayed) actions.push(played(data));
-      // The event has the status; the rest of the booking, such as when it started, is fetched.
+      // The event carries the status; the rest of the booking, such as its start time, is fetched.
       const more = advance(next.loading, { type: "refresh" }, { as: "booking", path });
       next.loading = more.loading;
       actions.push(...more.actions);
@@ -73,13 +73,13 @@ export function receive(state, input) {
   return { state: same(state, { ...next, booking: isSame ? state.booking : booking, isLoaded, problem }), actions };
 }
 
-/** A notification tells of the same change: whichever is first moves the phone for both.
+/** Plays haptics for a status. A notification reports the same change; the shared key makes the phone vibrate once.
  * @param {any} data */
 function played({ bookingId, status }) {
   return { do: "play", haptic: success, sound: false, key: `booking:${bookingId}:${status}` };
 }
 
-/** What of an event is a booking's.
+/** Returns the members of an event that belong to a booking.
  * @param {any} data */
 function fields({ bookingId, status, version, epoch, estimatedCompletion }) {
   return { id: bookingId, status, version, epoch, estimatedCompletion };
@@ -88,7 +88,7 @@ function fields({ bookingId, status, version, epoch, estimatedCompletion }) {
 /** @param {State} state @param {any} newer @returns {State} */
 function merged(state, newer) {
   if (newer.id !== state.bookingId) return state;
-  // The same version from a whole booking completes what an event began.
+  // A whole booking of the same version completes the state that an event started.
   const { version, epoch } = state.stored ?? {};
   const isCompletion = newer.createdAt && newer.version === version && newer.epoch === epoch;
   if (!isNewer(state.stored, newer) && !isCompletion) return state;

@@ -1,4 +1,4 @@
-// When the stream is opened, given up and tried again (R-CUT-N-1 to R-CUT-N-4, R-SCH-FR-003, R-VIS-Q2, R-VIS-NFR-2.2,
+// Decides when to open, abandon and retry the stream (R-CUT-N-1 to R-CUT-N-4, R-SCH-FR-003, R-VIS-Q2, R-VIS-NFR-2.2,
 // R-14 and R-28).
 
 import { differs } from "./token.js";
@@ -12,17 +12,19 @@ export const defaults = {
   triesMax: 10,
   firstMs: 1000,
   delayMsMax: 30_000,
-  // A server that asks for more is misconfigured, and a client that obeyed would look dead.
+  // A server that requests a longer delay is misconfigured, and a client that complied would appear dead.
   serverMsMax: 3_600_000,
   connectMs: 10_000,
   silenceMs: 60_000,
-  // A connection that breaks sooner counts as one more failure, or one that flaps would be tried every second for ever.
+  // A connection that breaks sooner counts as one more failure. Otherwise a flapping connection would be retried every
+  // second forever.
   stableMs: 10_000,
-  // The least time between two tries that a returning network or foreground causes.
+  // Minimum time between two tries caused by a returning network or foreground.
   wakeMs: 1000,
-  // A return to the foreground after so long a silence, two heartbeats, does not trust the connection that it finds.
+  // When the app returns to the foreground after this much silence (two heartbeats), the existing connection is not
+  // trusted.
   doubtMs: 35_000,
-  // How long the stream stays open in the background; null: for ever.
+  // How long the stream stays open in the background; null means no limit.
   /** @type {number | null} */
   backgroundMs: null,
 };
@@ -40,7 +42,7 @@ export function initial(options = {}) {
   };
 }
 
-/** What the app is shown: nothing that changes while nothing happens.
+/** Returns the state that the app sees. It only changes when something happens.
  * @param {State} state */
 export function view({ status, tries, retryAt, streamId, ready, reason, refused }) {
   return { status, tries, retryAt, streamId, topics: ready, reason, refused };
@@ -57,7 +59,7 @@ export function receive(state, input) {
     case "close": return stop(state, "closed", null);
     case "retry": return { state: { ...state, retryMs: input.milliseconds }, actions: [] };
     case "topics": return topics(state, input.topics, now);
-    // The user may hear of something else now, or has another token: what was refused is asked for again.
+    // The user's access changed, or the token did: refused topics are requested again.
     case "scope": {
       const next = again(state);
       return next.again.length > 0 && state.streamId !== null ? settle(next, now, []) : { state, actions: [] };
@@ -66,7 +68,7 @@ export function receive(state, input) {
     case "lifecycle": return lifecycle(state, input.foreground, now);
     case "timer": return timer(state, input);
   }
-  // What is left comes from a connection: from the present one, or nobody waits for it any more.
+  // The remaining inputs come from a connection; those of an earlier connection are ignored.
   if (input.attempt !== state.attempt || !isTrying(state)) return { state, actions: [] };
   switch (input.type) {
     case "bytes": return { state: { ...state, heardAt: now }, actions: [] };
@@ -74,7 +76,7 @@ export function receive(state, input) {
     case "ready": return ready(state, input);
     case "subscribed": return subscribed(state, input);
     case "closing": return { state: { ...state, closing: input }, actions: [] };
-    // By plan: what the transport has collected is large, or the stream's token could not be renewed.
+    // A planned reconnection: the transport has collected too much, or the stream's token could not be renewed.
     case "again": return open({ ...state, fresh: input.fresh === true }, now);
     case "ended": return fail(state, input, lost(state, input));
     default: return { state, actions: [] };
@@ -105,7 +107,7 @@ function open(state, now) {
   };
 }
 
-/** The topics that a stream is opened with: none after a refusal, since what is the user's own must always come.
+/** The topics to open the stream with. None after a refusal: the user's own events must always be delivered.
  * @param {State} state */
 const opening = ({ topics, refused, bare }) => bare ? [] : topics.filter((topic) => !refused[topic]);
 
@@ -142,8 +144,8 @@ function fail(state, { now, random }, reason, serverMs = state.closing?.retryAft
   };
 }
 
-/** Doubles with each failure. A fifth more or less, so that the clients of a server that restarts do not come back in the
- * same instant.
+/** Doubles the delay with each failure, with a jitter of ±20%, so that clients of a restarting server do not all
+ * reconnect at the same instant.
  * @param {number} firstMs @param {number} failures @param {number} msMax @param {number} random */
 export const backoff = (firstMs, failures, msMax, random) => Math.min(
   Math.trunc(Math.min(firstMs * 2 ** failures, msMax) * (0.8 + 0.4 * Math.min(Math.max(random, 0), 1))), msMax);
@@ -155,7 +157,7 @@ function head(state, input) {
   if (status === 200) return { state: { ...state, heardAt: input.now, fresh: false }, actions: [] };
   if (status === 204) return stop(state, "closed", reason);
   if (status === 401) {
-    // Once at once with another token; what refuses that one too is waited for.
+    // The first 401 is retried immediately with another token; a second one backs off.
     return state.fresh ? fail(state, input, reason, retryAfterMs) : open({ ...state, fresh: true }, input.now);
   }
   const isFinal = status >= 400 && status < 500 && ![408, 425, 429].includes(status);
@@ -172,13 +174,13 @@ const refusal = ({ status, problem }) =>
 /** @param {State} state @param {any} input */
 function ready(state, input) {
   const { userId = state.user, tenant = state.tenant } = input;
-  // A stream of somebody else, or of another tenant, is nobody's here.
+  // A stream of another user or tenant is not used.
   const isOther = differs(state.user, userId) || differs(state.tenant, tenant) || isForeign(state, input.tenant);
   if (isOther) return stop(state, "refused", { code: "stream.other" });
   /** @type {State} */
   const next = {
     ...again(state), streamId: input.streamId, ready: input.topics ?? [], tenant, bare: false, limit: null,
-    // What was reached is not unreachable, however often it breaks.
+    // A service that was reached does not count as unreachable, however often the connection breaks.
     tries: Math.min(state.tries, state.limits.triesMax - 1),
   };
   return settle(next, input.now, [
@@ -216,15 +218,15 @@ function settle(state, now, actions, mayAsk = true) {
 
 const isShared = (/** @type {string} */ topic) => topic !== "personal";
 
-// The answer to `subscribe`.
+// Handles the answer to a subscription request.
 /** @param {State} state @param {any} input */
 function subscribed(state, input) {
   const { asked, status, now, topics = [] } = input;
-  // What was asked for since has an answer of its own.
+  // A newer request has its own answer.
   if (!sameTopics(asked, state.asked)) return { state, actions: [] };
   if (status === 200) {
     const refused = filtered(state, (topic) => !topics.includes(topic));
-    // What it says to have given and has not is not asked for on this connection again.
+    // If the service confirms the request but leaves a topic out, this connection does not request it again.
     const isGiven = asked.every((/** @type {string} */ topic) => topics.includes(topic));
     return settle({ ...state, ready: topics, refused, limit: state.limit && state.limit * 2 }, now, [], isGiven);
   }
@@ -261,11 +263,11 @@ function network(state, { online, changed = false }, now) {
   const next = { ...state, online };
   if (isSettled(state)) return { state: next, actions: [] };
   if (!online) return stop(next, "offline", { code: "offline" });
-  // On another network the old connection is dead, and nothing will say so.
+  // On another network the old connection is dead, and no error reports it.
   return (changed || !state.online) && !isPaused(state) ? wake(next, now) : { state: next, actions: [] };
 }
 
-// What only the app can end.
+// Returns whether only the app can leave this state.
 /** @param {State} state */
 const isSettled = (state) => state.status === "closed" || state.status === "refused";
 
@@ -286,13 +288,13 @@ function lifecycle(state, foreground, now) {
 }
 
 /**
- * R-14: an immediate try, counted anew; but one a second, however often the network comes and goes, and none
- * before a server that asked for patience wants it.
+ * R-14: tries immediately and resets the failure count. At most one try per second, however often the network comes
+ * and goes, and none before the server's `Retry-After` has passed.
  * @param {State} state @param {number} now */
 function wake(state, now) {
   const next = { ...state, tries: 0, fresh: false };
   const soonest = Math.max(state.triedAt + state.limits.wakeMs, state.serverAt);
-  // Nor does it put off a try that is nearer.
+  // An earlier scheduled try is not postponed.
   const at = Math.min(soonest, state.retryAt ?? soonest);
   if (now >= at) return open(next, now);
   const stopped = stop(next, "waiting", state.reason);

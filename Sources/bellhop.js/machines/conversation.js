@@ -1,6 +1,6 @@
-// One conversation's messages, oldest first. A message shows the moment it is sent, goes through the outbox, and is
-// confirmed by its answer or its event, whichever is first; one that is refused is taken back into `refused`, where
-// the user can send it again or discard it.
+// The messages of one conversation, oldest first. A message shows as soon as it is sent. It goes through the outbox,
+// and its answer or its event, whichever arrives first, confirms it. A refused message moves to `refused`, where the
+// user can resend or discard it.
 import { advance, beginAnew, isTaken, problemOf, tellBadges, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 
@@ -12,9 +12,9 @@ import { same, sameList } from "./same.js";
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** What is scrolled back to beyond this is fetched again when it is wanted. */
+/** Older messages beyond this number are dropped, and fetched again on demand. */
 const messagesMax = 500;
-/** Somebody who is offline and writes on must not fill the memory. */
+/** Bound on unsent messages, so that a user who keeps writing offline does not fill the memory. */
 const sendingMax = 200;
 
 /** @param {{conversationId: string}} options @returns {State} */
@@ -41,7 +41,7 @@ export function receive(state, input) {
   if (isFetched) actions.push({ do: "fetch", path: path(state), as: "conversation" });
   if (step.body) {
     const messages = [...step.body.items].reverse();
-    // Older pages stay where they join what was fetched; else there is a gap between them, and they go.
+    // Older pages stay if they join the fetched one. Otherwise there is a gap, and they are dropped.
     const first = messages[0]?.sequence ?? 0;
     const isJoined = state.messages.some((one) => one.sequence >= first - 1);
     const older = isJoined ? state.messages.filter((one) => one.sequence < first) : [];
@@ -65,7 +65,7 @@ function event(state, { name, data }) {
     case "message:created": {
       const last = state.messages.at(-1)?.sequence;
       const next = { ...added(state, [data.message]), unread: data.unread ?? state.unread };
-      // Numbers have no gaps: one that is skipped is missing.
+      // Sequence numbers have no gaps: a skipped number means that a message was missed.
       const isGap = last !== undefined && data.message.sequence > last + 1;
       return { state: next, actions: isGap ? [fetchSince(state, last)] : [] };
     }
@@ -103,7 +103,7 @@ function command(state, input) {
       return { state: { ...state, refused: state.refused.filter((one) => one.id !== input.id) }, actions: [] };
     case "read": {
       const sequence = input.sequence ?? state.messages.at(-1)?.sequence;
-      // The count falls when the service has said so, not before (R-CNT-RT-2).
+      // The count falls only after the service has confirmed it (R-CNT-RT-2).
       if (!sequence || sequence <= (state.readPosition ?? 0)) break;
       const body = { sequence };
       const place = `${path(state)}/read-position`;
@@ -199,7 +199,7 @@ function added(state, newer) {
   return { ...state, messages: messages.slice(-messagesMax) };
 }
 
-/** What is here as a message is not being sent any more.
+/** Removes arrived messages from the ones being sent.
  * @param {State} state @returns {State} */
 function settle(state) {
   const ids = new Set(state.messages.map((one) => one.id));

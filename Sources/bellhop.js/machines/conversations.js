@@ -1,5 +1,5 @@
-// The list of a user's conversations: the one with the newest message first, each with its preview and what is
-// unread. A message that is being sent is its conversation's preview at once, and leaves it if it is refused.
+// A user's list of conversations, ordered by newest message, each with its preview and its unread count. A message
+// being sent becomes its conversation's preview at once, and is removed if the service refuses it.
 import { advance, beginAnew, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 
@@ -10,9 +10,9 @@ import { same, sameList } from "./same.js";
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** As many as a user can be in (`conversations.conversationsOfUserMax` of `/v1/config`). */
+/** The maximum number of conversations of a user (`conversations.conversationsOfUserMax` of `/v1/config`). */
 const storedMax = 1000;
-/** As many as one conversation lets wait. */
+/** The maximum number of unsent messages of one conversation. */
 const sendingMax = 200;
 const page = {
   as: "list", path: "/v1/conversations?limit=100",
@@ -40,7 +40,7 @@ export function receive(state, input) {
   const actions = [...step.actions];
   let next = { ...state, loading: step.loading };
   if (step.body) {
-    // Of a list that goes on, what was scrolled to is older than the first page, and stays.
+    // If the list has further pages, the older conversations already loaded are kept behind the first page.
     next = step.body.next && state.next ? { ...next, stored: merged(state.stored, step.body.items) }
       : { ...next, stored: step.body.items, next: step.body.next ?? null };
     for (const one of step.since) next = event(next, one.event).state;
@@ -84,7 +84,7 @@ function event(state, { name, data }) {
     case "conversation:updated": {
       const { conversation } = data;
       const before = state.stored.find((one) => one.id === conversation.id);
-      // Who joins has nothing unread from before.
+      // A user who joins has no unread messages from earlier.
       const own = before ?? { readPosition: conversation.lastSequence, unread: 0 };
       return { state: replaced(state, { ...own, ...conversation }), actions: [] };
     }
@@ -104,7 +104,7 @@ function event(state, { name, data }) {
 
 /** @param {Item} held @param {Item} data @param {string | null} user @returns {Item} */
 function created(held, { message, preview, order, unread }, user) {
-  // A message that is here already, as by a list that was fetched meanwhile.
+  // The message is already included, for example by a list fetched meanwhile.
   if (message.sequence <= held.lastSequence) return held;
   const isOwn = message.senderId === user;
   return {
@@ -138,7 +138,7 @@ function fetchOne(id) {
   return { do: "fetch", path: `/v1/conversations/${encodeURIComponent(id)}`, as: `one:${id}` };
 }
 
-/** A conversation that something is being sent to stands on top, with it as its preview.
+/** Puts conversations with an unsent message on top, with that message as the preview.
  * @param {State} state @returns {State} */
 function show(state) {
   let items = state.stored;

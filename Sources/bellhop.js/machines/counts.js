@@ -1,6 +1,6 @@
-// The one place an app reads its badge counts from: whatever way they come, the newest version wins. A message that
-// came without counts adds one at once, and what an app expects of its own write is subtracted once that has
-// succeeded; both stand only until counts of the service come, which include them.
+// The single source of an app's badge counts: whichever way counts arrive, the newest version wins. A message that
+// arrives without counts adds one at once. The expected effect of an own write is subtracted once the write has
+// succeeded. Both adjustments last only until the service sends counts, which include them.
 import { isTaken } from "./loading.js";
 import { isNewer } from "./version.js";
 
@@ -14,7 +14,7 @@ import { isNewer } from "./version.js";
 
 const names = /** @type {const} */ (["messages", "requests", "bell"]);
 const fetch = { do: "fetch", path: "/v1/badges", as: "badges" };
-/** With more than that and no word of the service, only its own counts help. */
+/** Beyond this number of adjustments without counts from the service, the oldest are dropped. */
 const adjustmentsMax = 100;
 
 /** @param {{user?: string | null}} [options] @returns {State} */
@@ -31,12 +31,12 @@ export function receive(state, input) {
   switch (input.type) {
     case "start": {
       const next = { ...state, user: input.user ?? state.user };
-      // A stream that is there has told its counts already, and nobody kept them.
+      // The open stream sent its counts before this machine existed, so they are fetched.
       return { state: next, actions: input.connection === "live" ? [fetch] : [] };
     }
     case "user": return only(initial(input));
     case "event": return only(event(state, input.event));
-    // A write named `as` is on its way that will change the counts by so much.
+    // Registers a write named `as` that will change the counts by this much.
     case "expect": return only(adjust(state, { key: input.as, by: input.by, isShown: false }));
     case "answer": return answer(state, input);
   }
@@ -57,9 +57,9 @@ function event(state, { name, data }) {
 function answer(state, { as, status, body }) {
   if (as === "badges" || as === "reconcile") {
     if (!isTaken(status) && status !== 304) return only(state);
-    // They are as they were when somebody else heard them: here they were never heard.
+    // A 304 answers another client's cached state; without local counts they are fetched in full.
     if (status === 304 && !state.confirmed) return { state, actions: [fetch] };
-    // The service was asked for its counts: nothing stands beside them, also where their version is the one there is.
+    // Counts fetched from the service replace all adjustments, even if their version is the present one.
     return only(merge(show({ ...state, adjustments: state.adjustments.filter((one) => !one.isShown) }), body));
   }
   if (!isTaken(status)) return only(drop(state, as));
@@ -74,7 +74,7 @@ function merge(state, offered) {
   if (!isBadges(offered) || !isNewer(state.confirmed, offered)) return state;
   const { messages, requests, bell, version, epoch = "", asOf = "" } = offered;
   const confirmed = { messages, requests, bell, total: messages + requests + bell, version, epoch, asOf };
-  // What is not answered yet is subtracted when it is; what was shown is in these counts.
+  // Adjustments of unanswered writes stay; the applied ones are included in these counts.
   return show({ ...state, confirmed, adjustments: state.adjustments.filter((one) => !one.isShown) });
 }
 

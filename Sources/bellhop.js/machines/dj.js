@@ -1,6 +1,5 @@
-// What a shop plays and what is to come, in the service's order, with the user's own votes shown before they are
-// answered. What many receive has nobody's own vote: those of the user's other devices come with the next whole
-// session.
+// A shop's DJ queue in the service's order, with the user's own votes shown before they are answered. Events to many
+// subscribers carry no individual votes; votes from the user's other devices arrive with the next whole session.
 import { advance, beginAnew, isTaken, problemOf, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 import { topicProblem, watchTopic } from "./watching.js";
@@ -52,7 +51,7 @@ export function receive(state, input) {
 /** @param {State} state */
 const path = (state) => `/v1/shops/${encodeURIComponent(state.shopId)}/dj`;
 
-/** In another epoch whatever comes is newer than all that is known.
+/** In another epoch, any payload is newer than the known state.
  * @param {State} state @param {any} data @returns {State} */
 function entered(state, { epoch = "" }) {
   if (epoch === state.epoch) return state;
@@ -95,7 +94,7 @@ function session(state, data) {
 function track(state, item, version) {
   const known = state.stored.find((one) => one.trackId === item.trackId);
   const { trackId, trackName, artistName, albumArt = null, addedBy, addedAt } = item;
-  // An answer may be overtaken by an event of a later vote.
+  // An event of a later vote may overtake an answer.
   const counted = known && known.version > version ? known : { ...item, version };
   return {
     trackId, trackName, artistName, albumArt, addedBy, addedAt, upvotes: counted.upvotes, downvotes: counted.downvotes,
@@ -139,7 +138,7 @@ function answer(state, input) {
   const { as, status, body } = input;
   if (!/^(vote|add)-/.test(as)) return { state, actions: [] };
   const trackId = Object.keys(state.pending).find((id) => state.pending[id].as === as);
-  // A vote that was changed since stays as it is shown, whatever has become of the one before.
+  // If the user voted again meanwhile, the later vote stays shown, whatever the answer to the earlier one.
   const { [trackId ?? ""]: _, ...others } = state.pending;
   const next = trackId ? { ...state, pending: others } : state;
   if (!isTaken(status)) {
@@ -150,7 +149,7 @@ function answer(state, input) {
   return { state: body.version >= entering.version ? put(entering, body) : next, actions: [] };
 }
 
-/** The track that plays, then by score, then what was added first, then by the id.
+/** Sorts the playing track first, then by score, then by the time of adding, then by id.
  * @param {State} state @param {State} before @returns {State} */
 function ordered(state, before) {
   if (before.stored === state.stored && before.pending === state.pending
@@ -164,7 +163,7 @@ function ordered(state, before) {
   return { ...state, tracks: sameList(before.tracks, tracks) };
 }
 
-/** By code points, which is the order of the texts' bytes in UTF-8 and so the service's.
+/** Compares by code points: the order of the texts' UTF-8 bytes, which is the service's order.
  * @param {string} one @param {string} other */
 function compare(one, other) {
   const [left, right] = [[...one], [...other]];

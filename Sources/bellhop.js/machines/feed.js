@@ -1,6 +1,6 @@
-// Posts of those whom the user follows, newest first. New ones wait behind a banner that says how many there are,
-// until the user asks for them or five seconds have passed. Likes and reposts show at once, and are taken back if
-// they are refused.
+// Posts by the users that the user follows, newest first. New posts wait behind a banner with their number, until the
+// user requests them or five seconds have passed. Likes and reposts show at once, and are reverted if the service
+// refuses them.
 import { advance, beginAnew, isTaken, problemOf, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 
@@ -14,11 +14,11 @@ import { same, sameList } from "./same.js";
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** Posts of the banner show by themselves after that (R-CUT-F-1). */
+/** After this time the banner's posts show by themselves (R-CUT-F-1). */
 const bannerMs = 5000;
-/** Of a long list only the newest stay; the rest is fetched again by who scrolls there. */
+/** Only the newest posts of a long list are kept; the rest is fetched again when the user scrolls there. */
 const storedMax = 500;
-/** With more behind the banner the first page is fetched in place of them. */
+/** If more posts wait behind the banner, the first page is fetched instead of them. */
 const waitingMax = 50;
 const first = "/v1/feed?limit=50";
 
@@ -41,7 +41,7 @@ export function receive(state, input) {
     const begun = beginAnew(receive, initial(input), input);
     return { state: begun.state, actions: [{ do: "timer", name: "banner", at: null }, ...begun.actions] };
   }
-  // Who follows a feed is told of posts as they are made, and of none that was made meanwhile: it is asked for.
+  // Posts are only delivered as they are made, so posts made while the stream was down are fetched.
   const { name } = input.event ?? {};
   const isReconnected = name === "stream:ready" && state.loading.isLoaded && state.loading.isCovered;
   const asked = isReconnected ? { type: "refresh", now: input.now } : input;
@@ -89,12 +89,12 @@ function fetched(state, body) {
   if (body.newCount === undefined) {
     return { ...state, stored: body.items, next: body.next ?? null, newest, waiting: [], newCount: 0, isMore: false };
   }
-  // New posts of others are the banner's; the own ones were made on another device, and need none.
+  // New posts of others go behind the banner. The user's own posts, made on another device, show directly.
   const isOwn = (/** @type {Post} */ post) => post.authorId === state.user;
   const others = body.items.filter((/** @type {Post} */ post) => !isOwn(post));
   const known = [...state.stored, ...state.waiting];
   const fresh = others.filter((/** @type {Post} */ post) => !has(known, post.id));
-  // The service has counted also what is not on the page.
+  // The service's count includes posts that are not on the page.
   const newCount = state.newCount + fresh.length + Math.max(0, body.newCount - others.length);
   return {
     ...state, newest, newCount, isMore: state.isMore || Boolean(body.newCountIsMore),
@@ -138,7 +138,7 @@ function showNew(state) {
   const stored = merged(state.stored, state.waiting, storedMax);
   const next = { ...state, stored, waiting: [], newCount: 0, isMore: false };
   if (isWhole) return { state: next, actions: [] };
-  // More than were kept: the list begins anew with the first page, so that there is no hole in it.
+  // More posts waited than were kept: the list restarts with the first page, so that it has no gap.
   return { state: { ...next, newest: null }, actions: [{ do: "fetch", path: first, as: "anew" }] };
 }
 
@@ -175,7 +175,7 @@ function answer(state, input) {
   return { state: { ...left, stored: counted(left.stored, { [pending.postId]: changes }) }, actions: [] };
 }
 
-/** Posts as the user wants them to be, until the service has said what they are.
+/** Overlays the user's unanswered changes on the posts from the service.
  * @param {State} state @param {State} before */
 function shown(state, before) {
   const others = new Map(before.pending === state.pending ? before.posts.map((post) => [post.id, post]) : []);

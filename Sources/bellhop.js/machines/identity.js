@@ -1,4 +1,5 @@
-// Whose a token is: the claims that decide what it may do. Tokens of one identity share a stream, a cursor and an outbox.
+// Identity of a token: the claims that decide what it may do. Tokens of one identity share a stream, a cursor and an
+// outbox.
 
 /** @typedef {{identity: string | null, subject: string | null, expiresAt: number | null}} State */
 
@@ -8,7 +9,7 @@ export const initial = () => ({ identity: null, subject: null, expiresAt: null }
 /** @param {State} state @param {any} input @returns {{state: State, actions: any[]}} */
 export const receive = (state, { payload }) => ({ state: { ...state, ...claimed(payload) }, actions: [] });
 
-/** What a token's payload says: every claim but those that differ between two tokens of one identity.
+/** Returns every claim of a token's payload but those that differ between two tokens of one identity.
  * @param {any} payload @returns {State} */
 export function claimed({ iat, exp, nbf, jti, ...rest }) {
   return {
@@ -17,7 +18,7 @@ export function claimed({ iat, exp, nbf, jti, ...rest }) {
   };
 }
 
-// An issuer may write the same claims and the same roles in another order.
+// Issuers may list the same claims and roles in another order.
 /** @param {string} _ @param {any} value */
 const sorted = (_, value) => Array.isArray(value) ? [...value].sort()
   : value && typeof value === "object" ? Object.fromEntries(Object.entries(value).sort()) : value;

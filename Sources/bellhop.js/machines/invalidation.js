@@ -1,6 +1,6 @@
-// Which queries an app has to fetch again. The service says which keys are stale; here the client's own changes are
-// left out, a key is said once in a second at most, and what nobody looks at is only noted as stale until somebody
-// does.
+// Decides which queries an app has to refetch. The service sends the stale keys. The machine ignores the client's own
+// changes and reports each key at most once per second. Invisible queries are only marked as stale, and refetched when
+// they become visible.
 import { same } from "./same.js";
 
 /**
@@ -13,13 +13,13 @@ import { same } from "./same.js";
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** How long an echo of an own change is expected where it does not say who made it (R-SCH-FR-005, R-24). */
+/** How long the echo of an own change is expected, if the event does not identify its author (R-SCH-FR-005, R-24). */
 const echoMs = 2000;
-/** More own changes than that within two seconds are no user's. */
+/** A user does not make more own changes than this within two seconds. */
 const mutationsMax = 1000;
-/** As many keys as the service tells a stream of in one window; more, and everything is fetched again. */
+/** The maximum number of keys that the service sends a stream in one window. Beyond it, everything is refetched. */
 const keysMax = 512;
-/** The key that is the beginning of every key. */
+/** The empty key, a prefix of every key. */
 const everything = "[]";
 
 /** @param {{clientId?: string | null, windowMs?: number, staleMs?: number, scopeKeys?: Key[]}} [options]
@@ -70,7 +70,7 @@ function own(state, input) {
       const held = state.queries.find((query) => query.id === id);
       const query = { id, key, isVisible, isStale: held?.isStale ?? false };
       if (!isVisible || !query.isStale) return { state: { ...state, queries: [...others, query] }, actions: [] };
-      // It went stale while nobody looked.
+      // It became stale while it was not visible.
       return {
         state: { ...state, queries: [...others, { ...query, isStale: false }] },
         actions: [{ do: "tell", name: "query:refetch", data: { ids: [id], reason: "shown" } }],
@@ -78,7 +78,7 @@ function own(state, input) {
     }
     case "unwatch-query":
       return { state: { ...state, queries: state.queries.filter((query) => query.id !== input.id) }, actions: [] };
-    // By the user's own hand: no window, no echo, and whether it is visible is not asked (R-SCH-FR-020).
+    // A forced refetch by the user skips the window, the echo filter and the visibility check (R-SCH-FR-020).
     case "refetch": return refetch(state, input.key ?? [], "forced", now);
   }
   return { state, actions: [] };
@@ -97,13 +97,13 @@ function connection(state, status, now) {
 function lifecycle(state, isForeground, now) {
   const next = { ...state, isForeground };
   if (!isForeground || state.isForeground) return { state: next, actions: [] };
-  // Without a stream what is shown is as old as the time that has passed.
+  // Without a stream, the shown data may have aged past the limit.
   const isOld = !state.isLive && now - (state.refreshedAt ?? now) >= state.staleMs;
   if (isOld) return timer(next, { name: "stale", now });
   const reason = "foreground";
   const ids = state.queries.filter((query) => query.isStale && query.isVisible).map((query) => query.id);
   const queries = state.queries.map((query) => ids.includes(query.id) ? { ...query, isStale: false } : query);
-  // Keys that went stale in the background are told again: an app that fetches by keys fetched nothing then.
+  // Keys that became stale in the background are reported again: an app that fetches by keys did not fetch then.
   const stale = { do: "tell", name: "query:stale", data: { keys: state.missed, reason, isForeground } };
   const fetched = { do: "tell", name: "query:refetch", data: { ids, reason } };
   const actions = [...(state.missed.length ? [stale] : []), ...(ids.length ? [fetched] : [])];
@@ -115,7 +115,7 @@ function event(state, { name, data }, now) {
   switch (name) {
     case "query:invalidate":
       return isEcho(state, data, now) ? { state, actions: [] } : offered(state, data.keys, name, now);
-    // What happened before the stream was there was told to nobody.
+    // Changes before the stream opened were not delivered, so everything is stale.
     case "stream:ready": return offered({ ...state, isLive: true, isStale: false, refreshedAt: now }, [[]], name, now);
     case "stream:resync": return offered(state, [[]], name, now);
     case "stream:scope": {
@@ -126,7 +126,7 @@ function event(state, { name, data }, now) {
   return { state, actions: [] };
 }
 
-/** Only where nothing but own changes is behind it: one cause of somebody else, or one that is not known, is news.
+/** Returns true only if all causes are own changes. A cause by another client or an unknown one needs a refetch.
  * @param {State} state @param {any} data @param {number} now */
 function isEcho(state, { causes, causesComplete }, now) {
   if (!causesComplete || causes.length === 0) return false;
@@ -138,8 +138,8 @@ function isEcho(state, { causes, causesComplete }, now) {
   });
 }
 
-/** Each key at once, and then no more in its window, whose end says it once more if it was told again meanwhile. The
- * window is fixed: one that every event prolonged would starve a key that never rests.
+/** Throttles each key on the leading edge, with one trailing repeat if the key was offered again within its window.
+ * The window has a fixed length: if each event extended it, a key that changes constantly would never be reported.
  * @param {State} state @param {Key[]} keys @param {string} reason @param {number} now @returns {Result} */
 function offered(state, keys, reason, now) {
   const windows = { ...state.windows };
@@ -148,7 +148,7 @@ function offered(state, keys, reason, now) {
   const isAll = Object.keys(windows).length + keys.length > keysMax;
   for (const key of isAll ? [[]] : keys) {
     const text = JSON.stringify(key);
-    // While everything has just been said to be stale, a key waits for the end of that window.
+    // After the key for everything was reported, other keys wait for the end of its window.
     const open = [windows[text], windows[everything]].find((one) => one && now < one.endsAt);
     if (open) windows[text] = { key, endsAt: open.endsAt, isWaiting: true };
     else {
@@ -210,7 +210,7 @@ function told(state, keys, reason, now) {
   return { state: { ...state, queries, missed: state.isForeground ? [] : missedWith(state.missed, told) }, actions };
 }
 
-/** The keys that went stale in the background; the key of everything in their place once they are too many.
+/** Adds keys that became stale in the background; too many are replaced by the key that matches everything.
  * @param {Key[]} missed @param {Key[]} told @returns {Key[]} */
 function missedWith(missed, told) {
   const all = new Map([...missed, ...told].map((key) => [JSON.stringify(key), key]));
@@ -226,7 +226,7 @@ function refetch(state, key, reason, now) {
   return { state: { ...state, queries, refreshedAt: now }, actions };
 }
 
-/** Whether a key begins with another: `["leaderboard"]` means `["leaderboard", "c1"]` too.
+/** Returns whether a key begins with another: `["leaderboard"]` also matches `["leaderboard", "c1"]`.
  * @param {readonly unknown[]} prefix @param {readonly unknown[]} key */
 export function isPrefix(prefix, key) {
   return prefix.length <= key.length && prefix.every((part, index) => String(part) === String(key[index]));

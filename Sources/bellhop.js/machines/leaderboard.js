@@ -1,6 +1,6 @@
-// The first lines of a challenge's leaderboard, and the user's own row wherever it is. The topic sends all lines once
-// and then what has become of them; who has missed one fetches them again, and says that they are behind until they
-// fit.
+// The top lines of a challenge's leaderboard, and the user's own row wherever it is on the board. The topic sends all
+// lines once and then the changes. After a missed change the machine fetches the lines again, and reports them as
+// behind until they fit.
 import { advance, beginAnew, unloaded } from "./loading.js";
 import { same } from "./same.js";
 import { isNewer } from "./version.js";
@@ -14,7 +14,7 @@ import { topicProblem, watchTopic } from "./watching.js";
  *   fetchedAt: number, loading: import("./loading.js").Loading}} State
  */
 
-/** The least time between two fetches of lines that do not fit: a busy board says so every second. */
+/** Minimum time between two fetches of lines that do not fit: on a busy board, mismatches occur every second. */
 const againMs = 5000;
 
 /** @param {{challengeId: string, user?: string | null}} options @returns {State} */
@@ -60,7 +60,7 @@ export function receive(state, input) {
   return { state: same(state, shown), actions };
 }
 
-/** The answer of a fetch gives way to lines of the topic, unless those are behind it.
+/** Applies a fetched board, unless the topic's lines are live and not behind.
  * @param {State} state @param {any} body @returns {State} */
 function fetched(state, body) {
   const { items, entries, version, epoch, me } = body;
@@ -75,13 +75,13 @@ function fetched(state, body) {
 function updated(state, data) {
   const { version, epoch, entries } = data;
   if (data.top) {
-    // It may have been read before what was fetched meanwhile: the next change tells whether one is missing.
+    // A fetched board may be newer than the topic's first event; the next change reveals whether one is missing.
     if (!isNewer(held(state), data) && state.version !== version) return { ...state, isLive: true };
     const lines = data.top;
     return mine({ ...state, lines, entries, version, epoch, isBehind: false, isLive: true });
   }
   if (!data.moved) return own(state, data, data);
-  // What a state had already is over.
+  // Events that the state already includes are ignored.
   if (!isNewer(held(state), data)) return state;
   if (epoch !== state.epoch || data.since !== state.version) return { ...state, isBehind: true };
   const lines = moved(state.lines, data.moved, new Set(data.left));
@@ -91,7 +91,7 @@ function updated(state, data) {
 /** @param {State} state */
 const held = ({ version, epoch }) => version === null ? null : { version, epoch };
 
-/** Lines without a score and a name keep theirs: others have passed them.
+/** Applies moved lines. A line without a score and a name keeps its own: only its position changed.
  * @param {Line[]} lines @param {any[]} changes @param {Set<string>} left */
 function moved(lines, changes, left) {
   const known = new Map(lines.filter((line) => !left.has(line.userId)).map((line) => [line.userId, line]));
@@ -102,7 +102,7 @@ function moved(lines, changes, left) {
   return [...known.values()].sort((one, other) => one.position - other.position);
 }
 
-/** The own row as the lines have it, where they are as new.
+/** Updates the user's own row from the lines, if they are newer.
  * @param {State} state @returns {State} */
 function mine(state) {
   const line = state.lines.find((one) => one.userId === state.user);

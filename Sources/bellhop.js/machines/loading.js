@@ -1,6 +1,6 @@
-// How a feature gets its state: fetched at the start, once more when the stream that keeps it up to date has opened
-// (what happened between the two was told to nobody), and after a gap of the stream. What the stream says meanwhile
-// is kept and applied to the answer again, because the answer may be older than it.
+// Loads a feature's state: at the start, again when the stream opens (changes between the two were not delivered), and
+// after a gap in the stream. Events that arrive during the fetch are kept and applied to the answer, because the answer
+// may be older than they are.
 
 /**
  * @typedef {{isLoaded: boolean, isLoading: boolean, isAgain: boolean, isCovered: boolean, failures: number,
@@ -8,7 +8,7 @@
  * @typedef {{loading: Loading, actions: any[], body?: any, since: any[]}} Step `body`: of an answer that has come
  */
 
-/** A stream that says more than this during one answer has made the answer worthless: it is fetched again. */
+/** If more events than this arrive during one fetch, the answer is useless, and the state is fetched again. */
 const sinceMax = 500;
 
 /** @type {Loading} */
@@ -40,7 +40,7 @@ export function advance(loading, input, { as, path, events = [] }) {
   return { loading, actions: [], since: [] };
 }
 
-/** Somebody else has signed in, or nobody has: nothing of the state before stays, and it begins as on the first day.
+/** Restarts from the empty state after another user signed in, or after the user signed out.
  * @template State
  * @param {(state: State, input: any) => {state: State, actions: any[]}} receive
  * @param {State} empty @param {any} input */
@@ -68,13 +68,13 @@ function answered({ isAgain, since, ...loading }, input, fetch) {
   if (isFinal(input.status)) return { loading: { ...next, failures: 0, problem }, actions, since: [] };
   const failures = loading.failures + 1;
   const at = input.now + waitMs(failures, input.headers);
-  // Offline: whatever happens until the stream is there is told to nobody.
+  // While the device is offline, no events are delivered until the stream opens.
   const isCovered = loading.isCovered && input.status !== 0;
   const timer = { do: "timer", name: fetch.as, at };
   return { loading: { ...next, failures, problem, isCovered }, actions: [timer], since: [] };
 }
 
-/** 2, 4, 8 … 60 s, or what the service asks for if that is longer (an hour at most).
+/** Returns 2, 4, 8 … 60 s, or the service's `Retry-After` if that is longer (an hour at most).
  * @param {number} failures @param {Record<string, string>} [headers] */
 export function waitMs(failures, headers) {
   const asked = Number(headers?.["retry-after"]) || 0;
@@ -84,17 +84,17 @@ export function waitMs(failures, headers) {
 /** @param {number} status */
 export const isTaken = (status) => status >= 200 && status < 300;
 
-/** Whether asking again would only be refused again.
+/** Returns whether a retry would get the same refusal.
  * @param {number} status */
 export const isFinal = (status) => status >= 400 && status < 500 && ![401, 408, 425, 429].includes(status);
 
-/** What an app may tell about a refusal: the service's stable code and its sentence.
+/** Returns a refusal as an app may report it: the service's stable code and its sentence.
  * @param {any} answer */
 export function problemOf({ status, body }) {
   return { status, code: body?.code ?? (status === 0 ? "unreachable" : "unknown"), detail: body?.detail ?? "" };
 }
 
-/** Hands an answer's counts to the one place that shows them (R-CNT-RECON-3).
+/** Forwards the answer's counts to the counts machine, the only place that shows them (R-CNT-RECON-3).
  * @param {any} body @returns {any[]} */
 export function tellBadges(body) {
   return body?.badges ? [{ do: "tell", name: "badges:update", data: body.badges }] : [];

@@ -1,5 +1,5 @@
-// A user's newest notifications. The service's events change them, the user's own changes show at once and are taken
-// back if they are refused, and each new one is handed to the app's player the moment it comes.
+// A user's newest notifications. The service's events update them. The user's own changes show at once, and are
+// reverted if the service refuses them. Each new notification is passed to the app's player as it arrives.
 import { advance, beginAnew, isTaken, problemOf, tellBadges, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 
@@ -14,11 +14,11 @@ import { same, sameList } from "./same.js";
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** What a device keeps (R-VIS-NFR-1.4). */
+/** The number of notifications that a device keeps (R-VIS-NFR-1.4). */
 const storedMax = 50;
-/** More ids than the service keeps notifications of a user: one that comes again must not ring again. */
+/** More ids than the service keeps notifications of a user: a notification that arrives again must not sound again. */
 const knownMax = 1000;
-/** What happened longer ago, and is told only now, after a time offline, is no moment to ring for. */
+/** Older events that arrive late, after a time offline, do not sound. */
 const freshMs = 60_000;
 const page = {
   as: "list", path: `/v1/notifications?limit=${storedMax}`,
@@ -41,7 +41,7 @@ export const view = ({ items, preferences, isLoaded, problem }) => ({ items, pre
 /** @param {State} state @param {any} input @returns {Result} */
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, initial(), input);
-  // A known id is nothing new, also one that was archived or has fallen out of the list since.
+  // A known id is not new, even if the notification was archived or has dropped out of the list.
   const { name, data } = input.event ?? {};
   if (name === "notification:created" && state.known.includes(data.id)) return { state, actions: [] };
   const step = advance(state.loading, input, page);
@@ -55,7 +55,7 @@ export function receive(state, input) {
   const made = own(next, input);
   actions.push(...made.actions);
   next = show(made.state);
-  // What the user archives makes room for older ones; a list that has just come is as long as it is.
+  // If the user's archiving leaves the list short, older ones are fetched. A freshly fetched list is complete.
   const isShort = next.hasMore && !step.body && next.items.length < storedMax / 2;
   if (isShort && !next.loading.isLoading && !next.pending.length) {
     const more = receive({ ...next, hasMore: false }, { type: "refresh", now: input.now });
@@ -93,7 +93,7 @@ function event(state, input) {
   }
   const next = { ...state, ...changed(state, input) };
   if (name === "notification:created") return { state: next, actions: play(state, data, now) };
-  // Taken out of the archive on another device: it is not here to be shown.
+  // Unarchived on another device: the notification is not in the list yet, so it is fetched.
   const isMissing = name === "notification:updated" && data.state.archived === false
     && data.ids.some((/** @type {string} */ id) => !next.stored.some((one) => one.id === id));
   if (!isMissing) return { state: next, actions: [] };
@@ -101,7 +101,7 @@ function event(state, input) {
   return { state: { ...next, loading: step.loading }, actions: step.actions };
 }
 
-/** What an event changes of what is stored.
+/** Applies an event to the stored notifications.
  * @param {State} state @param {any} input */
 function changed(state, { event: { name, data }, now }) {
   const at = new Date(now).toISOString();
@@ -119,7 +119,7 @@ function changed(state, { event: { name, data }, now }) {
   return {};
 }
 
-/** Wherever the app is, in the foreground or in the background (R-VIS-FR-4.2, R-VIS-FR-4.3).
+/** Plays the notification, in the foreground and in the background (R-VIS-FR-4.2, R-VIS-FR-4.3).
  * @param {State} state @param {Item} item @param {number} now @returns {any[]} */
 function play(state, item, now) {
   const isOld = now + state.aheadMs - Date.parse(item.createdAt) > freshMs;
@@ -127,7 +127,7 @@ function play(state, item, now) {
   const haptic = state.preferences.haptics === false ? null : item.haptic ?? null;
   const sound = state.preferences.sound !== false && item.sound === true;
   if (!haptic && !sound) return [];
-  // A booking's change comes as two events: whichever is first moves the phone for both.
+  // A booking change arrives as two events; the shared key makes the phone vibrate once for both.
   const { bookingId, status } = item.data ?? {};
   const key = item.category === "booking" && bookingId ? `booking:${bookingId}:${status}` : `notification:${item.id}`;
   return [{ do: "play", haptic, sound, key }];
@@ -149,11 +149,11 @@ function command(state, input) {
   if (input.type === "remove") return send({ as, ids: [input.id], isRemoval: true, at }, "DELETE", place);
   if (input.type === "change") {
     const item = state.items.find((one) => one.id === input.id);
-    // What is so already needs no request.
+    // A change that is already in effect needs no request.
     if (item && isSo(item, input.set)) return { state, actions: [] };
     return send({ as, ids: [input.id], wish: input.set, at }, "PATCH", place, input.set);
   }
-  // Up to the newest that is on the screen: what arrives meanwhile is not marked by mistake.
+  // Limited to the newest notification on the screen, so that later arrivals are not marked by mistake.
   const { upTo = state.items[0]?.id, category, set } = input;
   if (!upTo) return { state, actions: [] };
   const body = category ? { upTo, category, set } : { upTo, set };
@@ -166,14 +166,14 @@ function answer(state, input) {
   const isDone = isTaken(status);
   if (as === "preferences") {
     if (!isDone) return { state, actions: [] };
-    // What the stream has told since they were asked for is not older than the answer.
+    // Preferences that the stream sent since the request are not older than the answer.
     const storedPreferences = state.arePreferencesTold ? state.storedPreferences : body;
     const known = { ...state, storedPreferences, hasPreferences: true };
     return state.hasPreferences || !state.wishes.length ? { state: known, actions: [] } : putPreferences(known);
   }
   const wished = state.wishes.findIndex((one) => one.as === as);
   if (wished >= 0) {
-    // The last of several that waited together has brought them all.
+    // The last of several queued wishes carried the earlier ones too.
     const left = { ...state, wishes: state.wishes.slice(wished + 1) };
     if (!isDone) return { state: left, actions: [refused([], input)] };
     return { state: { ...left, storedPreferences: body ?? state.storedPreferences }, actions: [] };
@@ -189,7 +189,7 @@ function answer(state, input) {
   return { state: { ...left, stored }, actions: tellBadges(body) };
 }
 
-/** All of them are put at once: what they are must be known first, or those that are not meant would be set to
+/** Sends all preferences in one PUT. They must be loaded first; otherwise the unset ones would be reset to their
  * defaults.
  * @param {State} state @returns {Result} */
 function putPreferences(state) {
@@ -204,7 +204,7 @@ function refused(ids, answer) {
   return { do: "tell", name: "notifications:refused", data: { ids, problem: problemOf(answer) } };
 }
 
-/** Lays what is not answered yet over what the service has said.
+/** Overlays the unanswered changes on the state from the service.
  * @param {State} state @returns {State} */
 function show(state) {
   const items = state.pending.reduce(overlaid, state.stored).filter((item) => !item.archivedAt);
@@ -226,11 +226,11 @@ function isMeant(pending, items, item, index) {
   if (pending.ids) return pending.ids.includes(item.id);
   if (pending.category && pending.category !== item.category) return false;
   const place = items.findIndex((one) => one.id === pending.upTo);
-  // Ids grow with time, so that one that is not here any more still says what came before it.
+  // Ids grow with time, so an id that is no longer in the list still defines the order.
   return place >= 0 ? index >= place : item.id <= (pending.upTo ?? "");
 }
 
-/** What was read or archived counts as seen; undoing `seen` undoes both.
+/** Reading or archiving a notification also marks it as seen; clearing `seen` clears both.
  * @param {Item} item @param {Wish} wish @param {string} at */
 function changedItem(item, wish, at) {
   if (isSo(item, wish)) return item;

@@ -1,5 +1,6 @@
-// Writes that wait for the network, sent one after the other, each done once (R-VIS-NFR-2.3, R-CUT-N-3). Each has its
-// `Idempotency-Key` from the start, so that one whose answer got lost is not done twice by being sent again.
+// A queue of writes that wait for the network, sent one after another, each executed once (R-VIS-NFR-2.3, R-CUT-N-3).
+// Each has its `Idempotency-Key` from the start, so that resending a write whose answer was lost does not execute it
+// twice.
 import { backoff } from "./connection.js";
 
 /**
@@ -8,12 +9,13 @@ import { backoff } from "./connection.js";
  */
 
 export const defaults = {
-  // A phone that stays offline must not collect writes without end.
+  // Bound on queued writes: a phone that stays offline must not collect writes without end.
   itemsMax: 1000,
   firstMs: 1000,
   delayMsMax: 30_000,
   serverMsMax: 3_600_000,
-  // The service keeps answers for 24 hours. Who may have done a write longer ago cannot tell, and it is not sent again.
+  // The service keeps answers for 24 hours. After this time it is uncertain whether a tried write was executed, so it
+  // is not resent.
   keyMsMax: 23 * 3_600_000,
 };
 
@@ -33,18 +35,18 @@ export function receive(state, input) {
     case "add": {
       if (!isOwn(state, input.item)) return { state, actions: [] };
       const known = state.items.find((item) => item.key === input.item.key);
-      // A write of an earlier start has that key: its answer is that of both, and one of them is stored.
+      // If the key belongs to a write of an earlier start, its answer serves both, and only one stays stored.
       if (known) return { state, actions: known.order === input.item.order ? [] : [{ do: "remove", item: input.item }] };
       if (state.items.length < state.limits.itemsMax) return next(insert(state, [input.item]), now);
       return { state, actions: drop(input.item, { status: 0, body: { code: "outbox.full" } }) };
     }
     case "network": return next({ ...state, online: input.online, ...(input.online ? fresh : {}) }, now);
-    // A stream that is there again proves the way: what waits need not wait on.
+    // A reopened stream proves that the service is reachable, so the back-off ends.
     case "connection": return next(input.status === "live" ? { ...state, ...fresh } : state, now);
     case "marked": return mark(state, input);
     case "answer": return answer(state, input);
     case "timer": return next(state, now);
-    // Its user has signed out, and whoever signed out takes what is stored.
+    // The user signed out, and the caller takes the stored writes.
     case "forget": {
       const actions = state.items.map((item) => drop(item, { status: 0, body: { code: "outbox.signed_out" } })[1]);
       return { state: { ...state, items: [], sending: null }, actions };
@@ -58,7 +60,7 @@ const fresh = { failures: 0, retryAt: 0 };
 /** @param {number | null} at */
 const timer = (at) => ({ do: "timer", name: "outbox", at });
 
-// A write that was made with other rights stays in the storage for them.
+// Returns whether the write has this identity. A write of another identity stays in the storage for that identity.
 /** @param {State} state @param {Item} item */
 const isOwn = (state, item) => (item.identity ?? null) === state.identity;
 
@@ -67,7 +69,7 @@ function insert(state, added) {
   const known = new Set(state.items.map((item) => item.key));
   const items = [...state.items, ...added.filter((item) => isOwn(state, item) && !known.has(item.key))];
   items.sort((a, b) => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0));
-  // Also above the bound: a write that stayed in the storage would be sent at the next start, behind newer ones.
+  // The bound does not apply here: a write left in the storage would be sent at the next start, behind newer ones.
   return { ...state, items };
 }
 
@@ -77,12 +79,12 @@ const drop = (item, { status, headers = {}, body }) => [
   { do: "answered", item, answer: { status, headers, body } },
 ];
 
-// The first in line, if nothing is under way.
+// Sends the first write in the queue, unless one is being sent.
 /** @param {State} state @param {number} now
  * @returns {{state: State, actions: any[]}} */
 function next(state, now) {
   const [item] = state.items;
-  // What was written before a restart goes before what was written since.
+  // Writes from before a restart precede the writes since.
   if (!item || state.sending !== null || !state.online || !state.restored) return { state, actions: [] };
   if (item.tried !== null && now - item.tried > state.limits.keyMsMax) {
     const after = next({ ...state, items: state.items.slice(1) }, now);
@@ -91,14 +93,14 @@ function next(state, now) {
   }
   if (now < state.retryAt) return { state, actions: [timer(state.retryAt)] };
   const sending = { ...state, sending: item.key };
-  // It is noted before it leaves: after a crash nobody else could tell that it may have been done.
+  // The try is stored before the write is sent: after a crash, only this note shows that it may have been executed.
   if (item.tried === null) return { state: sending, actions: [{ do: "mark", item: { ...item, tried: now } }] };
   return { state: sending, actions: [timer(null), { do: "request", item }] };
 }
 
 /** @param {State} state @param {{item: Item}} input */
 function mark(state, { item }) {
-  // It was forgotten while it was being stored.
+  // The write was discarded while it was being stored.
   if (state.sending !== item.key) return { state, actions: [{ do: "remove", item }] };
   const items = state.items.map((other) => (other.key === item.key ? item : other));
   return { state: { ...state, items }, actions: [timer(null), { do: "request", item }] };
@@ -112,7 +114,7 @@ function answer(state, input) {
   const idle = { ...state, sending: null };
   const isLater = status === 0 || status >= 500 || [401, 408, 425, 429].includes(status);
   if (!isLater) {
-    // Done, or refused for good: the app is told, and those behind it are not held up.
+    // Executed, or refused for good: the app is notified, and the next write follows.
     const after = next({ ...idle, ...fresh, items: state.items.filter((other) => other.key !== key) }, now);
     return { state: after.state, actions: [...drop(item, input), ...after.actions] };
   }

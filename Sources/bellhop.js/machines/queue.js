@@ -1,4 +1,4 @@
-// How long the wait in a shop is, as its topic tells it. Without the topic the last word stands, and `isLive` says so.
+// The wait in a shop, updated by its topic. Without the topic the last state stays, and `isLive` is false.
 import { advance, beginAnew, unloaded } from "./loading.js";
 import { same } from "./same.js";
 import { topicProblem, watchTopic } from "./watching.js";
@@ -30,7 +30,7 @@ export function receive(state, input) {
   let next = { ...state, loading: step.loading, refusal, isWanted: topic.isWanted };
   if (step.body) next = told(next, step.body);
   const { name, data } = input.event ?? {};
-  // What comes by the topic is what it says now; what was said before the stream broke is not.
+  // The topic sends the current state; an event from before the stream broke is not current.
   if (name === "queue:update" && data.shopId === state.shopId) {
     next = { ...told(next, data), isLive: true, refusal: null };
   }
@@ -40,7 +40,7 @@ export function receive(state, input) {
   return { state: same(state, next), actions: [...topic.actions, ...step.actions] };
 }
 
-/** Times are RFC 3339 in UTC with milliseconds: their order is that of the moments.
+/** Timestamps are RFC 3339 in UTC with milliseconds, so that they sort as texts.
  * @param {State} state @param {any} status */
 function told(state, status) {
   return state.status && status.updatedAt < state.status.updatedAt ? state : { ...state, status };

@@ -1,6 +1,5 @@
-// When the counts are asked for once more, beside the stream (R-CNT-RECON-1 to R-CNT-RECON-5, R-CNT-G4, R-15).
-// Connected clients poll faster than others: that is what the requirement locks, and an unchanged count is a 304 that
-// costs next to nothing.
+// Decides when to fetch the counts beside the stream (R-CNT-RECON-1 to R-CNT-RECON-5, R-CNT-G4, R-15). Connected
+// clients poll faster than disconnected ones, as the requirement demands. An unchanged count is a cheap 304.
 
 /** @typedef {import("../internal").ReconciliationState} State */
 
@@ -8,7 +7,7 @@ export const defaults = {
   connectedMs: 10_000,
   disconnectedMs: 90_000,
   tabSwitchMs: 15_000,
-  // Never more often, whatever comes and goes: a connection that flaps would poll at each return.
+  // Minimum time between two fetches: a flapping connection would otherwise poll at each return.
   leastMs: 3_000,
 };
 
@@ -39,7 +38,7 @@ export function receive(state, input) {
       if (input.foreground === state.foreground) return { state, actions: [] };
       return input.foreground ? soon(next, now) : { state: next, actions: [timer(null)] };
     }
-    // Within the app: another screen or tab of it.
+    // A switch to another screen or tab within the app.
     case "tabSwitch":
       return now - state.syncedAt >= state.limits.tabSwitchMs ? soon(state, now) : { state, actions: [] };
     // A write whose answer carried no counts (R-CNT-RECON-3).
@@ -82,7 +81,7 @@ function ask(state, now) {
 
 /** @param {State} state @param {any} input */
 function answer(state, { now, status, etag = null, retryAfterMs = 0, body, asked }) {
-  // Asked for somebody who is not here any more.
+  // The answer belongs to a user who has signed out.
   if (asked !== undefined && asked !== state.askedAt) return { state, actions: [] };
   const isGood = status === 200 || status === 304;
   const next = {

@@ -1,11 +1,11 @@
-/** The old list where the new one has the same members, so that `===` tells whether anything changed.
+/** Returns the old list if the new one has the same members, so that `===` shows whether anything changed.
  * @template T
  * @param {T[]} old @param {T[]} next */
 export function sameList(old, next) {
   return old.length === next.length && next.every((one, index) => one === old[index]) ? old : next;
 }
 
-/** The same for objects, and the lists in them.
+/** Returns the old object if the new one has the same members; lists in them are compared by their members.
  * @template {Record<string, any>} T
  * @param {T} old @param {T} next @returns {T} */
 export function same(old, next) {

@@ -1,5 +1,5 @@
-// The row subscriptions of a stream: put again on each new stream, and when they change. What the service refuses is left
-// out, so that one wrong table stops no other; each is told what became of its own.
+// The row subscriptions of a stream. They are put again on each new stream and when they change. Refused tables are
+// left out, so that one wrong table does not block the others. Each owner learns the result for its own tables.
 
 /**
  * @typedef {{id: string, [member: string]: any}} Table
@@ -9,7 +9,7 @@
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** Between two tries, where the service could not answer. */
+/** Delay between two tries, if the service could not answer. */
 const againMs = 5000;
 
 /** @returns {State} */
@@ -21,7 +21,7 @@ export const initial = () => ({
 export function receive(state, input) {
   switch (input.type) {
     case "want": return want(state, input);
-    // A new stream has no tables, and may take what the one before refused.
+    // A new stream has no tables, and may accept tables that the previous one refused.
     case "ready": {
       const { streamId, since = null } = input;
       const next = { ...initial(), streamId, since: since || null, tables: state.tables, count: state.count };
@@ -35,7 +35,7 @@ export function receive(state, input) {
   }
 }
 
-/** An event as the owner of some prefixes sees it: with the ids that it gave; null where it is of other tables.
+/** Returns an event with the ids that the owner of these prefixes chose; null if it concerns other tables.
  * @param {string[]} prefixes @param {{name: string, data: any}} event @returns {any} */
 export function seen(prefixes, event) {
   const ids = event.data?.subscriptionIds;
@@ -55,11 +55,11 @@ const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 /** @param {State} state @param {any} input @returns {Result} */
 function want(state, { tables, lastEventId = null }) {
-  // A stream that has them already is not asked again; whoever asked hears what it said.
+  // If the stream already has these tables, the stored answer is returned.
   if (isSame(tables, state.tables)) return { state, actions: state.answer ? [told(state, state.answer)] : [] };
   const refused = Object.fromEntries(Object.entries(state.refused).filter(([id, { table }]) =>
     tables.some((/** @type {Table} */ one) => one.id === id && isSame(one, table))));
-  // What an earlier put did not get answered is still missed.
+  // Changes that an unanswered earlier put asked for are still missed.
   const since = state.answer ? lastEventId : state.since ?? lastEventId;
   const next = { ...state, tables, refused, since, limit: null, answer: null };
   return state.streamId === null ? { state: { ...next, since: null }, actions: [] } : put(next);
@@ -110,7 +110,7 @@ function answered(state, { now, status, body, retryAfterMs = 0 }) {
   return [400, 403, 413, 422].includes(status) ? without(idle, asked, status, body) : finish(idle, status, body);
 }
 
-/** Leaves out what the service names; where it names nothing, half of what is new is tried.
+/** Refuses the tables that the service names. If it names none, halves the new tables to find the refused one.
  * @param {State} state @param {Table[]} asked @param {number} status @param {any} body @returns {Result} */
 function without(state, asked, status, body) {
   /** @type {{pointer: string, detail: string}[]} */
@@ -128,7 +128,7 @@ function without(state, asked, status, body) {
     if (own.length > 0) refuse(table, own);
   }
   if (Object.keys(refused).length > Object.keys(state.refused).length) return put({ ...state, refused });
-  // An event that the service does not know any more: what changed since is not told.
+  // The service no longer knows the event, so the changes since are not sent.
   if (state.since && errors.some(({ pointer }) => pointer === "/lastEventId")) return put({ ...state, since: null });
   const fresh = asked.filter((table) => !isTaken(state, table));
   const isKnown = fresh.length === 0;
@@ -136,7 +136,7 @@ function without(state, asked, status, body) {
   if (unknown.length > 1) {
     return put({ ...state, taken: isKnown ? [] : state.taken, limit: Math.floor(unknown.length / 2) });
   }
-  // All together are too many: what stands behind the one that has no room has none either.
+  // The total is too large: if one table does not fit, the tables behind it do not fit either.
   const isFull = errors.some(({ pointer }) => pointer === "/tables");
   const from = left(state).indexOf(unknown[0]);
   const without = isFull ? left(state).slice(from).filter((table) => !isTaken(state, table)) : unknown;

@@ -1,10 +1,11 @@
-// When the app is asked for a token, and what becomes of it (R-SCH-FR-001, R-SCH-FR-002, R-SCH-NFR-004, R-SCH-EC4).
+// Decides when to request a token from the app, and how to use it (R-SCH-FR-001, R-SCH-FR-002, R-SCH-NFR-004,
+// R-SCH-EC4).
 
 /** @typedef {import("../internal").TokenState} State */
 
-/** So long before its end a token is replaced, or at a quarter of its life where that is short. */
+/** How long before its end a token is replaced; a quarter of its life if that is shorter. */
 const leadMs = 60_000;
-/** A stream whose token the app could not replace asks again after this time. */
+/** Delay before a stream asks again, if the app could not replace its token. */
 const askMs = 10_000;
 
 /** @param {{user?: string | null, identity?: string | null}} [options]
@@ -22,7 +23,7 @@ export function initial(options = {}) {
 export function receive(state, input) {
   const { now } = input;
   switch (input.type) {
-    // Somebody needs a token: the one there is, unless it was refused, whoever tried it, or is over.
+    // Gives the present token, unless any caller reported it as refused, or it has expired.
     case "need": {
       const refused = state.refused || state.token !== null && input.spent === state.token;
       const isSpent = state.token === null || refused || isOver(state, now);
@@ -48,10 +49,10 @@ export function receive(state, input) {
       const next = { ...state, streamId: null, streamToken: null, renewing: false };
       return { state: next, actions: state.streamId === null ? [] : [timer(next)] };
     }
-    // The service says so 30 s before, and it knows better than this device's clock.
+    // The service announces the end 30 s ahead, and its clock is more reliable than the device's.
     case "expiring": {
       if (state.streamToken !== state.token) return renew(state);
-      // Of a life shorter than that it says so at once, again and again: then the timer decides.
+      // For a token that lives shorter than that, the announcement repeats at once; then the timer decides.
       const isYoung = state.refreshAt !== null && now < Math.min(state.refreshAt, state.gotAt + askMs);
       return isYoung ? { state, actions: [] } : ask(state, state.token);
     }
@@ -69,11 +70,11 @@ function ask(state, spent) {
   return { state: { ...state, asking: true, spent }, actions: [{ do: "ask", spent }] };
 }
 
-// Only a stream needs its token's successor before anybody asks for it.
+// Only an open stream needs the next token before a caller requests it.
 /** @param {State} state */
 const timer = (state) => ({ do: "timer", name: "token", at: state.streamId === null ? null : state.refreshAt });
 
-// What the app answered.
+// Handles the app's answer.
 /** @param {State} state @param {any} input */
 function token(state, { now, token, subject = null, identity = null, expiresAt = null }) {
   const local = expiresAt === null ? null : expiresAt - state.skewMs;
@@ -83,14 +84,14 @@ function token(state, { now, token, subject = null, identity = null, expiresAt =
     : local - Math.min(leadMs, left / 4);
   const next = { ...state, token, expiresAt: local, gotAt: now, refreshAt, asking: false, spent: null, refused: false,
     problem: null };
-  // A token of another user, or of the same user with other rights: what the last one saw must be gone before anything of
-  // this one's is shown, and what was written under those rights is not sent under these.
+  // A token of another user, or of the same user with other rights, starts a new session. The previous state must be
+  // removed before new state is shown, and earlier writes must not be sent under the new rights.
   const isOther = differs(state.user, subject) || differs(state.identity, identity);
   if (isOther) {
     const actions = [{ do: "user", user: subject }, { do: "give", token: null }];
     return { state: { ...state, asking: false }, actions };
   }
-  // One that is over is given to nobody: the service would only say so.
+  // An expired token is not given out: the service would refuse it.
   const actions = [{ do: "give", token: isOver(next, now) ? null : token }, timer(next)];
   return renew({ ...next, user: state.user ?? subject, identity: state.identity ?? identity }, actions);
 }
@@ -98,7 +99,7 @@ function token(state, { now, token, subject = null, identity = null, expiresAt =
 /** @param {string | null} known @param {string | null} given */
 export const differs = (known, given) => known !== null && given !== null && known !== given;
 
-// An open stream goes on with the new token, without a break.
+// Renews the token of the open stream without reconnecting.
 /** @param {State} state @param {any[]} [actions] */
 function renew(state, actions = []) {
   const isDue = state.streamId !== null && state.token !== null && state.streamToken !== state.token;
@@ -112,7 +113,7 @@ function renewed(state, { streamId, token, status }) {
   if (streamId !== state.streamId) return { state, actions: [] };
   const next = { ...state, renewing: false };
   if (status === 200) return renew({ ...next, streamToken: token });
-  // Refused for good: a new stream tells whether the token is any better. Else `stream:expiring` tries once more.
+  // Refused for good: a new connection shows whether the token is accepted. Otherwise `stream:expiring` tries again.
   const isRefused = status >= 400 && status < 500 && ![408, 425, 429].includes(status);
   return { state: next, actions: isRefused ? [{ do: "reconnect" }] : [] };
 }

@@ -1,5 +1,6 @@
-/** Whether what is offered takes the place of what is held. A version counts within its epoch; another epoch, which
- * there is after a restore, replaces always: what was seen in the one before may never have happened.
+/** Returns whether the offered version replaces the held one. Versions count within their epoch. Another epoch,
+ * which
+ * a restore starts, always replaces: changes of the previous epoch may never have happened.
  * @param {any} held @param {any} offered */
 export function isNewer(held, offered) {
   return !held || (held.epoch ?? "") !== (offered.epoch ?? "") || offered.version > held.version;

@@ -1,5 +1,5 @@
-// Rows that are on the screen, kept up to date by filters on the service: what the user scrolls past is not
-// subscribed to, what is not on the screen costs nothing, and nothing is subscribed to in the background.
+// Rows that are on the screen, kept up to date by filters on the service. Rows that the user scrolls past are not
+// subscribed to, invisible rows cost nothing, and nothing is subscribed to in the background.
 import { isFinal, isTaken, problemOf, waitMs } from "./loading.js";
 import { same } from "./same.js";
 
@@ -13,11 +13,12 @@ import { same } from "./same.js";
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** While the user scrolls, what is visible changes with every frame: it is put when it has rested so long… */
+/** While the user scrolls, the visible rows change with every frame. They are put once stable for this long… */
 const restMs = 250;
-/** … or changed for so long, since a user who scrolls on and on wants to see counts too. */
+/** … or once they have been changing for this long, because a user who scrolls continuously wants to see counts too. */
 const restMsMax = 1000;
-/** Beyond these many ids on one screen, a list should be paged, or a topic made of what is shown (R-ENG-E-4). */
+/** Above these numbers of ids on one screen, the app should page the list or subscribe to a topic for it
+ * (R-ENG-E-4). */
 const levels = [
   {
     above: 1000, code: "visible-rows.batch",
@@ -25,7 +26,7 @@ const levels = [
   },
   { above: 300, code: "visible-rows.many", text: "So many rows are not on one screen: name those that are." },
 ];
-/** As `/v1/config` has them by default, until it has answered. */
+/** The defaults of `/v1/config`, until it has answered. */
 const defaults = { valuesMax: 1000, perStreamMax: 100, valuesPerStreamMax: 10_000, filterBytesMax: 65_536 };
 
 /** @param {Partial<What> & {table: string, limits?: Partial<Limits>}} options @returns {State} */
@@ -72,12 +73,12 @@ function show(state, { ids, now }) {
   const unique = [...new Set(ids.map(String))];
   const rows = Object.fromEntries(unique.filter((id) => id in state.rows).map((id) => [id, state.rows[id]]));
   const level = levels.find(({ above }) => unique.length > above);
-  // Told when it is crossed, not at every step of a scroll.
+  // Reported when the level is crossed, not at every step of a scroll.
   const isTold = level && level.above !== state.warned;
   const data = { ...level, count: unique.length };
   const warnings = isTold ? [{ do: "tell", name: "visible-rows:warning", data }] : [];
   const next = { ...state, ids: unique, rows, isStopped: false, warned: level?.above ?? Infinity };
-  // The first rows of a screen are not waited for.
+  // The first rows of a screen are put without delay.
   if (state.placed === "[]" && state.changedAt === null) {
     const made = put(next);
     return { state: made.state, actions: [...warnings, ...made.actions] };
@@ -98,7 +99,7 @@ function put(state, isForced = false) {
   return { state: { ...state, placed, isPut: false }, actions: [action] };
 }
 
-/** What changes from here on is missed, and asked for when the rows are put again.
+/** Notes the last event; changes after it are requested when the rows are put again.
  * @param {State} state @returns {State} */
 function left(state) {
   return { ...state, since: state.since ?? state.lastEventId };
@@ -145,7 +146,7 @@ function answer(state, input) {
     return { state: { ...state, isPut, since: isPut ? null : state.since, failures: 0, problem: null }, actions: [] };
   }
   const problem = { ...problemOf(input), ...(body?.pointer ? { pointer: body.pointer } : {}) };
-  // Without its stream there is nothing to put them to: the next one is waited for.
+  // The stream is gone: the rows are put on the next one.
   if (status === 0 || status === 404) return { state: { ...state, isPut: false }, actions: [] };
   const failures = state.failures + 1;
   if (isFinal(status)) {
@@ -155,7 +156,7 @@ function answer(state, input) {
   return { state: { ...state, problem, failures }, actions: [{ do: "timer", name: "retry", at }] };
 }
 
-/** Filters of at most as many values, and bytes, as the service takes in one.
+/** Filters, each within the service's limits for the number of values and of bytes.
  * @param {State} state */
 function subscriptions({ ids, what, limits }) {
   const { schema, table, column, event, select, name } = what;
@@ -180,14 +181,14 @@ function subscriptions({ ids, what, limits }) {
   });
 }
 
-/** A value as the filter grammar has it: plain, or in quotes where a character of it would end it.
+/** Returns a value in the filter grammar: plain, or quoted if one of its characters would end it.
  * @param {string} value */
 function quoted(value) {
   const isPlain = value !== "" && !/[,()"\\]|^\s|\s$/.test(value);
   return isPlain ? value : `"${value.replace(/["\\]/g, "\\$&")}"`;
 }
 
-/** In UTF-8.
+/** The size in UTF-8.
  * @param {string} text */
 function bytesOf(text) {
   let bytes = 0;

@@ -1,5 +1,5 @@
-// The shared topic of a feature is wanted while somebody watches it, and a little longer: who goes back to a screen
-// finds it as it is now.
+// A feature's shared topic stays subscribed while it is watched and a little longer, so that a user who returns to a
+// screen finds it up to date.
 
 const lingerMs = 30_000;
 
@@ -21,7 +21,7 @@ export function watchTopic(isWanted, input, topic) {
   return { isWanted, actions: [] };
 }
 
-/** Why the service refused the topic, until it is heard.
+/** Why the service refused the topic; cleared by the topic's next event.
  * @param {any} problem @param {any} input @param {string} topic */
 export function topicProblem(problem, input, topic) {
   const { name, data } = input.event ?? {};

@@ -1,4 +1,4 @@
 import type { Storage } from "../types.js";
 
-/** What all tabs and the worker of an origin share, and what outlives them. */
+/** A storage that all tabs and the worker of an origin share, and that outlives them. */
 export function indexedDBStorage(name?: string): Storage;

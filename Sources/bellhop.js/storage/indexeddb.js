@@ -1,4 +1,4 @@
-// IndexedDB as a storage: what all tabs and the worker of an origin share, and what outlives them.
+// IndexedDB as a storage: all tabs and the worker of an origin share it, and it outlives them.
 
 /** @param {string} [name] @returns {import("../types").Storage} */
 export function indexedDBStorage(name = "bellhop") {
@@ -12,7 +12,7 @@ export function indexedDBStorage(name = "bellhop") {
       request.onerror = () => reject(request.error);
       request.onsuccess = () => {
         const db = request.result;
-        // The browser may close it (to clear the site's data); the next use opens it again.
+        // The browser may close the database (to clear the site's data); the next use opens it again.
         db.onclose = () => void (opening = null);
         db.onversionchange = () => {
           db.close();

@@ -1,8 +1,8 @@
-// What is stored, and under which keys.
+// The keys and contents of the storage.
 
 /** @typedef {import("../types").Storage} Storage */
 
-/** The writes that wait, each under a key of its own: two tabs that add one at once do not overwrite each other.
+/** The queued writes, each under its own key, so that two tabs that add one at once do not overwrite each other.
  * @param {Storage} storage @param {string} scope */
 export function outboxOf(storage, scope) {
   const prefix = `${scope}outbox/`;
@@ -18,7 +18,7 @@ export function outboxOf(storage, scope) {
   };
 }
 
-/** JSON, or the text where it is none.
+/** Parses JSON; returns the text itself if it is not JSON.
  * @param {string} text */
 export function parsed(text) {
   if (text === "") return null;

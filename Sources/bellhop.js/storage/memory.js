@@ -1,4 +1,4 @@
-// A storage that is gone at the end: where there is no other, and for tests.
+// A storage that ends with the page, for tests and for environments without another.
 
 /** @returns {import("../types").Storage} */
 export function memoryStorage() {

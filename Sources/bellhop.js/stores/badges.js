@@ -3,7 +3,7 @@ import * as machine from "../machines/counts.js";
 import * as reconciliation from "../machines/reconciliation.js";
 import { checkObject, feature } from "./feature.js";
 
-/** `bell.badges`: `{messages, requests, bell, total, version, …}`, or null until the service has said what they are.
+/** `bell.badges`: `{messages, requests, bell, total, version, …}`, or null until the service has sent counts.
  * @type {typeof import("../features").badges} */
 export const badges = {
   make(bell) {
@@ -13,8 +13,9 @@ export const badges = {
     const made = feature(bell, machine, { user: bell.user }, (ask, store) => {
       counts = store;
       return {
-        /** Subtracts what an own write takes from the counts, such as `{messages: -2}`, once the write has succeeded;
-         * for writes whose answers do not carry the counts.
+        /** Subtracts an own write from the counts, such as `{messages: -2}`, once the write has succeeded. Use it
+         * for writes
+         * whose answers do not carry the counts.
          * @param {{messages?: number, requests?: number, bell?: number}} by @param {Promise<any>} write */
         async expect(by, write) {
           checkObject(by, "what is expected");
@@ -29,7 +30,7 @@ export const badges = {
     const poll = polling(bell, (answer) => counts.receive({ type: "answer", as: "reconcile", headers: {}, ...answer }));
     return {
       ...made,
-      /** Asks for the counts, however young they are. */
+      /** Fetches the counts, however recent they are. */
       refresh: () => poll.refresh(),
       close() {
         poll.close();
@@ -39,7 +40,7 @@ export const badges = {
   },
 };
 
-/** Asks for the counts beside the stream, from the moment that the app has asked for them.
+/** Polls the counts beside the stream, from the first use of the counts on.
  * @param {any} bell @param {(answer: {status: number, body: any}) => void} tell */
 function polling(bell, tell) {
   const { clock } = bell;
@@ -51,7 +52,7 @@ function polling(bell, tell) {
   /** @param {any} action @returns {Promise<void>} */
   async function perform({ do: what, status, body, path, headers, asked }) {
     if (what === "reconciled") return tell({ status, body });
-    // Whoever is not signed in has no counts.
+    // Without a signed-in user there are no counts.
     const answer = bell.isSignedIn() ? await bell.attempt("GET", path, undefined, headers) : { status: 0, headers: {} };
     const retryAfterMs = afterMs(answer.headers["retry-after"], clock.now());
     it.receive({
@@ -70,7 +71,7 @@ function polling(bell, tell) {
   it.receive({ type: "connection", status: bell.connection.get().status });
   it.receive({ type: "start" });
   return {
-    // In the background nothing is asked for.
+    // Nothing is fetched in the background.
     refresh: () => it.get().foreground ? new Promise((done) => {
       waiting.push(done);
       it.receive({ type: "force" });

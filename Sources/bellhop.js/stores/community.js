@@ -2,7 +2,7 @@ import * as feedMachine from "../machines/feed.js";
 import * as leaderboardMachine from "../machines/leaderboard.js";
 import { checkId, feature } from "./feature.js";
 
-/** `bell.leaderboard(challengeId)`: `{lines, me, entries, isBehind, isLive, …}`; `me` is the own row wherever it is.
+/** `bell.leaderboard(challengeId)`: `{lines, me, entries, isBehind, isLive, …}`; `me` is the user's own row.
  * @type {typeof import("../features").leaderboard} */
 export const leaderboard = {
   isKeyed: true,
@@ -13,7 +13,7 @@ export const leaderboard = {
   },
 };
 
-/** `bell.feed()`: `{posts, newCount, isMore, hasMore, …}`; `newCount` is what the banner says.
+/** `bell.feed()`: `{posts, newCount, isMore, hasMore, …}`; the banner shows `newCount`.
  * @type {typeof import("../features").feed} */
 export const feed = {
   isKeyed: true,

@@ -3,10 +3,10 @@ import * as one from "../machines/conversation.js";
 import * as all from "../machines/conversations.js";
 import { checkId, feature } from "./feature.js";
 
-/** As many bytes as a message may have (`conversations.textBytesMax` of /v1/config). */
+/** The longest message in bytes (`conversations.textBytesMax` of /v1/config). */
 const textBytesMax = 4000;
 
-/** `bell.conversations`: `{items, isLoaded, problem, hasMore}`, the one with the newest message first.
+/** `bell.conversations`: `{items, isLoaded, problem, hasMore}`; the newest message's conversation comes first.
  * @type {typeof import("../features").conversations} */
 export const conversations = {
   /** @param {any} bell */
@@ -29,7 +29,7 @@ export const conversation = {
       }
       return run({ type: "send", id: checkId(message?.id ?? makeId(), "a message"), text });
     },
-    /** Up to the newest message that is here, or to the one with that number.
+    /** Marks messages as read, up to the newest loaded one or up to the given sequence number.
      * @param {number} [sequence] */
     read(sequence) {
       const isNumber = sequence === undefined || Number.isSafeInteger(sequence);

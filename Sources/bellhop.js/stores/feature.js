@@ -1,10 +1,10 @@
-// What the stores of all features have in common: a machine that is run as a store.
+// Common to the stores of all features: a machine that runs as a store.
 import { playOnce } from "./player.js";
 import { listeners, report, run } from "../core.js";
 
 /**
- * A store with a feature's commands. Each command resolves with the service's answer, `{status, headers, body}`; with
- * null where there was nothing to ask for.
+ * Makes a store with a feature's commands. Each command resolves with the service's answer, `{status, headers, body}`,
+ * or with null if there was nothing to request.
  * @param {any} bell
  * @param {any} machine
  * @param {any} options
@@ -16,13 +16,14 @@ export function feature(bell, machine, options, commands, told = []) {
   /** @param {any} state @param {any} input */
   function receive(state, input) {
     if (input.type === "user") users += 1;
-    // What the user before has asked for is nobody's any more.
+    // Answers for an earlier user are ignored.
     if (input.type === "answer" && (input.action?.of ?? users) !== users) return { state, actions: [] };
     let result;
     try {
       result = machine.receive(state, input);
     } catch (error) {
-      // What one feature cannot make sense of, such as an event of a later version, must not end the others' stream.
+      // An event that one feature cannot handle, such as one of a later version, must not end the stream for the
+      // others.
       report(error);
       return { state, actions: [] };
     }
@@ -38,7 +39,7 @@ export function feature(bell, machine, options, commands, told = []) {
   const { get, subscribe, isWatched } = it;
   return {
     get, subscribe, isWatched,
-    /** Asks the service for the present state; what is shown stays until it comes. */
+    /** Fetches the current state from the service. The shown state stays until the answer comes. */
     refresh: () => run({ type: "refresh" }),
     ...commands(run, it),
     close() {
@@ -61,7 +62,7 @@ export function checkObject(value, what) {
 }
 
 /**
- * The store of a feature: what an app holds, in the contract of React's `useSyncExternalStore`. A feature adds its
+ * Makes the store of a feature, with the interface that React's `useSyncExternalStore` expects. A feature adds its
  * commands: `{...store(bell, machine, options), markRead: (id) => it.receive({type: "markRead", id})}`.
  * @template State, Options
  * @param {any} bell
@@ -76,7 +77,7 @@ function store(bell, machine, options) {
   let viewed = it.get();
   let snapshot = view(viewed);
 
-  /** The same object until it changes. */
+  /** Returns the same object until it changes. */
   function get() {
     if (it.get() !== viewed) {
       viewed = it.get();
@@ -109,7 +110,7 @@ function store(bell, machine, options) {
   /** @param {string[]} topics */
   function subscribe(topics) {
     bell.want(it, topics);
-    // What another one has asked for already, and was refused, is not refused once more.
+    // A topic that was already refused to another store is not requested again, so its refusal is reported here.
     const { refused } = bell.connection.get();
     for (const topic of topics.filter((topic) => refused[topic])) {
       it.receive({ type: "event", event: { name: "topic:refused", data: { topic, problem: refused[topic] }, id: "" } });

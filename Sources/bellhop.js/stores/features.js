@@ -1,8 +1,6 @@
-// The features that a bell has as properties: `bell.badges`, `bell.queue("s1")`. Each is made when it is first asked
-// for.
+// The features as properties of a bell: `bell.badges`, `bell.queue("s1")`. Each is created at its first use.
 
-/** Stores that nobody watches are kept up to this many of a feature, so that going back to a screen shows it at once.
- * */
+/** The number of unwatched stores per feature that stay up to date, so that going back to a screen shows it at once. */
 const unwatchedMax = 32;
 
 /** Adds the features to a bell.

@@ -1,7 +1,7 @@
 import * as machine from "../machines/notifications.js";
 import { checkId, checkObject, feature } from "./feature.js";
 
-/** `bell.notifications`: `{items, preferences, isLoaded, problem}`, at most the newest 50.
+/** `bell.notifications`: `{items, preferences, isLoaded, problem}`, with at most the newest 50 items.
  * @type {typeof import("../features").notifications} */
 export const notifications = {
   /** @param {any} bell */
@@ -18,14 +18,14 @@ export const notifications = {
       archive: (/** @type {string} */ id) => change(id, { archived: true }),
       unarchive: (/** @type {string} */ id) => change(id, { archived: false }),
       remove: (/** @type {string} */ id) => run({ type: "remove", id: checkId(id, "a notification") }),
-      /** All that are shown, or those of a category.
+      /** Marks all shown notifications, or those of a category, as seen.
        * @param {{upTo?: string, category?: string}} [which] */
       markAllSeen: (which) => changeAll({ seen: true }, which),
       /** @param {{upTo?: string, category?: string}} [which] */
       markAllRead: (which) => changeAll({ read: true }, which),
       /** @param {{upTo?: string, category?: string}} [which] */
       archiveAll: (which) => changeAll({ archived: true }, which),
-      /** `sound`, `haptics`, `quietHours`, `timeZone`; what is not named stays.
+      /** Changes `sound`, `haptics`, `quietHours` and `timeZone`. Fields that are not set keep their values.
        * @param {any} set */
       setPreferences: (set) => run({ type: "prefer", set: checkObject(set, "preferences") }),
     };

@@ -1,11 +1,11 @@
-// Each notification moves the phone, and sounds, once: in one of all tabs, and by whichever of its events is first.
+// Plays each notification once: in one of all tabs, and for whichever of its events arrives first.
 import { report } from "../core.js";
 
-/** Keys of a bell that were played; the oldest go. */
+/** The number of played keys kept per bell; beyond it the oldest are dropped. */
 const keysMax = 500;
-/** For so long other tabs hear of the same event at the latest. */
+/** How long the lock is held; other tabs receive the same event within this time. */
 const holdMs = 10_000;
-/** A tab that nobody looks at leaves it to one that somebody does: a hidden page may not vibrate. */
+/** A hidden tab waits this long, so that a visible one plays instead: a hidden page may not vibrate. */
 const hiddenMs = 40;
 
 /** @type {WeakMap<any, Map<string, {haptic: boolean, sound: boolean}>>} */
@@ -16,7 +16,7 @@ export function playOnce(bell, { haptic, sound, key }) {
   const keys = played.get(bell) ?? new Map();
   played.set(bell, keys);
   const before = keys.get(key) ?? { haptic: false, sound: false };
-  // One event may have had the haptic and the other, of the same moment, the sound.
+  // One event may carry the haptic and the other event of the same change the sound.
   const left = { haptic: before.haptic ? null : haptic, sound: sound && !before.sound };
   if (!left.haptic && !left.sound) return;
   keys.delete(key);
@@ -26,7 +26,7 @@ export function playOnce(bell, { haptic, sound, key }) {
   const page = /** @type {any} */ (globalThis);
   const locks = page.document && page.navigator?.locks;
   if (!locks) return play(bell, left);
-  // Whoever gets the lock plays; the others find it taken. What is left over has a name of its own.
+  // The tab that gets the lock plays; the others find it taken. A remaining part has its own lock name.
   const name = `bellhop played ${bell.user} ${key} ${before.haptic} ${before.sound}`;
   const take = () => locks.request(name, { ifAvailable: true }, (/** @type {any} */ lock) => {
     if (!lock) return;
@@ -37,7 +37,7 @@ export function playOnce(bell, { haptic, sound, key }) {
   else take();
 }
 
-/** A device without the hardware, or a player that fails, is no reason to fail (R-VIS-FR-4.3).
+/** Plays. Missing hardware or a failing player is not an error (R-VIS-FR-4.3).
  * @param {any} bell @param {{haptic: any, sound: boolean}} what */
 function play(bell, { haptic, sound }) {
   try {

@@ -10,11 +10,11 @@ import { tables } from "./tables.js";
 export const visibleRows = {
   isKeyed: true,
   tables,
-  // The same table in another spelling is the same one.
+  // Two spellings of the same table share a store.
   key: (table, options = {}) => rowsMachine.initial({ ...options, table }).what,
   /** @param {any} bell @param {string} name @param {any} [options] */
   make: (bell, name, options) => feature(bell, rowsMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
-    /** The rows on the screen now; call it at every step of a scroll.
+    /** Sets the rows that are on the screen now. Call it at every step of a scroll.
      * @param {(string | number)[]} ids */
     show(ids) {
       const isId = (/** @type {any} */ id) => typeof id === "string" || Number.isSafeInteger(id);
@@ -27,8 +27,8 @@ export const visibleRows = {
   })),
 };
 
-/** `bell.invalidation`: `{isLive, isStale, staleKeys}`. It tells the app by `bell.on("query:stale")` which keys are
- * stale, and calls the queries that are watched.
+/** `bell.invalidation`: `{isLive, isStale, staleKeys}`. It reports the stale keys to the app by
+ * `bell.on("query:stale")`, and calls the watched queries.
  * @type {typeof import("../features").invalidation} */
 export const invalidation = {
   /** @param {any} bell */
@@ -46,7 +46,7 @@ export const invalidation = {
       }
     });
     const made = feature(bell, invalidationMachine, { clientId: bell.clientId ?? null }, (run) => ({
-      /** Calls `refetch` whenever the query is stale and visible; `show` and `hide` say whether it is.
+      /** Calls `refetch` whenever the query is stale and visible; `show` and `hide` set its visibility.
        * @param {readonly unknown[]} key @param {(reason: string) => void} refetch
        * @param {{isVisible?: boolean}} [how] */
       watch(key, refetch, how) {
@@ -64,11 +64,12 @@ export const invalidation = {
           },
         };
       },
-      /** An own change of a row of the app's own database: its echo within two seconds is no news, where the database
-       * does not say whose it was. Where it does, by `X-Client-Id`, this is not needed.
+      /** Reports an own change of a row of the app's own database, whose echo is ignored for two seconds. It is only
+       * needed
+       * if the database does not report the author by `X-Client-Id`.
        * @param {string} table @param {string | number} recordId */
       mutated: (table, recordId) => run({ type: "mutated", table: checkId(table, "a table"), recordId }),
-      /** At once, whatever is visible and whoever made it stale.
+      /** Refetches immediately, whether or not the queries are visible and whatever made them stale.
        * @param {readonly unknown[]} [key] all queries that begin with it; every query without it */
       refetch: (key) => run({ type: "refetch", key: key === undefined ? [] : checkKey(key) }),
     }));

@@ -3,7 +3,7 @@ import * as djMachine from "../machines/dj.js";
 import * as queueMachine from "../machines/queue.js";
 import { checkId, checkObject, feature } from "./feature.js";
 
-/** `bell.queue(shopId)`: `{status, isLive, isLoaded, problem}`; `status` as `GET /v1/shops/{id}/queue` has it.
+/** `bell.queue(shopId)`: `{status, isLive, isLoaded, problem}`; `status` as returned by `GET /v1/shops/{id}/queue`.
  * @type {typeof import("../features").queue} */
 export const queue = {
   isKeyed: true,
@@ -18,8 +18,9 @@ export const booking = {
   /** @param {any} bell @param {string} bookingId */
   make: (bell, bookingId) => feature(bell, bookingMachine, { bookingId: checkId(bookingId, "a booking") }, (run) => ({
     cancel: () => run({ type: "change", set: { status: "cancelled" } }),
-    /** `status`, `scheduledStart`, `durationMinutes`, `barberId` or `arrived`; nothing while another change is under
-     * way.
+    /** Changes `status`, `scheduledStart`, `durationMinutes`, `barberId` or `arrived`. Does nothing while another
+     * change
+     * is pending.
      * @param {any} set */
     change: (set) => run({ type: "change", set: checkObject(set, "a change") }),
   })),

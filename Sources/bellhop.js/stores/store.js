@@ -1,6 +1,6 @@
-// A pure machine is run here: `initial(options)` and `receive(state, input) → {state, actions}` with a clock, and its
-// actions are carried out. A machine neither waits nor calls: JavaScript and Swift share its vectors.
-// What it receives and may ask for stands in types.d.ts.
+// Runs a pure machine, `initial(options)` and `receive(state, input) → {state, actions}`, with a clock, and performs
+// its actions. A machine neither waits nor does I/O, so JavaScript and Swift share its test vectors. types.d.ts lists
+// the inputs and the actions.
 
 /**
  * @typedef {import("../types").Clock} Clock
@@ -8,7 +8,7 @@
  * @typedef {import("../types").Input} Input
  */
 
-/** A wait that is longer would overflow a timer's 32 bits, and end at once. */
+/** A longer wait would overflow the timer's 32 bits, and end at once. */
 const waitMsMax = 2 ** 31 - 1;
 
 /** @type {Clock} */
@@ -21,7 +21,7 @@ export const systemClock = {
   },
 };
 
-/** An error of a listener is the app's: it is reported as uncaught, and the other listeners are still told.
+/** Reports an error of a listener, which belongs to the app, as uncaught; the other listeners are still called.
  * @param {unknown} error */
 export function report(error) {
   const known = /** @type {any} */ (globalThis);
@@ -48,7 +48,7 @@ export function listeners() {
     },
     add(listener) {
       if (typeof listener !== "function") throw new TypeError("a listener must be a function");
-      // Wrapped, so that a function that is added twice is told twice and taken away one at a time.
+      // Wrapped, so that a function added twice is called twice and removed one at a time.
       const entry = { listener };
       all.add(entry);
       return () => void all.delete(entry);
@@ -58,7 +58,7 @@ export function listeners() {
 }
 
 /**
- * Runs a machine. `perform` carries an action out, and may return the promise of its answer.
+ * Runs a machine. `perform` carries out an action, and may return a promise of its answer.
  * @template State, Options
  * @param {import("../types").Machine<State, Options>} machine
  * @param {Options} options
@@ -104,7 +104,7 @@ export function run(machine, options, clock, perform) {
     }
   }
 
-  /** One input after the other, also where an action causes the next; the promise is that of the actions' answers.
+  /** Processes one input after another, even if an action causes the next. Resolves with the actions' answers.
    * @param {Input} input
    * @returns {Promise<any[]>} */
   function receive(input) {

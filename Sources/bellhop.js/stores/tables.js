@@ -1,7 +1,7 @@
-// Row subscriptions: only pages that show rows need them, so the core has them from the feature that does.
+// Row subscriptions. Only pages that show rows need them, so the features that show rows bring them to the core.
 import * as machine from "../machines/tables.js";
 
-/** The tables of all stores of a tab as one, under names that no two stores share.
+/** Combines the tables of all stores of a tab, under ids that no two stores share.
  * @param {string} tab @param {(want: {tables: any[], lastEventId?: string}) => void} changed */
 export function tableWishes(tab, changed) {
   /** @type {Map<any, {prefix: string, tables: any[], resolve?: (answer: any) => void}>} */
@@ -13,7 +13,7 @@ export function tableWishes(tab, changed) {
 
   return {
     all: union,
-    /** The tables of one store, in place of its own before; null: none. The promise is that of the answer to them.
+    /** Replaces the tables of one store; null removes them. Resolves with the answer to them.
      * @param {any} of @param {{tables: any[], lastEventId?: string} | null} want @returns {Promise<any>} */
     set(of, want) {
       const before = all.get(of);
@@ -31,7 +31,7 @@ export function tableWishes(tab, changed) {
         changed({ tables: union(), ...(lastEventId ? { lastEventId } : {}) });
       });
     },
-    /** Each store hears of its own tables.
+    /** Gives each store the answer to its own tables.
      * @param {{status: number, body: any, refused: Record<string, any>}} answer */
     answered({ status, body, refused }) {
       for (const [of, want] of all) {
@@ -40,8 +40,9 @@ export function tableWishes(tab, changed) {
         all.set(of, { ...want, resolve: undefined });
       }
     },
-    /** An event as a store sees it, with the names that it gave; null where it is of another's table. `of: null` is the
-     * app, which sees what is of any of this tab's.
+    /** Returns an event with the ids that the store chose; null if it concerns another store's table. `of: null` is
+     * the
+     * app, which receives the events of all stores of this tab.
      * @param {any} of @param {{name: string, data: any, id: string}} event */
     seenBy(of, event) {
       const wants = [...all].filter(([key]) => of === null || key === of);
@@ -50,7 +51,7 @@ export function tableWishes(tab, changed) {
   };
 }
 
-/** The tables of one stream, where the stream is.
+/** The tables of one stream, run by the holder of the stream.
  * @type {import("../internal").RowLine} */
 export function tableLine({ clock, change, emit, run }) {
   const it = run(machine, undefined, clock, perform);
@@ -65,5 +66,5 @@ export function tableLine({ clock, change, emit, run }) {
   return { receive: it.receive, close: it.close };
 }
 
-/** What a feature that shows rows brings to the core. */
+/** The part that a feature with rows brings to the core. */
 export const tables = { wishes: tableWishes, line: tableLine };

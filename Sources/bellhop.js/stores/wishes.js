@@ -1,6 +1,6 @@
-// The topics that all stores of a tab want of the stream, as one.
+// The combined topics of all stores of a tab.
 
-/** As many topics as a stream may have (`stream.topicsMax` of /v1/config). */
+/** The maximum number of topics of a stream (`stream.topicsMax` of /v1/config). */
 const topicsMax = 100;
 
 /** @param {(topics: string[]) => void} changed */
@@ -10,7 +10,7 @@ export function wishes(changed) {
   const union = () => [...new Set([...all.values()].flat())];
   return {
     all: union,
-    /** The topics of one store, in place of its own before; null: none.
+    /** Replaces the topics of one store; null removes them.
      * @param {any} of @param {string[] | null} topics */
     set(of, topics) {
       const others = [...all].filter(([key]) => key !== of).flatMap(([, own]) => own);

@@ -1,20 +1,23 @@
-// One stream for all tabs of a user: whoever has the Web Lock holds it, and tells the others. The lock falls to the
-// next one in the moment its holder dies, however it dies. The worker, where there is one, is a holder without a page.
+// One stream for all tabs of a user. The tab with the Web Lock holds the stream and forwards to the others. When the
+// holder dies, however it dies, the lock immediately passes to the next tab. A worker, if there is one, is a holder
+// without a page.
 //
-// What is for all goes by one BroadcastChannel. What is between a tab and the holder goes by one of that tab's own, and
-// who is new knocks at the holder's door: on the first one, each word of fifty tabs would wake the other forty-nine.
+// One BroadcastChannel carries messages for all. Each tab has its own channel for messages between it and the holder,
+// and new tabs announce themselves on the holder's channel. On a shared channel, each message of fifty tabs would wake
+// the other forty-nine.
 
-/** Events that each keeps: what the next holder can hand to one that has heard less. */
+/** Number of events that each tab keeps, for the next holder to pass on to tabs that missed some. */
 const ringMax = 512;
-/** A tab that does not answer is asked for a token no longer than this, and then another. */
+/** How long a tab may take to answer a token request, before another tab is asked. */
 const askMs = 5000;
-/** Who has heard nothing yet and becomes the holder lets the others say for so long where they are. */
+/** How long a new holder without events of its own waits for the positions of the others. */
 const gatherMs = 50;
-/** A holder that the browser has put to sleep keeps its lock, and says nothing: who is looked at asks it every so often
- * whether it is there, and takes the lock from one that does not answer. */
+/** A holder that the browser has suspended keeps its lock and is silent. A visible tab pings it at this interval,
+ * and steals the lock if it does not answer. */
 const everyMs = 10_000;
 const answerMs = 2000;
-/** Who lost the lock waits for it again; not at once, or two who cannot have it would ask for ever. */
+/** A tab that lost the lock waits this long before it queues again; two tabs that cannot hold it would loop
+ * otherwise. */
 const againMs = 1000;
 
 const gap = { name: "stream:resync", data: { reason: "gap" }, id: "" };
@@ -33,14 +36,15 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
   const leaving = new AbortController();
   /** @type {import("../types").Want} */
   const own = { topics: [], tables: [], foreground: false };
-  /** What was heard, oldest first; a place where nothing was told has no event.
+  /** Received events, oldest first; a position without an event has `event: null`.
    * @type {{id: string, event: any}[]} */
   let ring = [];
   let lastId = "";
-  /** The present holder, and the number of the last word that was heard of it; null: it has not welcomed this one yet.
+  /** The present holder, and the number of its last received message; null until it has welcomed this tab.
    * @type {{id: string, n: number | null, ahead: number}} */
   let boss = { id: "", n: null, ahead: 0 };
-  /** Writes of this tab: each holder is told of all that have no answer, since the one before may not have heard.
+  /** Unanswered writes of this tab. Each new holder receives all of them, because the previous one may have missed
+   * some.
    * @type {Map<string, import("../types").Item>} */
   const unanswered = new Map();
   /** @type {ReturnType<typeof hold> | null} */
@@ -52,9 +56,9 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
     channel.onmessage = (/** @type {any} */ { data }) => isClosed || data.tell || hear(data);
   }
 
-  // MARK: What a tab does
+  // MARK: The tab
 
-  // To the holder, once it has welcomed this one.
+  // Sends to the holder, once it has welcomed this tab.
   /** @param {any} message */
   function tell(message) {
     if (isClosed) return;
@@ -91,7 +95,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
         return void parts.provider?.({ spent: message.spent }).catch(() => null)
           .then((token) => tell({ tell: "token", ask: message.ask, token }));
     }
-    // Before the welcome, which comes by another way, and may come later than what was said after it.
+    // Messages before the welcome: it uses another channel, and may arrive after messages that were sent later.
     if (boss.n === null) return void (boss.ahead = message.n);
     if (message.n <= boss.n) return;
     if (message.n !== boss.n + 1) return hello();
@@ -117,7 +121,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
 
   /** @param {{id: string, event: any}} entry */
   function take({ id, event }) {
-    // What this one has already heard from the holder before; notices of a stream are of each anew.
+    // Skips events already received from the previous holder. Notices of a stream (`stream:…`) are always new.
     const isKnown = id !== "" && ring.some((entry) => entry.id === id);
     if (isKnown && !event?.name.startsWith("stream:")) return;
     ring.push({ id, event });
@@ -133,7 +137,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
     lastId = id;
   }
 
-  // MARK: What the holder does
+  // MARK: The holder
 
   function hold() {
     /** @type {Map<string, Member>} */
@@ -150,7 +154,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
     const arrival = new Promise((done) => void (arrive = () => done(0)));
     const holder = makeHolder({ emit: say, provider: ask });
 
-    // To one, or to all, this one among them.
+    // Sends to one tab, or to all, including this one.
     /** @param {any} message @param {string} [to] */
     function post(message, to) {
       if (isClosed || isOver) return;
@@ -167,7 +171,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
       else if (saying.say === "cursor") post({ say: "event", n, entry: { id: saying.id, event: null } });
       else {
         if (saying.say === "waiting") waiting = saying.count;
-        // An answer is for the tab that asked; if that one is gone, for one that is looked at.
+        // An answer is for the tab that asked; if that tab is gone, for a visible one.
         const answered = saying.say === "answered" ? { for: among(saying.item.tab ?? "") } : {};
         post({ say: "saying", n, saying: { ...saying, ...answered } });
       }
@@ -177,7 +181,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
       .sort(([, a], [, b]) => Number(b.foreground) - Number(a.foreground));
     const among = (/** @type {string} */ wanted) => members.has(wanted) ? wanted : looked()[0]?.[0];
 
-    // The own tab has a token, or another one; the worker has none of its own.
+    // Asks this tab for a token, then others; a worker has no token of its own.
     /** @param {{spent: string | null}} wanted @returns {Promise<string | null>} */
     async function ask({ spent }) {
       for (const [to] of looked().sort(([one], [other]) => Number(other === tab) - Number(one === tab))) {
@@ -219,7 +223,8 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
       look(false);
     }
 
-    // A tab that is opened or looked at wakes a connection that waits; it is in the background when all are.
+    // A tab that opens or becomes visible wakes a waiting connection; the stream is in the background when all tabs
+    // are.
     /** @param {boolean} isLookedAt */
     function look(isLookedAt) {
       holder.lifecycle(isLookedAt || [...members.values()].some(({ foreground }) => foreground));
@@ -234,10 +239,10 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
       members.set(from, { isTab: isOther, topics, tables, foreground, line: other, gone });
       unite();
       if (!known) look(foreground);
-      // It may have stored writes that it could not tell of any more, when its page was another.
+      // An earlier page of the tab may have stored writes without announcing them.
       if (!known && isStarted) holder.load();
       if (isOther) arrive();
-      // Each has a lock of its own; whoever gets it knows that the tab is no more.
+      // Each tab holds its own lock; obtaining that lock shows that the tab is gone.
       if (!known && other) {
         locks.request(`${name} ${from}`, { signal: gone.signal }, () => forget(from)).catch(() => {});
       }
@@ -281,7 +286,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
       async start() {
         door.onmessage = (/** @type {any} */ { data }) => hearTab(data);
         post({ say: "holder", at: lastId });
-        // The worker waits for a tab, since only tabs have tokens.
+        // The worker waits for a tab, because only tabs have tokens.
         await arrival;
         if (lastId === "") await new Promise((done) => clock.after(gatherMs, () => done(0)));
         if (isClosed || isOver) return;
@@ -300,7 +305,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
     };
   }
 
-  /** Waits for its turn, however long that is; or takes it.
+  /** Queues for the lock for as long as it takes, or steals it.
    * @param {{steal: boolean} | {signal: AbortSignal}} [how] */
   function queue(how = { signal: leaving.signal }) {
     /** @type {typeof mine} */
@@ -315,7 +320,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
       isOver = true;
       if (isClosed) return;
       clock.after(againMs, () => isClosed || queue());
-      // Somebody took it while this one slept: there is another stream by now.
+      // Another tab stole the lock while this one was suspended, and has opened another stream.
       if (!held || mine !== held) return;
       held.close();
       mine = null;
@@ -324,7 +329,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
     });
   }
 
-  /** Asks, after a while in which the holder said nothing, whether it is there.
+  /** Pings the holder after a time of silence.
    * @param {number} ms */
   function watch(ms) {
     stopWatch();
@@ -334,7 +339,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
     stopWatch = clock.after(ms, () => {
       ask();
       stopWatch = clock.after(wait, () => {
-        // It may be this tab that was busy: what came meanwhile is heard before the next timer.
+        // This tab itself may have been busy: messages that arrived meanwhile are handled before the next timer.
         ask();
         stopWatch = clock.after(wait, () => queue({ steal: true }));
       });
@@ -358,7 +363,7 @@ export function group({ name, tab, isTab, clock, makeHolder, emit, ...parts }) {
   /** @param {Partial<typeof own> & {lastEventId?: string}} wanted */
   function wish({ lastEventId, ...want }) {
     Object.assign(own, want);
-    // Who is not welcomed yet says all of it with its hello.
+    // A tab that is not welcomed yet sends all of this with its hello.
     tell({ tell: "want", want, lastEventId });
     if (boss.id !== "" && want.foreground !== undefined) watch(0);
   }

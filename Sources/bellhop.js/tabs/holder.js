@@ -1,5 +1,5 @@
-// Whoever holds the stream: the only tab there is, the one that was elected, or the worker. It connects, renews, and
-// sends the outbox; what it hears and how it stands goes to all by `emit`.
+// The holder of the stream: the only tab, the elected one, or the worker. It connects, renews the token, and sends the
+// outbox. It passes events and state changes to all tabs by `emit`.
 import { backgroundMs } from "../adapters/browser.js";
 import { afterMs, calls } from "../calls.js";
 import * as connection from "../machines/connection.js";
@@ -40,7 +40,7 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   let shown = { ...connection.view(line.get()), status: "connecting" };
   line.onChange((state) => {
     const view = connection.view(state);
-    // Before it was begun it is not closed.
+    // It was never started, so there is nothing to close.
     if (!isStarted) return;
     if (JSON.stringify(view) === JSON.stringify(shown)) return;
     const wasLive = shown.status === "live";
@@ -99,7 +99,7 @@ export function holder({ url, clock, storage, scope, ...parts }) {
       },
       text(text) {
         if (line.get().attempt !== attempt) return;
-        // A chunk a second is enough to know that it lives.
+        // One report per second is enough to show that the connection is alive.
         if (clock.now() - heardAt >= 1000) {
           heardAt = clock.now();
           line.receive({ type: "bytes", attempt });
@@ -109,12 +109,12 @@ export function holder({ url, clock, storage, scope, ...parts }) {
         } catch (error) {
           return void line.receive({ type: "ended", attempt, code: "overflow", detail: String(error) });
         }
-        // What a listener's reconnection cut off comes again, on the new connection.
+        // Bytes cut off by a listener's reconnection are replayed on the new connection.
         if (line.get().attempt !== attempt) return;
         const retryMs = events.retryMs();
         if (retryMs !== null && retryMs !== line.get().retryMs) line.receive({ type: "retry", milliseconds: retryMs });
         if (events.lastId() !== cursor) {
-          // An id without an event: nothing is told, but whoever resumes does so from there.
+          // An id without an event: nothing is delivered, but a later connection resumes from there.
           cursor = events.lastId();
           emit({ say: "cursor", id: cursor });
         }
@@ -173,7 +173,7 @@ export function holder({ url, clock, storage, scope, ...parts }) {
 
   const rows = parts.rows?.({ clock, change, emit, run });
 
-  // One write of the cursor at a time; what comes meanwhile is in the next.
+  // One write of the cursor runs at a time; positions that arrive meanwhile go into the next write.
   let isKeeping = false;
   let kept = cursor;
   async function keepCursor() {
@@ -189,7 +189,7 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   // MARK: The outbox
 
   const waiting = outboxOf(storage, scope);
-  /** The last ones that were answered: what is read from the storage meanwhile may still have them.
+  /** The keys of the last answered writes. A concurrent read of the storage may still return them.
    * @type {string[]} */
   let done = [];
 
@@ -219,7 +219,7 @@ export function holder({ url, clock, storage, scope, ...parts }) {
 
   /** @param {string} [at] the last event there was; else it is read from the storage */
   async function start(at) {
-    // The outbox first: it is what a restart must not lose.
+    // The outbox starts first: a restart must not lose it.
     load();
     cursor = kept = at || (await storage.get(`${scope}cursor`).catch(() => null)) || "";
     isStarted = true;
@@ -229,7 +229,7 @@ export function holder({ url, clock, storage, scope, ...parts }) {
   return {
     start,
     load,
-    // Other topics, or other tables, for all.
+    // Replaces the topics or the tables of all tabs.
     /** @param {{topics?: string[], tables?: any[], lastEventId?: string}} wanted */
     want(wanted) {
       if (wanted.topics) line.receive({ type: "topics", topics: wanted.topics });

@@ -1,12 +1,12 @@
-// The worker that holds the stream of all tabs, started from a page.
+// Starts, from a page, the worker that holds the stream of all tabs.
 
-/** A worker that does not say by then that it runs is not waited for. */
+/** Maximum time to wait for a worker to report that it runs. */
 const workerMs = 3000;
 
 /** @type {SharedWorker[]} a worker lives as long as somebody refers to it */
 const workers = [];
 
-/** Calls back once the worker runs, or will not.
+/** Calls back once the worker runs, or once it is clear that it cannot.
  * @param {{url: string, user: string | null, identity: string | null, name: string, scope: string}} whose
  * @param {import("../types").Clock} clock @param {() => void} enter */
 export function startWorker(whose, clock, enter) {
@@ -19,7 +19,7 @@ export function startWorker(whose, clock, enter) {
     worker.port.onmessage = enter;
     workers.splice(0, workers.length, worker);
   } catch {
-    // This module is of another origin, or the page's policy forbids workers: the tabs elect one of themselves.
+    // The module has another origin, or the page's policy forbids workers: the tabs elect one of themselves.
     enter();
   }
 }

@@ -1,4 +1,4 @@
-// The SharedWorker that holds the stream of all tabs of a user; its name says of whom. Tabs have the tokens.
+// The SharedWorker that holds the stream of all tabs of a user, whose identity is in its name. Only tabs have tokens.
 import { network } from "../adapters/browser.js";
 import { tableLine } from "../stores/tables.js";
 import { indexedDBStorage } from "../storage/indexeddb.js";
@@ -22,5 +22,5 @@ group({
   },
   emit: () => {},
 }).start();
-// Whoever connects hears that the worker runs; all else goes by the channel.
+// A new connection is told that the worker runs; everything else uses the channels.
 /** @type {any} */ (globalThis).onconnect = (/** @type {any} */ event) => event.ports[0].postMessage("runs");

@@ -1,6 +1,6 @@
 import type { Transport } from "../types.js";
 
-/** Where fetch does not stream, its Response has no body to read. */
+/** Returns whether fetch streams. Where it does not, its Response has no readable body. */
 export function fetchStreams(fetch?: typeof globalThis.fetch): boolean;
-/** The stream by fetch, where it streams. */
+/** A transport by fetch, for environments in which fetch streams. */
 export function fetchTransport(fetch?: typeof globalThis.fetch): Transport;

@@ -1,11 +1,11 @@
-// The stream by `fetch`, where its body can be read as it comes: browsers, Node, Deno, Bun, Expo.
+// The stream by `fetch`, where its body can be read as it arrives: browsers, Node, Deno, Bun, Expo.
 
 /** @typedef {import("../types").Transport} Transport */
 
-/** A refusal's explanation serves a message: more of it is not read. */
+/** The body of a refusal only serves as a message, so reading stops here. */
 const problemCharsMax = 65_536;
 
-/** Where fetch does not stream, its Response has no body to read.
+/** Returns whether fetch streams. Where it does not, its Response has no readable body.
  * @param {typeof fetch} [fetch] */
 export const fetchStreams = (fetch) => Boolean(fetch ||
   (typeof ReadableStream === "function" && typeof Response === "function" && "body" in Response.prototype));
@@ -40,7 +40,7 @@ export function fetchTransport(fetch = globalThis.fetch) {
       const retryAfter = response.headers.get("retry-after");
       heard.head({ status: response.status, type, retryAfter, body });
       if (response.status !== 200 || !reader) return;
-      // One piece after the other: what is not read yet waits in the network, not in memory.
+      // One piece at a time: unread bytes stay in the network's buffers, not in memory.
       while (!isOver) {
         const { done, value } = await reader.read();
         if (done) return end("the stream ended");

@@ -1,6 +1,6 @@
-// Text of a `text/event-stream` becomes events, as the WHATWG standard interprets it, however the network cuts it up.
+// Parses the text of a `text/event-stream` into events as the WHATWG standard defines, in whatever pieces it arrives.
 
-/** Without it a server that never ends a line would fill the client's memory. */
+/** Limit of one event. Without it, a server that never ends a line would fill the client's memory. */
 const eventCharsMax = 4 << 20;
 
 /** @typedef {import("../types").ServerSentEvent} ServerSentEvent */
@@ -22,7 +22,7 @@ export function parser(cursor = "", charsMax = eventCharsMax) {
   /** @param {ServerSentEvent[]} events */
   function endLine(events) {
     if (line === "") {
-      // Only a block that is complete moves the cursor, also one without data.
+      // Only a complete block moves the cursor, even one without data.
       lastId = id;
       if (data.length > 0) events.push({ name: name || "message", data: data.join("\n"), id, hasId });
       name = "";

@@ -1,7 +1,7 @@
-// The stream by XMLHttpRequest's progress, where fetch does not stream: React Native.
+// The stream by XMLHttpRequest's progress events, where fetch does not stream: React Native.
 
-/** All text of a response stays in its `responseText`: past this the stream is resumed on a new connection. It is more
- * than the service replays at once (1 MiB), so that each connection gets further than the one before. */
+/** All text of a response stays in its `responseText`, so beyond this size the stream resumes on a new connection.
+ * The limit exceeds what the service replays at once (1 MiB), so that each connection makes progress. */
 const textCharsMax = 4 << 20;
 
 /** @param {new () => XMLHttpRequest} [Request]
@@ -51,7 +51,7 @@ export function xhrTransport(Request = globalThis.XMLHttpRequest, charsMax = tex
     request.responseType = "text";
     request.onreadystatechange = () => {
       if (request.readyState === 2) head();
-      // React Native tells the progress here as well, others in `onprogress` alone.
+      // React Native reports progress here as well; other environments only in `onprogress`.
       if (request.readyState === 3) read();
     };
     request.onprogress = read;

@@ -2,7 +2,7 @@
 enum BearerToken {
     private static let scheme: StaticString = "bearer "
 
-    /// What follows `Bearer `, whose case does not matter (RFC 9110, 11.1); nil where it does not begin so.
+    /// Returns the text after `Bearer `, which is case-insensitive (RFC 9110 §11.1); nil for another scheme.
     static func of(_ header: UnsafeBufferPointer<UInt8>?) -> UnsafeBufferPointer<UInt8>? {
         guard let header, header.count > scheme.utf8CodeUnitCount else { return nil }
         for index in 0..<scheme.utf8CodeUnitCount where header[index] | 0x20 != scheme.utf8Start[index] { return nil }

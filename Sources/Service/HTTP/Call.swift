@@ -2,7 +2,7 @@ import MicroHTTP
 import Realtime
 import Values
 
-/// One request on its way to a handler: who calls, and typed views of what was sent.
+/// One request as its handler sees it: the caller, and typed views of its contents.
 final class Call: Sendable {
     let request: Request
     let caller: Caller
@@ -18,25 +18,26 @@ final class Call: Sendable {
         (self.cursors, self.reader) = (cursors, reader)
     }
 
-    /// A path parameter as an id. What cannot be an id names nothing, so it is a 404.
+    /// Returns a path parameter as an id. A malformed id cannot exist, so it is a 404.
     func pathID<E>(_ index: Int, _: E.Type) throws -> ID<E> {
         let text = request.parameter(index)
         guard Fields.isIdentifier(text) else { throw Failure.notFound("resource") }
         return ID(text)
     }
 
-    /// A path parameter as a user; `me` is the caller.
+    /// Returns a path parameter as a user; `me` is the caller.
     func pathUser(_ index: Int) throws -> ID<User> {
         let id = try pathID(index, User.self)
         return id.text == "me" ? caller.userId : id
     }
 
-    /// What `read` makes of the body, which must be a JSON object with the members that it asks for, and no others.
+    /// Returns the body as parsed by `read`. The body must be a JSON object with the members that `read` takes, and no
+    /// others.
     ///
-    /// - Throws: 400, 415 or 422, with every mistake at once.
+    /// - Throws: 400, 415 or 422, with all mistakes at once.
     func body<Value>(_ read: (inout Fields) throws -> Value) throws -> Value { try Self.read(fields(), read) }
 
-    /// The same where no member is needed: no body reads as an empty object.
+    /// Returns the body like `body`, for a body without required members: a missing body counts as an empty object.
     func optionalBody<Value>(_ read: (inout Fields) throws -> Value) throws -> Value {
         try Self.read(request.body.isEmpty ? Fields([:]) : fields(), read)
     }
@@ -48,16 +49,16 @@ final class Call: Sendable {
         return value
     }
 
-    /// The body as any value of JSON.
+    /// Returns the body as any JSON value.
     func json() throws -> JSONValue {
         guard request.withHeader("Content-Type", Self.isJSON) else { throw Self.notJSON }
         return try JSONValue(parsing: request.body)
     }
 
-    /// The body as the members of a JSON object.
+    /// Returns the body as the members of a JSON object.
     func fields() throws -> Fields { try Fields(json()) }
 
-    /// Whether a media type is JSON's, in whatever case and with whatever parameters.
+    /// Returns whether a media type is JSON, ignoring case and parameters.
     private static func isJSON(_ type: UnsafeBufferPointer<UInt8>?) -> Bool {
         guard let named = type?.prefix(while: { $0 != UInt8(ascii: ";") }).drop(while: { $0 == UInt8(ascii: " ") })
         else { return false }
@@ -90,12 +91,12 @@ final class Call: Sendable {
         return version
     }
 
-    /// What versions count in.
+    /// The epoch that versions belong to.
     var epoch: String { reader.log.epoch }
-    /// Makes the ids of events.
+    /// The generator of event ids.
     var ids: EventIDs { reader.log.ids }
 
-    /// The tag of what the caller is shown in a version.
+    /// Returns the tag of a version as the caller sees it.
     func tag(_ version: Int, variant: String = "") -> EntityTag {
         EntityTag(version, in: epoch, for: caller, variant: variant)
     }
@@ -103,6 +104,6 @@ final class Call: Sendable {
     var badgeVersions: BadgeVersions { reader.badgeVersions }
     var settings: Settings { reader.settings }
 
-    /// The counts' version of the caller, if it is known without asking the database.
+    /// The version of the caller's counts, if it is known without a database query.
     var knownBadgeVersion: Int? { badgeVersions.version(of: caller.owner) }
 }

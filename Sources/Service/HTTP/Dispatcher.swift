@@ -3,8 +3,8 @@ import Logging
 import MicroHTTP
 import Values
 
-/// A request's way from the router to its handler and back: who calls, may they, how often, what was asked, where it is
-/// answered, and what is added on the way out.
+/// The path of a request from the router to its handler and back: authentication, authorization, rate limit, parsing,
+/// choice of the thread, and decoration of the response.
 struct Dispatcher: Sendable {
     let runner: TransactionRunner
     let authenticator: Authenticator
@@ -12,11 +12,11 @@ struct Dispatcher: Sendable {
     let bodies: BodyBudgets
     let workers: WorkerPool
     let cursors: PageCursors
-    /// Nil where nothing is traced.
+    /// Nil without tracing.
     let tracer: Tracer?
     let logger: Logger
 
-    /// The route of an endpoint, with its metrics.
+    /// Returns the route of an endpoint, with its metrics.
     func route(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route {
         let name = "\(endpoint.method.rawValue) \(endpoint.pattern)"
         let credentials: RequestTrace.Credentials = endpoint.access == .anyone ? .none : .token
@@ -66,7 +66,7 @@ struct Dispatcher: Sendable {
     ) throws -> Reply {
         let isLarge = request.body.count > Limits.inlineBodyBytesMax
         let now = runner.clock.now()
-        // A signature is a hash over the whole body: a large one is not for the reactor.
+        // A signature is a hash over the whole body, which is too slow for the reactor if the body is large.
         if endpoint.access == .feed, isLarge, feeds.isClaimed(by: request) {
             return onWorker(trace) {
                 guard let feed = try feeds.caller(of: request, at: runner.clock.now()) else {
@@ -91,7 +91,7 @@ struct Dispatcher: Sendable {
         return onWorker(trace) { try answer(call, trace, endpoint, name: name) }
     }
 
-    /// - Throws: 422 for items of the query that are not the endpoint's.
+    /// - Throws: 422 for query items that the endpoint does not take.
     private func makeCall(
         _ request: Request, as caller: Caller, _ endpoint: Endpoint, at now: Timestamp
     ) throws(Failure) -> Call {
@@ -119,7 +119,7 @@ struct Dispatcher: Sendable {
         }
     }
 
-    // MARK: Who, and how often
+    // MARK: Authentication and rate limit
 
     private func admit(
         _ request: Request, _ trace: RequestTrace, _ endpoint: Endpoint, at now: Timestamp
@@ -150,7 +150,7 @@ struct Dispatcher: Sendable {
         return .known(principal.caller)
     }
 
-    /// - Throws: what is wrong with the token, or that there is none.
+    /// - Throws: the token's fault, or that it is missing.
     private func identify(_ request: Request, at now: Timestamp) throws(Failure) -> Authenticator.Verdict<Principal> {
         try request.withHeader("Authorization") { header in
             Result { () throws(Failure) in
@@ -172,11 +172,11 @@ struct Dispatcher: Sendable {
         }
     }
 
-    /// The caller of what anyone may call: it sees nothing of anybody.
+    /// The caller of public endpoints without a token; it has no access to any user's data.
     private static let nobody = Caller(
         tenant: "", userId: ID(""), role: "anonymous", isService: false, scope: Scope(tenant: "", keys: []))
 
-    // MARK: The answer
+    // MARK: Responses
 
     private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint, name: String) throws -> Reply {
         let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: name)
@@ -200,7 +200,7 @@ struct Dispatcher: Sendable {
         case .writeTogether(let key, let request):
             let lane = key.lane(in: call.caller.tenant)
             return writing(trace) { span, completion throws(StoreBusy) in
-                // What is traced is a transaction of its own: the events of several requests are of several traces.
+                // A traced write gets its own transaction: events of several requests belong to several traces.
                 guard claim != nil || span != nil else {
                     return try request.queue(call.caller, runner, lane, completion)
                 }
@@ -245,7 +245,7 @@ struct Dispatcher: Sendable {
         try body(rows).positioned(Int64(rows.position ?? 0), call)
     }
 
-    /// A reactor must not wait for a server.
+    /// Returns whether the reactor may answer; it must not wait for a database server.
     private func isInstant(_ endpoint: Endpoint) -> Bool {
         endpoint.effort == .instant && runner.store.engine == .sqlite
     }
@@ -253,8 +253,8 @@ struct Dispatcher: Sendable {
     private func waiting(
         _ call: Call, _ trace: RequestTrace, _ read: @escaping @Sendable () throws -> Response
     ) -> Reply {
-        // What has waited as long as a statement may take is refused, and not begun: behind a table that somebody has
-        // locked all would otherwise be refused one after the other.
+        // A request that has waited for the statement timeout is refused without starting. Otherwise, behind a locked
+        // table, all waiting requests would time out one after the other.
         let latest = ContinuousClock.now + .seconds(call.settings.databaseTimeoutSeconds)
         return onWorker(trace) {
             guard ContinuousClock.now < latest else {
@@ -291,12 +291,12 @@ struct Dispatcher: Sendable {
         if let stored = try Idempotency.find(claim, at: now, in: db) { return stored }
         let response: Response
         do {
-            // Of its own, so that a refusal undoes what was begun, and is stored as the answer.
+            // The savepoint lets a refusal undo the started work and still be stored as the answer.
             response = try db.savepoint {
                 try runner.write(as: call.caller, in: db, traceparent: traceparent, body)
             }
         } catch {
-            // What has passed when the request comes again is no answer to store.
+            // Transient errors are not stored: a retry may succeed.
             guard (error as? DatabaseError)?.isTransient != true, let failure = Failure(error),
                 failure.kind != .unavailable, failure.kind != .rateLimited
             else { throw error }
@@ -306,7 +306,7 @@ struct Dispatcher: Sendable {
         return response
     }
 
-    /// 304 for a GET whose sender has the version already.
+    /// Returns a 304 for a GET if the client already has the version.
     private func conditional(_ response: Response, _ request: Request) -> Response {
         guard response.status == 200, request.method == .get || request.method == .head,
             request.hasSeen(response)
@@ -321,7 +321,7 @@ struct Dispatcher: Sendable {
         }
     }
 
-    // MARK: Trouble
+    // MARK: Errors
 
     private func problem(_ error: any Error, _ trace: RequestTrace) -> Response {
         var metadata: Logger.Metadata {
@@ -331,7 +331,7 @@ struct Dispatcher: Sendable {
             logger.error("A request failed.", metadata: metadata)
             return .internalProblem
         }
-        // What is no matter of single requests, such as a full disk, is said once elsewhere.
+        // Problems that affect more than one request, such as a full disk, are logged once elsewhere.
         let isSaid = (error as? DatabaseError)?.storageTrouble != nil || failure.code == RevocationList.unknownCode
         if failure.kind == .unavailable, !isSaid {
             logger.warning("A request could not be done.", metadata: metadata)

@@ -2,30 +2,30 @@ import MicroHTTP
 import Realtime
 import Values
 
-/// An entity tag (RFC 9110, 8.8.3). All are made here: `"<version>-<epoch>-<whose>"`.
+/// An entity tag (RFC 9110 §8.8.3), in the form `"<version>-<epoch>-<whose>"`. All tags are made here.
 ///
-/// A version alone says little: two users see different things in the same version of a session or a leaderboard, and a
-/// database that was restored counts on from a version that clients have seen with another content. So a tag is of one
-/// version in one epoch, as one caller is shown it, and confirms nothing else.
+/// A version alone is not enough. Two users see different contents in the same version of a session or a leaderboard. A
+/// restored database reuses versions that clients have seen with other content. A tag therefore identifies one version
+/// in one epoch as one caller sees it.
 struct EntityTag: Sendable {
     /// With its quotes, in ASCII.
     let bytes: [UInt8]
 
-    /// - Parameter variant: what else the answer depends on, of what one address may be asked for.
+    /// - Parameter variant: further inputs of the answer, if one address has several answers.
     init(_ version: some BinaryInteger, in epoch: String, for caller: Caller, variant: String = "") {
         self.init(epoch, caller, variant) { $0.append(decimal: Int64(version)) }
     }
 
-    /// For what changes without any version: the bytes are their own.
+    /// Makes a tag from the content, for resources without a version.
     init(content: [UInt8], in epoch: String, for caller: Caller) {
         self.init(epoch, caller, "") { OpaqueID(bits: FNV1a.hash(content)).append(to: &$0) }
     }
 
-    /// For what everybody is shown alike.
+    /// Makes a tag for content that is the same for all callers.
     init(ofAll content: [UInt8]) { bytes = Array("\"\(OpaqueID(bits: FNV1a.hash(content)).text)\"".utf8) }
 
     private init(_ epoch: String, _ caller: Caller, _ variant: String, version: (inout [UInt8]) -> Void) {
-        // A variant has no NUL.
+        // The separator is unambiguous, because a variant contains no NUL.
         let whose = FNV1a.hash(variant.utf8, after: FNV1a.hash(CollectionOfOne(0), after: caller.digest))
         var bytes: [UInt8] = []
         bytes.reserveCapacity(64)
@@ -39,15 +39,16 @@ struct EntityTag: Sendable {
         self.bytes = bytes
     }
 
-    /// The version that a tag names in an epoch; nil for a tag of another epoch, or of no version. Whose it is does not
-    /// matter for what is to be changed, and may be missing: `"3-k3f9ab"` is made of an event's `version` and `epoch`.
+    /// Returns the version that a tag names in an epoch; nil for a tag of another epoch or without a version. A write
+    /// ignores the caller's part, which may be missing: clients can form `"3-k3f9ab"` from an event's `version` and
+    /// `epoch`.
     static func version(namedBy tag: String, in epoch: String) -> Int? {
         let parts = unquoted(tag).split(separator: "-", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count >= 2, parts[1] == epoch else { return nil }
         return Int(parts[0])
     }
 
-    /// What a tag says, whether it is a weak one or lacks its quotes.
+    /// Returns a tag's content, for weak tags and for tags without quotes too.
     static func unquoted(_ tag: String) -> String {
         var text = tag.drop { $0 == " " }
         if text.hasPrefix("W/") { text = text.dropFirst(2) }
@@ -58,7 +59,7 @@ struct EntityTag: Sendable {
 }
 
 extension Response {
-    /// A file of the binary, for everybody: asked for again each time, and mostly answered by a 304.
+    /// Makes the response for a public file of the binary. It is revalidated each time, and mostly answered by a 304.
     static func file(_ content: [UInt8], type: String, headers: HeaderFields = []) -> Response {
         var headers = headers
         headers.append("Content-Type", type)
@@ -69,7 +70,7 @@ extension Response {
 }
 
 extension Request {
-    /// The tag, if `If-None-Match` names it; it is not even made for a request without that header.
+    /// Returns the tag if `If-None-Match` names it. Without that header, the tag is not even computed.
     func seen(_ tag: @autoclosure () -> EntityTag) -> EntityTag? {
         withHeader("If-None-Match") { header in
             guard let header else { return nil }
@@ -78,7 +79,7 @@ extension Request {
         }
     }
 
-    /// Whether `If-None-Match` names the tag of an answer.
+    /// Returns whether `If-None-Match` names the tag of a response.
     func hasSeen(_ response: Response) -> Bool {
         withHeader("If-None-Match") { header in
             guard let header, let tag = response.headers["ETag"] else { return false }
@@ -88,9 +89,9 @@ extension Request {
 }
 
 extension EntityTag {
-    /// Whether an `If-None-Match` names a tag. Tags are compared weakly (RFC 9110, 13.1.2).
+    /// Returns whether an `If-None-Match` header names a tag. Tags are compared weakly (RFC 9110 §13.1.2).
     static func isNamed(_ tag: UnsafeBufferPointer<UInt8>, by header: UnsafeBufferPointer<UInt8>) -> Bool {
-        // As it was sent out: what nearly every poll has.
+        // The fast path for nearly every poll: the tag exactly as it was sent.
         if header.isSame(as: tag) { return true }
         let wanted = unquoted(String(decoding: tag, as: UTF8.self))
         return String(decoding: header, as: UTF8.self).split(separator: ",").contains { candidate in
@@ -101,7 +102,7 @@ extension EntityTag {
 }
 
 extension Transaction {
-    /// The tag of what the caller is shown in a version.
+    /// Returns the tag of a version as the caller sees it.
     func tag(_ version: some BinaryInteger, variant: String = "") -> EntityTag {
         EntityTag(version, in: epoch, for: caller, variant: variant)
     }

@@ -2,20 +2,20 @@ import Database
 import MicroHTTP
 import Values
 
-/// One route with who may call it and what answers.
+/// One route, with its access rule and its handler.
 final class Endpoint: Sendable {
-    /// The gate of roles. Rows are gated by their tables' policies, never here.
+    /// The role check. Row access is decided by the tables' policies, never here.
     enum Access: String, Sendable {
         case anyone, bearer, service, staffOrService
-        /// A backend, or a feed of table changes that proves itself by a secret (`FeedCredentials`).
+        /// A backend, or a feed of table changes that authenticates with a secret (`FeedCredentials`).
         case feed
     }
 
-    /// Where the answer is made.
+    /// The kind of thread that answers.
     enum Effort: Sendable {
-        /// On the reactor's thread: microseconds, reads only; on a worker where the database is a server.
+        /// The reactor's thread: takes microseconds and only reads. With a database server, a worker instead.
         case instant
-        /// On a worker or the writer's thread.
+        /// A worker or the writer's thread.
         case work
     }
 
@@ -40,7 +40,7 @@ final class Endpoint: Sendable {
         self.handler = handler
     }
 
-    /// A handler with the part of the running service that it answers with.
+    /// Makes a handler that uses a part of the running service.
     ///
     /// - Parameter part: nil lists the route without serving it, for `bellhop routes`.
     static func serving<Part: Sendable>(
@@ -53,19 +53,20 @@ final class Endpoint: Sendable {
     }
 }
 
-/// What a handler answers with once it has read the request.
+/// The answer of a handler after it has read the request.
 enum Answer {
     case now(Response)
-    /// Later, from whichever thread: for what others answer. No thread and no transaction waits meanwhile.
+    /// Answers later, from any thread, for results of other systems. No thread and no transaction waits meanwhile.
     case later(@Sendable (@escaping @Sendable (Result<Response, any Error>) -> Void) -> Void)
-    /// In one read transaction.
+    /// Runs in one read transaction.
     case read(@Sendable (Transaction) throws -> Response)
-    /// From the rows of one statement that reads: where the database is a server, many callers' travel together.
+    /// Answers from the rows of one read statement. With a database server, the statements of many callers are sent
+    /// together.
     case query(SQL, @Sendable (RowCursor) throws -> Response)
-    /// In one write transaction, which takes the lock at its beginning; the answer leaves when it is on disk. The
-    /// body may run more than once, of which one counts: it has no effects but those of the transaction.
+    /// Runs in one write transaction, which takes the lock at its start; the response is sent once the data is on disk.
+    /// The body may run more than once, so its only effects are those of the transaction.
     case write(locking: LockKey? = nil, @Sendable (Transaction) throws -> Response)
-    /// Together with others of its kind that have met in a group of writes. It locks what it changes; the key says which
-    /// writer does it.
+    /// Writes together with other requests of its kind in the same group of writes. It locks the rows it changes; the
+    /// key selects the writer.
     case writeTogether(locking: LockKey, BatchedRequest)
 }

@@ -1,32 +1,31 @@
 import Database
 import Values
 
-/// One capability of the service: all that the catalog must know of it. A feature is one folder and one line of the
-/// catalog; it knows no other feature. `Docs/architecture.md` walks through adding one.
+/// One capability of the service, with everything that the catalog must know about it. A feature is one folder and one
+/// line of the catalog, and does not depend on other features. `Docs/architecture.md` explains how to add one.
 struct Feature: Sendable {
     let name: String
     var tables: [Table] = []
     var migrations: [Migration] = []
     var endpoints: [Endpoint] = []
-    /// What it does when a fact is recorded, by whichever feature.
+    /// The reaction to facts that any feature records.
     var reaction: Reaction?
     var topics: [TopicKind] = []
     var ticks: [Tick] = []
-    /// What `bellhop check` asks of the feature: every way in which its rows contradict each other.
+    /// The checks of `bellhop check` for this feature: each finds contradictions in its rows.
     var audits: [Audit] = []
-    /// Memberships whose keys open streams have.
+    /// Memberships whose keys are granted to open streams.
     var live: [LiveMembership] = []
-    /// Tables of its own that streams can subscribe to, beside those that are declared.
+    /// The feature's own tables that streams can subscribe to, beside the declared ones.
     var watched: [WatchedTable] = []
-    /// The names of the events that its transactions publish, and of those that streams send of themselves.
+    /// The names of the events that its transactions publish, and of those that streams emit themselves.
     var events: [String] = []
-    /// The kinds of `LockKey` that it makes. No other feature may make them: it would wait for locks that mean nothing
-    /// to it.
+    /// The kinds of `LockKey` that it uses. No other feature may use them: it would wait for unrelated locks.
     var locks: [String] = []
-    /// Writes the members of `GET /v1/config` that its clients go by.
+    /// Writes the members of `GET /v1/config` that its clients need.
     var constants: (@Sendable (inout JSONWriter, Settings) -> Void)?
 
-    /// Constants that no setting changes: numbers under the name of a group.
+    /// Returns a writer for constants that no setting changes: numbers under the name of a group.
     static func constants(
         _ group: StaticString, _ numbers: KeyValuePairs<StaticString, Int>
     ) -> @Sendable (inout JSONWriter, Settings) -> Void {
@@ -34,12 +33,12 @@ struct Feature: Sendable {
     }
 }
 
-/// A way to recount what is stored. Returns one line for each difference.
+/// A check that recounts stored numbers. Returns one line per difference.
 struct Audit: Sendable {
     let name: String
     let run: @Sendable (Connection) throws -> [String]
 
-    /// One line for each user whose stored number differs, in the order of the users.
+    /// Returns one line for each user whose stored number differs, ordered by user.
     static func differences(_ name: String, stored: [Owner: Int], recounted: [Owner: Int]) -> [String] {
         let owners = Set(stored.keys).union(recounted.keys).sorted { ($0.tenant, $0.userId) < ($1.tenant, $1.userId) }
         return owners.compactMap { owner in

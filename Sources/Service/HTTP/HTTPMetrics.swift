@@ -1,9 +1,9 @@
 import Synchronization
 import Threads
 
-/// What all routes have answered.
+/// The metrics of all routes.
 final class HTTPMetrics: Sendable {
-    /// What was asked at addresses that nothing serves.
+    /// Requests to unknown addresses.
     let unrouted = EndpointMetrics(method: "other", route: "none")
     private let endpoints = Locked([EndpointMetrics]())
 
@@ -19,7 +19,7 @@ final class HTTPMetrics: Sendable {
         }
     }
 
-    /// The metrics of one more route.
+    /// Adds the metrics of one more route.
     func endpoint(_ method: String, _ route: String) -> EndpointMetrics {
         let endpoint = EndpointMetrics(method: method, route: route)
         endpoints.withLock { $0.append(endpoint) }
@@ -27,7 +27,7 @@ final class HTTPMetrics: Sendable {
     }
 }
 
-/// What one route has answered. Counted without a lock: reactors meet here at every request.
+/// The metrics of one route. Counted without a lock, because all reactors write here at every request.
 final class EndpointMetrics: Sendable {
     /// Upper bounds of the duration's buckets, in seconds.
     static let bounds: [Double] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
@@ -37,7 +37,7 @@ final class EndpointMetrics: Sendable {
 
     let method: String
     let route: String
-    /// One for each of `statuses`, and one for all others.
+    /// One counter for each of `statuses`, and one for all others.
     private let counts = Counters(count: statuses.count + 1)
     private let buckets = Counters(count: bounds.count + 1)
     private let nanoseconds = Atomic<UInt64>(0)
@@ -81,7 +81,7 @@ final class EndpointMetrics: Sendable {
 
 /// A fixed number of atomic counters.
 ///
-/// `@unchecked Sendable`: the memory is made once and never replaced; every access is atomic.
+/// `@unchecked Sendable`: the memory is allocated once and never replaced; every access is atomic.
 private final class Counters: @unchecked Sendable {
     private let storage: UnsafeMutableBufferPointer<Atomic<UInt64>>
 

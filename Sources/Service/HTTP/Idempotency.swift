@@ -4,10 +4,10 @@ import MicroHTTP
 import Values
 import Visibility
 
-/// Answers stored by `Idempotency-Key`, so that a repeated request is answered and not done again.
+/// Stores answers by `Idempotency-Key`, so that a repeated request gets the stored answer and is not executed again.
 ///
-/// The answer is stored in the transaction that it answers: there is no moment at which the work is done and the answer
-/// not stored, and two requests with one key can never both be "in flight", since the second waits behind the first, on
+/// The answer is stored in the same transaction as the work: there is no moment at which the work is done and the
+/// answer not stored. Two requests with the same key are never both "in flight": the second waits for the first, on
 /// whichever replica it arrives.
 enum Idempotency {
     static let answers = Table("idempotent_answers", read: [], write: [])
@@ -34,7 +34,7 @@ enum Idempotency {
 
     private static let keeping = Unscoped.bookkeeping("answers are found by the caller's own id")
 
-    /// A key with what it was sent for.
+    /// A key with the request that it was sent for.
     struct Claim: Sendable {
         let tenant: ID<Tenant>
         let userId: String
@@ -42,11 +42,12 @@ enum Idempotency {
         let key: String
         let fingerprint: [UInt8]
 
-        /// Locked while the answer is looked for and made: two replicas that get the same key come one after the other.
+        /// The lock that is held while the answer is looked up and made, so that two replicas with the same key run one
+        /// after the other.
         var lockName: String { AudienceKey.make("idempotency", tenant.text, userId, route, key) }
     }
 
-    /// Nil without the header.
+    /// Returns nil without the header.
     static func claim(of call: Call, route: String) throws(Failure) -> Claim? {
         guard let header = call.request.header("Idempotency-Key") else { return nil }
         let key = EntityTag.unquoted(header)
@@ -61,34 +62,34 @@ enum Idempotency {
                         "must be 1 to \(Limits.idempotencyKeyBytesMax) visible characters without spaces")
                 ])
         }
-        // No token has an empty `sub`: a backend without one and a backend that is called alike are two callers.
+        // No token has an empty `sub`, so a backend without a `sub` and a backend whose `sub` is that name are two callers.
         return Claim(
             tenant: call.caller.tenant, userId: call.caller.isNameless ? "" : call.caller.userId.text, route: route,
             key: key,
             fingerprint: fingerprint(of: call.request))
     }
 
-    /// A digest of all that says what a request asks for.
+    /// Returns a digest of everything that defines the request.
     private static func fingerprint(of request: Request) -> [UInt8] {
         var hash = SHA256()
         hash.update(Array(request.path.utf8) + [0])
         for item in request.queryItems { hash.update("\(item.name)=\(item.value ?? "")&".utf8) }
         hash.update(Array((request.header("If-Match") ?? "").utf8) + [0])
-        // Sorted, since a proxy may order them anew.
+        // Sorted, because a proxy may reorder headers.
         for line in request.headers.compactMap(meaning).sorted() { hash.update(Array(line.utf8) + [0]) }
         hash.update(request.body)
         return hash.finalize()
     }
 
-    /// A header that says what the body means, in one spelling; nil for all others.
+    /// Returns a header that affects the meaning of the body, in normalized form; nil for all others.
     ///
-    /// - `ce-…`: a CloudEvent in binary mode has its id, type and source there, and its row alone in the body.
-    /// - `webhook-id`: equal rows with different ids are different deliveries. A sender that tries again sends the same.
-    /// - `Content-Type`: tells a batch of CloudEvents from one. JSON is what is read where nothing is said, and counts
-    ///   as nothing; nor do parameters count.
+    /// - `ce-…`: a CloudEvent in binary mode has its id, type and source there, and only its row in the body.
+    /// - `webhook-id`: equal rows with different ids are different deliveries. A sender that retries sends the same id.
+    /// - `Content-Type`: distinguishes a batch of CloudEvents from a single one. JSON is the default, so it is left
+    ///   out, and so are parameters.
     ///
-    /// The proofs of who sends (`Authorization`, `webhook-timestamp`, `webhook-signature`) are left out, since they are
-    /// made anew for each try, and so is `X-Client-Id`, which another process may have by the next.
+    /// The sender's credentials (`Authorization`, `webhook-timestamp`, `webhook-signature`) are left out, because each
+    /// retry has new ones. `X-Client-Id` is left out, because another process may send the retry.
     private static func meaning(of header: (name: String, value: String)) -> String? {
         let name = header.name.lowercased()
         if name == "content-type" {
@@ -98,7 +99,7 @@ enum Idempotency {
         return name.hasPrefix("ce-") || name == "webhook-id" ? "\(name):\(header.value)" : nil
     }
 
-    /// The stored answer, marked as a replay; nil if there is none.
+    /// Returns the stored answer, marked as a replay; nil if there is none.
     static func find(_ claim: Claim, at now: Timestamp, in db: Connection) throws -> Response? {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
         return try db.row(
@@ -123,7 +124,7 @@ enum Idempotency {
         }
     }
 
-    /// Stores an answer. Those with a secret (`no-store`) are not stored: the next request is done anew.
+    /// Stores an answer. Answers with a secret (`no-store`) are not stored: a repeated request is executed again.
     static func store(_ response: Response, for claim: Claim, at now: Timestamp, in db: Connection) throws {
         guard response.headers["Cache-Control"] != "no-store" else { return }
         var body: [UInt8] = []
@@ -146,7 +147,7 @@ enum Idempotency {
         return "SELECT 1 FROM \(answers, unscoped: keeping) WHERE created_at <= \(oldest.microseconds) LIMIT 1"
     }
 
-    /// Removes the oldest answers past their time; returns how many.
+    /// Removes the oldest expired answers; returns how many.
     static func prune(at now: Timestamp, in db: Connection) throws -> Int {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
         return try db.run(

@@ -3,8 +3,8 @@ import MicroHTTP
 import Rows
 import Values
 
-/// Makes and opens the cursors of lists: opaque, signed, and bound to the caller and the filters they were made for, so
-/// that none can be forged, lent, or used on another list.
+/// Creates and verifies the cursors of lists. They are opaque, signed, and bound to the caller and the filters, so that
+/// none can be forged, shared, or used on another list.
 struct PageCursors: Sendable {
     private let key: AuthenticationKey
     private static let codeBytes = 12
@@ -13,7 +13,8 @@ struct PageCursors: Sendable {
         key = AuthenticationKey(SHA256.hash(Array("bellhop page cursors\n".utf8) + secret))
     }
 
-    /// What a cursor is bound to: the route, the caller, and every item of the query but `cursor` and `limit`.
+    /// Returns the scope that a cursor is bound to: the route, the caller, and every query item but `cursor` and
+    /// `limit`.
     static func filters(of call: Call) -> String {
         let items = call.request.queryItems.filter { $0.name != "cursor" && $0.name != "limit" }
             .map { "\($0.name)=\($0.value ?? "")" }.sorted()

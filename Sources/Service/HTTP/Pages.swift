@@ -1,10 +1,10 @@
 import MicroHTTP
 import Values
 
-/// The page of a list that a request asks for with `limit` and `cursor`, and the answer that shows it: `{items, next}`
-/// with the address of the next page in `Link` (RFC 8288).
+/// The page of a list that a request selects with `limit` and `cursor`, and its response: `{items, next}`, with the
+/// address of the next page in `Link` (RFC 8288).
 struct Page: Sendable {
-    /// The key of the last item of the page before.
+    /// The key of the last item of the previous page.
     let after: String?
     let limit: Int
     private let call: Call
@@ -19,26 +19,26 @@ struct Page: Sendable {
         }
     }
 
-    /// How many rows to read: one more than the page has tells whether there is a next one.
+    /// The number of rows to read: one more than the page has, to detect a next page.
     var rowsMax: Int { limit + 1 }
 
-    /// The rows of the page, and the cursor of the next one; nil if this is the last.
+    /// Returns the rows of the page, and the cursor of the next one; nil if this is the last page.
     ///
     /// - Parameters:
     ///   - found: up to `rowsMax` rows behind `after`.
-    ///   - key: what `after` is for the page that begins behind a row.
+    ///   - key: the value of `after` for a page that begins behind a row.
     func cut<Row>(_ found: [Row], by key: (Row) -> String) -> (rows: ArraySlice<Row>, next: String?) {
         let rows = found.prefix(limit)
         guard found.count > limit, let last = rows.last else { return (rows, nil) }
         return (rows, call.cursors.seal(key(last), filters: PageCursors.filters(of: call)))
     }
 
-    /// The page as the answer.
+    /// Returns the page as a response.
     func response<Row: JSONWritable>(_ found: [Row], by key: (Row) -> String) -> Response {
         response(found, by: key, showing: { $0 })
     }
 
-    /// The page as the answer, each row as `show` makes it: for what is read of the rows that are shown alone.
+    /// Returns the page as a response, with each row converted by `show`: for values that are only read for shown rows.
     func response<Row>(
         _ found: [Row], by key: (Row) -> String, showing show: (Row) throws -> some JSONWritable
     ) rethrows -> Response {
@@ -54,12 +54,12 @@ struct Page: Sendable {
 }
 
 extension Call {
-    /// The page that `limit` and `cursor` ask for.
+    /// Returns the page that `limit` and `cursor` select.
     func page(limitMax: Int) throws(Failure) -> Page { try Page(self, limitMax: limitMax) }
 }
 
 extension Response {
-    /// All items of a list, or those of one page.
+    /// Returns all items of a list, or those of one page.
     static func list(
         _ items: some Sequence<some JSONWritable>, next: String? = nil, headers: HeaderFields = []
     ) -> Response {

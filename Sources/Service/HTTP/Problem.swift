@@ -4,7 +4,7 @@ import MicroHTTP
 import Rows
 import Values
 
-/// The one place that turns failures into `application/problem+json` (RFC 9457).
+/// Converts failures into `application/problem+json` (RFC 9457). No other place does.
 extension Response {
     static func problem(_ failure: Failure) -> Response {
         let (status, title) = failure.kind.status
@@ -50,16 +50,16 @@ extension Response {
         return Response(status: status, headers: headers, body: .bytes(body))
     }
 
-    /// The answer for what should not happen: without detail, since the detail is for the log.
+    /// The response to an unexpected error. It has no detail, because the detail belongs in the log.
     static let internalProblem = problem(
         500, "Internal Server Error", "internal", "Something went wrong here; the request id finds it in the log.")
 }
 
-/// The members of a problem that only the request knows, added on the way out.
+/// The members of a problem that depend on the request, added to the outgoing response.
 enum ProblemBody {
     static let mediaType = "application/problem+json"
 
-    /// Puts `instance` and `requestId` at the end of a problem's object.
+    /// Appends `instance` and `requestId` to a problem's object.
     static func complete(_ body: [UInt8], path: String, requestId: String) -> [UInt8] {
         var writer = JSONWriter(reserving: 96)
         writer.object {
@@ -71,7 +71,7 @@ enum ProblemBody {
 }
 
 extension Failure {
-    /// What an error of a handler means to the caller; nil for what should not happen.
+    /// Returns the failure that a handler's error means to the caller; nil for an unexpected error.
     init?(_ error: any Error) {
         switch error {
         case let failure as Failure: self = failure
@@ -94,7 +94,7 @@ extension Failure {
                 self = .unavailable(
                     "The database is not where it was; only an operator can set that right.", code: "storage.moved",
                     retryAfterSeconds: Limits.storageRetrySeconds)
-            // The file was there at the start: no descriptor is left, or somebody has moved it.
+            // The file existed at the start: the process has run out of descriptors, or the file was moved.
             case .cannotOpen: self = .unavailable("The database cannot be opened now; nothing was changed.")
             case .text: self.init(.invalid, "validation", "A text holds U+0000, which cannot be stored.")
             case _ where error.isTransient: self = .unavailable("The database cannot do this now; nothing was changed.")
@@ -104,7 +104,7 @@ extension Failure {
         }
     }
 
-    /// What may succeed if it is tried again.
+    /// Makes a failure that may not recur on a retry.
     static func unavailable(
         _ detail: String, code: String = "unavailable", retryAfterSeconds: Int = 1
     ) -> Failure {

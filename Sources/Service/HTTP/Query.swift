@@ -1,22 +1,22 @@
 import MicroHTTP
 import Values
 
-/// The query items that an endpoint takes.
+/// The query items that an endpoint accepts.
 enum QueryNames: Sendable, ExpressibleByArrayLiteral {
-    /// These, each at most once. Others are mistakes: a misspelt filter must not be dropped in silence.
+    /// Only these, each at most once. Others are errors: a misspelt filter must not be silently ignored.
     case only([String])
-    /// Whatever comes, and none of it is read: for pages and probes, whose callers add items of their own.
+    /// Any items, all ignored: for pages and probes, whose callers add their own.
     case any
 
     init(arrayLiteral names: String...) { self = .only(names) }
 }
 
-/// The items of a request's query, which the dispatcher has checked against the names that the endpoint declares.
+/// The query items of a request, checked against the names that the endpoint declares.
 struct Query: Sendable {
     private var items: [String: String] = [:]
     private var declared: [String] = []
 
-    /// - Throws: 422, with each item that is not declared or comes twice.
+    /// - Throws: 422, with each item that is undeclared or duplicated.
     init(_ request: Request, _ names: QueryNames) throws(Failure) {
         guard case .only(let declared) = names else { return }
         self.declared = declared
@@ -61,7 +61,7 @@ struct Query: Sendable {
         }
     }
 
-    /// One of a closed set of words.
+    /// Returns one of a closed set of words.
     func word<Word: RawRepresentable & CaseIterable>(
         _ name: String, _: Word.Type
     ) throws(Failure) -> Word? where Word.RawValue == String {

@@ -1,8 +1,8 @@
 import Database
 import MicroHTTP
 
-/// Requests of one kind whose rows are written together: those that have met in a group of writes are one transaction, and
-/// few statements, for each backend that sent some.
+/// Requests of one kind that are written together. Those that meet in a group of writes become one transaction, with
+/// few statements, per sending backend.
 ///
 /// There is one object for each kind.
 final class RequestBatch<Item: Sendable>: Sendable {
@@ -15,8 +15,8 @@ final class RequestBatch<Item: Sendable>: Sendable {
     private let body: @Sendable (Transaction, [Item]) throws -> [Response]
     private let write: BatchedWrite<Entry, Response>
 
-    /// - Parameter body: the response to each item, in their order. What it throws is the error of all of them, after which
-    ///   each is done by itself.
+    /// - Parameter body: returns the response to each item, in their order. If it throws, each item is retried on its
+    ///   own.
     init(_ body: @escaping @Sendable (Transaction, [Item]) throws -> [Response]) {
         self.body = body
         write = BatchedWrite { db, entries in try Self.answer(entries, in: db, body) }
@@ -38,7 +38,8 @@ final class RequestBatch<Item: Sendable>: Sendable {
         if entries.allSatisfy({ $0.caller.writesTogether(with: first.caller) }) {
             return try first.runner.write(as: first.caller, in: db) { try body($0, entries.map { $0.item }) }
         }
-        // Of several backends: of each its own, and back in their order.
+        // With several backends, each backend's items are written separately, and the responses are restored to the
+        // original order.
         var responses = [Response?](repeating: nil, count: entries.count)
         var waiting = Array(entries.indices)
         while let first = waiting.first.map({ entries[$0] }) {
@@ -55,15 +56,15 @@ final class RequestBatch<Item: Sendable>: Sendable {
 struct BatchedRequest: Sendable {
     typealias Completion = @Sendable (Result<Response, any Error>) -> Void
 
-    /// Answers it in a transaction of its own.
+    /// Answers the request in its own transaction.
     let answerAlone: @Sendable (Transaction) throws -> Response
-    /// Queues it for the next group of writes of a lane.
+    /// Queues the request for the next group of writes of a lane.
     let queue: @Sendable (Caller, TransactionRunner, _ lane: Int, @escaping Completion) throws(StoreBusy) -> Void
 }
 
 extension Caller {
-    /// Whether what both write may be one transaction: of one backend, which sees and writes the same in each. What users'
-    /// requests publish is taken from their budget, request by request.
+    /// Returns whether both requests may share a transaction: only those of one backend, which has the same access in
+    /// each. Events of users' requests count against their budgets, request by request.
     fileprivate func writesTogether(with other: Caller) -> Bool {
         self === other
             || isService && other.isService && owner == other.owner && role == other.role

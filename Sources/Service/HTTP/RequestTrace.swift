@@ -5,7 +5,7 @@ import Realtime
 import Synchronization
 import Values
 
-/// What is known of a request between its beginning and its answer.
+/// The state of a request between its start and its answer.
 ///
 /// `@unchecked Sendable`: it belongs to its request, which one thread owns at a time.
 final class RequestTrace: @unchecked Sendable {
@@ -19,10 +19,10 @@ final class RequestTrace: @unchecked Sendable {
     }
     var rate: RateBucket.State?
 
-    /// What says who asks, and so decides about the answer.
+    /// The kind of credentials, which the answer depends on.
     enum Credentials: Int, CaseIterable {
         case none, token
-        /// Streams are opened by a cookie too.
+        /// Streams can also be authenticated by a cookie.
         case tokenOrCookie
     }
 
@@ -53,13 +53,13 @@ final class RequestTrace: @unchecked Sendable {
     }
 }
 
-/// Names a request in answers, problems and the log.
+/// The id of a request in answers, problems and the log.
 enum RequestId {
-    /// Of this process, whose count of requests is nobody's business.
+    /// Permutes this process's request count, so that ids do not reveal it.
     private static let permutation = KeyedPermutation()
     private static let count = Atomic<UInt64>(0)
 
-    /// The client's own, if it is harmless; else one of ours.
+    /// Returns the client's own id if it is harmless, otherwise a generated one.
     static func of(_ request: Request) -> String {
         let sent = request.withHeader("X-Request-Id") { sent -> String? in
             guard let sent, (1...Limits.requestIdBytesMax).contains(sent.count), sent.allSatisfy(isSafe) else {

@@ -2,7 +2,7 @@ import MicroHTTP
 import Values
 
 extension Response {
-    /// - Parameter tag: of the version that is shown; the dispatcher answers a matching poll with 304.
+    /// - Parameter tag: the tag of the shown version; the dispatcher answers a matching poll with 304.
     static func json(
         _ status: Int = 200, _ bytes: [UInt8], headers: HeaderFields = [], tag: EntityTag? = nil
     ) -> Response {
@@ -12,16 +12,16 @@ extension Response {
         return Response(status: status, headers: headers, body: .bytes(bytes))
     }
 
-    /// Room for the other fields of an answer, those that `ResponseDecoration` adds among them.
+    /// Room for the other header fields, including those that `ResponseDecoration` adds.
     private static let decorationBytes = 384
     private static let mediaType: HeaderFields = [("Content-Type", "application/json")]
-    // Stored by the one who asked, and asked again each time: the answer depends on the token.
+    // The client may cache the answer, but must revalidate it each time: it depends on the token.
     private static let unstored: HeaderFields = [("Cache-Control", "private, no-cache")]
     private static let taggedMediaType: HeaderFields = [
         ("Content-Type", "application/json"), ("Cache-Control", "private, no-cache"),
     ]
 
-    /// One value that writes itself.
+    /// Makes a response with one value that writes itself.
     static func json(
         _ status: Int = 200, _ value: some JSONWritable, headers: HeaderFields = [],
         tag: EntityTag? = nil
@@ -29,7 +29,7 @@ extension Response {
         json(status, JSONWriter.bytes(value), headers: headers, tag: tag)
     }
 
-    /// One object, of the members that are written.
+    /// Makes a response with one object of the written members.
     static func json(
         _ status: Int = 200, headers: HeaderFields = [], tag: EntityTag? = nil,
         _ members: (inout JSONWriter) -> Void
@@ -37,7 +37,7 @@ extension Response {
         json(status, JSONWriter.object(members), headers: headers, tag: tag)
     }
 
-    /// One object of the members that are written, and the caller's counts as the transaction leaves them.
+    /// Makes a response with one object of the written members, and the caller's counts at the end of the transaction.
     static func withBadges(
         _ tx: Transaction, status: Int = 200, _ members: (inout JSONWriter) -> Void = { _ in }
     ) throws -> Response {
@@ -48,7 +48,7 @@ extension Response {
         }
     }
 
-    /// The same answer with the address of what was made.
+    /// Adds the address of the created resource.
     func located(at collection: StaticString, _ id: ID<some Any>) -> Response {
         var response = self
         response.headers.append("Location", "\(collection)/\(Self.encoded(id.text))")
@@ -64,7 +64,7 @@ extension Response {
         return Response(status: 304, headers: headers, body: .none)
     }
 
-    /// A text as a part of a path or a query.
+    /// Returns a text encoded for a path or a query.
     static func encoded(_ text: String) -> String {
         text.utf8.reduce(into: "") { out, byte in
             if byte.isAlphanumeric || "-._~".utf8.contains(byte) {

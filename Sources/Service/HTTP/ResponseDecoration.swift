@@ -1,11 +1,11 @@
 import MicroHTTP
 import Values
 
-/// What every answer gets on its way out, also those that MicroHTTP makes itself: the request's id, the state of the
-/// rate limit, what browsers of other origins need, and the last members of a problem.
+/// Header fields and members added to every answer, including those that MicroHTTP makes itself: the request id, the
+/// state of the rate limit, CORS, and the last members of a problem.
 struct ResponseDecoration: Sendable {
     private let corsOrigins: Set<String>
-    /// What the answers to requests with each kind of credentials have in common.
+    /// The fields common to all answers, by kind of credentials.
     private let constants: [HeaderFields]
 
     init(settings: Settings) {
@@ -38,8 +38,8 @@ struct ResponseDecoration: Sendable {
         "ETag, Event-Position, Idempotency-Replayed, Link, Location, Poll-Interval, RateLimit, RateLimit-Policy, "
         + "Retry-After, X-Request-Id, traceparent"
 
-    /// What of a request decides about its answer beside the address: a cache must not give it to somebody else, who has
-    /// another token, nor to another site.
+    /// Returns the request headers that the answer depends on. A cache must not serve it to another user with another
+    /// token, nor to another site.
     private static func vary(_ credentials: RequestTrace.Credentials, _ corsOrigins: Set<String>) -> String? {
         switch (credentials, corsOrigins.isEmpty) {
         case (.none, true): nil
@@ -52,13 +52,13 @@ struct ResponseDecoration: Sendable {
     }
 
     private func appendCORS(_ request: Request, _ response: inout Response) {
-        // What any page may read says so itself.
+        // Public resources set this header themselves.
         guard response.headers["Access-Control-Allow-Origin"] == nil, let origin = request.header("Origin") else {
             return
         }
         if corsOrigins.contains(origin) {
             response.headers.append("Access-Control-Allow-Origin", origin)
-            // Only named origins may send the stream's cookie.
+            // Only configured origins may send the stream's cookie.
             response.headers.append("Access-Control-Allow-Credentials", "true")
         } else if corsOrigins.contains("*") {
             response.headers.append("Access-Control-Allow-Origin", "*")
@@ -77,7 +77,7 @@ struct ResponseDecoration: Sendable {
         response.headers.append("Access-Control-Max-Age", "7200")
     }
 
-    /// The answer to what MicroHTTP refuses before any handler.
+    /// Makes the answer to a request that MicroHTTP refuses before any handler.
     func problem(_ problem: TransportProblem) -> Response {
         switch problem {
         case .notFound: .problem(Failure(.notFound, "route.not_found", "There is nothing at this address."))

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// How the running service is: whether it can serve, and its numbers.
+/// The state of the running service: whether it can serve, and its metrics.
 final class ServiceReport: Sendable {
     private let registry: MetricsRegistry
     private let checks: [@Sendable () -> String?]
     private let isStopping = Atomic<Bool>(false)
 
-    /// - Parameter checks: each says what stands in the way of serving; nil if nothing does. None may wait.
+    /// - Parameter checks: each returns an obstacle to serving, or nil. None may block.
     init(_ registry: MetricsRegistry, checks: [@Sendable () -> String?]) {
         self.registry = registry
         self.checks = checks
@@ -14,7 +14,7 @@ final class ServiceReport: Sendable {
 
     func noteStopping() { isStopping.store(true, ordering: .relaxed) }
 
-    /// Why the service cannot serve; empty when it can.
+    /// Returns the reasons why the service cannot serve; empty if it can.
     func obstacles() -> [String] {
         let stopping = isStopping.load(ordering: .relaxed) ? ["The service is stopping."] : []
         return stopping + checks.compactMap { $0() }

@@ -4,12 +4,13 @@ import Logging
 import Rows
 import Values
 
-/// Verifies tokens, and caches those it has verified until they expire.
+/// Verifies tokens, and caches the verified ones until they expire.
 ///
-/// A key is pinned to its algorithm: the token's header chooses among the keys, never how a key is used. Nothing here
-/// blocks, so it may be called on a reactor.
+/// A key is bound to its algorithm: the token's header selects a key, but never how the key is used. No method blocks,
+/// so all may be called on a reactor.
 final class Authenticator: Sendable {
-    /// What a token says, or that its key is being fetched: start with a callback, and ask again when it comes.
+    /// The result for a token, or that its key must be fetched first. In that case, call the function of `pending` with a
+    /// callback, and try again when the callback runs.
     enum Verdict<Value> {
         case known(Value)
         case pending(@Sendable (_ resume: @escaping @Sendable () -> Void) -> Void)
@@ -26,9 +27,9 @@ final class Authenticator: Sendable {
     private let verified = VerifiedTokens()
 
     /// - Parameters:
-    ///   - generation: grows whenever memberships change: keys that were made from an older one are made again.
-    ///   - scoped: the caller with the keys that it has now.
-    /// - Throws: where a file of keys cannot be used.
+    ///   - generation: grows with every change of memberships; keys from an older generation are recomputed.
+    ///   - scoped: returns the caller with its present keys.
+    /// - Throws: if a key file cannot be used.
     init(
         settings: Settings, clock: Clock, revocations: RevocationList, generation: @escaping @Sendable () -> Int,
         scoped: @escaping @Sendable (Caller) -> Caller, metrics: MetricsRegistry, logger: Logger
@@ -73,7 +74,7 @@ final class Authenticator: Sendable {
         return .known(principal)
     }
 
-    /// The same with the keys that the caller has now.
+    /// Returns the principal with the caller's present keys.
     private func present(_ principal: Principal) -> Principal {
         let generation = generation()
         guard principal.generation != generation else { return principal }
@@ -109,15 +110,15 @@ final class Authenticator: Sendable {
 }
 
 extension Authenticator {
-    /// Whom a token speaks for: for whoever asks about it, and not for its holder.
+    /// Returns the identity in a token, for a request that asks about the token rather than for its holder.
     func identity(of token: String) throws(Failure) -> Verdict<Principal> {
         var token = token
         return try token.withUTF8 { utf8 in Result { () throws(Failure) in try verdict(on: utf8, at: clock.now()) } }
             .get()
     }
 
-    /// For streams, whose token may stand in a header, a cookie or a body. An opening is a request like any other: it
-    /// counts, or a client that reconnects in a loop would be bounded by nothing.
+    /// Admits a stream, whose token may be in a header, a cookie or a body. Opening a stream counts as a request;
+    /// otherwise a client that reconnects in a loop would not be limited.
     func admit(_ token: String) throws(Failure) -> Verdict<Principal> {
         let verdict = try identity(of: token)
         if case .known(let principal) = verdict, let rate = principal.bucket?.take(at: clock.now()), !rate.isAllowed {
@@ -126,9 +127,9 @@ extension Authenticator {
         return verdict
     }
 
-    /// Whom a token in a request's body speaks for.
+    /// Returns the caller of a token in a request's body.
     ///
-    /// - Throws: `invalid` where it is refused, `unavailable` while its key is being fetched.
+    /// - Throws: `invalid` if the token is refused, `unavailable` while its key is being fetched.
     static func caller(
         ofBody verdict: () throws(Failure) -> Verdict<Principal>, pendingCode: String
     ) throws(Failure) -> Caller {
@@ -147,12 +148,12 @@ extension Authenticator {
     }
 }
 
-/// Who has proved to be whom, with what every request of theirs needs.
+/// An authenticated caller, with the state that each of its requests needs.
 final class Principal: Sendable {
     let caller: Caller
-    /// Of the memberships that the caller's keys were made from; see ``Authenticator``.
+    /// The generation of memberships that the caller's keys were computed from; see ``Authenticator``.
     let generation: Int
-    /// Nil: no limit.
+    /// Nil means no limit.
     let bucket: RateBucket?
 
     init(caller: Caller, generation: Int, bucket: RateBucket?) {

@@ -4,33 +4,33 @@ import Rows
 import Values
 import Visibility
 
-/// Who calls, as the verified token says.
+/// The caller of a request, from its verified token.
 final class Caller: Sendable {
     /// Its tenant and its id.
     let owner: Owner
     let role: String
-    /// A trusted backend of its tenant.
+    /// Whether it is a trusted backend of its tenant.
     let isService: Bool
-    /// A backend whose token names no tenant, or a feed that has proved itself: it may send rows of every tenant.
+    /// Whether it may send rows of every tenant: a backend whose token names no tenant, or an authenticated feed.
     let isOfAllTenants: Bool
-    /// A backend whose token has no `sub`; its role stands in the place of an id.
+    /// Whether it is a backend whose token has no `sub`; its role then serves as its id.
     let isNameless: Bool
-    /// `standard` or `blackCard`, where the token says.
+    /// `standard` or `blackCard`, if the token has a tier.
     let tier: String?
-    /// The keys the caller has: what it may see and change follows from them alone.
+    /// The caller's keys, which alone decide what it may see and change.
     let scope: Scope
-    /// The keys that its token claims, where they are others: what is known of memberships wins over claims.
+    /// The keys that its token claims, if they differ from the scope: known memberships override claims.
     let claims: Set<String>?
-    /// Keys by memberships that the scope has no room for (`TableLimits.grantedKeysMax`).
+    /// Number of membership keys that the scope has no room for (`TableLimits.grantedKeysMax`).
     let omittedKeys: Int
     let tokenId: String?
     let sessionId: String?
     let issuedAt: Timestamp
     let expiresAt: Timestamp
-    /// A hash of what decides, beside a version, what the caller is shown: a role is among it.
+    /// A hash of everything that, beside a version, decides what the caller sees, including its role.
     let digest: UInt64
 
-    /// Without a token: issued before all others, and for ever.
+    /// By default the values of a caller without a token: issued before all others, and without expiry.
     init(
         tenant: ID<Tenant>, userId: ID<User>, role: String, isService: Bool, isOfAllTenants: Bool = false,
         isNameless: Bool = false, tier: String? = nil, scope: Scope, claims: Set<String>? = nil, omittedKeys: Int = 0,
@@ -44,7 +44,7 @@ final class Caller: Sendable {
         (self.tier, self.scope, self.claims) = (tier, scope, claims)
         (self.omittedKeys, self.tokenId, self.sessionId) = (omittedKeys, tokenId, sessionId)
         (self.issuedAt, self.expiresAt) = (issuedAt, expiresAt)
-        // An id has no NUL.
+        // The separator is unambiguous, because ids contain no NUL.
         digest = [userId.text, role].reduce(FNV1a.hash(tenant.text.utf8)) { hash, part in
             FNV1a.hash(part.utf8, after: FNV1a.hash(CollectionOfOne(0), after: hash))
         }
@@ -56,7 +56,7 @@ final class Caller: Sendable {
     var tenant: ID<Tenant> { owner.tenant }
     var userId: ID<User> { owner.userId }
 
-    /// The service itself, at work for one tenant: it sees what a backend of the tenant sees.
+    /// The service itself, working for one tenant: it has the access of a backend of the tenant.
     static func system(tenant: ID<Tenant>, named name: String = "bellhop", isOfAllTenants: Bool = false) -> Caller {
         Caller(
             tenant: tenant, userId: ID(name), role: "service", isService: true, isOfAllTenants: isOfAllTenants,
@@ -68,7 +68,7 @@ final class Caller: Sendable {
 
     var holder: MembershipClaimant { MembershipClaimant(tenant: tenant, role: role, claimed: claimed) }
 
-    /// The same caller with other keys than its token claims; the same scope where they are the ones it has.
+    /// Returns the caller with other keys than its token claims, or the same scope if the keys are equal.
     func with(_ keys: Set<String>, omitted: Int) -> Caller {
         guard keys != scope.keys || omitted != omittedKeys else { return self }
         let isSame = keys == scope.keys
@@ -79,7 +79,7 @@ final class Caller: Sendable {
             sessionId: sessionId, issuedAt: issuedAt, expiresAt: expiresAt)
     }
 
-    /// Everything but the moments, as JSON's members.
+    /// Writes everything but the timestamps, as JSON members.
     func write(membersTo writer: inout JSONWriter) {
         writer.member("userId", userId)
         writer.member("tenant", tenant)
@@ -93,15 +93,15 @@ final class Caller: Sendable {
         writer.member("sessionId", sessionId)
     }
 
-    /// Whether a scope's key makes the caller one of the people of some shop.
+    /// Whether a key of a shop makes the caller one of its staff.
     var isStaff: Bool { role == "staff" || role == "barber" || role == "admin" }
 }
 
-/// A user of a tenant, whose requests, streams or counts something is about.
+/// A user of a tenant: the owner of requests, streams or counts.
 struct Owner: Sendable, Hashable {
     let tenant: ID<Tenant>
     let userId: ID<User>
-    /// Computed once: a caller's own counts and limits are looked up at every request.
+    /// Computed once: a caller's counts and limits are looked up at every request.
     private let hash: Int
 
     init(tenant: ID<Tenant>, userId: ID<User>) {

@@ -2,24 +2,24 @@ import Database
 import Values
 import Visibility
 
-/// Turns the claims of a verified token into a caller.
+/// Converts the claims of a verified token into a caller.
 ///
-/// Only what an issuer vouches for counts: `user_metadata`, which users edit themselves, is never read.
+/// Only claims that the issuer vouches for count: `user_metadata`, which users can edit, is never read.
 struct Claims: Sendable {
     let settings: Settings
 
-    /// - Parameter isFromIssuer: false for claims that no issuer has signed, which nobody is let in by.
-    /// - Throws: `unauthenticated`, with what is wrong with the token.
+    /// - Parameter isFromIssuer: false for claims that no issuer has signed; they grant no access.
+    /// - Throws: `unauthenticated`, with the token's fault.
     func caller(of payload: JSONValue, at now: Timestamp, isFromIssuer: Bool = true) throws(Failure) -> Caller {
         guard case .object(let members) = payload else { throw Self.refusal("The token's payload is no object.") }
         let role = try text(payload, .role) ?? "authenticated"
         let isService = Self.backendNames.contains(role)
-        // A backend's key, such as Supabase's of service_role, is of nobody.
+        // A backend's key, such as Supabase's `service_role`, belongs to no user.
         let anonymous = isService && members["sub"] == nil ? role : nil
         guard let subject = anonymous ?? members.string("sub"), Fields.isIdentifier(subject) else {
             throw Self.refusal("The token has no usable sub.")
         }
-        // What is stored under a backend's name must not be found by a user who was given it as an id.
+        // A user whose id equals a backend's name must not find the data stored under that name.
         guard isService || !Self.backendNames.contains(subject) else {
             throw Self.refusal("The token's sub is a name that only backends may have.")
         }
@@ -35,19 +35,19 @@ struct Claims: Sendable {
             issuedAt: issuedAt, expiresAt: expiresAt)
     }
 
-    /// The roles of backends, and what backends are called whose token has no `sub`.
+    /// The roles of backends, which also serve as ids for backends whose token has no `sub`.
     private static let backendNames: Set<String> = ["service_role", "service"]
 
-    /// What is wrong with a token, as a client may switch on it.
+    /// The fault of a token, as a code that clients may branch on.
     enum Refusal: String, CaseIterable {
-        /// A new token is needed, and will do.
+        /// Expired: a new token will be accepted.
         case expired = "invalid_token.expired"
-        /// The clocks differ, or the token is for later.
+        /// The clocks differ, or the token is for later use.
         case notYetValid = "invalid_token.not_yet_valid"
-        /// Signed by somebody else, or meant for somebody else.
+        /// Signed by another issuer, or meant for another audience.
         case notOurs = "invalid_token.not_ours"
         case revoked = "invalid_token.revoked"
-        /// It cannot be read, or says what cannot be.
+        /// Unreadable, or with invalid claims.
         case unusable = "invalid_token"
     }
 
@@ -55,7 +55,7 @@ struct Claims: Sendable {
         Failure(.unauthenticated, refusal.rawValue, detail)
     }
 
-    // MARK: When
+    // MARK: Validity period
 
     private func lifetime(
         of members: [String: JSONValue], at now: Timestamp, isService: Bool
@@ -66,7 +66,7 @@ struct Claims: Sendable {
         if let notBefore = try moment(members, "nbf"), notBefore > latest {
             throw Self.refusal("The token is not valid yet.", .notYetValid)
         }
-        // A token without iat counts as issued long ago: a revocation of older tokens must reach it.
+        // A token without iat counts as issued long ago, so that a revocation of older tokens applies to it.
         let issuedAt = try moment(members, "iat") ?? Timestamp(microseconds: 0)
         guard issuedAt <= latest else { throw Self.refusal("The token was issued in the future.", .notYetValid) }
         let days = isService ? settings.serviceTokenDays : Limits.tokenDays
@@ -79,7 +79,7 @@ struct Claims: Sendable {
 
     static var expired: Failure { refusal("The token has expired.", .expired) }
 
-    /// - Throws: for anything that is no date: it must not be as if the issuer had not bounded the token.
+    /// - Throws: if the claim is not a date: the token must not be treated as unlimited.
     private func moment(_ members: [String: JSONValue], _ claim: String) throws(Failure) -> Timestamp? {
         guard let value = members[claim] else { return nil }
         let moment: Timestamp? =
@@ -92,7 +92,7 @@ struct Claims: Sendable {
         return moment
     }
 
-    // MARK: From whom
+    // MARK: Issuer and audience
 
     private func checkOrigin(of members: [String: JSONValue]) throws(Failure) {
         if let issuer = settings.jwtIssuer, members["iss"] != .string(issuer) {
@@ -106,7 +106,7 @@ struct Claims: Sendable {
         }
     }
 
-    /// - Throws: for what is no text: a token that names no session could not be revoked with it.
+    /// - Throws: if the claim is not a text: otherwise a revocation of the session would not apply to the token.
     private func identifier(_ members: [String: JSONValue], _ claim: String) throws(Failure) -> String? {
         switch members[claim] {
         case nil, .null?, .string("")?: return nil
@@ -115,7 +115,7 @@ struct Claims: Sendable {
         }
     }
 
-    // MARK: What
+    // MARK: Access
 
     private func keys(
         _ payload: JSONValue, subject: String, role: String, isService: Bool
@@ -138,9 +138,9 @@ struct Claims: Sendable {
         return keys
     }
 
-    /// What is found first, and where; null is as good as absent.
+    /// Returns the first value found, and its path; null counts as absent.
     ///
-    /// - Throws: where a path leads through what is no object: that is not the same as saying nothing.
+    /// - Throws: if a path leads through a value that is not an object, which differs from an absent claim.
     private func value(_ payload: JSONValue, _ claim: Settings.Claim) throws(Failure) -> (JSONValue, String)? {
         for path in settings.claims[claim] ?? [] {
             var found = payload

@@ -3,12 +3,12 @@ import MicroHTTP
 import Rows
 import Values
 
-/// How a feed of table changes proves itself, if not by a backend's token: by a secret that it sends, or by signing what
-/// it sends (Standard Webhooks).
+/// Authentication of a feed of table changes without a backend's token: by a secret in a header, or by a signature
+/// (Standard Webhooks).
 ///
 /// A database's webhook has no user and sends the rows of all tenants.
 struct FeedCredentials: Sendable {
-    /// Headers that may carry the secret, beside `Authorization: Bearer`.
+    /// A header that may carry the secret, beside `Authorization: Bearer`.
     private static let secretHeader: StaticString = "X-Webhook-Secret"
     private static let signatureHeader: StaticString = "webhook-signature"
 
@@ -20,12 +20,12 @@ struct FeedCredentials: Sendable {
         signingSecrets = settings.changesSigningSecrets
     }
 
-    /// The feed itself, whose rows may be of any tenant.
+    /// The feed as a caller, whose rows may belong to any tenant.
     static let feed = Caller.system(tenant: "default", named: "feed", isOfAllTenants: true)
 
-    /// Nil where the request claims to be no feed: then it needs a token.
+    /// Returns nil if the request has no feed credentials: then it needs a token.
     ///
-    /// - Throws: `unauthenticated`, where it claims to be one and is not.
+    /// - Throws: `unauthenticated`, if the credentials are wrong.
     func caller(of request: Request, at now: Timestamp) throws(Failure) -> Caller? {
         if !signingSecrets.isEmpty, let signature = request.header(Self.signatureHeader) {
             do throws(WebhookSignature.Refusal) {
@@ -47,7 +47,7 @@ struct FeedCredentials: Sendable {
         }
     }
 
-    /// Why a request cannot be of a feed that proves itself without a token, as it tries to; nil where it does not try.
+    /// Returns why a request's feed credentials cannot be valid; nil if it has none.
     func refusal(of request: Request) -> Failure? {
         guard request.header("Authorization") == nil else { return nil }
         func isMissing(_ setting: String, for header: StaticString) -> Failure {
@@ -74,17 +74,17 @@ struct FeedCredentials: Sendable {
         !signingSecrets.isEmpty && request.header(Self.signatureHeader) != nil
     }
 
-    /// Nil where no secret is sent, or none is set.
+    /// Returns nil if no secret is sent, or none is configured.
     private func sendsSecret(_ request: Request) -> Bool? {
         guard let secret else { return nil }
         if let sent = request.header(Self.secretHeader) { return Self.isSame(Array(sent.utf8), secret) }
         guard let header = request.header("Authorization") else { return nil }
-        // What is not the secret may be a token.
+        // A bearer value other than the secret may be a token.
         let sent = header.drop { $0 != " " }.drop { $0 == " " }
         return Self.isSame(Array(sent.utf8), secret) ? true : nil
     }
 
-    /// Compares digests: nothing is learnt byte by byte, nor of the secret's length.
+    /// Compares digests, so that the timing reveals neither bytes nor the length of the secret.
     private static func isSame(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         constantTimeEqual(SHA256.hash(left), SHA256.hash(right))
     }

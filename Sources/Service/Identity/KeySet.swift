@@ -2,28 +2,28 @@ import Cryptography
 import Foundation
 import Values
 
-/// The public keys of a published key set (RFC 7517) that tokens can be verified by.
+/// The public keys of a published key set (RFC 7517) that can verify tokens.
 ///
-/// Each key is read by itself. Issuers publish keys for other purposes too, and of kinds that are younger than this code:
-/// one that is of no use here must not take the others with it, nor keep a withdrawn key in use because the whole set is
+/// Each key is read by itself. Issuers also publish keys for other purposes and of kinds that this code does not know.
+/// An unusable key must not invalidate the others, nor keep a withdrawn key in use by causing the whole set to be
 /// refused.
 struct KeySet: Sendable {
-    /// Why a document or a key cannot be used, in words for the log.
+    /// The reason why a document or a key cannot be used, for the log.
     struct Unusable: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// What it was read from: equal bytes are equal keys.
+    /// The source document: equal bytes mean equal keys.
     let document: Data
-    /// By their ids; a key without one has its place in the set as its id. Nothing keeps an issuer from giving one id to
-    /// several.
+    /// The keys by id. The id of a key without one is its position in the set. An issuer may give several keys the same
+    /// id.
     private(set) var keys: [String: [SigningKey]] = [:]
     private(set) var usedCount = 0
     private(set) var skippedCount = 0
-    /// The first keys that were left out, and why.
+    /// The first keys that were skipped, and why.
     private(set) var skipped: [String] = []
 
-    /// - Throws: where the document is no key set at all.
+    /// - Throws: if the document is not a key set.
     init(reading document: Data) throws(Unusable) {
         guard document.count <= Limits.keySetBytesMax else { throw Unusable(description: "the document is too large") }
         let value: JSONValue
@@ -59,12 +59,13 @@ struct KeySet: Sendable {
     }
 }
 
-/// A public key with the one algorithm it may be used with (RFC 8725, 3.1).
+/// A public key with the one algorithm that it may be used with (RFC 8725 §3.1).
 struct SigningKey: Sendable {
     let algorithm: String
     let publicKey: PublicKey
 
-    /// - Throws: where the key is not for verifying signatures, of no known kind, or damaged. Private parts are not read.
+    /// - Throws: if the key is not for verifying signatures, of an unknown kind, or damaged. Private parts are not
+    ///   read.
     init(_ jwk: [String: JSONValue]) throws(KeySet.Unusable) {
         if let use = jwk["use"], use != .string("sig") {
             throw KeySet.Unusable(description: "its use is not sig")
@@ -82,7 +83,8 @@ struct SigningKey: Sendable {
         }
     }
 
-    /// The algorithm that a key names, else the one its type is made for. A shared secret has no place in a published set.
+    /// Returns the algorithm that a key names, otherwise its type's default. A published set must not contain a shared
+    /// secret.
     private static func algorithm(of jwk: [String: JSONValue]) throws(KeySet.Unusable) -> String {
         let (type, curve) = (jwk.string("kty"), jwk.string("crv"))
         let fitting: [String] =

@@ -2,17 +2,17 @@ import Domain
 import Threads
 import Values
 
-/// How many requests each caller has made in the present minute, and how much these have published (R-CNT-G4).
+/// Counts each caller's requests, and the events they publish, in the present minute (R-CNT-G4).
 ///
-/// In memory; replicas share the counts of those who call often (`RateSharing`).
+/// The counts are in memory; replicas share the counts of busy callers (`RateSharing`).
 final class RateLimiter: Sendable {
-    /// What a busy caller has used of the present minute.
+    /// The usage of a busy caller in the present minute.
     struct BusyCount: Sendable {
         let owner: Owner
         let bucket: RateBucket
         let startedAt: Int64
         let count: Int
-        /// Counted here, and not yet shared with others.
+        /// Counted here, and not yet shared with the other replicas.
         let unshared: Int
     }
 
@@ -25,7 +25,7 @@ final class RateLimiter: Sendable {
         self.limitService = limitService
     }
 
-    /// The bucket that all tokens of a caller share; nil: it has no limit.
+    /// Returns the bucket that all tokens of a caller share; nil means no limit.
     func bucket(for caller: Caller, at now: Timestamp) -> RateBucket? {
         let limit = caller.isService ? limitService : limitUser
         guard limit > 0 else { return nil }
@@ -33,7 +33,8 @@ final class RateLimiter: Sendable {
             if let bucket = buckets[caller.owner] { return bucket }
             if buckets.count >= Limits.rateBucketsMax {
                 buckets = buckets.filter { !$0.value.isOver(at: now) }
-                // All are busy: forgetting them gives some callers a second allowance, and memory its bound.
+                // All callers are busy: dropping the buckets gives some callers a second allowance, but bounds the
+                // memory.
                 if buckets.count >= Limits.rateBucketsMax { buckets.removeAll() }
             }
             let bucket = RateBucket(limit: limit)
@@ -42,14 +43,14 @@ final class RateLimiter: Sendable {
         }
     }
 
-    /// Those who have used a good part of their minute.
+    /// Returns the callers that have used a large part of their minute.
     func busy(at now: Timestamp) -> [BusyCount] {
         buckets.withLock { $0 }.compactMap { owner, bucket in bucket.busyCount(of: owner, at: now) }
     }
 }
 
 extension Failure {
-    /// What a user's requests publish is more than a minute has room for.
+    /// Returns the failure for a request that publishes more than the minute's budget allows.
     static func eventBudget(_ shortage: RateBucket.Shortage) -> Failure {
         Failure(
             .rateLimited, "event_budget",
@@ -77,7 +78,7 @@ final class RateBucket: Sendable {
         let resetSeconds: Int64
         let isAllowed: Bool
 
-        /// Writes it as the header `RateLimit` says it.
+        /// Writes it in the format of the `RateLimit` header.
         func write(to text: inout [UInt8]) {
             text.append(contentsOf: "\"default\";r=".utf8)
             text.append(decimal: Int64(remaining))
@@ -86,14 +87,14 @@ final class RateBucket: Sendable {
         }
     }
 
-    /// What there is too little of, for a request that publishes much.
+    /// The exhausted budget, for a request that publishes much.
     struct Shortage: Sendable, Equatable {
         enum Unit: String, Sendable {
             case events, bytes
         }
 
         let unit: Unit
-        /// In one window.
+        /// The limit per window.
         let limit: Int
         let resetSeconds: Int64
     }
@@ -101,21 +102,21 @@ final class RateBucket: Sendable {
     private struct Window {
         var startedAt: Int64 = .min
         var count = 0
-        /// What was published beyond the requests' shares, here: replicas do not add it up.
+        /// Events published beyond the requests' shares on this replica; replicas do not add them up.
         var events = 0
         var bytes = 0
-        /// The part of `count` that others know of.
+        /// The part of `count` that was shared with other replicas.
         var shared = 0
-        /// What others have counted.
+        /// The count of the other replicas.
         var elsewhere = 0
 
         func isOver(at now: Timestamp) -> Bool {
-            // Also when the clock was set back: the window lies in the future then.
+            // This also covers a clock that was set back: then the window lies in the future.
             startedAt != now.seconds - now.seconds % Limits.rateWindowSeconds
         }
     }
 
-    /// As the header `RateLimit-Policy` says it.
+    /// The value of the `RateLimit-Policy` header.
     let policy: String
     private let limit: Int
     private let window = Locked(Window())
@@ -176,7 +177,7 @@ final class RateBucket: Sendable {
         }
     }
 
-    /// Nil for one who is far from the limit.
+    /// Returns nil for a caller far from the limit.
     func busyCount(of owner: Owner, at now: Timestamp) -> RateLimiter.BusyCount? {
         window.withLock { window in
             guard !window.isOver(at: now), window.count > limit / Limits.rateSharedFraction else { return nil }
@@ -186,7 +187,7 @@ final class RateBucket: Sendable {
         }
     }
 
-    /// - Parameter sum: of all replicas, `published` included.
+    /// - Parameter sum: the count of all replicas, including `published`.
     func noteShared(_ published: RateLimiter.BusyCount, sum: Int) {
         window.withLock { window in
             guard window.startedAt == published.startedAt else { return }

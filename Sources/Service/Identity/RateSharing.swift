@@ -1,11 +1,10 @@
 import Database
 import Values
 
-/// How replicas know of one another's counts of requests: those of busy callers are added up in the database once a
-/// second.
+/// Shares request counts between replicas: those of busy callers are added up in the database once a second.
 ///
-/// A caller who spreads requests over replicas gets beyond the limit by what one second brings, and by the tenth that
-/// each replica does not share; idle callers cost nothing.
+/// A caller who spreads requests over replicas can exceed the limit by one second's requests, and by the tenth that
+/// each replica does not share. Idle callers cost nothing.
 enum RateSharing {
     static let counts = Table("rate_counts", read: [], write: [])
 
@@ -22,7 +21,7 @@ enum RateSharing {
                     PRIMARY KEY (tenant, user_id, started_at)
                 ) STRICT, WITHOUT ROWID
                 """),
-            // Unlogged: a crash may forget a minute's counts, and nothing else.
+            // Unlogged: a crash loses at most a minute's counts.
             .postgreSQL(
                 """
                 CREATE UNLOGGED TABLE rate_counts (
@@ -36,14 +35,14 @@ enum RateSharing {
         ])
 
     private static let keeping = Unscoped.bookkeeping("how often somebody calls is the service's own count")
-    /// Rows of one statement.
+    /// The number of rows per statement.
     private static let sharedAtOnceMax = 128
 
-    /// Adds what this replica has counted since the last time, and takes note of the sums.
+    /// Adds the requests counted on this replica since the last call, and stores the sums.
     static func share(_ limiter: RateLimiter, at now: Timestamp, in store: Store) throws {
         let busy = limiter.busy(at: now)
         for start in stride(from: 0, to: busy.count, by: sharedAtOnceMax) {
-            // In one order: replicas that share at the same moment do not wait for each other in a circle.
+            // Sorted, so that replicas that share at the same moment do not deadlock.
             let part = busy[start..<min(start + sharedAtOnceMax, busy.count)].sorted {
                 ($0.owner.tenant, $0.owner.userId) < ($1.owner.tenant, $1.owner.userId)
             }

@@ -3,7 +3,7 @@ import Synchronization
 import Threads
 import Values
 
-/// Which tokens are no longer valid. Each is of one tenant: a service revokes among its own users.
+/// A revocation of tokens. It belongs to one tenant: a service revokes tokens of its own users.
 struct Revocation: Sendable, Hashable {
     enum Kind: String, CaseIterable {
         case token, session, user
@@ -21,7 +21,8 @@ struct Revocation: Sendable, Hashable {
     let kind: Kind
     /// The id of the token, of the session or of the user.
     let subject: String
-    /// Of a user, every token that was issued before; nil for a token and a session, which are revoked for ever.
+    /// For a user, every token issued before this time is revoked. Nil for a token or a session, which is revoked for
+    /// good.
     var issuedBefore: Timestamp?
 
     func covers(_ caller: Caller) -> Bool {
@@ -30,7 +31,7 @@ struct Revocation: Sendable, Hashable {
     }
 }
 
-/// The revocations in force, asked for every request and every opening of a stream.
+/// The revocations in force, checked at every request and every opening of a stream.
 final class RevocationList: Sendable {
     private struct Key: Hashable {
         let tenant: ID<Tenant>
@@ -42,14 +43,14 @@ final class RevocationList: Sendable {
         }
     }
 
-    /// Tokens are revoked that were issued before.
+    /// Tokens issued before these times are revoked.
     private let moments = Locked([Key: Timestamp]())
-    /// Lets the usual answer, that nothing is revoked, cost no lock.
+    /// Makes the usual case, no revocation at all, lock-free.
     private let isEmpty = Atomic<Bool>(true)
-    /// Whether others can have revoked what is not known here, longer than is allowed.
+    /// Whether this replica has missed other replicas' possible revocations for longer than allowed.
     private let isOutdated = Atomic<Bool>(false)
 
-    /// The code of a refusal where nobody knows here whether a token was revoked.
+    /// The code of a refusal while it is unknown here whether a token was revoked.
     static let unknownCode = "revocations.unknown"
 
     init(_ revocations: [Revocation] = []) { insert(revocations) }
@@ -77,14 +78,14 @@ final class RevocationList: Sendable {
         }
     }
 
-    // MARK: Whether the list is to be trusted
+    // MARK: Whether the list is up to date
 
     var isTrusted: Bool { !isOutdated.load(ordering: .acquiring) }
 
-    /// What replicas have revoked meanwhile has not arrived here. Whether that is new.
+    /// Marks the list as outdated: revocations of other replicas have not arrived. Returns whether that is new.
     func distrust() -> Bool { !isOutdated.exchange(true, ordering: .acquiringAndReleasing) }
 
-    /// Everything has arrived. Whether that is new.
+    /// Marks the list as up to date: all revocations have arrived. Returns whether that is new.
     func trust() -> Bool { isOutdated.exchange(false, ordering: .acquiringAndReleasing) }
 
     func register(in metrics: MetricsRegistry) {
@@ -95,7 +96,8 @@ final class RevocationList: Sendable {
         }
     }
 
-    /// - Throws: `unauthenticated`, where the caller's token is over or revoked; `unavailable`, where nobody knows here.
+    /// - Throws: `unauthenticated` if the caller's token has expired or was revoked; `unavailable` while the list is
+    ///   outdated.
     func requireValid(_ caller: Caller, at now: Timestamp) throws(Failure) {
         guard isTrusted else {
             throw Failure(
@@ -108,10 +110,10 @@ final class RevocationList: Sendable {
 }
 
 extension Revocation {
-    /// The event by which replicas learn of it, which no stream receives.
+    /// The event that informs replicas of a revocation; no stream delivers it.
     static let event: StaticString = "bellhop:revoked"
 
-    /// As the event has it; the tenant is the event's own.
+    /// The event's data; the tenant is the event's own.
     var json: [UInt8] {
         JSONWriter.object { writer in
             writer.key("\(kind.rawValue)Id")
@@ -120,7 +122,7 @@ extension Revocation {
         }
     }
 
-    /// Nil for what no version of the service has written.
+    /// Returns nil if the event was not written by any version of the service.
     init?(_ event: StreamEvent) {
         guard case .object(let members)? = try? JSONValue(parsing: event.data) else { return nil }
         let moment = members.integer("issuedBefore").map(Timestamp.init(microseconds:))

@@ -1,6 +1,6 @@
 import Database
 
-/// Random secrets of this database, made once: what is signed with them outlives a restart.
+/// Random secrets of this database, created once, so that signatures survive a restart.
 enum ServiceSecrets {
     static let secrets = Table("service_secrets", read: [], write: [])
 
@@ -10,7 +10,7 @@ enum ServiceSecrets {
 
     private static let keeping = Unscoped.bookkeeping("secrets are the service's own")
 
-    /// 256 bits of the system's generator.
+    /// Returns the stored secret, or creates one with 256 bits of the system's random generator.
     static func secret(named name: String, in db: Connection) throws -> [UInt8] {
         let known = try db.row(
             "SELECT secret FROM \(secrets, unscoped: keeping) WHERE name = \(name)"

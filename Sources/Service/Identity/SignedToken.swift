@@ -1,7 +1,7 @@
 import Cryptography
 import Values
 
-/// A token in its compact form (RFC 7515, 3.1), taken apart; nothing of it is proved yet.
+/// The parts of a token in its compact form (RFC 7515 §3.1); nothing is verified yet.
 struct SignedToken: Sendable {
     let header: [String: JSONValue]
     let algorithm: String
@@ -21,15 +21,15 @@ struct SignedToken: Sendable {
         signed = Array(token[..<parts[1].endIndex])
     }
 
-    /// The key that the token names; nil if it names none.
+    /// Returns the key id that the token names; nil if it names none.
     func keyId() throws(Failure) -> String? {
         guard let id = header["kid"] else { return nil }
         guard case .string(let text) = id else { throw Claims.refusal("The token's kid is no text.") }
         return text
     }
 
-    /// - Throws: where the token says that it is something else than an access token (RFC 8725, 3.11), or that more must be
-    ///   understood than is (RFC 7515, 4.1.11).
+    /// - Throws: if the token declares itself as something other than an access token (RFC 8725 §3.11), or requires
+    ///   extensions that are not supported (RFC 7515 §4.1.11).
     func requireAccessToken() throws(Failure) {
         guard header["crit"] == nil else { throw Claims.refusal("The token has critical headers.") }
         guard let type = header["typ"] else { return }
@@ -39,7 +39,7 @@ struct SignedToken: Sendable {
         }
     }
 
-    /// HMAC with SHA-256; whether the token says so is the caller's question.
+    /// Verifies the HMAC with SHA-256. The caller checks whether the token names this algorithm.
     func isSigned(by secret: AuthenticationKey) -> Bool {
         secret.isValid(signature, for: signed)
     }
@@ -48,7 +48,7 @@ struct SignedToken: Sendable {
         key.algorithm == algorithm && key.publicKey.verifies(signature, of: signed)
     }
 
-    /// What the token says; to be believed when its signature is verified.
+    /// Returns the token's claims, which may only be trusted once its signature is verified.
     func claims() throws(Failure) -> JSONValue { try Self.json(payload) }
 
     private static func json(_ bytes: [UInt8]) throws(Failure) -> JSONValue {

@@ -6,15 +6,15 @@ import Values
 
 /// The issuer's public keys, from a file or a URL.
 ///
-/// A key set is fetched at start, again after its lifetime, and for a key id that it does not have: one fetch at a time,
-/// at most one in ten seconds, while those who wait for it are suspended. As long as the issuer is away, the keys known
-/// go on serving. A file must be usable at the start: nobody else will put it right.
+/// A key set is fetched at the start, again after its lifetime, and when a token names an unknown key id. One fetch
+/// runs at a time, at most once in ten seconds, while requests that wait for it are suspended. While the issuer is
+/// unreachable, the known keys stay in use. A file must be usable at the start, because nothing would repair it later.
 struct SigningKeys: Sendable {
     enum Lookup {
-        /// All keys of the token's `kid`, which is one.
+        /// All keys with the token's `kid`; usually one.
         case found([SigningKey])
         case unknown
-        /// Nothing was ever fetched, or the issuer publishes no usable key.
+        /// Nothing was fetched yet, or the issuer publishes no usable key.
         case unavailable
         case fetching
     }
@@ -22,7 +22,7 @@ struct SigningKeys: Sendable {
     let source: String
     let clock: Clock
     let logger: Logger
-    /// Called after the keys were replaced by others: what was verified before may be by one that was withdrawn.
+    /// Called after the keys changed: verified tokens may have been signed by a withdrawn key.
     let replaced: @Sendable () -> Void
     private let state = Locked(State())
 
@@ -39,7 +39,7 @@ struct SigningKeys: Sendable {
             return !isFetching && now >= attemptedAt + .seconds(Limits.keyFetchPauseSeconds)
         }
 
-        /// Whether the caller is to fetch now.
+        /// Returns whether the caller must fetch now.
         mutating func begin(_ now: Duration) -> Bool {
             guard isDue(now) else { return false }
             (isFetching, attemptedAt) = (true, now)
@@ -47,7 +47,7 @@ struct SigningKeys: Sendable {
         }
     }
 
-    /// - Throws: where `source` is a file that cannot be used now. An address is fetched afterwards.
+    /// - Throws: if `source` is a file that cannot be used now. A URL is fetched later.
     init(
         source: String, clock: Clock, logger: Logger, replaced: @escaping @Sendable () -> Void
     ) throws(Settings.Mistake) {
@@ -81,7 +81,7 @@ struct SigningKeys: Sendable {
         }
     }
 
-    /// - Parameter id: the token's `kid`; nil fits a set of one key.
+    /// - Parameter id: the token's `kid`; nil matches a set of one key.
     func find(_ id: String?) -> Lookup {
         let now = clock.uptime()
         var isBegun = false
@@ -98,7 +98,7 @@ struct SigningKeys: Sendable {
         }
     }
 
-    /// Fetches, unless that has just been done, and calls back when asking again makes sense.
+    /// Fetches the keys, unless a fetch has just been made, and calls back when a lookup is worth repeating.
     func refresh(_ resume: @escaping @Sendable () -> Void) {
         let now = clock.uptime()
         let (isBegun, isWaiting) = state.withLock { state in
@@ -135,7 +135,7 @@ struct SigningKeys: Sendable {
             defer { state.waiting = [] }
             return (state.waiting, before)
         }
-        // The same set again, as anybody makes the service fetch it by an unknown key id, changes nothing.
+        // An unchanged set changes nothing; anyone can trigger its fetch with an unknown key id.
         if let found, found.document != before?.document {
             report(found, after: before)
             replaced()
@@ -143,7 +143,7 @@ struct SigningKeys: Sendable {
         for resume in resumed { resume() }
     }
 
-    /// Once for each set of keys that are left out: it is fetched again every ten minutes.
+    /// Logs skipped keys once per key set, which is fetched again every ten minutes.
     private func report(_ set: KeySet, after before: KeySet?) {
         logger.info("The signing keys are here.", metadata: ["keys": "\(set.usedCount)"])
         let hasBecomeEmpty = set.keys.isEmpty && before?.keys.isEmpty != true
@@ -171,7 +171,7 @@ struct SigningKeys: Sendable {
         source.hasPrefix("http://") || source.hasPrefix("https://")
     }
 
-    /// Reads the set of a file or an address.
+    /// Reads the key set from a file or a URL.
     static func load(_ source: String) async throws -> KeySet {
         try KeySet(reading: try await bytes(of: source))
     }

@@ -2,17 +2,17 @@ import Database
 import Foundation
 import Threads
 
-/// The tokens that were verified lately, by the hash of their bytes.
+/// A cache of recently verified tokens, by the hash of their bytes.
 ///
-/// The young table takes what is verified; when it is full it becomes the old one, and what is still asked for moves
-/// back. So the least used half goes, and there is no list of uses.
+/// New tokens go into the young table. When it is full, it becomes the old table, and tokens still in use move back to
+/// the young one. This evicts the least recently used half without tracking uses.
 final class VerifiedTokens: Sendable {
     private struct Entry {
         let token: [UInt8]
         let principal: Principal
         var keyCount: Int { principal.caller.scope.keys.count }
 
-        /// Two tokens may share a hash: only the bytes prove that this is the one that was verified.
+        /// Two tokens may share a hash, so the bytes are compared.
         func matches(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
             token.count == other.count
                 && token.withUnsafeBufferPointer { own in
@@ -27,7 +27,7 @@ final class VerifiedTokens: Sendable {
         var old: [Int: Entry] = [:]
         /// The keys of the scopes in the young table.
         var keyCount = 0
-        /// Grows when the keys are replaced: what was verified by the keys before is not stored after.
+        /// Grows when the signing keys change: a token verified with the previous keys is not stored afterwards.
         var generation = 0
 
         mutating func insert(_ hash: Int, _ entry: Entry) {
@@ -44,8 +44,8 @@ final class VerifiedTokens: Sendable {
 
     private let tables = Locked(Tables())
 
-    /// The last bytes, which are the signature's: they are as good as random, and only what its issuer has signed is
-    /// stored, so that nobody can choose tokens of one hash.
+    /// Returns the last bytes, which belong to the signature: they are as good as random. Only tokens signed by the
+    /// issuer are stored, so an attacker cannot choose colliding tokens.
     static func hash(of token: UnsafeBufferPointer<UInt8>) -> Int {
         let bytes = UnsafeRawBufferPointer(token)
         guard bytes.count >= 16 else { return bytes.reduce(0) { $0 << 8 ^ Int($1) } }
@@ -54,7 +54,7 @@ final class VerifiedTokens: Sendable {
             ^ bytes.loadUnaligned(fromByteOffset: last - 8, as: Int.self) &* 0x1_0000_01B3
     }
 
-    /// - Returns: who the token speaks for, nil if it was not verified, and what `store` is given then.
+    /// - Returns: the token's principal, or nil if it is not cached; and the generation to pass to `store`.
     func find(_ hash: Int, _ token: UnsafeBufferPointer<UInt8>) -> (Principal?, generation: Int) {
         tables.withLock { tables in
             if let entry = tables.young[hash] {
@@ -72,7 +72,7 @@ final class VerifiedTokens: Sendable {
         tables.withLock { if generation == $0.generation { $0.insert(hash, entry) } }
     }
 
-    /// The keys were replaced.
+    /// Drops all tokens, after the signing keys changed.
     func removeAll() {
         tables.withLock { $0 = Tables(generation: $0.generation + 1) }
     }

@@ -1,17 +1,17 @@
 import ArgumentParser
 import Foundation
 
-/// A probe of the service's health: one `GET /healthz` over a plain socket, because making a URLSession would take
-/// longer than the answer.
+/// A probe of the service's health: one `GET /healthz` over a plain socket, because creating a URLSession would take
+/// longer than the request.
 struct HealthProbe {
-    /// Docker's own limit is 30 seconds; a service that needs more than this for an instant answer is not well.
+    /// Docker's own limit is 30 seconds; a service that needs longer than this for an instant answer is unhealthy.
     private static let timeout = Duration.seconds(3)
 
     private let host: String
     private let port: Int
     private let deadline = ContinuousClock.now + timeout
 
-    /// - Parameter host: the address on which the service listens; for the address of all interfaces loopback is used.
+    /// - Parameter host: the address on which the service listens; for the any-interface address, loopback is used.
     init(host: String, port: Int) {
         self.host = ["0.0.0.0": "127.0.0.1", "::": "::1"][host] ?? host
         self.port = port
@@ -19,7 +19,7 @@ struct HealthProbe {
 
     private var address: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// - Throws: the exit code, after printing in one line why the service is not healthy.
+    /// - Throws: the exit code, after printing in one line why the service is unhealthy.
     func run() throws(ExitCode) {
         let descriptor = try connected()
         defer { close(descriptor) }
@@ -62,7 +62,7 @@ struct HealthProbe {
         }
     }
 
-    /// The first bytes of the answer, or fewer where it ends before.
+    /// Returns the first bytes of the answer, or fewer if it ends earlier.
     private func receive(_ count: Int, from descriptor: Int32) throws(ExitCode) -> String {
         var received: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 1024)

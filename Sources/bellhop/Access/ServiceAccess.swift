@@ -14,7 +14,7 @@ struct ServiceAccess: ParsableArguments {
         return Self.address(url ?? environment["BELLHOP_URL"] ?? "127.0.0.1:\(environment["BELLHOP_PORT"] ?? "8080")")
     }
 
-    /// An address as people write it, `localhost:8080`, as the URL that is meant.
+    /// Returns the URL for an address as people write it, such as `localhost:8080`.
     static func address(_ text: String) -> String {
         text.contains("://") ? text : "http://" + text
     }

@@ -31,7 +31,7 @@ struct Migrate: AsyncParsableCommand {
         Terminal.line(applied.isEmpty ? "Nothing to do: the database is up to date." : "\(applied.count) done.")
     }
 
-    /// As a script of SQL, with what is not of it as comments.
+    /// Prints a SQL script; everything else is printed as SQL comments.
     private func show(_ pending: [(id: String, statements: [String])]) throws {
         for (id, statements) in pending {
             Terminal.line("-- \(id)")

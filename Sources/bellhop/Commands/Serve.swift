@@ -21,11 +21,11 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup var settings: SettingsFlags
 
     func run() async throws {
-        // A peer that leaves must be an error of one write, not the end of the process.
+        // A disconnected peer must fail one write, and not end the process.
         signal(SIGPIPE, SIG_IGN)
-        // So must a file that may not grow.
+        // The same applies to a file that has reached its size limit.
         signal(SIGXFSZ, SIG_IGN)
-        // Neither the end of a terminal nor an operator who expects a reload is a reason to end streams.
+        // Neither a closed terminal nor an operator who expects a reload must end the streams.
         signal(SIGHUP, SIG_IGN)
         let settings = try await settings.load()
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
@@ -37,8 +37,8 @@ struct Serve: AsyncParsableCommand {
             app = try App(settings: settings, logger: logger, clock: .system, patience: App.startPatience)
             try await start(app)
         } catch {
-            // sysexits.h: 75 for what may pass, such as a database that is away or a port that is taken; 78 for what an
-            // operator must correct.
+            // sysexits.h: 75 for temporary errors, such as an unreachable database or a port in use; 78 for errors that
+            // an operator must correct.
             let passes = Operations.passes(error)
             let (code, reason): (Int32, String) = (passes ? 75 : 78, SettingsLoading.explain(error))
             guard settings.logFormat == .json else { throw Terminal.failure("cannot start: \(reason)", code: code) }
@@ -55,7 +55,7 @@ struct Serve: AsyncParsableCommand {
                 stop.finish()
             }
         }
-        // Who presses Control-C has nobody in front who must learn of it.
+        // With Control-C there is no load balancer that must notice the shutdown, so it does not drain.
         var drainSeconds = 0
         for await signal in firstSignal where signal == .sigterm { drainSeconds = settings.drainSeconds }
         await app.shutdown(drainSeconds: drainSeconds)
@@ -63,7 +63,7 @@ struct Serve: AsyncParsableCommand {
         watcher.cancel()
     }
 
-    /// Where not everything starts, what has started is stopped: the process must not end under its threads.
+    /// If one part fails to start, the started parts are stopped: the process must not exit under their threads.
     private func start(_ app: App) async throws {
         do {
             try app.start()

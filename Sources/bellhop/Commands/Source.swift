@@ -2,7 +2,7 @@ import ArgumentParser
 import Rows
 import Service
 
-/// Work on the app's own database, whose log is read.
+/// Commands for the app's own database, whose log the service reads.
 struct Source: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Prepare the app's own PostgreSQL, whose rows `serve --source` reads from its log.",

@@ -62,7 +62,7 @@ struct Token: AsyncParsableCommand {
     }
 }
 
-/// The lifetime of a token, as people write it: 90s, 15m, 1h, 7d.
+/// The lifetime of a token in a readable form: 90s, 15m, 1h, 7d.
 struct Lifetime: CustomStringConvertible {
     let seconds: Int
 

@@ -1,7 +1,7 @@
 import BellhopClient
 import Foundation
 
-/// The part of the demo with the shop's music, which its guests choose, and the points they win.
+/// The part of the demo with the shop's music, which the guests choose, and the points they win.
 extension DemoScenario {
     static let challenge = "demo-regulars"
     private static let songs = [
@@ -20,7 +20,7 @@ extension DemoScenario {
         say("Guests choose the music.")
     }
 
-    /// A guest of the shop adds a track, or votes on one of the queue.
+    /// Lets a guest of the shop add a track, or vote on one of the queue.
     func chooseMusic() async throws {
         let guest = pick(DemoScenario.customers)
         try await expect(user(guest).put("/v1/shops/\(DemoScenario.shop)/presence/me"), "be at the shop as \(guest)")
@@ -35,7 +35,7 @@ extension DemoScenario {
         let vote = pick(["up", "up", "down", "none"])
         let path = "/v1/shops/\(DemoScenario.shop)/dj/tracks/\(id)/vote"
         let answer = try await user(guest).put(path, ["vote": .string(vote)])
-        // It was played meanwhile.
+        // The track was played meanwhile.
         guard answer.status != 404, answer.status != 409 else { return }
         let score = try expect(answer, "vote as \(guest)").json
         let words = vote == "none" ? "takes back a vote on" : "votes \(vote)"
@@ -60,7 +60,7 @@ extension DemoScenario {
         say("Now playing: \(session["currentTrack"]["trackName"].string ?? "nothing").")
     }
 
-    /// A month of points, from midnight on.
+    /// Opens a challenge for a month of points, starting at midnight.
     func openChallenge() async throws {
         let day = 86_400.0
         let midnight = Date(timeIntervalSince1970: (Date().timeIntervalSince1970 / day).rounded(.down) * day)

@@ -16,7 +16,7 @@ extension DemoScenario {
             try await talk(["kind": "direct", "memberIds": [.string(other)]], of: [one, other])
         }
         let others = DemoScenario.group.dropFirst().map { JSON.string($0) }
-        // The same each time, so that it is used again.
+        // Equal on every run, so that an existing conversation is reused.
         let saturday: JSON = [
             "id": "5a7d0e3c-1b2f-4c6a-9d8e-7f0a1b2c3d4e", "memberIds": .array(others), "title": "Saturday",
         ]
@@ -24,7 +24,7 @@ extension DemoScenario {
         say("\(conversations.count) conversations are open; \(DemoScenario.group.joined(separator: ", ")) share one.")
     }
 
-    /// The first member opens the conversation; one that exists already is used again.
+    /// Opens a conversation as its first member; an existing one is reused.
     private func talk(_ body: JSON, of members: [String]) async throws {
         let what = "open a conversation of \(members.joined(separator: ", "))"
         let answer = try await expect(user(members[0]).post("/v1/conversations", body), what)
@@ -65,7 +65,7 @@ extension DemoScenario {
     }
 
     func answerRequest() async throws {
-        // From a random start, so that it is not always the same person who answers.
+        // Starts at a random customer, so that the answers come from different people.
         let first = number(in: 0...DemoScenario.customers.count - 1)
         for asked in DemoScenario.customers[first...] + DemoScenario.customers[..<first] {
             let page = try await user(asked).get("/v1/requests?direction=incoming&status=open&limit=1")

@@ -6,10 +6,10 @@ extension DemoScenario {
         "Fresh fade for the weekend.", "Two chairs are free right now.", "Before and after: beard trim.",
         "New scissors, new mood.", "Late shift today, come by.", "Guess who came back after a year?",
     ]
-    /// Posts that are liked or removed; older ones are left alone.
+    /// The number of posts that are liked or removed; older ones are left alone.
     private static let postsMax = 12
 
-    /// Every customer follows one barber, and ada all of them.
+    /// Lets every customer follow one barber, and ada all of them.
     func followBarbers() async throws {
         for (index, customer) in DemoScenario.customers.enumerated() {
             let authors = index == 0 ? DemoScenario.barbers : [DemoScenario.barbers[index % DemoScenario.barbers.count]]
@@ -46,7 +46,7 @@ extension DemoScenario {
         let (customer, liked) = (pick(DemoScenario.customers), pick(posts))
         let kind = pick(["likes", "likes", "likes", "reposts"])
         let answer = try await user(customer).put("/v1/posts/\(liked.id)/\(kind)/me")
-        // Another demo has removed it.
+        // Another demo has removed the post.
         guard answer.status != 404 else { return posts.removeAll { $0.id == liked.id } }
         let counts = try expect(answer, "like a post as \(customer)").json
         let (likes, reposts) = (counts["likeCount"].int ?? 0, counts["repostCount"].int ?? 0)
@@ -54,7 +54,7 @@ extension DemoScenario {
     }
 
     func changeWhomToFollow() async throws {
-        // The first always follows all of them: the help suggests listening by that name.
+        // The first customer always follows all of them: the help text suggests listening by that name.
         let customer = pick(Array(DemoScenario.customers.dropFirst()))
         let (author, name) = pick(DemoScenario.barbers)
         let path = "/v1/users/\(author)/followers/me"

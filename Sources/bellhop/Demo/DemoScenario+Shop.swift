@@ -1,25 +1,25 @@
 import BellhopClient
 import Foundation
 
-/// The part of the demo with the shop's chairs: who has booked, who walks in, who is served.
+/// The part of the demo with the shop's chairs: bookings, walk-ins and service.
 ///
-/// Time passes as it does: a customer sits down when due and when the barber is free, one in each chair, and leaves when
-/// the service is over. What is going on is asked of the shop before each act, so that a demo started again goes on with
-/// what the last one has left.
+/// It runs in real time. A customer sits down when due and when the barber is free, one in each chair, and leaves when
+/// the service is over. Each act first queries the shop's state, so that a restarted demo continues where the last one
+/// stopped.
 extension DemoScenario {
     private static let services = [("cut", 20), ("beard trim", 10), ("cut and shave", 30)]
     /// How many quarters of an hour ahead people book.
     private static let quartersAhead = 1...5
-    /// Who is due so soon may sit down.
+    /// How early a customer may sit down.
     private static let earlySeconds = 120.0
-    /// Who has not been served so long after the time has gone home.
+    /// How long a customer waits beyond the booked time before going home.
     private static let patienceSeconds = 1800.0
 
     /// A booking or a walk-in that is not over.
     private struct Visit {
         let id: String
         let status: String
-        /// Its version and what that counts in, as `If-Match` wants them.
+        /// Its version and epoch, in the form that `If-Match` takes.
         let tag: String
         /// Nil for a walk-in without an account.
         let user: String?
@@ -53,14 +53,14 @@ extension DemoScenario {
         var visits: [Visit] = []
         for status in ["in-progress", "confirmed", "pending"] {
             let path = "/v1/bookings?shopId=\(DemoScenario.shop)&status=\(status)&limit=100"
-            // As a backend, for whom no limit of requests is set.
+            // Called as a backend, which has no rate limit.
             let page = try expect(await backend.get(path), "list the shop's bookings")
             visits += (page.json["items"].array ?? []).compactMap(Visit.init)
         }
         return visits
     }
 
-    /// A customer in each chair, as in the middle of a day.
+    /// Puts a customer into each chair, as in the middle of a day.
     func fillChairs() async throws {
         let taken = Set(try await openVisits().filter { $0.status == "in-progress" }.map(\.barber))
         for (barber, _) in DemoScenario.barbers where !taken.contains(barber) {
@@ -91,7 +91,7 @@ extension DemoScenario {
         say("\(customer) books a \(service)\(isBlackCard ? " with the black card" : "").")
     }
 
-    /// Somebody without a booking, who stays if a barber has nobody waiting and nobody due.
+    /// Adds a walk-in, who stays if a barber has no waiting and no due customers.
     func walkIn() async throws {
         let soon = Date().addingTimeInterval(900)
         let expected = Set(
@@ -113,7 +113,7 @@ extension DemoScenario {
             await staff.post("/v1/shops/\(DemoScenario.shop)/queue/entries", body), "take a walk-in")
     }
 
-    /// What is due at the shop, one thing at a time.
+    /// Makes the next due move at the shop, one at a time.
     func moveBooking() async throws {
         let (now, visits) = (Date(), try await openVisits())
         let seated = visits.filter { $0.status == "in-progress" }
@@ -136,7 +136,7 @@ extension DemoScenario {
     private func move(_ visit: Visit, to status: String) async throws {
         let headers = ["If-Match": visit.tag]
         let answer = try await staff.patch("/v1/bookings/\(visit.id)", ["status": .string(status)], headers: headers)
-        // Somebody else moved it first.
+        // Another client moved it first.
         guard answer.status != 409, answer.status != 412 else { return }
         try expect(answer, "move a booking to \(status)")
         say("\(visit.customer)'s booking: \(visit.status) → \(status).")

@@ -2,7 +2,7 @@ import BellhopClient
 import Foundation
 import Values
 
-/// The scenario of `bellhop demo`: the people of a barber shop, and what they do.
+/// The scenario of `bellhop demo`: the people of a barber shop and their actions.
 actor DemoScenario {
     static let shop = "demo-shop"
     static let customers = ["ada", "ben", "chidi", "dana", "elif", "femi", "grace", "hugo", "ines", "jun"]
@@ -11,7 +11,7 @@ actor DemoScenario {
     private static let visits = ["Check-up", "Dental Cleaning", "Physiotherapy", "Eye Exam"]
 
     let client: DemoClient
-    /// Everybody's second device: another client, with connections of its own.
+    /// The second device of every person: another client with its own connections.
     private let secondDevice: DemoClient
     private var random: SplitMix64
     private var visitNumber = 0
@@ -32,7 +32,7 @@ actor DemoScenario {
         random = SplitMix64(seed: seed)
     }
 
-    /// Creates the shop, its barbers and customers, and what connects them.
+    /// Creates the shop, its barbers and customers, and their relations.
     func prepare() async throws {
         let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]
         try await expect(backend.put("/v1/shops/\(DemoScenario.shop)", shop), "make the shop")
@@ -130,7 +130,7 @@ actor DemoScenario {
         say("\(customer) reads a notification.")
     }
 
-    /// An idempotency key that no other call has.
+    /// Returns a unique idempotency key.
     func freshKey() -> String {
         keyNumber += 1
         return "demo-\(run)-key-\(keyNumber)"
@@ -146,7 +146,8 @@ actor DemoScenario {
         return client.with(token)
     }
 
-    /// The console's address that shows the shop as one of the customers sees it, for a week, and sends test events.
+    /// Returns a link to the console that shows the shop as one of the customers sees it, valid for a week, and can
+    /// send test events.
     func consoleLink(as customer: String) -> String {
         let week = 7 * 86_400
         let token = client.signed(DevelopmentToken(subject: customer, lifetimeSeconds: week))

@@ -2,8 +2,8 @@ import BellhopClient
 import Foundation
 import Values
 
-/// The scenario of `bellhop demo --school`: a day of a small school, whose rows come as its database's webhooks would
-/// send them, and several people whose streams are shown.
+/// The scenario of `bellhop demo --school`: a day at a small school. Its rows arrive as its database's webhooks would
+/// send them, and the streams of several people are shown.
 actor SchoolDay {
     struct Person: Sendable {
         let id: String
@@ -59,7 +59,7 @@ actor SchoolDay {
 
     // MARK: The morning
 
-    /// Sends the rows that say who belongs where; then everybody opens the app.
+    /// Sends the rows that define the memberships; then everybody opens the app.
     func prepare() async throws -> [Task<Void, Never>] {
         var rows = Self.rooms.map { room, teacher in
             insert("classes", ["id": .string(room), "teacher_id": .string(teacher), "name": .string("Class \(room)")])
@@ -76,7 +76,7 @@ actor SchoolDay {
         return listening
     }
 
-    /// The console's address that shows what one of the people sees, for a day.
+    /// Returns a link to the console that shows what one of the people sees, valid for a day.
     func consoleLink(as id: String) -> String {
         guard let person = Self.people.first(where: { $0.id == id }) else { return client.baseURL }
         let backend = DevelopmentToken(subject: "school-database", role: "service_role", lifetimeSeconds: 86_400)
@@ -176,7 +176,7 @@ actor SchoolDay {
         try await send([update("students", from: columns(of: before), to: columns(of: pupils[1]))])
     }
 
-    /// Gives a class to another teacher for a lesson, and back.
+    /// Assigns a class to another teacher for a lesson, and back.
     private func exchange() async throws {
         func row(_ teacher: String) -> [String: JSON] {
             ["id": "3a", "teacher_id": .string(teacher), "name": "Class 3a"]
@@ -218,7 +218,7 @@ actor SchoolDay {
         webhook("INSERT", table, record: row, oldRecord: nil)
     }
 
-    /// A new row about a pupil.
+    /// Returns a new row about a pupil.
     private func newRow(_ table: String, of pupil: Pupil, _ columns: [String: JSON]) -> JSON {
         insert(table, columns.merging(["id": .string(rowID()), "student_id": .string(pupil.id)]) { $1 })
     }
@@ -227,7 +227,7 @@ actor SchoolDay {
         webhook("UPDATE", table, record: row, oldRecord: old)
     }
 
-    /// A change as Supabase's Database Webhooks send it.
+    /// Returns a change in the format of Supabase's Database Webhooks.
     private func webhook(_ type: String, _ table: String, record: [String: JSON], oldRecord: [String: JSON]?) -> JSON {
         func row(_ columns: [String: JSON]) -> JSON {
             .object(columns.merging(["school_id": .string(school)]) { $1 })
@@ -244,7 +244,7 @@ actor SchoolDay {
         throw Terminal.failure("a row was not accepted: \(refused); does the service run with --tables school?")
     }
 
-    /// Posts rows with the feed's secret if there is one, else as a backend of the school.
+    /// Posts rows with the feed's secret if there is one, otherwise as a backend of the school.
     private func deliver(_ rows: [JSON]) async throws -> ServiceAnswer {
         let backend = DevelopmentToken(subject: "school-database", role: "service_role")
         let headers = webhookSecret.map { ["X-Webhook-Secret": $0] } ?? [:]
@@ -267,7 +267,7 @@ actor SchoolDay {
         switch event.name {
         case "query:invalidate":
             let causes = event.json["causes"].array ?? []
-            // A client that has drawn its own write already need not fetch it again.
+            // A client that has already shown its own write need not fetch it again.
             let isEcho =
                 event.json["causesComplete"].bool == true && causes.allSatisfy { $0["actorId"].string == person.id }
             let text = EventSummary.of(event) ?? event.data

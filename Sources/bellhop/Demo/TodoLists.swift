@@ -4,8 +4,8 @@ import Foundation
 import Service
 import Values
 
-/// The scenario of `bellhop demo --source`: two people's to-do lists in a real PostgreSQL, of which nobody tells the
-/// service. It reads the database's own log, and what the two receive is shown.
+/// The scenario of `bellhop demo --source`: two people's to-do lists in a real PostgreSQL. Nothing notifies the
+/// service; it reads the database's own log. The demo shows the events that the two people receive.
 actor TodoLists {
     private struct Person: Sendable {
         let id: String
@@ -21,7 +21,7 @@ actor TodoLists {
     private var random: SplitMix64
     private var scene = 0
 
-    /// - Parameter database: the URL of a login that may create tables, as `bellhop source setup` has it.
+    /// - Parameter database: the URL of a login that may create tables, as for `bellhop source setup`.
     init(baseURL: String, secret: String, database url: String, seed: UInt64) throws {
         client = DemoClient(baseURL: baseURL, secret: secret, tenant: nil)
         self.url = url
@@ -33,7 +33,7 @@ actor TodoLists {
         }
     }
 
-    /// Makes the table, publishes it, and opens the two people's streams once the service reads the log.
+    /// Creates and publishes the table, and opens the two people's streams once the service reads the log.
     func prepare() async throws -> [Task<Void, Never>] {
         try run(
             """
@@ -41,7 +41,7 @@ actor TodoLists {
                 id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, user_id text NOT NULL, title text NOT NULL,
                 done boolean NOT NULL DEFAULT false)
             """)
-        // A row that is deleted is its owner's: only the whole old row says whose it was.
+        // A deleted row belongs to its owner, and only the whole old row names the owner.
         try run("ALTER TABLE todos REPLICA IDENTITY FULL")
         do {
             for remark in try SourceSetup(of: TablesPage(named: "todo"), role: nil).run(at: url) { say("! \(remark)") }
@@ -98,7 +98,7 @@ actor TodoLists {
         return task
     }
 
-    // MARK: Life
+    // MARK: Scenes
 
     /// Plays the next of five scenes, each one transaction.
     func act() throws {

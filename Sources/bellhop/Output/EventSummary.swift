@@ -1,8 +1,8 @@
 import BellhopClient
 
-/// Summaries of events in one line, for `bellhop listen` and `bellhop demo --school`.
+/// One-line summaries of events, for `bellhop listen` and `bellhop demo --school`.
 enum EventSummary {
-    /// The lines of events that show their members: `{member}` must be there, `{member|else}` may be missing.
+    /// Templates for events, filled with their members: `{member}` is required, `{member|else}` is optional.
     private static let lines = [
         "notification:created": "{priority|} · {title}: {message|}",
         "booking:status_change": "{bookingId|} {previousStatus|new} → {status}",
@@ -21,7 +21,7 @@ enum EventSummary {
         "leaderboard:update": "{challengeId}: rank {rank} with {score|0}", "feed:post_removed": "{postId} is gone",
     ]
 
-    /// One line; nil for other events, and for those of an unknown shape.
+    /// Returns one line; nil for other events, and for those of an unknown shape.
     static func of(_ event: ServerSentEvent) -> String? {
         let json = event.json
         if let line = lines[event.name].flatMap({ filled($0, json) }) {
@@ -48,7 +48,7 @@ enum EventSummary {
         }
     }
 
-    /// The line with its members; nil where one is missing that must be there.
+    /// Returns the filled template; nil if a required member is missing.
     private static func filled(_ line: String, _ json: JSON) -> String? {
         var isComplete = true
         let text = line.replacing(/\{([A-Za-z.]+)(?:\|([a-z0-9]*))?\}/) { match in
@@ -82,7 +82,7 @@ enum EventSummary {
         return "\(shop): \(json["isActive"].bool == true ? "guests choose, \(tracks)" : "no music by guests")"
     }
 
-    /// The top of a board that is watched.
+    /// Returns the top of a watched board.
     private static func leaderboard(_ json: JSON) -> String? {
         guard let challenge = json["challengeId"].string else { return nil }
         if let moved = json["moved"].array {
@@ -123,7 +123,7 @@ enum EventSummary {
         return [staleKeys(keys), causes(json)].filter { !$0.isEmpty }.joined(separator: "  ← ")
     }
 
-    /// `leaderboard/3a  attendance-calendar ×6`: keys of one kind are counted when there are many.
+    /// Returns `leaderboard/3a  attendance-calendar ×6`: when there are many, keys of one kind are counted.
     private static func staleKeys(_ keys: [JSON]) -> String {
         let paths = keys.map { key in (key.array ?? []).compactMap(\.string) }
         return distinct(paths.compactMap(\.first)).map { kind in
@@ -133,7 +133,7 @@ enum EventSummary {
         }.joined(separator: "  ")
     }
 
-    /// `attendance ×6`; empty where the receiver may not see the rows.
+    /// Returns `attendance ×6`; empty if the receiver may not see the rows.
     private static func causes(_ json: JSON) -> String {
         let tables = (json["causes"].array ?? []).compactMap { $0["table"].string }
         let counted = distinct(tables).map { table in
@@ -144,7 +144,7 @@ enum EventSummary {
         return counted.isEmpty ? "cause not visible" : counted.joined(separator: ", ") + ", …"
     }
 
-    /// Each of them once, in the order in which they come.
+    /// Returns each name once, in the original order.
     private static func distinct(_ names: [String]) -> [String] {
         var seen: Set<String> = []
         return names.filter { seen.insert($0).inserted }

@@ -4,7 +4,7 @@ import Rows
 import Service
 import Values
 
-/// The report of `bellhop policies --tables`: a file of tables as printed tables, or its mistakes.
+/// The report of `bellhop policies --tables`: the tables of a file as printed tables, or its mistakes.
 struct TablesReport {
     private let tables: [TableDeclaration]
 
@@ -25,7 +25,7 @@ struct TablesReport {
     func show(asJSON: Bool) {
         if asJSON { return Terminal.line(JSON.array(tables.map(json)).text) }
         Terminal.line(matrix)
-        // One section a line: as one literal of tuples the compiler took five seconds for its types.
+        // One section per line: as one literal of tuples, the compiler took five seconds for its types.
         show(["TABLE", "KEY", "TENANT", "WINDOW", "UPDATES THAT COUNT"], settings, evenIfEmpty: true)
         show(["TABLE", "COUNTS OF engagement_update"], counts)
         show(["TABLE", "AFTER", "MAKES STALE", "DELIVERED TO"], invalidations)
@@ -40,9 +40,9 @@ struct TablesReport {
 
     private func list(_ texts: [String]) -> String { texts.joined(separator: ", ") }
 
-    // MARK: Who sees what
+    // MARK: Access matrix
 
-    /// One column for each kind of key: `student:{}` of the row's student, whatever the column is called.
+    /// One column for each kind of key: `student:{}` for the row's student, whatever the column's name.
     private var matrix: String {
         var kinds: [String] = []
         for entry in tables.flatMap(\.audience.select) where !kinds.contains(entry.template.shape) {
@@ -69,7 +69,7 @@ struct TablesReport {
         return (letters.allSatisfy { $0 == "-" } ? "s" : letters.joined()) + mark
     }
 
-    // MARK: The rest
+    // MARK: Other sections
 
     private var settings: [[String]] {
         tables.map { table in
@@ -159,12 +159,12 @@ struct TablesReport {
     }
 }
 
-// MARK: The words of declarations
+// MARK: Texts of declarations
 
 extension TableDeclaration {
     fileprivate var windowMilliseconds: Int { Int(window / .milliseconds(1)) }
     fileprivate var sortedRelated: [(key: String, value: RelatedColumn)] { related.sorted { $0.key < $1.key } }
-    /// By their names in `engagement_update`, as `likeCount: like_count`.
+    /// The counts by their names in `engagement_update`, as `likeCount: like_count`.
     fileprivate var countTexts: [String] { counts.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" } }
 }
 
@@ -189,7 +189,7 @@ extension InvalidationGroup {
 }
 
 extension RowCondition {
-    /// `visibility is public, state is open or paused`; nil for none.
+    /// `visibility is public, state is open or paused`; nil if there is no condition.
     fileprivate var text: String? {
         guard !isEmpty else { return nil }
         return columns.map { column in

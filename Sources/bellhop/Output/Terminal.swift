@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import Values
 
-/// Output to the terminal, in colours.
+/// Coloured output to the terminal.
 enum Terminal {
     enum Color: String {
         case red = "31"
@@ -15,7 +15,7 @@ enum Terminal {
         case bold = "1"
     }
 
-    /// Whether the output is coloured: not in files and pipes, nor where `NO_COLOR` or a dumb terminal forbids it.
+    /// Whether the output is coloured. It is not in files and pipes, or if `NO_COLOR` or a dumb terminal forbids it.
     static let isColored: Bool = {
         let environment = ProcessInfo.processInfo.environment
         return isatty(STDOUT_FILENO) == 1 && (environment["NO_COLOR"] ?? "").isEmpty && environment["TERM"] != "dumb"
@@ -40,20 +40,21 @@ enum Terminal {
         return ExitCode(code)
     }
 
-    /// Text from the network with its control characters made visible, so that an event cannot repaint the terminal.
+    /// Returns text from the network with its control characters made visible, so that an event cannot repaint the
+    /// terminal.
     static func safe(_ text: String) -> String { text.withVisibleControls }
 
-    /// How many columns a line has, as the parser of arguments takes it: what COLUMNS says, else the terminal, else 80.
+    /// The terminal's width, computed as the argument parser does: COLUMNS, else the terminal's own, else 80.
     private static let columns: Int = {
         if let text = ProcessInfo.processInfo.environment["COLUMNS"], let count = Int(text), count > 0 { return count }
         var size = winsize()
         return ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
     }()
 
-    /// The lines of a text that is too long for one, each indented and shorter than the terminal: the parser of arguments
-    /// breaks those that fill it.
+    /// Returns the wrapped lines of a text, each indented and shorter than the terminal's width, because the argument
+    /// parser breaks lines that fill it.
     ///
-    /// - Parameter rest: the indentation of all lines but the first, where it is another.
+    /// - Parameter rest: the indentation of all lines but the first, if it differs.
     static func wrap(_ text: String, indent: Int, rest: Int? = nil, columns: Int = Terminal.columns) -> [String] {
         var lines: [String] = []
         for word in text.split(separator: " ", omittingEmptySubsequences: false) {
@@ -67,7 +68,7 @@ enum Terminal {
         return lines
     }
 
-    /// Rows as columns, each as wide as its widest cell; the last runs free.
+    /// Returns rows as columns, each as wide as its widest cell; the last column is not padded.
     static func table(_ header: [String], _ rows: [[String]]) -> String {
         let widths = header.indices.map { column in ([header] + rows).map { $0[column].count }.max() ?? 0 }
         func line(_ cells: [String]) -> String {

@@ -5,7 +5,7 @@ import Service
 import SystemPackage
 import Yams
 
-/// The settings flags of the commands that work on a service or its database.
+/// The settings flags of commands that work on a service or its database.
 struct SettingsFlags: ParsableArguments {
     @Option(name: .long, help: ArgumentHelp("Settings as a YAML or JSON file (or BELLHOP_CONFIG).", valueName: "file"))
     var config: String?
@@ -15,19 +15,19 @@ struct SettingsFlags: ParsableArguments {
         help: ArgumentHelp("Any setting of the list as --name value.", valueName: "--setting value"))
     var flags: [String] = []
 
-    /// Reads all settings; a mistake is one clear line and exit code 78, the `EX_CONFIG` of sysexits.h.
+    /// Reads all settings. A mistake is reported in one line, with exit code 78, the `EX_CONFIG` of sysexits.h.
     ///
-    /// - Parameter verifiesTokens: false for work on the database alone, which needs no keys.
+    /// - Parameter verifiesTokens: false for commands that only use the database and need no keys.
     func load(verifiesTokens: Bool = true) async throws -> Settings {
         try await read { try Settings(reader: $0, verifiesTokens: verifiesTokens) }
     }
 
-    /// Reads all settings, and gives what is wrong with each.
+    /// Reads all settings, and returns the mistake of each wrong one.
     func examine() async throws -> (settings: Settings?, mistakes: [Settings.Mistake]) {
         try await read { Settings.examine(reader: $0) }
     }
 
-    /// Reads only the address on which the service listens; mistakes as by `load`.
+    /// Reads only the address on which the service listens; reports mistakes as `load` does.
     func loadAddress() async throws -> (host: String, port: Int) {
         try await read { try Settings.address(reader: $0) }
     }
@@ -45,8 +45,8 @@ struct SettingsFlags: ParsableArguments {
     }
 }
 
-/// The loading of settings from flags, environment and file, of which the first with a value wins. It refuses unknown
-/// settings: a misspelt limit must not be ignored in silence.
+/// Loads settings from flags, environment and file; the first one with a value wins. Unknown settings are errors: a
+/// misspelt limit must not be silently ignored.
 struct SettingsLoading {
     let flags: [String]
     let environment: [String: String]
@@ -68,7 +68,7 @@ struct SettingsLoading {
         return ConfigReader(providers: providers)
     }
 
-    /// `--port=80` as `--port 80`, the one form swift-configuration reads.
+    /// Splits `--port=80` into `--port 80`, the only form that swift-configuration reads.
     private var separatedFlags: [String] {
         flags.flatMap { flag -> [String] in
             guard flag.hasPrefix("--"), let equals = flag.firstIndex(of: "=") else { return [flag] }
@@ -100,7 +100,7 @@ struct SettingsLoading {
     private func provider(of file: String) async throws -> any ConfigProvider {
         let root: Node?
         do {
-            // JSON is YAML, so one reader serves both. Names alone are of interest, so scalars need no types.
+            // JSON is a subset of YAML, so one reader serves both. Only names matter, so scalars need no types.
             root = try Yams.compose(yaml: try Self.text(of: file), .basic)
         } catch let error as YamlError {
             throw ValidationError("the settings file \(file) is no YAML: \(error)")
@@ -120,14 +120,14 @@ struct SettingsLoading {
         }
     }
 
-    /// The names of the secrets that stand in a settings file, and of databases whose address has a password.
+    /// Returns the names of the secrets in a settings file, and of database URLs with a password.
     static func secrets(in file: String) -> [String] {
         guard let text = try? text(of: file), let root = try? Yams.compose(yaml: text, .basic) else { return [] }
         let secret = Set(Settings.catalog.filter(\.isSecret).map(\.name))
         return (root.mapping ?? [:]).compactMap { key, value in
             guard let name = key.string else { return nil }
             let text = value.string ?? "-"
-            // Of an address, the password is the secret.
+            // In a database URL, the password is the secret.
             if text.hasPrefix("postgres") { return text.contains(/:[^@\/]+@|password=/) ? name : nil }
             return secret.contains(name) && !text.isEmpty && !text.hasPrefix("sqlite:") ? name : nil
         }
@@ -162,7 +162,7 @@ struct SettingsLoading {
         return "there is no \(kind) \(name); \(hint)"
     }
 
-    /// The number of letters to insert, remove or change (Levenshtein).
+    /// Returns the number of letters to insert, remove or change (Levenshtein distance).
     static func distance(_ left: String, _ right: String) -> Int {
         let right = Array(right)
         var row = Array(0...right.count)
@@ -178,7 +178,7 @@ struct SettingsLoading {
         return row[right.count]
     }
 
-    /// Runs work on a database and turns its failure into one line and exit code 1.
+    /// Runs work on a database, and reports a failure in one line with exit code 1.
     static func explainingFailure<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()

@@ -1,12 +1,13 @@
-/// What travels in a replication connection's copy stream: parts of the log, and signs of life.
+/// A frame of a replication connection's copy stream: a part of the log, or a keepalive.
 ///
 /// Source: PostgreSQL's documentation, "Streaming Replication Protocol".
 public enum ReplicationFrame: Sendable, Hashable {
-    /// - Parameter logEnd: how far the server's log reaches.
+    /// - Parameter logEnd: the end of the server's log.
     case data(logEnd: LSN, ArraySlice<UInt8>)
     /// - Parameters:
-    ///   - sentUpTo: everything before it was sent.
-    ///   - wantsReply: whether the server waits for a status; one that shuts down does, until all is confirmed.
+    ///   - sentUpTo: the server has sent everything before this position.
+    ///   - wantsReply: whether the server waits for a status. A server that shuts down waits until everything is
+    ///     confirmed.
     case keepalive(sentUpTo: LSN, wantsReply: Bool)
 
     public init(reading bytes: [UInt8]) throws(ReplicationFault) {
@@ -28,9 +29,10 @@ public enum ReplicationFrame: Sendable, Hashable {
         }
     }
 
-    /// A standby status update: what was received, and what is stored here and need not be sent again.
+    /// Makes a standby status update: the received position, and the position up to which everything is stored here and
+    /// need not be sent again.
     ///
-    /// - Parameter microseconds: the present, since 2000-01-01.
+    /// - Parameter microseconds: the present time, since 2000-01-01.
     public static func status(received: LSN, stored: LSN, microseconds: Int64) -> [UInt8] {
         var bytes = [UInt8(ascii: "r")]
         for number in [received.rawValue, stored.rawValue, stored.rawValue, UInt64(bitPattern: microseconds)] {

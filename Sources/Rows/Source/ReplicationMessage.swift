@@ -1,8 +1,8 @@
 import Values
 
-/// What is wrong with bytes that are no message of logical replication, and where.
+/// The reason and the place why bytes are not a message of logical replication.
 public struct ReplicationFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The message's first letter; nil for an empty one.
+    /// The message's first letter; nil for an empty message.
     public let kind: Character?
     /// The byte at which reading ended, from 0.
     public let place: Int
@@ -16,38 +16,38 @@ public struct ReplicationFault: Error, Sendable, Hashable, CustomStringConvertib
     public var description: String { "message \(kind.map { "'\($0)'" } ?? "without bytes"), byte \(place): \(reason)" }
 }
 
-/// One message of PostgreSQL's logical replication, as the plugin `pgoutput` writes it (protocol version 1).
+/// One message of PostgreSQL's logical replication, in the format of the plugin `pgoutput` (protocol version 1).
 ///
 /// Source: PostgreSQL's documentation, "Logical Replication Message Formats".
 public enum ReplicationMessage: Sendable, Hashable {
-    /// A transaction begins; it comes whole, once it is committed.
+    /// A transaction begins. A transaction is sent whole, after its commit.
     ///
-    /// - Parameter at: where its commit stands in the log. Transactions come in this order.
+    /// - Parameter at: the position of its commit in the log. Transactions arrive in this order.
     case begin(at: LSN, committedAt: Timestamp)
-    /// - Parameter end: the log behind the commit.
+    /// - Parameter end: the position behind the commit.
     case commit(end: LSN)
-    /// Whom the transaction was replicated from, where that was another server.
+    /// The server on which the transaction originated, if it was another one.
     case origin(String)
-    /// How the rows of a table are to be read from now on.
+    /// The columns of a table, for reading its rows from here on.
     case relation(SourceRelation)
-    /// A type that PostgreSQL does not ship.
+    /// A type that is not built into PostgreSQL.
     case type(id: UInt32, schema: String, name: String)
     case insert(relation: UInt32, new: SourceTuple)
-    /// - Parameter old: by the table's REPLICA IDENTITY the whole row, or the key if it changed, or nothing.
+    /// - Parameter old: depending on the table's REPLICA IDENTITY, the whole row, the key if it changed, or nothing.
     case update(relation: UInt32, old: SourceTuple?, new: SourceTuple)
     case delete(relation: UInt32, old: SourceTuple)
     case truncate(relations: [UInt32])
-    /// What `pg_logical_emit_message` wrote into the log.
+    /// A message that `pg_logical_emit_message` wrote into the log.
     ///
-    /// - Parameter isTransactional: whether it comes with its transaction, or at once.
+    /// - Parameter isTransactional: whether it arrives with its transaction, or at once.
     case message(isTransactional: Bool, at: LSN, prefix: String, content: ArraySlice<UInt8>)
 }
 
-/// The values of one row, as the log has them.
+/// The values of one row, as the log contains them.
 public struct SourceTuple: Sendable, Hashable {
     public enum Value: Sendable, Hashable {
         case null
-        /// Stored apart (TOAST) and not changed: the log does not have it.
+        /// Stored out of line (TOAST) and unchanged: the log does not contain the value.
         case unchanged
         /// In the type's text form.
         case text(ArraySlice<UInt8>)
@@ -58,13 +58,13 @@ public struct SourceTuple: Sendable, Hashable {
     public init(_ values: [Value]) { self.values = values }
 }
 
-/// A table as it was when the rows that follow were written.
+/// The columns of a table at the time when the following rows were written.
 public struct SourceRelation: Sendable, Hashable {
     public struct Column: Sendable, Hashable {
         public let name: String
-        /// Whether old rows have it (REPLICA IDENTITY).
+        /// Whether old rows contain it (REPLICA IDENTITY).
         public let isOfOldRows: Bool
-        /// The type's number in `pg_type`.
+        /// The type's OID in `pg_type`.
         public let type: UInt32
 
         public init(name: String, isOfOldRows: Bool, type: UInt32) {
@@ -83,7 +83,7 @@ public struct SourceRelation: Sendable, Hashable {
 }
 
 extension ReplicationMessage {
-    /// Reads one message whole: what is missing, and what follows it, are faults.
+    /// Reads one whole message; missing and surplus bytes are faults.
     public init(reading bytes: ArraySlice<UInt8>) throws(ReplicationFault) {
         var reader = ReplicationReader(bytes)
         self = try reader.message()
@@ -91,7 +91,7 @@ extension ReplicationMessage {
     }
 }
 
-/// One pass over the bytes of a message. Nothing is taken for longer than it says it is, and than there is.
+/// A single-pass reader of a message. It reads no element beyond its declared length or the end of the bytes.
 struct ReplicationReader {
     private let bytes: ArraySlice<UInt8>
     private var index: Int
@@ -166,7 +166,7 @@ struct ReplicationReader {
     private mutating func relation() throws(ReplicationFault) -> SourceRelation {
         let (id, schema, name) = (try number(UInt32.self), try schema(), try text())
         _ = try byte()
-        // A column has at least its flag, the end of its name, and two numbers.
+        // A column has at least its flag, the terminator of its name, and two numbers.
         let count = try count(UInt16.self, bytesEach: 10)
         var columns: [SourceRelation.Column] = []
         for _ in 0..<count {
@@ -178,7 +178,7 @@ struct ReplicationReader {
         return SourceRelation(id: id, schema: schema, name: name, columns: columns)
     }
 
-    /// PostgreSQL writes its own schema as nothing.
+    /// Returns the schema; PostgreSQL encodes `pg_catalog` as an empty name.
     private mutating func schema() throws(ReplicationFault) -> String {
         let name = try text()
         return name.isEmpty ? "pg_catalog" : name
@@ -218,13 +218,14 @@ struct ReplicationReader {
         return bytes[index]
     }
 
-    /// In network order.
+    /// Reads a number in network byte order.
     private mutating func number<Number: FixedWidthInteger>(_: Number.Type) throws(ReplicationFault) -> Number {
         let part = try take(Number.bitWidth / 8)
         return part.reduce(0) { $0 << 8 | Number(truncatingIfNeeded: $1) }
     }
 
-    /// How many follow, of which each has at least some bytes: a count that cannot be true reserves nothing.
+    /// Reads an element count and checks it against the smallest size of an element, so that a false count allocates
+    /// nothing.
     private mutating func count<Number: FixedWidthInteger>(
         _: Number.Type, bytesEach: Int
     ) throws(ReplicationFault) -> Int {
@@ -252,7 +253,7 @@ struct ReplicationReader {
         return text
     }
 
-    /// Microseconds since 2000-01-01.
+    /// Reads microseconds since 2000-01-01.
     private mutating func moment() throws(ReplicationFault) -> Timestamp {
         let start = index
         let (moment, isOver) = Int64(bitPattern: try number(UInt64.self)).addingReportingOverflow(946_684_800_000_000)

@@ -1,4 +1,4 @@
-/// Whose log a slot reads: the server, the database in it, and the timeline, of which each promotion begins another.
+/// The origin of a slot's log: the server, its database, and the timeline; each promotion starts a new timeline.
 public struct SourceIdentity: Sendable, Hashable, CustomStringConvertible {
     private let log: String
     private let timeline: String
@@ -7,22 +7,23 @@ public struct SourceIdentity: Sendable, Hashable, CustomStringConvertible {
         (log, self.timeline) = ("\(system)/\(database)", timeline)
     }
 
-    /// As it is stored with a position: `system/database#timeline`.
+    /// The form that is stored with a position: `system/database#timeline`.
     public var description: String { "\(log)#\(timeline)" }
 
-    /// Whether a stored identity is this one. Versions before 1.0 stored no timeline: theirs counts as the present one.
+    /// Returns whether a stored identity is this one. Versions before 1.0 stored no timeline; their identity matches any
+    /// timeline.
     func isSame(as stored: String) -> Bool { stored == description || stored == log }
 
     func isSameLog(as stored: String) -> Bool { stored == log || stored.hasPrefix("\(log)#") }
 }
 
-/// Whether an app's log can be read on from the position that is stored here, or rows would be missed.
+/// Whether an app's log can be resumed from the stored position without missing rows.
 public enum SourceContinuity: Sendable, Hashable {
-    /// The slot brings everything behind the position.
+    /// The slot delivers everything behind the position.
     case resumes
-    /// Nothing was read before: the slot is made, and tables with memberships are read.
+    /// Nothing was read yet: the slot is created, and tables with memberships are read.
     case begins
-    /// Rows may have gone unseen: the slot is made again, tables are read again, and all streams begin again.
+    /// Rows may have been missed: the slot is recreated, tables are read again, and all streams resync.
     case isLost(Loss)
 
     public enum Loss: String, Sendable, Hashable, CaseIterable {
@@ -37,22 +38,22 @@ public enum SourceContinuity: Sendable, Hashable {
         case endsEarlier = "the server's log ends before what was read from it: an earlier state was restored"
     }
 
-    /// The slot as the server has it.
+    /// The slot's state on the server.
     public struct Slot: Sendable {
-        /// The server has removed what it was to retain.
+        /// Whether the server has removed log that it was to retain.
         public let isLost: Bool
-        /// Everything before it was confirmed by a reader, or came before the slot was made.
+        /// Everything before it was confirmed by a reader, or precedes the creation of the slot.
         public let confirmed: LSN?
 
         public init(isLost: Bool, confirmed: LSN?) { (self.isLost, self.confirmed) = (isLost, confirmed) }
     }
 
-    /// What is stored here.
+    /// The stored position.
     public enum Position: Sendable {
         case none
-        /// A slot was about to be made.
+        /// A slot was about to be created.
         ///
-        /// - Parameter isFirst: there was no position before.
+        /// - Parameter isFirst: whether there was no position yet.
         case making(isFirst: Bool)
         /// Everything before `lsn` was read from the log of `source`.
         ///
@@ -60,8 +61,8 @@ public enum SourceContinuity: Sendable, Hashable {
         case read(source: String, lsn: LSN, wasPublished: Bool = true)
     }
 
-    /// - Parameter end: the end of the server's log, asked for after the position was read: while other replicas read on,
-    ///   an earlier answer would lie before it.
+    /// - Parameter end: the end of the server's log, queried after the position was read. Other replicas keep reading,
+    ///   so an earlier query could return an end before the position.
     public init(_ position: Position, _ slot: Slot?, of identity: SourceIdentity, end: LSN) {
         switch position {
         case .none, .making(isFirst: true): self = .begins

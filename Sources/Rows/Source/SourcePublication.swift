@@ -1,19 +1,19 @@
-/// By which entries of a publication tables are read.
+/// The entries of a publication that publish the tables.
 ///
-/// An entry has a number, which PostgreSQL gives once: one that is taken out and put back has another, and rows of the time
-/// between were not published. Nothing else tells of it.
+/// PostgreSQL numbers each entry once. An entry that is removed and added again has a new number, and the rows in
+/// between were not published. The number is the only sign of that gap.
 public struct SourcePublication: Sendable, Hashable {
     private let entries: [String: String]
 
     /// - Parameters:
     ///   - id: the publication's number.
-    ///   - entries: the number of each table's entry; none for a table that is published as one of all.
+    ///   - entries: the entry number of each table; none for a table that is published by FOR ALL TABLES.
     ///   - tables: the names of the tables that are read.
     public init(id: String, entries: [String: String], of tables: [String]) {
         self.entries = Dictionary(tables.map { ($0, "\(id)/\(entries[$0] ?? "all")") }) { $1 }
     }
 
-    /// Reads what ``description`` wrote.
+    /// Parses the form of ``description``.
     public init(_ text: String) {
         var entries: [String: String] = [:]
         for line in text.split(separator: "\n") {
@@ -23,13 +23,13 @@ public struct SourcePublication: Sendable, Hashable {
         self.entries = entries
     }
 
-    /// Whether a table that both have was published all the time since an earlier state.
+    /// Returns whether every table in both states was published without a gap since the earlier one.
     public func continues(_ earlier: SourcePublication) -> Bool {
         entries.allSatisfy { table, entry in earlier.entries[table].map { $0 == entry } ?? true }
     }
 }
 
 extension SourcePublication: CustomStringConvertible {
-    /// As it is stored with a position: a line for each table, such as `public.tasks 16400/16450`.
+    /// The form that is stored with a position: a line per table, such as `public.tasks 16400/16450`.
     public var description: String { entries.sorted { $0.key < $1.key }.map { "\($0) \($1)" }.joined(separator: "\n") }
 }

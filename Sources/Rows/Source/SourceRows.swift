@@ -1,20 +1,20 @@
 import Values
 
-/// Turns the rows of one table in the log into changes.
+/// Converts the logged rows of one table into changes.
 public struct SourceRows: Sendable {
     public let relation: SourceRelation
     private let types: [SourceType]
 
-    /// - Parameter types: of the columns whose type is none of ``SourceType/known``; one that is missing is a text.
+    /// - Parameter types: the types of the columns that are not in ``SourceType/known``; a missing one is read as text.
     public init(_ relation: SourceRelation, types: [UInt32: SourceType]) {
         self.relation = relation
         self.types = relation.columns.map { SourceType.known[$0.type] ?? types[$0.type] ?? .text }
     }
 
-    /// A row's change; its columns are those of the log.
+    /// Returns a row's change; its columns are those of the log.
     ///
-    /// - Parameter old: nil where the log has none.
-    /// - Throws: for a row that cannot be taken.
+    /// - Parameter old: nil if the log contains none.
+    /// - Throws: if the row cannot be accepted.
     public func change(
         _ kind: TableChange.Kind, old: SourceTuple?, new: SourceTuple?, committedAt: Timestamp?
     ) throws(ChangeFault) -> TableChange {
@@ -24,7 +24,7 @@ public struct SourceRows: Sendable {
         if let old { change.oldRecord = try row(old, at: "/oldRecord", isOld: true) }
         guard let new else { return change }
         change.record = try row(new, at: "/record", isOld: false)
-        // A value that is stored apart and did not change: the old row has it where the table sends whole rows.
+        // The old row contains an unchanged out-of-line value, if the table logs whole rows.
         for (column, value) in zip(relation.columns, new.values) where value == .unchanged {
             if let before = change.oldRecord?[column.name] {
                 change.record?[column.name] = before
@@ -39,7 +39,7 @@ public struct SourceRows: Sendable {
         .truncation(of: relation.schema, relation.name, committedAt: committedAt)
     }
 
-    /// A row of the table as it stands, from a line of `COPY … TO STDOUT`.
+    /// Returns a snapshot of a row, from a line of `COPY … TO STDOUT`.
     public func snapshot(ofLine line: ArraySlice<UInt8>) throws(ChangeFault) -> TableChange {
         TableChange(
             format: nil, schema: relation.schema, table: relation.name, kind: .snapshot,

@@ -1,16 +1,16 @@
 import Values
 
-/// How the text form of a PostgreSQL type becomes JSON.
+/// The conversion of a PostgreSQL type's text form to JSON.
 ///
-/// Everything is decided here, by numbers and columns of `pg_type`. The app's database is never asked to convert a value:
-/// a cast, a function or a domain's check of the app would run with the reader's rights.
+/// The conversion relies only on OIDs and columns of `pg_type`. The app's database never converts a value: a cast, a
+/// function or a domain check of the app would run with the reader's rights.
 ///
 /// The text forms are those of a session with `DateStyle` ISO, `IntervalStyle` postgres, `TimeZone` UTC and
-/// `bytea_output` hex. Types that PostgreSQL ships become what its `to_jsonb` writes.
+/// `bytea_output` hex. Built-in types are converted as `to_jsonb` does.
 public indirect enum SourceType: Sendable {
     case boolean, number
-    /// Its text as it is: texts, ids, dates, times, intervals, networks, ranges, enumerations, binaries, and all types
-    /// that an extension brings.
+    /// The text unchanged: texts, ids, dates, times, intervals, networks, ranges, enumerations, binaries, and all types
+    /// of extensions.
     case text
     /// `2026-01-10 09:30:00.5`
     case timestamp
@@ -31,7 +31,7 @@ public indirect enum SourceType: Sendable {
         public init(name: String, type: SourceType) { (self.name, self.type) = (name, type) }
     }
 
-    /// Types that PostgreSQL ships, by their numbers in `pg_type`, which never change. Others are looked up there.
+    /// The built-in types by their OIDs in `pg_type`, which never change. Other types are looked up there.
     public static let known: [UInt32: SourceType] = {
         var known: [UInt32: SourceType] = [
             16: .boolean, 114: .json, 3802: .jsonb, 1114: .timestamp, 1184: .timestampWithZone, 1000: comma(.boolean),
@@ -52,9 +52,9 @@ public indirect enum SourceType: Sendable {
 
     private static func comma(_ element: SourceType) -> SourceType { .array(of: element, delimiter: UInt8(ascii: ",")) }
 
-    /// Returns the value.
+    /// Returns the value as JSON.
     ///
-    /// - Throws: what is no value of the type.
+    /// - Throws: if the text is not a value of the type.
     public func json(of text: ArraySlice<UInt8>) throws(ChangeFault) -> JSONValue {
         switch self {
         case .boolean: return .bool(text.first == UInt8(ascii: "t"))
@@ -96,18 +96,18 @@ public indirect enum SourceType: Sendable {
 
     // MARK: Numbers
 
-    /// NaN and the infinities are texts.
+    /// Returns a number; NaN and the infinities become texts.
     private static func number(_ text: String) -> JSONValue {
         if text.utf8.contains(where: { $0 | 0x20 == UInt8(ascii: "n") }) { return .string(text) }
         return .exactNumber(withoutExponent(text) ?? text)
     }
 
-    /// The largest exponent that is written out as zeros. `double precision` has 324, `numeric` 131,072: a few bytes of a
-    /// document would become megabytes.
+    /// The largest exponent that is expanded into zeros. `double precision` has 324, `numeric` 131,072: a few bytes of
+    /// a document would become megabytes.
     private static let exponentMax = 2_000
 
-    /// `1.5e-07` as `0.00000015`: `numeric` has no exponents, and the numbers of `jsonb` are `numeric`. Nil for an
-    /// exponent above ``exponentMax``.
+    /// Returns `1.5e-07` as `0.00000015`: `numeric` has no exponents, and the numbers of `jsonb` are `numeric`. Returns
+    /// nil for an exponent above ``exponentMax``.
     private static func withoutExponent(_ text: String) -> String? {
         let parts = text.split(maxSplits: 1, whereSeparator: { $0 == "e" || $0 == "E" })
         guard parts.count == 2 else { return text }
@@ -128,7 +128,7 @@ public indirect enum SourceType: Sendable {
         return (isNegative ? "-" : "") + (integer.isEmpty ? "0" : integer) + (fraction.isEmpty ? "" : "." + fraction)
     }
 
-    /// A JSON document whose numbers are written as `jsonb` writes them.
+    /// Returns a JSON document with its numbers in the form that `jsonb` uses.
     private static func withoutExponents(_ text: ArraySlice<UInt8>) throws(ChangeFault) -> [UInt8] {
         let hasExponent = zip(text, text.dropFirst()).contains {
             (48...57).contains($0) && $1 | 0x20 == UInt8(ascii: "e")
@@ -160,7 +160,7 @@ public indirect enum SourceType: Sendable {
         return plain
     }
 
-    /// The string literal that begins here, with its quotation marks.
+    /// Returns the string literal that begins here, with its quotation marks.
     private static func stringLiteral(at text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var index = text.startIndex + 1
         while index < text.endIndex, text[index] != UInt8(ascii: "\"") {
@@ -178,9 +178,9 @@ public indirect enum SourceType: Sendable {
         }
     }
 
-    // MARK: Moments
+    // MARK: Timestamps
 
-    /// `infinity` has neither a space nor a zone.
+    /// Converts a timestamp; `infinity` has neither a space nor a zone.
     private static func moment(_ text: String, hasZone: Bool) -> String {
         guard let space = text.firstIndex(of: " ") else { return text }
         var moment = text
@@ -194,7 +194,7 @@ public indirect enum SourceType: Sendable {
     }
 }
 
-/// Reads `{1,NULL,"a,b"}`, with as many dimensions as PostgreSQL has.
+/// A reader of `{1,NULL,"a,b"}`, with any number of dimensions that PostgreSQL supports.
 private struct ArrayReader {
     private static let dimensionsMax = 6
 
@@ -213,7 +213,7 @@ private struct ArrayReader {
     private func fault() -> ChangeFault { ChangeFault("", "has an array that does not end as it begins") }
 
     mutating func array() throws(ChangeFault) -> JSONValue {
-        // `[0:1]={…}`: bounds that JSON has no place for.
+        // `[0:1]={…}`: JSON cannot express array bounds.
         if rest.first == UInt8(ascii: "[") { rest = rest.drop { $0 != open } }
         let value = try list(dimension: 1)
         guard rest.isEmpty else { throw fault() }
@@ -257,7 +257,7 @@ private struct ArrayReader {
     }
 }
 
-/// Reads `(1,"a ""b""",)`: nothing between two commas is null, and a quotation mark in quotes stands twice.
+/// A reader of `(1,"a ""b""",)`: an empty field is null, and a quotation mark inside quotes is doubled.
 private struct CompositeReader {
     private var rest: ArraySlice<UInt8>
     private let close = UInt8(ascii: ")")

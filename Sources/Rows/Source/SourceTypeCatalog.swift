@@ -1,10 +1,10 @@
 import Values
 
-/// What a server's `pg_type` says of types that PostgreSQL does not ship, or that are shipped and seldom.
+/// Lookups in a server's `pg_type`, for types that are not built in or rarely used.
 public enum SourceTypeCatalog {
-    /// Asks for types (`$1`, a list of their numbers as `{16401,16402}`), and the types that they are made of.
+    /// A query for types (`$1`, a list of their OIDs such as `{16401,16402}`) and the types that they consist of.
     ///
-    /// It reads catalogs alone, and runs nothing of the app.
+    /// It only reads catalogs, and runs no code of the app.
     public static let query = """
         WITH RECURSIVE wanted(id) AS (
             SELECT pg_catalog.unnest($1::pg_catalog.oid[])
@@ -26,7 +26,7 @@ public enum SourceTypeCatalog {
         FROM pg_catalog.pg_type t WHERE t.oid IN (SELECT id FROM wanted)
         """
 
-    /// The types of the query's rows, by their numbers.
+    /// Returns the types in the query's rows, by OID.
     public static func types(of rows: [[String?]]) -> [UInt32: SourceType] {
         var waiting: [UInt32: Entry] = [:]
         for row in rows where row.count == 5 {
@@ -37,8 +37,8 @@ public enum SourceTypeCatalog {
         }
         let delimiters = waiting.mapValues(\.delimiter)
         var types = SourceType.known
-        // From the parts to what is made of them, each type once: a type of types of types could name the same part
-        // more often than memory holds.
+        // Resolves each type once, from the parts to the wholes: with nested types, expanding the same part repeatedly
+        // could exceed the memory.
         for _ in 0..<depthMax where !waiting.isEmpty {
             var found: [UInt32: SourceType] = [:]
             for (id, entry) in waiting { found[id] = types[id] ?? type(entry, of: types, delimiters) }
@@ -52,11 +52,11 @@ public enum SourceTypeCatalog {
         let domainOf: UInt32
         let arrayOf: UInt32
         let delimiter: UInt8
-        /// Of a composite type; nil for all others.
+        /// The attributes of a composite type; nil for all others.
         let attributes: [(name: String, type: UInt32)]?
     }
 
-    /// How deeply types may be made of types: values are read that deeply too. Deeper ones are texts.
+    /// The maximum nesting depth of types, and so of values. Deeper types are read as text.
     private static let depthMax = 32
 
     private static func attributes(_ text: String) -> [(name: String, type: UInt32)]? {
@@ -69,7 +69,7 @@ public enum SourceTypeCatalog {
         }
     }
 
-    /// Nil while a part is not known.
+    /// Returns nil while one of its parts is unknown.
     private static func type(
         _ entry: Entry, of types: [UInt32: SourceType], _ delimiters: [UInt32: UInt8]
     ) -> SourceType? {

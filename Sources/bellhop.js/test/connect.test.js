@@ -13,7 +13,7 @@ import {
 import { until } from "./service.js";
 import { NodeXMLHttpRequest } from "./xhr.js";
 
-/** What a test opened, closed behind it. */
+/** The objects that a test opened; they are closed after it. */
 const open = [];
 afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
@@ -31,7 +31,7 @@ async function serve(stream, others = () => false) {
   return server;
 }
 
-/** A network and a lifecycle that the test moves. */
+/** A network and a lifecycle that the test controls. */
 function moved(first) {
   const listeners = new Set();
   let now = first;
@@ -200,7 +200,7 @@ for (const transport of ["fetch", "xhr"]) {
       socket.write(streamHead);
       const piece = `data: ${"x".repeat(65_536)}`;
       (function more() {
-        // What the client has received is its turn before the next piece.
+        // The client reads the received piece before the next one is sent.
         if (!socket.destroyed) socket.write(piece, () => setImmediate(more));
       })();
     });

@@ -1,5 +1,5 @@
-// An app in TypeScript that has bellhop.js among its packages, as strict as tsc can be and with both ways of finding
-// packages: what it takes is typed, and no declaration names what is not there.
+// A TypeScript app with bellhop.js as a package, in tsc's strictest mode and with both module resolutions: the API is
+// typed, and the declarations only name existing modules.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -35,9 +35,9 @@ export function component(): string {
 declare const queryClient: Parameters<typeof bridge>[0];
 export const stop: () => void = bridge(queryClient, all);
 export const isLive: boolean = small.queue("s1").get().isLive;
-// @ts-expect-error: the core was not given it
+// @ts-expect-error: the core was created without it
 small.feed();
-// @ts-expect-error: nor was there invalidation
+// @ts-expect-error: it was created without invalidation too
 bridge(queryClient, small);
 `;
 

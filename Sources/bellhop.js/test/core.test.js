@@ -1,4 +1,4 @@
-// The core with what it is given, and the files that the service serves, against the real service.
+// The core with optional parts, and the files that the service serves, against the real service.
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ afterEach(() => {
 });
 after(() => service?.stop());
 
-/** Paths that a bell has called. */
+/** Records the paths that a bell calls. */
 function watched() {
   const paths = [];
   return { paths, fetch: (url, init) => {
@@ -65,7 +65,7 @@ test("R-VIS-NFR-3.3: the token is stored nowhere", options, async () => {
   await bell.send("PUT", "/v1/preferences", { sound: false });
   await until(async () => (await storage.keys("")).some((key) => key.endsWith("cursor")));
   const stored = await Promise.all((await storage.keys("")).map(async (key) => key + await storage.get(key)));
-  // Nor its signature, nor what it says.
+  // Neither its signature nor its claims are stored.
   for (const part of token.split(".")) assert.ok(!stored.some((text) => text.includes(part)), stored.join());
 });
 
@@ -75,7 +75,7 @@ test("index.js has every feature there is", options, async () => {
 });
 
 test("what the service serves in parts works together, and names no part twice", options, async (t) => {
-  // Node takes files for modules where a package says so; browsers need no such word.
+  // Node needs a package.json to treat files as modules; browsers do not.
   const served = mkdtempSync(join(tmpdir(), "bellhop-served-"));
   t.after(() => rmSync(served, { recursive: true }));
   cpSync(new URL("../../Service/Features/ClientLibrary/Files/", import.meta.url), served, { recursive: true });

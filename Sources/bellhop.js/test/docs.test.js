@@ -1,4 +1,4 @@
-// Docs/clients.md names what shows each duty of a client: all of that exists.
+// Every test, case and trial that Docs/clients.md names exists.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -7,13 +7,13 @@ const root = new URL("../../../", import.meta.url);
 const read = (path) => readFileSync(new URL(path, root), "utf8");
 const rows = read("Docs/clients.md").split("\n").filter((line) => /^\| (?!row )[^-|]/.test(line));
 
-/** Why what is named does not exist; undefined where it does. */
+/** Returns why the named test or case does not exist; undefined if it does. */
 function missing(name) {
   const [, place, title] = /^([^:]+)(?:: (.+))?$/.exec(name);
   if (place.endsWith(".py")) return existsSync(new URL(`Tests/browser/${place}`, root)) ? undefined : "no such trial";
   if (place.endsWith(".test.js")) {
     const path = `Sources/bellhop.js/test/${place}`;
-    // Titles of tests that run once for each transport go on.
+    // The titles of tests that run once per transport have a suffix.
     const text = existsSync(new URL(path, root)) ? read(path) : "";
     return text.includes(`("${title}"`) || text.includes(`(\`${title} ($`) ? undefined : `${place} has no such test`;
   }

@@ -1,4 +1,4 @@
-// The stores of the features against the real service, with two users or two devices wherever it takes two.
+// The stores of the features against the real service, with two users or two devices where needed.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { connect } from "../index.js";
@@ -24,7 +24,7 @@ before(async () => {
     assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${text}`);
     return text ? JSON.parse(text) : null;
   };
-  // Its window of a second is over when a test listens to the leaderboard.
+  // Its window of one second is over before a test subscribes to the leaderboard.
   const now = Date.now();
   await backend("PUT", "/v1/challenges/c1", {
     name: "Most cuts", mode: "add", startsAt: new Date(now - 1000).toISOString(),
@@ -40,7 +40,7 @@ after(async () => {
 const score = (userId, points) => backend("POST", "/v1/challenges/c1/scores", { userId, score: points,
   displayName: userId }, { "Idempotency-Key": `${userId}-${points}` });
 
-/** A device of a user, whose stream is there. */
+/** Connects a device of a user, and waits for its stream. */
 async function device(user, { claims = [], ...options } = {}) {
   const bell = connect({ url: service.url, token: service.token(user, ...claims), ...options });
   bells.push(bell);
@@ -48,7 +48,7 @@ async function device(user, { claims = [], ...options } = {}) {
   return bell;
 }
 
-/** Waits until what a store shows is so. */
+/** Waits until a store's state meets a condition. */
 const shows = (store, condition) => until(() => {
   const snapshot = store.get();
   return condition(snapshot) ? snapshot : null;
@@ -66,7 +66,7 @@ test("R-VIS-FR-1.4, R-VIS-FR-4.2: a notification shows, counts and rings with it
   const second = await device("ada");
   const [list, other] = [first.notifications, second.notifications];
   first.badges.get();
-  // Sooner than any timer: the phone waits for nothing.
+  // The player is called without waiting for any timer.
   let rings;
   first.on("notification:created", () => setTimeout(() => { rings = played.length === 1; }));
   await Promise.all([shows(list, (it) => it.isLoaded), shows(other, (it) => it.isLoaded)]);
@@ -78,7 +78,7 @@ test("R-VIS-FR-1.4, R-VIS-FR-4.2: a notification shows, counts and rings with it
   assert.equal(played[0].sound, true);
   await shows(first.badges, (it) => it?.bell === 1);
 
-  // Seen on one: at once there, then on the other, and the badge falls.
+  // Marked as seen on one device: it shows there at once, then on the other, and the badge count falls.
   const answer = list.markSeen(item.id);
   assert.ok(list.get().items[0].seenAt, "shown before it is answered");
   assert.equal((await answer).status, 200);
@@ -86,7 +86,7 @@ test("R-VIS-FR-1.4, R-VIS-FR-4.2: a notification shows, counts and rings with it
   await shows(first.badges, (it) => it?.bell === 0);
   assert.equal(await list.markSeen(item.id), null);
 
-  // Archived by the one, gone from the other.
+  // Archived on one device, removed from the other.
   await list.archive(item.id);
   assert.equal(list.get().items.length, 0);
   await shows(other, (it) => it.items.length === 0);
@@ -135,7 +135,7 @@ test("R-CNT-RT-1, R-CNT-RT-2, R-CNT-C2: a message is sent, counted, read and rea
   await shows(phone.badges, (it) => it.messages === 0);
   assert.equal(await thread.read(), null);
 
-  // Refused: a conversation that one is not in.
+  // The service refuses it: eve1 is not a member of the conversation.
   const closed = (await device("eve1")).conversation(id);
   const answer = await closed.send("Let me in");
   assert.equal(answer.status, 404);
@@ -165,7 +165,7 @@ test("R-CUT-Q-6, R-CUT-B-2: the queue and a booking move live, and the phone mov
   assert.equal(haptics.length, 1, JSON.stringify(played));
   assert.equal(played.filter(([, sound]) => sound).length, 1, JSON.stringify(played));
 
-  // A move that there is not is taken back; cancelling is the customer's.
+  // A nonexistent transition is reverted; the customer may cancel.
   const refused = store.change({ status: "completed" });
   assert.equal(store.get().booking.status, "completed");
   assert.equal((await refused).body.code, "booking.invalid_transition");
@@ -200,7 +200,7 @@ test("R-CUT-F-1: new posts wait behind a banner; likes show at once and on the o
   assert.equal(feed.get().posts.length, 0);
   feed.showNew();
   assert.deepEqual(feed.get().posts.map(({ id }) => id), [post.id]);
-  // The other device loads the post by itself, after five seconds.
+  // The other device shows the post by itself, after five seconds.
   await shows(other, (it) => it.newCount === 1);
   clock.skip(4000);
   assert.equal(other.get().posts.length, 0);
@@ -307,7 +307,7 @@ test("R-ENG-E-2, R-ENG-E-9: one wrong table, or too many ids of two screens, sto
   assert.match(problem.detail, /nope/);
   assert.equal(todos.get().problem, null);
   nope.stop();
-  // 6,000 and 5,000 ids are more than 10,000: what the stream has stays, and the second screen is told.
+  // 6,000 and 5,000 ids exceed 10,000 together: the stream keeps its present rows, and the second screen gets an error.
   const ids = (from, count) => Array.from({ length: count }, (_, index) => from + index);
   todos.show(ids(0, 6000));
   await until(async () => {

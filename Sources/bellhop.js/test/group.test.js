@@ -1,4 +1,4 @@
-// One stream for many tabs, in one process: the locks are a double of the browser's, the channel is Node's own.
+// One stream for many tabs, in one process: the locks are a double of the browser's, the channels are Node's own.
 // Tests/browser does the same with real tabs.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-/** Web Locks as the standard has them, as far as they are used: a queue for each name. */
+/** A double of the Web Locks standard, as far as it is used: one queue per name. */
 function makeLocks() {
   const queues = new Map();
   function next(name) {
@@ -33,7 +33,7 @@ function makeLocks() {
     next(name);
   }
   return {
-    /** What a tab asks for; `die` is what becomes of its locks when the tab is killed. */
+    /** The lock manager of a tab; `die` releases its locks as when the tab is killed. */
     of() {
       const own = [];
       return {
@@ -75,7 +75,7 @@ function makeLocks() {
 
 let names = 0;
 
-/** Tabs of one user, at a server. */
+/** Opens tabs of one user on a server. */
 function browser(url, more = {}) {
   const locks = makeLocks();
   const name = `test ${process.pid} ${(names += 1)}`;
@@ -92,11 +92,11 @@ function browser(url, more = {}) {
       const sayings = [];
       const own = locks.of();
       const channels = [];
-      // A killed tab is heard no more, also not by what it had begun.
+      // A killed tab is silent, and so is the work it had started.
       let isDead = false;
       let isFrozen = false;
       let isAsleep = false;
-      /** What happens to a tab that sleeps happens when it wakes. */
+      /** Events for a suspended tab, delivered when it wakes. */
       let onWaking = [];
       const awake = (run) => isAsleep ? void onWaking.push(run) : run();
       class Channel extends BroadcastChannel {
@@ -171,7 +171,7 @@ function browser(url, more = {}) {
   };
 }
 
-/** A service whose log grows as the test says. */
+/** A service whose log the test extends. */
 async function logServer() {
   const log = [];
   const streams = new Set();

@@ -1,4 +1,4 @@
-// What `tsc --noEmit --strict` finds in models.d.ts: these lines compile, and each one that must not says so.
+// Type checks of models.d.ts with `tsc --noEmit --strict`: these lines compile, and each expected error is marked.
 
 import type { AnswerTo, BodyOf, Badges, Booking, Events, OperationOf, Page, Notification, StreamEvent } from "../models";
 
@@ -23,7 +23,7 @@ export async function check(event: StreamEvent): Promise<number> {
   const body: BodyOf<"POST", "/v1/conversations/c1/messages"> = { text: code.code };
   // @ts-expect-error a message has no member of this name
   body.texts;
-  // A word that only a newer service knows is no mistake.
+  // An enum value that only a newer service knows is not an error.
   const state: typeof queue.state = "closed";
   if (state === "open") return queue.avgWaitTime;
   return event.name === "badges:update" ? event.data.bell : 0;

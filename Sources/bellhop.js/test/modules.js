@@ -1,4 +1,4 @@
-// Lets tests import packages: React as Debian installs it, bellhop.js by its own name, and doubles of a device's
+// Module resolution for tests: React as Debian installs it, bellhop.js by its own name, and doubles of a device's
 // packages.
 import Module, { register } from "node:module";
 
@@ -25,7 +25,7 @@ const known = {
   "react-native": device("export const AppState = globalThis.device.appState"),
 };
 
-// The renderer requires React as CommonJS, which looks where NODE_PATH says.
+// The renderer requires React as CommonJS, which Node searches in NODE_PATH.
 process.env.NODE_PATH ??= "/usr/share/nodejs";
 Module._initPaths();
 register(device(`
@@ -37,10 +37,10 @@ register(device(`
   }
 `));
 
-/** Whether React is installed, as Debian's node-react and node-react-test-renderer have it. */
+/** Whether React is installed, as Debian's node-react and node-react-test-renderer. */
 export const hasReact = await import("react-test-renderer").then(() => true, () => false);
 
-/** A token as the service would read it, for servers of tests that read none. */
+/** Returns an unsigned token in the service's format, for test servers that do not verify tokens. */
 export function plainToken(subject, seconds = 3600) {
   const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
   return `${part({ alg: "none" })}.${part({ sub: subject, exp: Math.floor(Date.now() / 1000) + seconds })}.x`;

@@ -1,5 +1,5 @@
-// A runtime like React Native's: XMLHttpRequest and a fetch that does not stream, AppState, NetInfo and AsyncStorage;
-// no document, IndexedDB, locks, channels or TextDecoder. Against the real service.
+// A runtime like React Native's, against the real service. It has XMLHttpRequest, a fetch that does not stream,
+// AppState, NetInfo and AsyncStorage. It has no document, IndexedDB, locks, channels or TextDecoder.
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { binary, startService, until } from "./service.js";
@@ -18,7 +18,7 @@ before(async () => {
   for (const name of ["BroadcastChannel", "crypto", "EventSource", "TextDecoder"]) {
     Object.defineProperty(globalThis, name, { value: undefined, configurable: true });
   }
-  // React Native's fetch is made of XMLHttpRequest, and its Response has no body that can be read as it comes.
+  // React Native's fetch is built on XMLHttpRequest, and its Response has no readable body.
   globalThis.Response = class Response {};
   globalThis.fetch = fetchByXHR;
   ({ connect } = await import("../index.js"));
@@ -135,7 +135,7 @@ test("R-VIS-NFR-2.3: what is written without a network survives the app's end, i
   await until(() => sent.length === 2);
   assert.deepEqual(sent, [{ sound: false }, { haptics: false }]);
   const { body } = await second.bell.get("/v1/preferences");
-  // A PUT replaces all: the last one stands, since it came last.
+  // A PUT replaces all fields, so the last one wins.
   assert.deepEqual([body.sound, body.haptics], [true, false]);
   assert.equal([...second.storage.values.keys()].some((key) => key.includes("outbox/")), false);
 });

@@ -1,5 +1,5 @@
-// R-VIS-FR-4.1 to R-VIS-FR-4.3, R-VIS-NFR-1.3: a notification moves the phone once, in one of all tabs, and a player
-// that fails harms nothing.
+// R-VIS-FR-4.1 to R-VIS-FR-4.3, R-VIS-NFR-1.3: a notification plays once, in one of all tabs, and a failing player does
+// no harm.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expoPlayer, webPlayer } from "../players.js";
@@ -7,7 +7,7 @@ import { playOnce } from "../stores/player.js";
 
 const warning = { notification: "warning", impacts: [], pulses: 2 };
 
-/** A clock that a test moves. */
+/** A clock that a test controls. */
 function clock() {
   const waits = [];
   return {
@@ -25,7 +25,7 @@ function tab(user = "ada") {
     sound]) };
 }
 
-/** Runs with what a page has: locks that all tabs share, and whether this one is seen. */
+/** Runs with the parts of a page: locks that all tabs share, and the page's visibility. */
 async function onPage(visibilityState, run) {
   const held = new Set();
   const locks = {

@@ -1,4 +1,4 @@
-// A TCP proxy that cuts connections behind any byte, of the request or of the answer.
+// A TCP proxy that cuts connections after any byte of the request or of the answer.
 import { connect, createServer } from "node:net";
 
 /** @param {string} target an http url
@@ -10,8 +10,8 @@ export async function cuttingProxy(target, random, cuts) {
   let cutCount = 0;
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname);
-    // Half of the cuts fall within what one small call takes, the others within what a stream sends, or after a while:
-    // a connection that is never cut could carry all that follows, and a test that waits for cuts would wait for ever.
+    // Half of the cuts fall within the bytes of a small call, the others within those of a stream, or after a delay. A
+    // connection that is never cut could carry all further traffic, and a test that waits for cuts would wait forever.
     const kind = random();
     const most = kind < 0.45 ? 900 : kind < 0.9 ? 9000 : 90_000;
     let left = cuts() ? Math.floor(random() * most) : Infinity;
@@ -31,7 +31,7 @@ export async function cuttingProxy(target, random, cuts) {
         const piece = data.subarray(0, left);
         left -= piece.length;
         if (left > 0) return void to.write(piece);
-        // What was let through arrives before the cut.
+        // The forwarded bytes arrive before the cut.
         if (piece.length > 0) to.write(piece, cut);
         else cut();
       });

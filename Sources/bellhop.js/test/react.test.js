@@ -1,4 +1,4 @@
-// The hooks with the real React (Debian's 18.2) and its test renderer, on a bell whose stream says what a test wants.
+// The hooks with the real React (Debian's 18.2) and its test renderer, on a bell whose stream the test controls.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { connect } from "../index.js";
@@ -53,7 +53,7 @@ after(async () => {
   await server?.stop();
 });
 
-/** Renders what `use` shows, as text; `renders` has how often. */
+/** Renders the result of `use` as text; `renders` counts the renderings. */
 function mount(use) {
   const shown = { renders: 0, last: null, use };
   function Component() {
@@ -151,7 +151,7 @@ test("useInvalidation calls the latest function, until the component is gone", {
   await until(() => told.length === 1);
   assert.equal(told[0], query.renders);
   query.unmount();
-  // React ends an effect a moment after the component is gone.
+  // React runs an effect's cleanup shortly after the component has been unmounted.
   await until(() => {
     const before = told.length;
     bell.invalidation.refetch(["todos"]);

@@ -1,4 +1,4 @@
-// Every example of README.md, and of the project's own what it says of clients, is run as it stands, on the real service.
+// Runs every example of README.md, and the client examples of the project's README, unchanged on the real service.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -24,7 +24,7 @@ let folder;
 let count = 0;
 let backend;
 
-/** Runs a block as a module of its own; what it declares is what it exports. */
+/** Runs a block as its own module, which exports its declarations. */
 async function run({ language, code }) {
   let source = code;
   if (language === "jsx") {
@@ -33,7 +33,7 @@ async function run({ language, code }) {
     const compilerOptions = { jsx: JsxEmit.React, module: ModuleKind.ESNext, target: ScriptTarget.ES2022 };
     source = `import * as React from "react";\n${typescript.transpileModule(code, { compilerOptions }).outputText}`;
   }
-  // A page's own `connect` needs the address of this service, and a bell of the example's is the next one's.
+  // `connect` in an example needs this service's address, and an example's bell is used by the next one.
   source = source.replaceAll('url: "https://bells.example"', "url");
   const names = [...source.matchAll(/^const (?:(\w+)|\{([^}]*)\}|\[(\w+)\])/gm)]
     .flatMap(([, one, several, first]) => {
@@ -90,7 +90,7 @@ after(async () => {
   await service?.stop();
 });
 
-/** What must be there before an example is run, and what must be so after it; by the title of its section. */
+/** The preparation of each example and the checks after it, by the title of its section. */
 const ready = {
   Badges: () => scope.bell.badges.get(),
   Notifications: () => scope.bell.notifications.get().items.length > 0,
@@ -107,7 +107,7 @@ const ready = {
     scope.bell.feed().refresh();
     return scope.bell.feed().get().posts.length > 0;
   },
-  // A post of its own: the counts of the one that was liked before are told a second later.
+  // A separate post: the counts of the post liked earlier arrive one second later.
   "Rows on the screen": async () => {
     const { id } = await backend("POST", "/v1/posts", { authorId: "gus", text: "Another fade" });
     scope.postId = id;
@@ -155,7 +155,7 @@ const check = {
   },
 };
 
-/** Doubles of a device's packages, in the shapes that their documentation has. */
+/** Doubles of a device's packages, with their documented interfaces. */
 function makeDevice() {
   const [felt, stored] = [[], new Map()];
   const haptics = {

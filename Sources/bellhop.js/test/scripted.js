@@ -1,7 +1,7 @@
-// A server on a real socket that answers as a test says: it may cut a stream at any byte, answer slowly, or stop.
+// A server on a real socket that a test scripts: it can cut a stream at any byte, answer slowly, or stop.
 import { createServer } from "node:net";
 
-/** Pseudo-random numbers that a seed repeats (mulberry32). */
+/** Returns a generator of reproducible pseudo-random numbers (mulberry32). */
 export function seeded(seed) {
   let state = seed >>> 0;
   return () => {
@@ -79,8 +79,8 @@ export function ready(streamId = "s1", topics = ["personal"], id = null, userId 
   return `retry: 10\n\n${id ? `id: ${id}\n` : ""}event: stream:ready\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** A log of events that a stream replays behind `Last-Event-ID`, as the service does. Texts have characters of two to
- * four bytes, and lines end in all three ways, so that a cut can fall into any of them. */
+/** A log of events that a stream replays after `Last-Event-ID`, as the service does. Texts contain characters of two
+ * to four bytes, and lines end in all three ways, so that a cut can fall within any of them. */
 export function eventLog(count, random) {
   const ends = ["\n", "\r\n", "\r"];
   const events = Array.from({ length: count }, (_, index) => (
@@ -98,7 +98,7 @@ export function eventLog(count, random) {
   };
 }
 
-/** Sends bytes in pieces of any size, and cuts the connection behind `limit` of them. */
+/** Sends bytes in pieces of random size, and cuts the connection after `limit` bytes. */
 export function sendInPieces(socket, bytes, limit, random, done) {
   let sent = 0;
   const end = Math.min(limit, bytes.length);

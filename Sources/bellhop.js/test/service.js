@@ -1,4 +1,5 @@
-// The real service on a port of its own, for tests. BELLHOP_BIN names its binary, else it is that of `swift build`.
+// The real service on its own port, for tests. BELLHOP_BIN is the path of its binary; the default is that of `swift
+// build`.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
@@ -10,11 +11,12 @@ const candidates = [process.env.BELLHOP_BIN, `${root}.build/release/bellhop`, `$
 export const binary = candidates.find((path) => path && existsSync(path));
 const secret = "a secret of tests that is long enough for HS256, 48";
 
-// The service refuses variables that it does not know.
+// The service refuses unknown variables.
 const environment = { PATH: process.env.PATH, HOME: process.env.HOME, BELLHOP_JWT_SECRET: secret };
 
-/** A port that nobody listens at, below those that the system gives away by itself (from 32768 on): while a service is
- * down for a moment, another test that asks for any port could be given this one.
+/** Returns a free port below those that the system assigns by itself (32768 and above). Otherwise, while a service
+ * is
+ * briefly down, another test that requests any port could receive this one.
  * @returns {Promise<number>} */
 export const freePort = () => new Promise((resolve) => {
   const server = createServer();
@@ -67,10 +69,10 @@ export async function startService(settings = {}) {
   };
 }
 
-// Only a failure waits so long: on a busy machine, a step of milliseconds can take a minute.
+// Only a failure waits this long: on a busy machine, a step of milliseconds can take a minute.
 export const PATIENCE_MS = 180_000;
 
-/** Waits for a condition, which is asked again whenever the event loop has done something else. */
+/** Waits for a condition, which is checked again after each turn of the event loop. */
 export async function until(condition, what = condition) {
   const end = Date.now() + PATIENCE_MS;
   while (Date.now() < end) {

@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-/** A call of the app's backend, until the service has done it. */
+/** Makes a call of the app's backend, and repeats it until it succeeds. */
 async function post(path, body, token = backend) {
   const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
   const once = async () => {
@@ -49,7 +49,7 @@ function ring(user, more = {}) {
   return { bell, heard, of, live };
 }
 
-/** The messages of a conversation as they stand. */
+/** Returns the current messages of a conversation. */
 async function texts(conversation, token) {
   const found = [];
   for (let since = 0; ;) {
@@ -107,7 +107,7 @@ test("R-VIS-NFR-2.3: cut at any byte, with a service that is killed, the outbox 
       await service.restart();
     }
     if (n % 40 === 39) {
-      // The app is closed and opened again. What is stored is what it goes on with.
+      // The app is closed and opened again, and continues from its stored state.
       await until(async () => {
         const stored = await Promise.all((await storage.keys("")).map((key) => storage.get(key)));
         const safe = new Set([...stored.map((item) => item?.startsWith("{") && JSON.parse(item).body?.text),
@@ -153,7 +153,8 @@ async function closed(token) {
   assert.match(text, /stream:closing/);
 }
 
-/** Lets a stream outlive a token of so many seconds. Returns false if this machine was too slow to renew it in time. */
+/** Lets a stream outlive a token of that many seconds. Returns false if this machine was too slow to renew it in
+ * time. */
 async function outlives(seconds) {
   const user = `renewed-${seconds}`;
   const first = service.token(user, "--lifetime", `${seconds}s`);
@@ -174,7 +175,7 @@ async function outlives(seconds) {
   await live();
   const { streamId } = bell.connection.get();
   if (Date.now() > endsAt) return false;
-  // The same token opens a stream that is not renewed. When the service closes that stream, the token has ended.
+  // The same token opens a stream that is not renewed. When the service closes that stream, the token has expired.
   await closed(first).catch(() => until(() => Date.now() > endsAt));
   if (renewedAt > endsAt) return false;
   assert.equal(bell.connection.get().status, "live");
@@ -187,7 +188,7 @@ async function outlives(seconds) {
 }
 
 test("R-SCH-FR-002: a stream outlives its token, which is renewed in place", options, async () => {
-  // The longer lives are for a machine that is too busy to renew a short one in time.
+  // The longer lifetimes are for a machine that is too busy to renew a short one in time.
   for (const seconds of [2, 4, 8, 16, 32, 64]) if (await outlives(seconds)) return;
   assert.fail("no token was renewed before its end");
 });

@@ -69,7 +69,7 @@ test("however the network cuts a stream up, its events are the same", () => {
     const expected = whole.feed(text);
     const bytes = new TextEncoder().encode(text);
     const pieces = parser();
-    // As the transport does it: bytes, also within a character.
+    // Decodes as the transport does: pieces may end within a character.
     const decoder = new TextDecoder();
     const found = [];
     for (let start = 0; start < bytes.length;) {

@@ -1,4 +1,4 @@
-// A server of tests on a real socket: a stream that says what a test wants, and answers that it gives.
+// A test server on a real socket: the test controls its stream and its answers.
 import { createServer } from "node:http";
 import { once } from "node:events";
 

@@ -1,7 +1,7 @@
-// The bridge against the contract of QueryClient, as TanStack's own sources have it (query-core/src/queryClient.ts of
-// version 5, read by hand: no registry of this machine has the package). The double below does what is said there:
-// `setQueryDefaults` replaces the defaults of one key, and applies to every key that begins with it; `queryKey` compares
-// parts by type; `invalidateQueries` marks the queries that match and refetches those that `refetchType` names.
+// The bridge against the contract of QueryClient, as TanStack's own sources define it (query-core/src/queryClient.ts of
+// version 5; the package itself is not installed). The double below follows these rules: `setQueryDefaults` replaces
+// the defaults of one key, and applies to every key that begins with it; `queryKey` compares parts by type;
+// `invalidateQueries` marks the matching queries and refetches those that `refetchType` selects.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { connect } from "../index.js";
@@ -34,7 +34,7 @@ class QueryClient {
   setQueryDefaults(key, own) {
     this.defaults.set(JSON.stringify(key), { key, own });
   }
-  /** The staleTime of a query, as an observer gets it. */
+  /** Returns the staleTime of a query, as an observer sees it. */
   staleTime(key) {
     return { ...this.#options.queries, ...this.getQueryDefaults(key) }.staleTime;
   }
@@ -60,7 +60,7 @@ class QueryClient {
       },
     };
   }
-  /** What a mutation of an app tells its cache. */
+  /** Emits a mutation of an app to its cache. */
   mutate(meta) {
     const mutation = { meta, options: { meta } };
     for (const type of ["pending", "success"]) for (const listener of this.listeners) listener({ type: "updated",

@@ -1,4 +1,4 @@
-// Compiled by tsc, never run: an app's own code meets these types.
+// Compiled by tsc, never run: checks the types as an app's code uses them.
 import { connect as connectCore } from "../core.js";
 import type { Features } from "../features";
 import * as features from "../features.js";
@@ -22,18 +22,18 @@ export function app(bell: Features): string {
   return `${total} ${titles.join()} ${me?.rank ?? ""}`;
 }
 
-// connect() gives its features by itself; and the core those that it is given, under the names that they are given.
+// connect() includes all features; the core has only the given ones, under the given names.
 const url = "https://bells.example";
 export const all = app(connect({ url, token: "t" }));
 const small = connectCore({ url, token: "t", tabs, features: { counts: features.badges, queue: features.queue } });
 export const total: number | undefined = small.counts.get()?.total;
 export const isLive: boolean = small.queue("s1").get().isLive;
 export const stop: () => void = small.subscribe(["queue:s1"]);
-// @ts-expect-error: it was not given
+// @ts-expect-error: the core was created without it
 small.feed();
-// @ts-expect-error: nor was any
+// @ts-expect-error: no features were given
 connectCore({ url, token: "t" }).badges;
-// @ts-expect-error: that is no feature
+// @ts-expect-error: not a feature
 connectCore({ url, token: "t", features: { nothing: {} } });
 export const given: Features = connectCore({ url, token: "t", features });
 

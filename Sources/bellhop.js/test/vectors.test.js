@@ -1,11 +1,12 @@
-// Every machine against the vectors that Swift runs too: Tests/Fixtures/Client/<machine>.json.
+// Every machine against the vectors that the Swift tests run too: Tests/Fixtures/Client/<machine>.json.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 
 const folder = new URL("../../../Tests/Fixtures/Client/", import.meta.url);
 
-/** Whether all that is expected is there; lists are as long, objects may have more unless they are empty. */
+/** Asserts that all expected members exist. Lists must have equal length; objects may have more members unless
+ * empty. */
 function assertHas(actual, expected, place) {
   if (expected === null || typeof expected !== "object") return assert.strictEqual(actual, expected, place);
   if (Array.isArray(expected)) {
@@ -18,7 +19,7 @@ function assertHas(actual, expected, place) {
   for (const name of Object.keys(expected)) assertHas(actual[name], expected[name], `${place}.${name}`);
 }
 
-/** What is given to a machine must come out of it as it was. */
+/** Freezes a machine's input, so that changing it fails. */
 function frozen(value) {
   if (value !== null && typeof value === "object" && !Object.isFrozen(value)) {
     Object.freeze(value);

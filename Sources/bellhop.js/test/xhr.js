@@ -1,4 +1,4 @@
-// XMLHttpRequest as React Native has it, on Node's own http: no EventSource, no fetch that streams, progress alone.
+// XMLHttpRequest as in React Native, on Node's own http: no EventSource, no streaming fetch, only progress events.
 import http from "node:http";
 
 const { TextDecoder } = globalThis;
@@ -23,7 +23,7 @@ export class NodeXMLHttpRequest {
     return this.#headers[name] ?? null;
   }
 
-  /** All of them, which the standard gives as one text. */
+  /** All headers as one text, as the standard returns them. */
   get headers() {
     return this.#headers;
   }

@@ -1,21 +1,22 @@
 import CPostgreSQL
 import Foundation
 
-/// What libpq reads in a `postgres://` URL.
+/// The parts of a `postgres://` URL, as libpq parses them.
 ///
-/// libpq's own words about a URL that it cannot read hold the URL, or the half of a password. They are never passed on.
+/// libpq's own error for an unreadable URL contains the URL or a part of a password, so it is never passed on.
 struct ServerAddress {
     let hosts: [String]
-    /// As it is in effect, with the environment's; nil where a service file decides, which only a connection reads.
+    /// The effective mode, including that of the environment. Nil if a service file decides, which only a connection
+    /// reads.
     let sslMode: String?
 
-    /// - Throws: `.url`, with what is wrong in words that quote nothing.
+    /// - Throws: `.url`, with a description of the fault that quotes no part of the URL.
     init(parsing text: String) throws(DatabaseError) {
         guard let options = Self.options(of: text) else {
             throw DatabaseError(.url, "the postgres:// URL cannot be read: \(Self.mistake(in: text))")
         }
-        // A password with a "/" or "@" in it ends the user's part early, and libpq takes the rest for a host, a port or a
-        // database, which it names in its errors.
+        // An unescaped "/" or "@" in a password ends the user part early. libpq then takes the rest for a host, a port
+        // or a database, and names it in its errors.
         let isCut =
             text.prefix { $0 != "?" }.contains("@") && options["user"] == nil
             || ["host", "port", "dbname"].contains { options[$0]?.contains("@") == true }
@@ -27,21 +28,21 @@ struct ServerAddress {
         hosts = (options["hostaddr"] ?? options["host"] ?? environment["PGHOSTADDR"] ?? environment["PGHOST"] ?? "")
             .split(separator: ",").map(String.init)
         let isOfService = options["service"] != nil || environment["PGSERVICE"] != nil
-        // libpq 16 verifies whoever it checks by the system's certificates.
+        // With `sslrootcert=system`, libpq 16 always verifies the host.
         let systemMode = options["sslrootcert"] == "system" ? "verify-full" : nil
         sslMode = options["sslmode"] ?? environment["PGSSLMODE"] ?? systemMode ?? (isOfService ? nil : "prefer")
     }
 
-    /// Hosts that are not this machine: what travels to them can be read and changed on the way, unless TLS protects it.
+    /// Hosts other than this machine: traffic to them can be read and changed on the way, unless TLS protects it.
     var remoteHosts: [String] { hosts.filter { !Self.isLocal($0) } }
 
     private static func isLocal(_ host: String) -> Bool {
-        // A path is a socket's folder, and @ begins an abstract one.
+        // A path is a socket's folder, and @ begins an abstract socket.
         host.hasPrefix("/") || host.hasPrefix("@") || host == "localhost" || host == "::1"
             || host.split(separator: ".").count == 4 && host.hasPrefix("127.")
     }
 
-    /// Nil where libpq refuses the text.
+    /// Returns nil if libpq refuses the text.
     private static func options(of text: String) -> [String: String]? {
         var message: UnsafeMutablePointer<CChar>?
         defer { PQfreemem(message) }
@@ -75,8 +76,8 @@ struct ServerAddress {
 }
 
 extension DatabaseURL {
-    /// Hosts other than this machine that are connected to without verifying who they are (libpq's `sslmode` below
-    /// `verify-full`), and that mode. Nil where there are none.
+    /// Returns the hosts other than this machine whose identity is not verified (libpq's `sslmode` below
+    /// `verify-full`), and that mode. Nil if there are none.
     public var unverified: (hosts: [String], sslMode: String)? {
         guard case .server(let address) = location, let server = try? ServerAddress(parsing: address),
             !server.remoteHosts.isEmpty, let mode = server.sslMode, mode != "verify-full"

@@ -13,11 +13,11 @@ public struct SourceError: Error, Sendable, CustomStringConvertible {
         description = text.split(separator: "\n").map { $0.drop { $0 == "\t" || $0 == " " } }.joined(separator: "; ")
     }
 
-    /// Whether the server lacks what was named, such as a publication.
+    /// Whether a named object, such as a publication, does not exist.
     public var isUndefinedObject: Bool { sqlState == "42704" }
 
-    /// Whether another attempt may succeed without anybody changing anything: the server is away, starts, or has no
-    /// connection left.
+    /// Whether another attempt may succeed without a change by an operator: the server is unreachable, is starting, or
+    /// has no free connection.
     public var isTransient: Bool {
         guard let sqlState else { return true }
         return ["08", "53", "57"].contains(sqlState.prefix(2))
@@ -31,16 +31,16 @@ public struct SourceError: Error, Sendable, CustomStringConvertible {
 public final class SourceConnection {
     /// The interval at which a wait checks whether to stop, in milliseconds.
     private static let pauseMilliseconds: Int32 = 250
-    /// Seconds for a statement of an ordinary session. All of them read a few rows of catalogs or write one message, in
-    /// milliseconds; one that takes longer hangs, and with it the reader, which nobody would notice.
+    /// Maximum seconds for a statement of an ordinary session. Each reads a few catalog rows or writes one message, in
+    /// milliseconds. A slower one hangs, and the reader would hang with it unnoticed.
     public static let statementSecondsMax = 30
-    /// Seconds for a table's lock. A request that waits keeps all later ones of the app waiting behind it.
+    /// Maximum seconds to wait for a table's lock. A waiting request blocks all later ones of the app behind it.
     public static let lockSecondsMax = 5
 
-    /// Of every session. The schemas come first: nothing of the app is found by its name alone, so that no function,
-    /// operator or cast of the app runs with the reader's rights. Then what texts are written by, and what ends a session
-    /// whose other end has vanished: within ten seconds, nobody has the slot or the lock of a process that is gone. What a
-    /// session writes itself waits for the disk, and not for standbys.
+    /// The settings of every session. The search path comes first: objects of the app are never found by an unqualified
+    /// name, so that none of its functions, operators or casts runs with the reader's rights. Then follow the text
+    /// formats, and the timeouts that end a session whose peer has vanished: a dead process releases the slot and its
+    /// lock within ten seconds. A session's own writes wait for the disk, but not for standbys.
     private static let settings = [
         "search_path = pg_catalog, pg_temp", "DateStyle = ISO", "IntervalStyle = postgres", "TimeZone = 'UTC'",
         "bytea_output = hex", "extra_float_digits = 1", "idle_in_transaction_session_timeout = 0", "row_security = off",
@@ -82,7 +82,7 @@ public final class SourceConnection {
         }
         PQsetNoticeProcessor(handle, { _, _ in }, nil)
         PQsetnonblocking(handle, 1)
-        // A stream of replication is one statement, and takes no locks of tables.
+        // A replication stream is one statement, and takes no table locks.
         let timeouts = [
             "statement_timeout = '\(replicates ? 0 : Self.statementSecondsMax)s'",
             "lock_timeout = '\(replicates ? 0 : Self.lockSecondsMax)s'",
@@ -144,7 +144,8 @@ public final class SourceConnection {
         return rows
     }
 
-    /// Runs `COPY … TO STDOUT`, and gives each line as it comes. If the receiver throws, the connection is of no more use.
+    /// Runs `COPY … TO STDOUT`, and passes on each line as it arrives. If the receiver throws, the connection is
+    /// unusable.
     public func copyOut(_ text: String, _ receive: (ArraySlice<UInt8>) throws -> Void) throws {
         guard PQsendQueryParams(handle, text, 0, nil, nil, nil, nil, 0) == 1 else { throw lost() }
         while let result = try nextResult() {

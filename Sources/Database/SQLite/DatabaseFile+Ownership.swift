@@ -11,19 +11,20 @@ extension DatabaseFile {
 
         func giveUp() {
             DatabaseFile.ownedByThisProcess.withLock { _ = $0.remove(identity) }
-            // A child process that is just being started has a copy of the descriptor, and with it the lock.
+            // A child process that is just starting has a copy of the descriptor, and with it the lock.
             flock(descriptor, LOCK_UN)
             close(descriptor)
         }
     }
 
-    /// A file of this set is not opened again, since closing it would drop SQLite's locks.
+    /// The files that this process owns. They must not be opened again, because closing a second descriptor would drop
+    /// SQLite's locks.
     private static let ownedByThisProcess = Locked<Set<Identity>>([])
 
-    /// Opens and locks the database. Makes the file, if there is none, for this user alone: SQLite gives the mode of the
-    /// database to the files beside it, and would itself leave that to the umask.
+    /// Opens and locks the database. A missing file is created with access for this user only: SQLite gives the files
+    /// beside the database the same mode, and would otherwise leave the mode to the umask.
     ///
-    /// - Throws: `.locked` where another process has the same file open under another name.
+    /// - Throws: `.locked` if another process has opened the same file under another name.
     static func own(_ path: String) throws(DatabaseError) -> Owned {
         for file in paths(path) where !permits(file, R_OK | W_OK) {
             guard errno == ENOENT else { throw refusal(of: file, because: errno) }
@@ -50,10 +51,10 @@ extension DatabaseFile {
             .locked, "\(path) is in use by a process that opened it by another name (a hard link); stop that one first")
     }
 
-    /// Opens the lock file, and makes it if need be.
+    /// Opens the lock file, and creates it if it is missing.
     ///
-    /// - Throws: `.cannotOpen` for anything but a plain file of this user or of the database's owner. Whoever may write
-    ///   into the folder could put a link there, by which root would overwrite a file of its own.
+    /// - Throws: `.cannotOpen` for anything but a plain file of this user or of the database's owner. A user who may
+    ///   write into the folder could put a link there, through which root would overwrite its own file.
     static func openLock(_ lockPath: String, database: String) throws(DatabaseError) -> Int32 {
         let descriptor = open(lockPath, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw refusal(of: lockPath, because: errno) }
@@ -80,9 +81,10 @@ extension DatabaseFile {
         return users
     }
 
-    /// Refuses a start beside a process that goes on with files that were removed: their lock file cannot stop anybody.
+    /// Refuses to start beside a process that still uses removed files: their lock file no longer excludes another
+    /// process.
     ///
-    /// It finds what the system shows of other processes: those of this user (root sees all) in the same container.
+    /// The check covers the processes that the system shows: those of this user (root sees all) in the same container.
     static func requireNoOwnerOfRemovedFiles(_ path: String) throws(DatabaseError) {
         let removed = path + ".lock (deleted)"
         var link = [CChar](repeating: 0, count: removed.utf8.count + 1)
@@ -92,7 +94,7 @@ extension DatabaseFile {
                 let count = readlink("\(descriptors)/\(descriptor)", &link, link.count)
                 guard count == removed.utf8.count,
                     link.prefix(count).map({ UInt8(bitPattern: $0) }).elementsEqual(removed.utf8),
-                    // A copy in a child process that is just being started has no lock any more.
+                    // The copy in a child process that is just starting no longer holds a lock.
                     let details = FileManager.default.contents(atPath: "/proc/\(process)/fdinfo/\(descriptor)"),
                     String(decoding: details, as: UTF8.self).contains("FLOCK")
                 else { continue }
@@ -121,10 +123,10 @@ extension DatabaseFile {
 
     // MARK: Root
 
-    /// Runs work with the rights on files of whoever controls the path, where this process is root's: links in a folder
-    /// of another user must not lead root to what that user may not change. What is made belongs to that user.
+    /// Runs work with the file access of the user who controls the path, if this process runs as root. Links in another
+    /// user's folder must not lead root to files that the user may not change. Created files belong to that user.
     ///
-    /// - Throws: `.cannotOpen` where root was denied this right; else what the work throws.
+    /// - Throws: `.cannotOpen` if root may not switch to the user; otherwise the errors of the work.
     static func asOwner<Value>(of path: String, _ work: () throws -> Value) throws -> Value {
         guard geteuid() == 0, let owner = controller(of: path) else { return try work() }
         var groups = [gid_t](repeating: 0, count: Int(max(0, getgroups(0, nil))))
@@ -143,8 +145,8 @@ extension DatabaseFile {
         }
     }
 
-    /// The first user but root to whom a part of the path belongs: from there on, that user decides where it leads. Nil
-    /// where that is root all the way.
+    /// Returns the first user other than root who owns a part of the path, and so decides where it leads from there on.
+    /// Nil if root owns the whole path.
     static func controller(of path: String) -> (user: uid_t, group: gid_t)? {
         let whole = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
         var parts = whole.split(separator: "/").map(String.init)[...]

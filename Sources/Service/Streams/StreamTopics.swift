@@ -7,7 +7,8 @@ import Visibility
 enum StreamTopics {
     static let personal = "personal"
 
-    /// Mistakes in one answer. More are not helpful, and a list of 12 KB could have 6,000, which take milliseconds.
+    /// Maximum number of mistakes in one answer. More are not helpful; a list of 12 KB could have 6,000, which would
+    /// take milliseconds.
     private static let mistakesMax = 20
 
     /// Parses a list, without duplicates and without `personal`. It stops at 20 mistakes, each with its place.
@@ -40,7 +41,7 @@ enum StreamTopics {
         return (kind, String(topic[topic.index(after: colon)...]))
     }
 
-    /// Where each topic of a body's list stands, first.
+    /// Returns the first position of each topic in a body's list.
     static func places(_ named: [String]) -> (_ topic: String) -> String {
         { topic in
             let place = named.firstIndex { Array($0.utf8) == Array(topic.utf8) }
@@ -48,7 +49,7 @@ enum StreamTopics {
         }
     }
 
-    /// Refuses topics of an app's own that a caller may not hear, and names up to 20 of them.
+    /// Refuses an app's own topics that the caller's keys do not open, and names up to 20 of them.
     ///
     /// Keys that rows of the service grant are not looked up here: where one of them may open a topic, it can be named,
     /// and who does not have it receives nothing of it.

@@ -111,8 +111,8 @@ extension EventLog {
         return try fetch(found.sorted(), in: db)
     }
 
-    /// Returns the events after a number, oldest first and without gaps, and whether these are all. For replicas beside
-    /// which others write.
+    /// Returns the events after a number, oldest first and without gaps, and whether these are all. Used by replicas
+    /// beside other writers.
     ///
     /// - Parameter limit: The number of log rows to read, besides those that records span. If there are more, `isAll`
     ///   is false.
@@ -154,8 +154,8 @@ extension EventLog {
         return found.first
     }
 
-    /// A number that is before all events of a moment and later, and not far before them: what lies between is at most as
-    /// much as what has come since, or a first step.
+    /// Returns a sequence number before all events of a time and later. The distance to the first of them is at most
+    /// the number of events since, or the first step.
     private static func sequence(before moment: Timestamp, through newest: Int64, in db: Connection) throws -> Int64 {
         var distance = firstStep
         while distance < newest {
@@ -173,18 +173,19 @@ extension EventLog {
         return 0
     }
 
-    /// How far the first look back goes: nearer ones would save less than a statement costs.
+    /// The distance of the first look back: a shorter one would save less than a statement costs.
     private static let firstStep: Int64 = 1024
 
-    /// Rows of routes that are looked at in groups for recent changes: an event has a row for each key that receives it, and
-    /// not every event is a change. Without a bound, a reader of many busy keys would occupy a worker.
+    /// Maximum number of route rows that are searched in groups for recent changes. An event has a row for each key
+    /// that receives it, and not every event is a change. Without a bound, a reader of many busy keys would occupy a
+    /// worker.
     private static let groupedRowsMax = 16_384
 
-    /// Routes of one group: 10,000 routes are 39 statements.
+    /// Number of routes per group: 10,000 routes take 39 statements.
     private static let groupedRoutes = 256
 
-    /// The routes behind those that are asked for alone, in groups of one size, so that the statement's text is one: the
-    /// last group is filled up with its last route. A statement for each route would take seconds for 10,000 routes.
+    /// Returns the routes that are not queried alone, in groups of one size, so that the statement's text is always the
+    /// same: the last group is padded with its last route. A statement per route would take seconds for 10,000 routes.
     private static func groups(of routes: [String]) -> [[String]] {
         stride(from: routesAloneMax, to: routes.count, by: groupedRoutes).map { start in
             let group = routes[start..<min(start + groupedRoutes, routes.count)]
@@ -192,9 +193,9 @@ extension EventLog {
         }
     }
 
-    /// Routes that are asked for one by one: as many as most scopes have keys.
+    /// Number of routes that are queried one by one: as many as most scopes have keys.
     private static let routesAloneMax = 32
-    /// Binds of one statement: few enough that there are only a few texts of statements.
+    /// Maximum number of binds of one statement, which bounds the number of distinct statement texts.
     private static let fetchedAtOnceMax = 128
 
     /// Returns the events of records with `after < sequence ≤ through`, oldest first.

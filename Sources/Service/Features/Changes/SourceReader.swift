@@ -69,8 +69,8 @@ final class SourceReader: Sendable {
 
     /// Reads until the connection or the service ends.
     ///
-    /// - Parameter isReading: called once something has come. That a stream begins says little: the server may refuse
-    ///   what it is to send first.
+    /// - Parameter isReading: called once the first data has arrived. An open stream alone proves little: the server
+    ///   may refuse to send the first change.
     private func readOn(_ isReading: @escaping () -> Void) throws {
         let shouldStop: () -> Bool = { [thread] in thread.isStopping }
         // The connection comes first. If another server takes over in between, the connection ends, and the identity is
@@ -95,7 +95,8 @@ final class SourceReader: Sendable {
                 } catch is SourceSession.Gap {
                     return hasGap.store(true, ordering: .relaxed)
                 } catch let error as SourceError where error.isUndefinedObject {
-                    // There was no publication when what comes next was written, and the server will never send it.
+                    // The publication did not exist when the next changes were written, so the server will never send
+                    // them.
                     hasGap.store(true, ordering: .relaxed)
                     throw error
                 }
@@ -155,7 +156,8 @@ final class SourceReader: Sendable {
         return continuity == .resumes && hasGap.load(ordering: .relaxed) ? .isLost(.unpublished) : continuity
     }
 
-    /// Stores the timeline with a position of a version that stored none, and tables that are read from now on.
+    /// Stores the timeline with a position of an earlier version that stored none, and tables that are read from now
+    /// on.
     private func note(
         _ identity: SourceIdentity, _ publication: SourcePublication, with known: SourcePosition
     ) throws -> SourcePosition {
@@ -214,8 +216,8 @@ final class SourceReader: Sendable {
             ["slot": "\(slot)", "reason": "\(loss.rawValue)"])
     }
 
-    /// Reads tables with memberships that were added to the file since. The log may still bring changes of them that
-    /// are older than this read, and then the newer ones.
+    /// Reads tables with memberships that were added to the file since. The log may still deliver changes of them that
+    /// are older than this read, followed by the newer ones.
     private func readAddedTables(_ server: SourceServer, _ position: SourcePosition) throws -> SourcePosition {
         let added = membershipTables.filter { !position.tables.contains($0.qualifiedName) }
         guard !added.isEmpty else { return position }

@@ -2,8 +2,8 @@ import Cryptography
 import Database
 import Values
 
-/// The secret by which `bellhop.notify` and `bellhop.publish` show that they wrote a message: any role of a database may
-/// write messages into its log.
+/// The secret that proves that `bellhop.notify` or `bellhop.publish` wrote a message: any role of a database may write
+/// messages into its log.
 struct SourceSecret {
     private let server: SourceServer
     private let clock: Clock
@@ -12,9 +12,9 @@ struct SourceSecret {
 
     init(_ server: SourceServer, _ clock: Clock) { (self.server, self.clock) = (server, clock) }
 
-    /// The message behind the secret; nil where another secret, or none, stands in front of it.
+    /// Returns the message after the secret; nil if it has no secret or a wrong one.
     ///
-    /// While no secret fits, the database is asked for a new one from time to time: the setup may have run meanwhile.
+    /// After a mismatch, the secret is read again at intervals: the setup may have run meanwhile.
     mutating func message(in content: ArraySlice<UInt8>) throws(SourceError) -> ArraySlice<UInt8>? {
         if let message = behindSecret(content) { return message }
         let now = clock.uptime()
@@ -33,26 +33,26 @@ struct SourceSecret {
 }
 
 extension SourceServer {
-    /// The secret of `bellhop source setup`; nil where the setup of an earlier version has run, or the role may not read
-    /// it.
+    /// Returns the secret of `bellhop source setup`; nil if only an earlier version's setup has run, or if the role may
+    /// not read it.
     func secret() throws(SourceError) -> [UInt8]? {
         guard try mayReadSecret() else { return nil }
         var secret: [UInt8] = []
         do {
-            // COPY takes a table alone: a view would run with the reader's rights.
+            // COPY only reads tables: a view would run with the reader's rights.
             try connection.copyOut("COPY bellhop.secret (value) TO STDOUT") { secret = Array($0.dropLast()) }
         } catch let error as SourceError {
             throw error
         } catch {
             return nil
         }
-        // What is shorter could be guessed, and was not made by the setup.
+        // A shorter secret could be guessed, and was not created by the setup.
         return secret.count >= 32 ? secret : nil
     }
 
     private func mayReadSecret() throws(SourceError) -> Bool { try secretRights() == "t" }
 
-    /// Whether the role may read the secret; nil where there is none.
+    /// Returns whether the role may read the secret; nil if there is none.
     private func secretRights() throws(SourceError) -> String? {
         let row = try ask(
             """
@@ -64,7 +64,7 @@ extension SourceServer {
         return row?.first ?? nil
     }
 
-    /// Why events of the app's transactions are ignored; nil where they are taken.
+    /// Returns why events of the app's transactions are ignored; nil if they are accepted.
     func reasonToIgnoreEvents() throws(SourceError) -> String? {
         switch try secretRights() {
         case "t": nil

@@ -2,17 +2,19 @@ import Database
 import Rows
 import Visibility
 
-/// What `bellhop source setup` does in an app's database. Run again, it brings everything to what the file says.
+/// The statements of `bellhop source setup` in an app's database. A repeated setup brings everything to the state that
+/// the file declares.
 enum SourceStatements {
     private static let publication = SourceServer.publication
 
     /// - Parameters:
     ///   - role: the reader's role; nil grants no rights.
-    ///   - senders: the roles that may call `bellhop.notify` and `bellhop.publish`, beside those of earlier times.
+    ///   - senders: the roles that may call `bellhop.notify` and `bellhop.publish`, in addition to those of earlier
+    ///     setups.
     static func setup(_ tables: [TableDeclaration], role: String?, senders: [SourceSender]) -> [String] {
         let names = tables.map(name).joined(separator: ", ")
         var statements = [
-            // Nothing of the app is found by its name alone.
+            // Objects of the app are never found by an unqualified name.
             "SET LOCAL search_path = pg_catalog, pg_temp",
             "CREATE SCHEMA IF NOT EXISTS bellhop",
             "REVOKE ALL ON SCHEMA bellhop FROM PUBLIC",
@@ -59,14 +61,14 @@ enum SourceStatements {
 
     static func literal(_ text: String) -> String {
         let quoted = text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
-        // Within a body that ends with $$, and with or without standard_conforming_strings.
+        // Safe within a body that ends with $$, with and without standard_conforming_strings.
         return "E'" + quoted.replacing("\\", with: "\\\\").replacing("$", with: "\\044") + "'"
     }
 
-    // MARK: What is kept
+    // MARK: Stored objects
 
-    /// Refuses what somebody else made before: its owner could change the functions later, and the administrator's setup
-    /// would run theirs.
+    /// Refuses existing objects of another owner: the owner could change the functions later, and the administrator's
+    /// setup would run them.
     private static let requireOwnership = """
         DO $$ DECLARE other record; BEGIN
             SELECT thing.kind, thing.name, owner.rolname AS owner INTO other FROM (
@@ -92,8 +94,8 @@ enum SourceStatements {
         END $$
         """
 
-    /// A secret that stands in front of each message, and the roles that may send. Default privileges of the database may
-    /// grant rights on new tables; they are taken away again.
+    /// Creates the secret that precedes each message, and the list of roles that may send. The database's default
+    /// privileges may grant rights on new tables; these are revoked.
     private static let keeping = """
         DO $$ DECLARE grantee text; BEGIN
             IF to_regclass('bellhop.secret') IS NULL THEN
@@ -115,8 +117,8 @@ enum SourceStatements {
         END $$
         """
 
-    /// Setups of earlier versions let everybody call the functions who had USAGE on the schema. Calls that fail would undo
-    /// the app's own transactions, so the administrator decides first.
+    /// Setups of earlier versions let every role with USAGE on the schema call the functions. A failing call would roll
+    /// back the app's own transaction, so the administrator must decide first.
     private static let requireSenders = """
         DO $$ DECLARE other text; BEGIN
             SELECT coalesce(role.rolname, 'PUBLIC') INTO other
@@ -149,9 +151,10 @@ enum SourceStatements {
 
     // MARK: Functions
 
-    /// Writes into the log, and into no table: a transaction that is rolled back has sent no event.
+    /// Writes into the log only, not into a table: a transaction that is rolled back sends no event.
     ///
-    /// A session's role is that of SET ROLE, else of its login: a SECURITY DEFINER function of the app does not change it.
+    /// A session's role is that of SET ROLE, otherwise of its login: a SECURITY DEFINER function of the app does not
+    /// change it.
     private static let say = """
         CREATE OR REPLACE FUNCTION bellhop.say(message jsonb, of_tenant text) RETURNS void
         LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -185,7 +188,7 @@ enum SourceStatements {
         $$
         """
 
-    /// A key without a prefix is held by nobody. The transaction that names one fails, as `POST /v1/publish` does.
+    /// Nobody holds a key without a prefix. A transaction that names one fails, as `POST /v1/publish` does.
     private static let requirePrefixes = """
         CREATE OR REPLACE FUNCTION bellhop.require_prefixes(keys text[])
         RETURNS text[] LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -218,14 +221,14 @@ enum SourceStatements {
 /// A role of the app's database that may call `bellhop.notify` and `bellhop.publish`.
 public struct SourceSender: Sendable, Hashable {
     let role: String
-    /// Nil for every tenant.
+    /// Nil means every tenant.
     let tenants: [String]?
 
-    /// Reads `app`, which sends events of every tenant, or `app=A,B`, which sends those of tenants A and B; nil for
-    /// anything else.
+    /// Parses `app`, which sends events of every tenant, or `app=A,B`, which sends those of tenants A and B; returns
+    /// nil for anything else.
     public init?(_ text: String) {
         let halves = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        // PUBLIC is every role there is.
+        // PUBLIC stands for every role.
         guard let role = halves.first, !role.isEmpty, role.lowercased() != "public" else { return nil }
         self.role = role
         guard halves.count == 2 else {

@@ -7,8 +7,8 @@ struct OwnEvent: Sendable {
     let name: String
     let audience: [String]
     let topic: String?
-    /// Names the state that the event carries whole: one that has not been sent yet is replaced by the next. States of
-    /// one topic have names of their own, and so have those that go to keys.
+    /// The name of the state that the event carries whole: an unsent event of that state is replaced by the next. Each
+    /// topic has its own namespace of states, and events to keys share another.
     let collapse: String?
     let data: [UInt8]
 
@@ -39,7 +39,7 @@ struct OwnEvent: Sendable {
     func publish(_ tx: Transaction) {
         tx.publish(
             named: name, audience: audience, topic: topic,
-            // Apart from the names of the service's own states.
+            // In a namespace separate from the service's own states.
             collapse: collapse.map { name in topic.map { "publish:\($0.utf8.count):\($0)\(name)" } ?? "publish::\(name)"
             },
             data: data)
@@ -48,8 +48,8 @@ struct OwnEvent: Sendable {
     /// The one key without a prefix: every caller of the tenant holds it.
     private static let everyone = "everyone"
 
-    /// Names that a client of a browser would take for something else: EventSource's own events, and what every object of
-    /// JavaScript has, where a client looks up who listens to a name.
+    /// Names that a browser's client would misinterpret: EventSource's own events, and the inherited members of
+    /// JavaScript objects, in which a client may look up the listeners of a name.
     private static let reservedNames: Set<String> = [
         "abort", "close", "error", "message", "open",
         "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "__proto__", "constructor",

@@ -121,8 +121,7 @@ enum BodyFraming: Equatable {
         if case .unusable(let detail) = self { detail } else { nil }
     }
 
-    /// What is wrong with the Content-Length among the headers that the library has read so far; nil: nothing, or there is
-    /// none.
+    /// Returns the fault of the Content-Length among the headers read so far; nil if it is valid or absent.
     static func refusal(ofLengthIn connection: OpaquePointer) -> TransportProblem? {
         guard let text = MHD_lookup_connection_value(connection, .HEADER_KIND, "Content-Length") else { return nil }
         let bytes = UnsafeRawPointer(text).assumingMemoryBound(to: UInt8.self)
@@ -132,7 +131,7 @@ enum BodyFraming: Equatable {
         return isNumber ? .bodyTooLarge(max: 0) : .malformed(detail: "Content-Length is no number.")
     }
 
-    /// Nil for what is no number.
+    /// Returns nil if the text is not a number.
     private static func number(_ bytes: UnsafeBufferPointer<UInt8>) -> Int? {
         var number = 0
         for byte in bytes {

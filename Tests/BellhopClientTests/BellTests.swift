@@ -4,7 +4,7 @@ import Testing
 
 @testable import BellhopClient
 
-/// A bell against a server that does what its script says.
+/// A bell against a server that follows a script.
 @Suite(.timed, .timeLimit(.minutes(10)))
 @MainActor struct BellTests {
     private let clock = StandingClock()
@@ -46,7 +46,7 @@ import Testing
         subscription.cancel()
     }
 
-    /// Who reads too slowly loses the oldest events, and is told so once.
+    /// A slow reader loses the oldest events, and receives one `stream:resync`.
     @Test func slowReader_isToldThatEventsAreMissing() async throws {
         let bell = bell(try ScriptedServer([]))
         let events = bell.events("test")

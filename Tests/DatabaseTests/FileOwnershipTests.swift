@@ -4,16 +4,16 @@ import Testing
 
 @testable import Database
 
-/// Whose files a database has, and what links in a folder of somebody else lead to.
+/// The owners of a database's files, and the effect of links in another user's folder.
 @Suite(.timed) struct FileOwnershipTests {
-    /// The user of the image, who owns nothing else here.
+    /// The user of the image, which owns nothing else here.
     private static let service: uid_t = 65532
     private static let isRoot = geteuid() == 0
     private static let items = Migration("0001", sql: ["CREATE TABLE items (id INTEGER PRIMARY KEY) STRICT"])
 
-    /// Root's: a backup, and a file that nobody else may write.
+    /// Belongs to root: a backup, and a file that no other user may write.
     private let vault: TemporaryDirectory
-    /// The service's, where the test runs as root.
+    /// Belongs to the service's user, if the test runs as root.
     private let folder: TemporaryDirectory
     private let backup: String
     private let secret: String
@@ -46,7 +46,7 @@ import Testing
         #expect(owner(secret) == geteuid())
     }
 
-    /// The service's user puts a link in the place of the lock file, and waits for the administrator.
+    /// The service's user replaces the lock file by a link, and waits for the administrator.
     @Test(arguments: [true, false])
     func lockFileThatIsALink_isRefused_andLeadsNowhere(_ isSymbolic: Bool) throws {
         let lock = database + ".lock"
@@ -73,7 +73,7 @@ import Testing
         #expect(error?.detail.contains("belongs to uid 12345") == true)
     }
 
-    /// The name of the database leads to a database of root's, which a restore would replace.
+    /// The database's name leads to a database of root, which a restore would replace.
     @Test(.enabled(if: isRoot, "only root may write where others may not"))
     func databaseThatIsALinkOfItsOwner_leadsRootNowhere() throws {
         let precious = vault.file("precious.sqlite")
@@ -86,7 +86,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: precious + ".before"))
     }
 
-    /// The copy that only root may read becomes the service's, with all that lies beside it.
+    /// The restored copy of a backup that only root may read belongs to the service's user, with all files beside it.
     @Test(.enabled(if: isRoot, "only root may act as somebody else"))
     func restoreByRoot_leavesFilesOfTheService() throws {
         #expect(try restore() == nil)
@@ -95,7 +95,7 @@ import Testing
         #expect(names.sorted() == ["a.sqlite", "a.sqlite.before", "a.sqlite.lock"])
         for name in names { #expect(owner(folder.file(name)) == Self.service, "\(name)") }
         #expect(owner(backup) == 0)
-        // Root's rights are back.
+        // Root has its rights back.
         #expect(FileManager.default.contents(atPath: secret) != nil)
         #expect(FileManager.default.createFile(atPath: vault.file("new"), contents: nil))
         #expect(owner(vault.file("new")) == 0)
@@ -134,9 +134,9 @@ import Testing
         #expect(DatabaseFile.controller(of: secret) == nil)
     }
 
-    // MARK: One process
+    // MARK: One owning process
 
-    /// SQLite would write a log beside each name, and the file would be damaged.
+    /// SQLite would write a log beside each name, which would damage the file.
     @Test func secondNameOfTheFile_startsNobody() throws {
         let store = try Store.open(.file(database))
         try store.migrate([Self.items])

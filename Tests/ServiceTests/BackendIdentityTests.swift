@@ -5,7 +5,7 @@ import Values
 
 @testable import Service
 
-/// Backends whose tokens name nobody, and those who are called as they are.
+/// Backends whose tokens have no `sub`, and backends and users whose `sub` equals their name.
 @Suite(.timed) struct BackendIdentityTests {
     private static func token(_ service: TestService, _ claims: [String: JSON]) -> String {
         let now = service.clock.now.seconds
@@ -13,7 +13,7 @@ import Values
         return TestService.sign(claims.merging(lifetime) { $1 })
     }
 
-    /// An answer that was stored for the one is not replayed to the other.
+    /// An answer stored for one backend is not replayed to the other.
     @Test func backendCalledAsTheNameless_hasAnswersOfItsOwn() async throws {
         let service = try TestService.start()
         let nameless = service.anyone.with(token: Self.token(service, ["role": "service_role"]))
@@ -26,7 +26,7 @@ import Values
         }
     }
 
-    /// What is stored under a backend's name would be theirs.
+    /// Such a user would get the data stored under a backend's name.
     @Test(arguments: ["service_role", "service"])
     func user_isNotCalledAsABackend(_ name: String) async throws {
         let service = try TestService.start()

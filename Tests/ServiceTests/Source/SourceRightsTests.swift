@@ -6,10 +6,10 @@ import Testing
 
 @testable import Service
 
-/// What an app's schema may make the reader do: nothing. Its role has REPLICATION, and perhaps BYPASSRLS.
+/// An app's schema cannot make the reader run code. The reader's role has REPLICATION, and perhaps BYPASSRLS.
 @Suite(.timed) struct SourceRightsTests {
-    /// Whoever may make types and functions makes those that a reader might run. Each notes who runs it: in a table, and
-    /// where the transaction may not write, by a lock that the session keeps.
+    /// A role that may create types and functions can create ones that a reader might run. Each trap records the role
+    /// that runs it: in a table, or, if the transaction may not write, by a lock that the session keeps.
     private static let traps = [
         "CREATE TABLE witness (who text, what text)",
         """
@@ -34,7 +34,7 @@ import Testing
         CREATE FUNCTION public.to_jsonb(team_members) RETURNS jsonb LANGUAGE sql AS
             $$ SELECT CASE WHEN spring('overload') THEN jsonb_build_object('id', 'x', 'user_id', 'eve', 'team_id', 't1') END $$
         """,
-        // A planner evaluates it while it looks which indexes there are.
+        // A planner evaluates it while it examines the indexes.
         "CREATE INDEX ON team_members ((spring('index') AND id = 'x'))",
         "ALTER DATABASE \"%\" SET search_path = public, pg_catalog",
     ]
@@ -61,7 +61,7 @@ import Testing
         try await app.drop()
     }
 
-    /// PostgreSQL looks up the name of a table when a statement runs: somebody may have put a view in its place.
+    /// PostgreSQL resolves a table's name when a statement runs, so an attacker may have replaced the table by a view.
     @Test func viewInTheTablesPlace_isNotRead() async throws {
         let app = try AppDatabase()
         let server = try SourceServer.open(DatabaseURL(app.server.url(app.reader, app.name))) { false }

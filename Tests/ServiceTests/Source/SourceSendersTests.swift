@@ -5,7 +5,7 @@ import Testing
 
 @testable import Service
 
-/// Who may send events from the app's database, and for whom.
+/// The roles that may send events from the app's database, and the tenants they may send for.
 @Suite(.timed) struct SourceSendersTests {
     private static func refusal(_ body: () throws -> Void) -> String {
         do {
@@ -113,7 +113,7 @@ import Testing
         #expect(problem().contains("the function bellhop.notify(text,text) belongs to \(low)"))
         try app.run("DROP FUNCTION bellhop.notify", "REVOKE ALL ON SCHEMA bellhop FROM \(low)")
         #expect(problem() == "none")
-        // Default privileges of the database grant nobody the right to send.
+        // Default privileges of the database do not grant the right to send.
         try app.run(
             "DROP SCHEMA bellhop CASCADE", "ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO \(low)",
             "ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO \(low)")
@@ -125,7 +125,7 @@ import Testing
         try await app.drop()
     }
 
-    /// The functions as the setup of the first versions made them.
+    /// The functions as the setup of the first versions created them.
     private static let earlier = """
         CREATE FUNCTION bellhop.publish(
             event text, "to" text[] DEFAULT NULL, topic text DEFAULT NULL, data jsonb DEFAULT 'null',
@@ -159,7 +159,7 @@ import Testing
         try await app.drop()
     }
 
-    /// Its bytes stay with the connection as long as there is one.
+    /// The connection keeps the buffer of a large message until it is closed.
     @Test func connectionThatTookALargeMessage_isMadeAgain() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)

@@ -9,7 +9,7 @@ import Testing
 
 /// Rows from the app's own log, read over a real server's replication.
 @Suite(.timed) struct SourceTests {
-    /// The transaction fails, as a request would: nobody would hear of it.
+    /// The transaction fails, as a request would: nobody would receive the event.
     @Test func keyWithoutAPrefix_isRefusedByTheFunction() async throws {
         let app = try AppDatabase()
         let error = #expect(throws: (any Error).self) {
@@ -192,10 +192,11 @@ import Testing
         for _ in 0..<3 { records.append(try await stream.next("table:change").json["record"]) }
         #expect(records[0].object?.keys.sorted() == ["id", "note", "team_id", "tenant"])
         #expect(records[1].object?.keys.sorted() == ["extra", "id", "team_id", "tenant"])
-        // Types that an extension brings come in their text form.
+        // Types of extensions arrive in their text form.
         #expect(records[1]["extra"].string == #""a"=>"1""#)
         #expect(records[2]["more"].string == #""b"=>"2 \"x\"", "c"=>NULL"#)
-        // A table made anew is another one to PostgreSQL: it is published once it is set up, and the start says so.
+        // A recreated table is a new one to PostgreSQL. It is published once the setup has run again, and the start
+        // reports this.
         try await eventually("what came behind is taken") { try await service.hasKey("team:t2:member", "ada") }
         #expect(try await service.metric("bellhop_source_rejected_total") == 0)
         let problem = await #expect(throws: SourceProblem.self) { try await service.restart() }

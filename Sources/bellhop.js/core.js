@@ -56,7 +56,7 @@ export function connect(options) {
   let order = 0;
   /** @type {Promise<any>} */
   let adding = Promise.resolve();
-  /** Whose writes are whose: what one user sent must never be stored as another's.
+  /** The owner of the writes: one user's write must never be stored as another user's.
    * @type {{scope: string, identity: string | null, start: () => void, started: Promise<void>}} */
   let session;
   /** @type {ReturnType<typeof tokens>} */

@@ -27,7 +27,7 @@ export function bridge(queryClient, bell, options) {
   /** @type {number | null} */
   let set = null;
 
-  // Only the service's keys: without a change notice, an infinite staleTime would keep other queries stale for ever.
+  // Only the service's keys: without a change notice, an infinite staleTime would keep other queries stale forever.
   function setStaleTime() {
     const staleTime = invalidation.get().isLive ? Infinity : options?.staleMs ?? staleMs;
     if (staleTime === set) return;

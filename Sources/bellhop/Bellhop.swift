@@ -38,7 +38,7 @@ struct Bellhop: AsyncParsableCommand {
         ])
 
     /// Runs the command without folders in the user's home: Foundation creates them for cookies and a cache with every
-    /// URLSession, even an ephemeral one that uses neither, and does without where it cannot create them.
+    /// URLSession, even an ephemeral one that uses neither, and works without them if it cannot create them.
     static func main() async {
         for variable in ["XDG_CACHE_HOME", "XDG_DATA_HOME"] { setenv(variable, "/dev/null", 1) }
         await main(nil)

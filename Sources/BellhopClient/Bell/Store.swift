@@ -191,8 +191,7 @@ final class Promise<Value: Sendable>: Sendable {
         case .tell(let name, let data): bell.tell(name, data)
         case .subscribe(let topics):
             bell.want(self, topics: topics)
-            // A topic that was already refused to another store is not requested again, so its refusal is reported
-            // here.
+            // A topic that was refused to another store causes no second refusal, so this store is informed here.
             for topic in topics { if let event = bell.refusal(of: topic) { refusals.append(event) } }
         case .tables(let tables, let lastEventId, let name):
             bell.want(self, tables: tables, lastEventId: lastEventId) { [weak self] answer in

@@ -47,8 +47,7 @@ struct Wishes {
         all[key]?.topics = topics
     }
 
-    /// Replaces the tables of a store. Callers that wait for an answer to the previous tables are told that they were
-    /// superseded.
+    /// Replaces the tables of a store, and the callback for the answer to them. An unanswered earlier callback is dropped.
     mutating func set(
         _ key: ObjectIdentifier, tables: [JSON], answer: @escaping @MainActor (ServiceAnswer) -> Void
     ) {

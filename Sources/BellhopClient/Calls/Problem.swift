@@ -18,7 +18,7 @@ extension Bellhop {
         /// The time to wait before a retry.
         public let retryAfter: Duration?
 
-        /// A place in a request, as a JSON pointer, and what is wrong with it.
+        /// A mistake in a request: its place as a JSON pointer, and a description.
         public struct Place: Sendable, Hashable {
             public let pointer: String
             public let detail: String

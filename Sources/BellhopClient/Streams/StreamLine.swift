@@ -308,7 +308,7 @@ actor StreamLine {
         }
     }
 
-    /// Returns false if the stream's first event belongs to another user.
+    /// Returns false if the stream's first event belongs to another user or tenant.
     private func take(_ event: ServerSentEvent, _ attempt: Int, _ since: String) -> Bool {
         switch event.name {
         case "stream:ready":

@@ -62,7 +62,8 @@ enum Idempotency {
                         "must be 1 to \(Limits.idempotencyKeyBytesMax) visible characters without spaces")
                 ])
         }
-        // No token has an empty `sub`, so a backend without a `sub` and a backend whose `sub` is that name are two callers.
+        // The empty id separates a backend without a `sub` from a backend whose `sub` equals its role: no token has an
+        // empty `sub`.
         return Claim(
             tenant: call.caller.tenant, userId: call.caller.isNameless ? "" : call.caller.userId.text, route: route,
             key: key,

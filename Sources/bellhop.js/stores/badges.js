@@ -14,8 +14,7 @@ export const badges = {
       counts = store;
       return {
         /** Subtracts an own write from the counts, such as `{messages: -2}`, once the write has succeeded. Use it
-         * for writes
-         * whose answers do not carry the counts.
+         * for writes whose answers do not carry the counts.
          * @param {{messages?: number, requests?: number, bell?: number}} by @param {Promise<any>} write */
         async expect(by, write) {
           checkObject(by, "what is expected");

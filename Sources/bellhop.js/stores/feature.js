@@ -110,7 +110,7 @@ function store(bell, machine, options) {
   /** @param {string[]} topics */
   function subscribe(topics) {
     bell.want(it, topics);
-    // A topic that was already refused to another store is not requested again, so its refusal is reported here.
+    // A topic that was refused to another store causes no second refusal, so this store is informed here.
     const { refused } = bell.connection.get();
     for (const topic of topics.filter((topic) => refused[topic])) {
       it.receive({ type: "event", event: { name: "topic:refused", data: { topic, problem: refused[topic] }, id: "" } });

@@ -65,8 +65,7 @@ export const invalidation = {
         };
       },
       /** Reports an own change of a row of the app's own database, whose echo is ignored for two seconds. It is only
-       * needed
-       * if the database does not report the author by `X-Client-Id`.
+       * needed if the database does not report the author by `X-Client-Id`.
        * @param {string} table @param {string | number} recordId */
       mutated: (table, recordId) => run({ type: "mutated", table: checkId(table, "a table"), recordId }),
       /** Refetches immediately, whether or not the queries are visible and whatever made them stale.

@@ -19,8 +19,7 @@ export const booking = {
   make: (bell, bookingId) => feature(bell, bookingMachine, { bookingId: checkId(bookingId, "a booking") }, (run) => ({
     cancel: () => run({ type: "change", set: { status: "cancelled" } }),
     /** Changes `status`, `scheduledStart`, `durationMinutes`, `barberId` or `arrived`. Does nothing while another
-     * change
-     * is pending.
+     * change is pending.
      * @param {any} set */
     change: (set) => run({ type: "change", set: checkObject(set, "a change") }),
   })),

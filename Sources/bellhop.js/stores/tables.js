@@ -41,8 +41,7 @@ export function tableWishes(tab, changed) {
       }
     },
     /** Returns an event with the ids that the store chose; null if it concerns another store's table. `of: null` is
-     * the
-     * app, which receives the events of all stores of this tab.
+     * the app, which receives the events of all stores of this tab.
      * @param {any} of @param {{name: string, data: any, id: string}} event */
     seenBy(of, event) {
       const wants = [...all].filter(([key]) => of === null || key === of);

@@ -15,8 +15,7 @@ const secret = "a secret of tests that is long enough for HS256, 48";
 const environment = { PATH: process.env.PATH, HOME: process.env.HOME, BELLHOP_JWT_SECRET: secret };
 
 /** Returns a free port below those that the system assigns by itself (32768 and above). Otherwise, while a service
- * is
- * briefly down, another test that requests any port could receive this one.
+ * is briefly down, another test that requests any port could receive this one.
  * @returns {Promise<number>} */
 export const freePort = () => new Promise((resolve) => {
   const server = createServer();

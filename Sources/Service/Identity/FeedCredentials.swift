@@ -47,7 +47,8 @@ struct FeedCredentials: Sendable {
         }
     }
 
-    /// Returns why a request's feed credentials cannot be valid; nil if it has none.
+    /// Returns why the feed credentials in a request's head cannot be valid: they are not configured, or the secret is
+    /// wrong. Returns nil otherwise, and for a request with an `Authorization` header. A signature is not verified here.
     func refusal(of request: Request) -> Failure? {
         guard request.header("Authorization") == nil else { return nil }
         func isMissing(_ setting: String, for header: StaticString) -> Failure {

@@ -160,7 +160,7 @@ import Testing
         for stream in [ada, unasked] { #expect(try await stream.next().name == "last") }
     }
 
-    /// CNT §13.1: a bell of whom one topic is refused has everything else, and the topic once its user may hear it.
+    /// R-CNT-13.1: a bell of whom one topic is refused has everything else, and the topic once its user may hear it.
     @MainActor @Test func bell_goesOnWithoutARefusedTopic_andAsksAgainWhenItsScopeChanges() async throws {
         var options = Bell.Options()
         options.topics = ["order:o1", "order:o2"]

@@ -49,7 +49,8 @@ extension BellhopClient {
     /// together may have as many of these per table as one stream may: 10 searches and 90 others (429
     /// `subscriptions.too_many`). The total of all users is limited, too (503 `subscriptions.full`).
     ///
-    /// The subscriptions of all streams of one user together may take at most 4 MiB (429 `subscriptions.too_many`).
+    /// The subscriptions of all streams of one user together may take at most 4 MiB, or 2 MiB on each shard where the
+    /// service has more than two (429 `subscriptions.too_many`).
     ///
     /// A refusal names each refused topic (403 `topic.forbidden`), table or filter (422) by its pointer in `errors`, up
     /// to 20. Without these, the service accepts the rest.

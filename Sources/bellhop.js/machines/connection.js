@@ -196,7 +196,7 @@ const isForeign = ({ identity }, tenant) => identity?.[0] === "{" && tenant && t
   !identity.includes(JSON.stringify(tenant));
 
 /**
- * Live is who has the topics asked for (CNT §13.1), but for the refused ones; the stream's are replaced where it has
+ * Live is who has the topics asked for (R-CNT-13.1), but for the refused ones; the stream's are replaced where it has
  * others. Who is live stays so while one more topic is on its way, for as long as a connection may take.
  * @param {State} state @param {number} now @param {any[]} actions
  */

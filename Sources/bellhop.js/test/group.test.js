@@ -292,7 +292,7 @@ test("a write's answer goes to the tab that made it, or to another where that on
   assert.equal(told(first, "k2").length + told(second, "k2").length, 1);
 });
 
-test("VIS NFR-2.3: who signs out in one tab has the holder forget what waits, wherever it is", async () => {
+test("R-VIS-NFR-2.3: who signs out in one tab has the holder forget what waits, wherever it is", async () => {
   const server = await logServer();
   const { tab, holder: holderNow } = browser(server.url);
   const tabs = [tab(), tab()];
@@ -311,7 +311,7 @@ test("VIS NFR-2.3: who signs out in one tab has the holder forget what waits, wh
   assert.equal(server.requests.filter(({ path }) => path.startsWith("/p/")).length, 0);
 });
 
-test("VIS NFR-2.3: a write that its page could only store is sent once another page is there", async () => {
+test("R-VIS-NFR-2.3: a write that its page could only store is sent once another page is there", async () => {
   const server = await logServer();
   const { tab, storage, name } = browser(server.url);
   const first = tab();

@@ -2,12 +2,12 @@
 public enum BodyAdmission {
     /// The body is read into memory. The reservation is released when the body is; nil: the bytes are not counted.
     case admitted((any BodyReservation)?)
-    /// The body is not read into memory, and the request gets this answer. Behind a short body the connection goes on; behind
-    /// a longer one it ends.
+    /// The body is not read into memory, and the request gets this answer. The connection stays open after a short body,
+    /// and is closed after a longer one.
     case refused(Response)
 }
 
-/// Memory for the body of one request. It is given back by the deinitializer, so on every way a request ends.
+/// Reserved memory for the body of one request. The deinitializer releases it, however the request ends.
 public protocol BodyReservation: AnyObject, Sendable {
     /// Reserves more for a chunked body, which announces no length.
     ///

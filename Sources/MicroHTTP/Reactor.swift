@@ -285,33 +285,6 @@ final class Reactor: @unchecked Sendable {
         return .YES
     }
 
-    /// Reserves memory for the body, if the request has one.
-    ///
-    /// - Returns: the answer to a request whose body is not read.
-    private func admitBody(of request: Request, _ framing: BodyFraming, max: Int) -> Response? {
-        switch framing {
-        case .none, .unusable: return nil
-        case .length(let count): request.bodyBytesReserved = count
-        case .chunked: request.bodyBytesReserved = min(max, Self.chunkedBytesAtFirst)
-        }
-        switch request.route?.admit?(request, request.bodyBytesReserved) {
-        case nil: return nil
-        case .admitted(let reservation)?:
-            request.reservation = reservation
-            return nil
-        case .refused(let response)?:
-            guard case .length(let count) = framing, count <= Self.discardedBytesMax else { return response }
-            request.earlyAnswer = response
-            return nil
-        }
-    }
-
-    /// What a chunked body has room for at first; then the room doubles.
-    private static let chunkedBytesAtFirst = 16 * 1024
-    /// The body of a refused request up to which it is read and thrown away. A client has sent such a body with the head, and
-    /// can go on with the connection: to make another costs both sides more.
-    private static let discardedBytesMax = 8 * 1024
-
     private func findRoute(_ request: Request) -> TransportProblem? {
         let match = request.target.withUnsafeBufferPointer { target in
             router.match(request.method, UnsafeBufferPointer(rebasing: target[..<request.pathLength]))

@@ -1,7 +1,7 @@
 import Threads
 
-/// Threads for work that may block, with a bounded queue in front. Jobs of one owner are done in their order, and owners take
-/// turns: whoever has many jobs waiting delays others by no more than one of them.
+/// A pool of threads for blocking work, with a bounded queue. The jobs of one owner run in order, and owners take turns: an
+/// owner with many queued jobs delays another owner by at most one job.
 public final class WorkerPool: Sendable {
     public typealias Job = @Sendable () -> Void
 

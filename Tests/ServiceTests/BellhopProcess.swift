@@ -39,13 +39,18 @@ final class BellhopProcess {
 
     deinit { terminate() }
 
-    /// Reads output until it contains the text.
-    func awaitText(_ text: String) throws {
+    /// Reads output until it contains the text; returns false if the process ends before.
+    func says(_ text: String) -> Bool {
         while !String(decoding: said, as: UTF8.self).contains(text) {
             let piece = process.output.availableData
-            try #require(!piece.isEmpty, "it ended without “\(text)”: \(String(decoding: said, as: UTF8.self))")
+            guard !piece.isEmpty else { return false }
             said += piece
         }
+        return true
+    }
+
+    func awaitText(_ text: String) throws {
+        try #require(says(text), "it ended without “\(text)”: \(String(decoding: said, as: UTF8.self))")
     }
 
     /// Waits until the service listens, and returns its port.

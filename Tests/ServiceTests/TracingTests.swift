@@ -190,7 +190,8 @@ import Testing
         #expect(try await post(none, Self.sent).headers["traceparent"]?.hasSuffix("-01") == true)
     }
 
-    /// Attack: anybody sends `traceparent` with the flag of a recorded trace. Harm: the collector is full of their requests.
+    /// Attack: an anonymous client sends `traceparent` with the flag of a recorded trace. Harm: its requests fill the
+    /// collector.
     @Test func recordedTrace_countsOfBackendsAlone() async throws {
         let collector = try Collector()
         let service = try TestService.start(

@@ -507,19 +507,3 @@ public struct SubscriptionIndex {
         FilterKey.with(old, as: column.type) { hashes.append(hash($0, salt: column.salt)) }
     }
 }
-
-extension SubscriptionMatch {
-    fileprivate func precedes(_ other: SubscriptionMatch) -> Bool {
-        slot == other.slot ? ordinal < other.ordinal : slot < other.slot
-    }
-}
-
-extension [Int32] {
-    /// Fills the gap with the last element, and returns the element that moved; nil if the removed one was the last.
-    fileprivate mutating func removeFillingGap(at place: Int) -> Int32? {
-        let last = removeLast()
-        guard place < count else { return nil }
-        self[place] = last
-        return last
-    }
-}

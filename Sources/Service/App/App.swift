@@ -122,8 +122,11 @@ public final class App: Sendable {
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
             workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
-        server = try Routing.server(
-            configuration, dispatcher, Catalog.features(servedBy: dependencies), streams, http, shards, logger: logger)
+        server = try patience.attempt { [logger] in
+            try Routing.server(
+                configuration, dispatcher, Catalog.features(servedBy: dependencies), streams, http, shards,
+                logger: logger)
+        }
         Self.register(server, shards, boards, in: metrics)
         ticker = Ticker(
             runner: runner, ticks: features.flatMap(\.ticks),

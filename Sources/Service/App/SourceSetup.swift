@@ -13,6 +13,16 @@ public struct SourceSetup: Sendable {
         (self.page, self.role, self.senders) = (page, role, senders)
     }
 
+    /// Returns what is wrong with the name of a reader's role; nil if nothing is. A grant to PUBLIC would open the tables
+    /// to every login of the server.
+    public static func mistake(inRole role: String) -> String? {
+        guard ["public", "none"].contains(role.lowercased()) || role.hasPrefix("pg_") || role.isEmpty else {
+            return nil
+        }
+        let name = role.isEmpty ? "an empty name" : role
+        return "\(name) is no role that can read: make a login for it, such as bellhop_reader"
+    }
+
     /// What would be done: one transaction.
     public var statements: [String] {
         ["BEGIN"] + SourceStatements.setup(page.tables, role: role, senders: senders) + ["COMMIT"]

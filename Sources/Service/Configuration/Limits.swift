@@ -5,8 +5,8 @@ enum Limits {
     /// Bodies up to this size are parsed on the reactor. Larger ones would stall it, and it serves thousands of
     /// connections.
     static let inlineBodyBytesMax = 8 * 1024
-    /// Bytes of the bodies that one user's requests have in memory at a time: four of the longest, of subscriptions. Without
-    /// it, one user's connections take hundreds of megabytes.
+    /// The bytes of request bodies that one user may have in memory at a time: four subscription requests of the maximum
+    /// length. Without this limit, the connections of one user could take hundreds of megabytes.
     static let userBodiesBytesMax = 4 << 20
     /// The same for one backend, or the feed: eight of the longest deliveries of rows.
     static let backendBodiesBytesMax = 64 << 20

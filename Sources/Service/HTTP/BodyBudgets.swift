@@ -2,10 +2,10 @@ import MicroHTTP
 import Threads
 import Values
 
-/// The memory that bodies of requests may take: of each caller, of senders whose token or signature is not verified yet, and
-/// of all together.
+/// The memory budgets of request bodies: one for each caller, one for all senders whose token or signature is not verified
+/// yet, and one for all bodies together.
 ///
-/// A body is reserved when its head is read, and given back when nobody refers to its request any more.
+/// The memory is reserved when the head is read, and released when the last reference to the request is gone.
 final class BodyBudgets: Sendable {
     /// Who has sent a body, as far as the head says.
     enum Sender: Hashable, Sendable {

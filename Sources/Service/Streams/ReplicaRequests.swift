@@ -39,8 +39,9 @@ struct ReplicaRequests: StreamRequests {
     private static let waitingMax = 1000
     /// A replica that has not answered within this time is gone, and its streams with it.
     private static let patience: Duration = .seconds(3)
-    /// How long another replica may still do what was asked. It is over before the asker is answered that nobody did, also
-    /// where the two clocks differ by half a second: or a request that has failed could undo a later one that has succeeded.
+    /// The time within which another replica may execute a relayed request. It ends before the caller is told that no
+    /// replica answered, even if the two clocks differ by half a second. Otherwise a request that was reported as failed
+    /// could undo a later request that succeeded.
     private static let lifetimeSeconds: Int64 = 2
     /// How often it is looked whether a replica's patience is over.
     private static let pause: Duration = .seconds(1)

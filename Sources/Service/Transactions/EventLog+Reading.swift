@@ -41,8 +41,8 @@ extension EventLog {
                 """)
         }
         for group in groups(of: routes) {
-            // Distinct, since an event has a row for each of the group's routes: rows that only repeat an event must not cut
-            // off another one.
+            // DISTINCT, because an event has a row for each route of the group. Repeated rows must not use up the limit and
+            // hide another event.
             try note(
                 """
                 SELECT DISTINCT sequence FROM \(Self.routes, unscoped: keeping)

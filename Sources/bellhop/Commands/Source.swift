@@ -44,6 +44,7 @@ struct Source: ParsableCommand {
 
         func validate() throws {
             guard sql || database != nil else { throw ValidationError("--database is needed, or --sql.") }
+            if let mistake = role.flatMap(SourceSetup.mistake) { throw ValidationError("--role: \(mistake).") }
             for text in sender where SourceSender(text) == nil {
                 throw ValidationError("--sender \(text): name a role, or ROLE=TENANT,TENANT. PUBLIC is not allowed.")
             }

@@ -25,7 +25,7 @@ enum SourceStatements {
                 END IF;
             END $$
             """,
-            requireOwnership, keeping, say, notify, publish,
+            requireOwnership, keeping, say, notify, requirePrefixes, publish,
             "ALTER PUBLICATION \(publication) SET TABLE \(names)",
             """
             ALTER PUBLICATION \(publication)
@@ -211,7 +211,7 @@ enum SourceStatements {
         LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
             SELECT bellhop.say(
                 jsonb_build_object('kind', 'publish', 'event', event, 'data', data)
-                || CASE WHEN "to" IS NULL THEN '{}' ELSE jsonb_build_object('to', "to") END
+                || CASE WHEN "to" IS NULL THEN '{}' ELSE jsonb_build_object('to', bellhop.require_prefixes("to")) END
                 || CASE WHEN topic IS NULL THEN '{}' ELSE jsonb_build_object('topic', topic) END
                 || CASE WHEN collapse IS NULL THEN '{}' ELSE jsonb_build_object('collapse', collapse) END, tenant)
         $$

@@ -24,8 +24,8 @@ public class Connection {
     /// row is undone even if the error is caught.
     private var violation: DatabaseError?
 
-    /// Statements that were run since the connection was opened, without those that control transactions: by them tests
-    /// hold what an operation costs to its bound.
+    /// The number of statements run since the connection was opened, except statements that control transactions. Tests
+    /// use it to bound the cost of operations.
     public private(set) var statementCount = 0
 
     init() {}

@@ -1,6 +1,6 @@
 import Visibility
 
-/// A rule by which rows of the service grant keys to a caller, in addition to the keys of its token.
+/// A rule under which rows of the service grant keys to a caller, in addition to the keys of its token.
 ///
 /// A user with a row in `conversation_members` has the key `conversation:{conversation_id}`. The rule is declared once,
 /// in the policy that needs such a key:

@@ -1,7 +1,7 @@
 import Visibility
 
-/// The rule that decides who may read, or write, the rows of a table: a list of audience templates. Any one of them
-/// suffices.
+/// The rule for reading, or writing, the rows of a table: a list of audience templates. A caller needs a key for any
+/// one of them.
 public struct Policy: Sendable, ExpressibleByArrayLiteral, CustomStringConvertible {
     /// Shared, so that cached predicates can identify a policy by reference.
     final class Entries: Sendable {

@@ -9,7 +9,7 @@
 /// | interpolation | becomes |
 /// |---|---|
 /// | `\(value)` | a bind |
-/// | `\(values: list)` | `(?, ?, …)`; for no values a subquery without rows, so that `IN` and `NOT IN` both mean what they say |
+/// | `\(values: list)` | `(?, ?, …)`; for no values a subquery without rows, so `IN` and `NOT IN` stay correct |
 /// | `\(fragment)` | the text and the binds of another `SQL` |
 /// | `\(table, visibleTo: scope)` | a subquery of the visible rows, named like the table or by a following `AS` |
 /// | `\(table, writableBy: scope)` | after `UPDATE`, `DELETE FROM`, `INSERT INTO`: the bare name, the policy woven in (see `woven`); elsewhere as `visibleTo`, by the write policy |
@@ -20,7 +20,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     public internal(set) var text: String
     public internal(set) var binds: [SQLValue]
     var target: WriteTarget?
-    /// The tables that the statement names without a scope, and those that it names with one.
+    /// The tables that the statement names without a scope, and the tables that it names with a scope.
     var unscoped: [String] = []
     var scoped: [String] = []
 

@@ -77,7 +77,7 @@ struct ServerAddress {
 
 extension DatabaseURL {
     /// Returns the hosts other than this machine whose identity is not verified (libpq's `sslmode` below
-    /// `verify-full`), and that mode. Nil if there are none.
+    /// `verify-full`), and that mode. Nil without such hosts.
     public var unverified: (hosts: [String], sslMode: String)? {
         guard case .server(let address) = location, let server = try? ServerAddress(parsing: address),
             !server.remoteHosts.isEmpty, let mode = server.sslMode, mode != "verify-full"

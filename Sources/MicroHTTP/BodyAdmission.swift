@@ -1,6 +1,7 @@
-/// What becomes of a request with a body, decided when its head is read.
+/// The decision about a request's body, made when the head is read.
 public enum BodyAdmission {
-    /// The body is read into memory. The reservation is released when the body is; nil: the bytes are not counted.
+    /// The body is read into memory. The reservation is released with the body; if it is nil, no budget counts the
+    /// bytes.
     case admitted((any BodyReservation)?)
     /// The body is not read into memory, and the request gets this answer. The connection stays open after a short body,
     /// and is closed after a longer one.
@@ -11,7 +12,7 @@ public enum BodyAdmission {
 public protocol BodyReservation: AnyObject, Sendable {
     /// Reserves more for a chunked body, which announces no length.
     ///
-    /// - Parameter bytes: of the whole body.
-    /// - Returns: false if there is no room; the request is refused then.
+    /// - Parameter bytes: The bytes of the whole body.
+    /// - Returns: False if the budget has no room. The request is then refused.
     func grow(to bytes: Int) -> Bool
 }

@@ -49,8 +49,8 @@ private func hideQuery(of request: Request, in target: UnsafePointer<CChar>, _ l
     if request.pathLength + 1 < length { UnsafeMutablePointer(mutating: target)[request.pathLength + 1] = 0 }
 }
 
-/// libmicrohttpd 0.9.75 says so right before it answers, and gives no other sign. Where a version says it in other words,
-/// its own answers come through, and `FramingTests` fails.
+/// Receives libmicrohttpd's log messages. Version 0.9.75 logs a refused Content-Length right before it answers, and has
+/// no callback for it. If a later version changes the text, its own answers reach the client, and `FramingTests` fails.
 func libraryHasLogged(
     _ context: UnsafeMutableRawPointer?, _ format: UnsafePointer<CChar>?, _: UnsafeMutableRawPointer?
 ) {
@@ -58,7 +58,7 @@ func libraryHasLogged(
     Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue().refuseUnusableLength()
 }
 
-/// Addresses stay as they came: decoding is the router's and the handlers' business.
+/// Keeps addresses percent-encoded, because the router and the handlers decode them.
 func keepEscapes(
     _: UnsafeMutableRawPointer?, _: OpaquePointer?, _ text: UnsafeMutablePointer<CChar>?
 ) -> Int {

@@ -4,10 +4,10 @@ import Glibc
 extension Reactor {
     /// Answers a head whose Content-Length the library refuses, before the library does: it would write its answer twice.
     ///
-    /// The library does not say which connection it is working on. So each one is answered that waits for the rest of a
-    /// head and has such a length in it already; it would be refused when the rest is there.
+    /// The library does not report the connection. So every connection with an incomplete head that already contains
+    /// such a length is answered; the library would refuse it once the head is complete.
     func refuseUnusableLength() {
-        // As a rule it is the one whose request began last, since a head comes in one piece.
+        // Usually it is the connection whose request began last, because most heads arrive in one piece.
         if let lastOpened, refuseUnusableLength(of: lastOpened) { return }
         for connection in connections where refuseUnusableLength(of: connection) {}
     }
@@ -20,7 +20,7 @@ extension Reactor {
         guard descriptor >= 0 else { return false }
         request.isLeftUnread = true
         answerPast(request, on: descriptor, with: problem)
-        // What the library writes now goes nowhere, and it closes the connection.
+        // Discards the library's own answer. The library then closes the connection.
         shutdown(descriptor, Int32(SHUT_WR))
         return true
     }

@@ -42,7 +42,7 @@ final class Reactor: @unchecked Sendable {
     /// Called at the end of this turn.
     private var afterTurn: [@Sendable () -> Void] = []
     private var isListening = true
-    /// Whose request began last.
+    /// The connection whose request began last.
     private(set) var lastOpened: Connection?
     /// Nil before the start and from the stop on.
     var lingering: LingeringSockets?
@@ -68,8 +68,8 @@ final class Reactor: @unchecked Sendable {
         lingering = LingeringSockets(pollDescriptor: pollDescriptor)
         let context = Unmanaged.passUnretained(self).toOpaque()
         var options = [
-            // It must come first. C takes the function's address as an integer; the type before the cast is the one it
-            // calls: a `va_list`, which is not read, is passed as a pointer on x86-64 and on ARM.
+            // It must come first. C takes the function's address as an integer; the type before the cast is the type
+            // that it calls. The `va_list` is not read; on x86-64 and on ARM it is passed as a pointer.
             MHD_OptionItem(
                 .EXTERNAL_LOGGER,
                 unsafeBitCast(

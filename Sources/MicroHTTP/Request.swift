@@ -6,8 +6,8 @@
 /// the head's bytes); before the request leaves the reactor, the headers are copied. Another request reuses the object
 /// when nothing else refers to it.
 ///
-/// `@exclusivity(unchecked)`: only the owner's thread reads, replaces or appends to the marked properties, and none of
-/// these operations calls back into the request. So two accesses cannot overlap. Run-time checks took a twelfth of the
+/// `@exclusivity(unchecked)`: only the owner's thread reads, replaces or appends to the marked properties, and these
+/// operations never call back into the request. So two accesses cannot overlap. Run-time checks took a twelfth of the
 /// instructions of a 304 answer.
 public final class Request: @unchecked Sendable {
     public internal(set) var method = HTTPMethod.get
@@ -41,9 +41,9 @@ public final class Request: @unchecked Sendable {
     var isLeftUnread = false
     /// The announced length, or the maximum without an announcement.
     var bodyBytesExpected = 0
-    /// The answer to a request whose short body is read and thrown away.
+    /// The answer to a request whose short body is read and discarded.
     @exclusivity(unchecked) var earlyAnswer: Response?
-    /// As many as the body may have before more is reserved.
+    /// The body's bytes for which memory is reserved so far.
     var bodyBytesReserved = 0
     @exclusivity(unchecked) var reservation: (any BodyReservation)?
     @exclusivity(unchecked) var chunks: ChunkFraming?
@@ -100,14 +100,14 @@ public final class Request: @unchecked Sendable {
         (pathLength, targetMistake, self.isEncoded) = (length, isDamaged ? .target : nil, isEncoded)
     }
 
-    /// Gives the memory of the body back, and then its reservation.
+    /// Releases the memory of the body, and then its reservation.
     func releaseBody() {
         body = []
         bodyBytesReserved = 0
         reservation = nil
     }
 
-    /// Nothing of libmicrohttpd's is read from here on.
+    /// Drops all references to libmicrohttpd's memory.
     func end() {
         connection = nil
         fields.forget()

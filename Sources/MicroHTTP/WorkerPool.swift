@@ -35,12 +35,12 @@ public final class WorkerPool: Sendable {
         }
 
         private var turns = Line<Next>()
-        /// Of owners that have a turn.
+        /// The jobs of owners that have a turn.
         private var waiting: [Int: Line<Job>] = [:]
         private(set) var depth = 0
         var isStopping = false
 
-        /// - Parameter ownerMax: jobs of one owner.
+        /// - Parameter ownerMax: The maximum number of waiting jobs of one owner.
         mutating func append(_ job: @escaping Job, of owner: Int?, ownerMax: Int) -> Bool {
             if let owner {
                 let isNew = waiting[owner] == nil
@@ -79,8 +79,8 @@ public final class WorkerPool: Sendable {
     private let queue = Monitor(Queue())
 
     /// - Parameters:
-    ///   - queueMax: jobs that may wait.
-    ///   - ownerMax: those of one owner; nil: as many.
+    ///   - queueMax: The maximum number of waiting jobs.
+    ///   - ownerMax: The maximum number of waiting jobs of one owner; nil means `queueMax`.
     public init(name: String, threads: Int, queueMax: Int, ownerMax: Int? = nil) {
         self.queueMax = queueMax
         self.ownerMax = ownerMax ?? queueMax
@@ -94,8 +94,9 @@ public final class WorkerPool: Sendable {
 
     /// Adds a job to the queue.
     ///
-    /// - Parameter owner: a number of the user whose job it is; nil: a job with a turn of its own.
-    /// - Returns: false if the queue is full, also of the owner's jobs, or the pool has stopped; the job is not done then.
+    /// - Parameter owner: A number that identifies the job's user; nil for a job with its own turn.
+    /// - Returns: False if the job will not run: the queue is full, the owner has too many jobs, or the pool has
+    ///   stopped.
     public func submit(of owner: Int? = nil, _ job: @escaping Job) -> Bool {
         let isTaken = queue.withLock { queue in
             guard !queue.isStopping, queue.depth < queueMax else { return false }

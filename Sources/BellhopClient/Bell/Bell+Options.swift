@@ -1,13 +1,13 @@
 import Foundation
 
 extension Bell {
-    /// What a bell is given beside its address and its token.
+    /// The options of a bell, besides its address and its token.
     public struct Options: Sendable {
-        /// Shared topics that the app listens to itself, such as `queue:s1`; those of the stores need not be named.
+        /// Shared topics to which the app subscribes, such as `queue:s1`. Stores subscribe to their own topics.
         public var topics: [String] = []
         /// The token's `sub`. With it, writes survive a start without a network, when there is no token yet.
         public var user: String?
-        /// Keeps the outbox and the place in the stream.
+        /// The storage of the outbox and of the position in the stream.
         public var storage: any ClientStorage = Device.storage
         public var network: any NetworkMonitor = Device.network
         public var lifecycle: any AppLifecycle = Device.lifecycle
@@ -19,15 +19,14 @@ extension Bell {
         public init() {}
     }
 
-    /// What happened: told by the stream, or by the bell itself (`outbox:refused`, `notifications:refused`,
-    /// `query:stale` …).
+    /// An event of the stream, or of the bell itself (`outbox:refused`, `notifications:refused`, `query:stale` …).
     public struct Event: Sendable, Hashable {
         public let name: String
         public let data: JSON
-        /// Empty where the event is not replayed.
+        /// The event's id; empty for an event that is never replayed.
         public let id: String
 
-        /// Read as the service's contract has it.
+        /// The event decoded as the service's contract defines it.
         public var typed: Bellhop.StreamEvent {
             Bellhop.StreamEvent(ServerSentEvent(id: id, name: name, data: data.text))
         }

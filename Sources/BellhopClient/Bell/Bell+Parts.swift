@@ -39,8 +39,8 @@ final class CurrentTokens: Sendable {
         before?.close()
     }
 
-    /// Returns a token for a retry. A refused call is not retried with the token of another user who has signed in
-    /// meanwhile.
+    /// Returns a token for a retry. If another user has signed in meanwhile, the refused call is not retried with that
+    /// user's token.
     func get(spent: String?) async -> String? {
         guard let tokens = tokens.withLock({ $0 }), spent.map(tokens.hasGiven) ?? true else { return nil }
         return await tokens.get(spent: spent)

@@ -1,10 +1,10 @@
-/// Shared topics of the app's own, and what the service says to them.
+/// The app's own subscriptions to shared topics, and the refusals of topics.
 extension Bell {
     typealias RefusalListener = @MainActor (_ topic: String, _ reason: Connection.Reason) -> Void
 
-    /// Listens to more topics, for as long as what is returned is held and not cancelled.
+    /// Subscribes to more topics, until the returned subscription is cancelled or released.
     ///
-    /// - Parameter refused: is called for each of the topics that the service refuses; the others come all the same.
+    /// - Parameter refused: Called for each topic that the service refuses. The other topics are delivered.
     public func subscribe(
         _ topics: [String], refused: (@MainActor (_ topic: String, _ reason: Connection.Reason) -> Void)? = nil
     ) throws -> TopicSubscription {
@@ -38,7 +38,7 @@ extension Bell {
 
     // MARK: Refusals
 
-    /// What tells a store that a topic is refused; nil where it is not.
+    /// Returns the event that informs a store of a topic's refusal, or nil if the topic is not refused.
     func refusal(of topic: String) -> FeatureInput? {
         connection.refused[topic].map { .event(name: "topic:refused", data: Bell.json(topic, $0), id: "") }
     }

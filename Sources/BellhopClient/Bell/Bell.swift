@@ -16,7 +16,8 @@ import Foundation
 @MainActor public final class Bell {
     public typealias Connection = BellhopStream.Connection
 
-    /// Somebody who reads more slowly loses the oldest events, not the memory, and is told so by a `stream:resync`.
+    /// Events buffered for one reader. A slower reader loses the oldest events and receives a `stream:resync`. Without
+    /// this limit, it would fill the memory.
     private static let eventsMax = 1000
 
     public private(set) var connection = Connection(status: .connecting)
@@ -54,7 +55,7 @@ import Foundation
     /// Readers that have lost events.
     private var lossy: Set<Int> = []
     private static let gap = Event(name: "stream:resync", data: ["reason": "gap"], id: "")
-    /// Who subscribed to topics of their own, and what they are told of a refusal.
+    /// The app's subscriptions to topics, with the callbacks for refusals.
     var refusalListeners: [ObjectIdentifier: (topics: [String], tell: RefusalListener)] = [:]
     private var connectionListeners: [Int: AsyncStream<Connection>.Continuation] = [:]
     private var count = 0
@@ -62,8 +63,8 @@ import Foundation
     var features = Features()
 
     /// - Parameters:
-    ///   - url: scheme, host and port, such as `https://bells.example`.
-    ///   - token: called when a token is needed, before it expires, and once when it is refused.
+    ///   - url: The scheme, host and port, such as `https://bells.example`.
+    ///   - token: Called when a token is needed, before it expires, and once if it is refused.
     public init(url: String, token: BellhopClient.TokenProvider, options: Options = Options()) {
         self.options = options
         clock = options.clock
@@ -164,7 +165,7 @@ import Foundation
         // The state of an unknown identity is not stored: the next identity could be another user.
         let storage = identity == nil ? MemoryStorage() : options.storage
         let scope = "bellhop 2 \(client.baseURL) \(identity.map(StorageName.short) ?? "") "
-        // A write is only ever sent as the user who made it, however late.
+        // A write is only sent as the user that made it, however late.
         let caller = client.with(tokens.caller)
         let outbox = makeOutbox(caller, storage, scope, identity, session)
         self.outbox = outbox
@@ -233,10 +234,10 @@ import Foundation
 
     /// Returns the events from now on.
     ///
-    /// A reader that is more than 1,000 events behind loses the oldest. It then reads a `stream:resync` with the reason
-    /// `gap`, whatever the names, and fetches again what it shows.
+    /// A reader that is more than 1,000 events behind loses the oldest. It then receives a `stream:resync` with the
+    /// reason `gap`, even if `names` lacks it, and must fetch its data again.
     ///
-    /// - Parameter names: the events to return; without any, all.
+    /// - Parameter names: The events to return; all events if empty.
     public func events(_ names: String...) -> AsyncStream<Event> {
         let wanted = Set(names)
         let (all, continuation) = AsyncStream<Event>.makeStream(bufferingPolicy: .bufferingNewest(Bell.eventsMax))
@@ -376,7 +377,7 @@ import Foundation
         pollReceive(.force)
     }
 
-    /// Sends a write now, or when it can be, also by a later process: in order, and once.
+    /// Sends a write once and in order, now or when the network allows. A later process of the app may send it.
     ///
     /// - Parameter key: an `Idempotency-Key` chosen by the app.
     public func send(

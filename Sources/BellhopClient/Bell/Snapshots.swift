@@ -175,7 +175,7 @@ extension FeedMachine: ShownMachine {
     }
 
     public func snapshot(_ models: inout ModelCache) -> Snapshot {
-        // An event to all followers does not carry the reader's own likes, and nobody has liked a new post yet.
+        // An event to all followers does not carry the reader's own likes, and a new post has no likes yet.
         let nobody: JSON = ["liked": false, "reposted": false]
         let whole = posts.map { nobody.with($0.object ?? [:]) }
         return Snapshot(

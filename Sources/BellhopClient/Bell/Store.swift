@@ -15,7 +15,7 @@ public struct ModelCache {
 
     init() {}
 
-    /// Decodes the items, and skips those that a newer service writes in another form.
+    /// Decodes the items, and skips items that a newer service writes in another form.
     mutating func models<Model: Decodable & Sendable>(_ items: [JSON]) -> [Model] {
         items.compactMap { model($0) }
     }
@@ -240,7 +240,7 @@ final class Promise<Value: Sendable>: Sendable {
 }
 
 extension Bellhop.Problem {
-    /// Encodes the problem in the form that machines use; nil if there is none.
+    /// Decodes a problem from the form that machines use; nil if the JSON is not a problem.
     init?(_ json: JSON) {
         guard let status = json["status"].int else { return nil }
         self.init(

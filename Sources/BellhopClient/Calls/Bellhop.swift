@@ -31,7 +31,7 @@ public enum Bellhop {
         return encoder
     }
 
-    /// An open enumeration: a newer service may send further values, and none is rejected. A `switch` over them needs a
+    /// An open enumeration: a newer service may send further values, which are accepted. A `switch` over them needs a
     /// `default`.
     public protocol Word: RawRepresentable, Codable, Sendable, Hashable, CustomStringConvertible
     where RawValue == String {

@@ -254,7 +254,7 @@ public struct ConnectionMachine: Sendable, Hashable {
         ]
     }
 
-    /// The topics to open the stream with. None after a refusal, because the user's own events must always be
+    /// The topics to open the stream with. Empty after a refusal, because the user's own events must always be
     /// delivered.
     private var opening: [String] { isBare ? [] : topics.filter { refused[$0] == nil } }
 
@@ -314,14 +314,15 @@ public struct ConnectionMachine: Sendable, Hashable {
     // MARK: Topics
 
     /// Returns whether the stream belongs to another tenant. The claim that names the tenant is a setting of the
-    /// service, so the tenant is searched for in all claims; `default` is in none.
+    /// service, so the tenant is searched for in all claims; no claim contains `default`.
     private func isForeign(_ tenant: String?) -> Bool {
         guard let identity, identity.hasPrefix("{"), let tenant, tenant != "default" else { return false }
         return !identity.contains(JSON.string(tenant).text)
     }
 
-    /// Live is who has the topics asked for (R-CNT-13.1), but for the refused ones; the stream's are replaced where it
-    /// has others. Who is live stays so while one more topic is on its way, for as long as a connection may take.
+    /// Updates the status, and replaces the stream's topics if they differ from the requested ones. The connection is
+    /// live once it has every requested topic, except refused ones (R-CNT-13.1). A live connection stays live while a
+    /// further topic is requested, up to the time limit for connecting.
     private mutating func settle(_ now: Int, mayAsk: Bool = true) -> [Action] {
         let has = ready.filter { $0 != "personal" }
         let due = topics.filter { $0 != "personal" && (refused[$0] == nil || again.contains($0)) }
@@ -340,8 +341,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         return [timer, .subscribe(attempt: attempt, streamId: streamId, topics: wanted)]
     }
 
-    /// Marks the topics that the service names as refused. If it names none, halves the number of new topics to find
-    /// the refused one.
+    /// Marks the topics that the service names as refused. If it names no topic, halves the number of new topics to
+    /// find the refused one.
     private mutating func leaveOut(_ asked: [String], _ reason: Reason, _ problem: JSON) {
         let pointers = (problem["errors"].array ?? []).compactMap { $0["pointer"].string }
         var out = asked.indices.filter { pointers.contains("/topics/\($0)") }.map { asked[$0] }
@@ -388,8 +389,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         return actions + wake(now)
     }
 
-    /// tries immediately and resets the failure count. At most one try per second, however often the network
-    /// comes and goes, and none before the server's `Retry-After` has passed.
+    /// tries immediately and resets the failure count. There is at most one try per second, however often the
+    /// network comes and goes. Never tries before the server's `Retry-After` has passed.
     private mutating func wake(_ now: Int) -> [Action] {
         (tries, isFresh) = (0, false)
         let soonest = max(triedAt + limits.wakeMilliseconds, serverAt)

@@ -19,7 +19,7 @@ public struct ConversationMachine: FeatureMachine {
 
     /// Older messages beyond this number are dropped, and fetched again on demand.
     private static let messagesMax = 500
-    /// Bound on unsent messages, so that a user who keeps writing offline does not fill the memory.
+    /// Bound on unsent messages. Without it, a user that keeps writing offline could fill the memory.
     private static let sendingMax = 200
 
     public init(conversationId: String) {

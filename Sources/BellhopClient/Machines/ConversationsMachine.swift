@@ -78,7 +78,7 @@ public struct ConversationsMachine: FeatureMachine {
             if let held { merge([held.with(["readPosition": data["readPosition"], "unread": data["unread"]])]) }
         case "conversation:updated":
             let newer = data["conversation"]
-            // A user who joins has no unread messages from earlier.
+            // A new member has no unread messages from earlier.
             let own: JSON = ["readPosition": newer["lastSequence"], "unread": 0]
             merge([(stored.first { $0["id"] == newer["id"] } ?? own).with(newer.object ?? [:])])
         case "conversation:removed": stored.removeAll { $0["id"] == id }

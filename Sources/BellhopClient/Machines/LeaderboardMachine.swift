@@ -68,8 +68,8 @@ public struct LeaderboardMachine: FeatureMachine {
     private mutating func hear(_ data: JSON) {
         guard !data["top"].isNull || !data["moved"].isNull else { return own(data, at: data) }
         guard isNewer(held, data) || !data["top"].isNull && data["version"].int == top.version else {
-            // The first lines may have been read before those that were fetched meanwhile: the next change tells whether
-            // one is missing. What a state had already is over.
+            // Ignores a change that the held state already includes. The `top` of a new subscription may be older than
+            // the state fetched meanwhile; the next change then shows whether one is missing.
             if !data["top"].isNull { isLive = true }
             return
         }

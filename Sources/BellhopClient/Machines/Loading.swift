@@ -130,15 +130,15 @@ struct Answer {
     }
 }
 
-/// A shared topic that stays subscribed while it is watched and a little longer, so that a user who returns to a screen
-/// finds it up to date.
+/// A shared topic that stays subscribed while it is watched and a little longer, so that a screen is up to date when
+/// the user returns to it.
 struct WatchedTopic: Sendable, Hashable {
     static let lingerMilliseconds = 30_000
     private(set) var isWanted = false
     /// Why the service refused the topic; cleared by the topic's next event.
     private(set) var problem: JSON = .null
 
-    /// A copy for another user, for whom the topic was not refused yet.
+    /// A copy for another user, without the refusal.
     var ofAnother: WatchedTopic {
         var other = self
         other.problem = .null

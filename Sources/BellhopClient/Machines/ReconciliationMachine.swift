@@ -66,7 +66,7 @@ struct ReconciliationMachine: Sendable, Hashable {
         case .tabSwitch: return now - syncedAt >= limits.tabSwitchMilliseconds ? soon(now) : []
         case .timer: return ask(now)
         case .answer(let asked, let status, let etag, let body, let wait):
-            // The answer belongs to a user who has signed out.
+            // The user of this answer has signed out.
             if let asked, asked != askedAt { return [] }
             return answered(status, etag, body, wait, now)
         case .user:

@@ -133,8 +133,8 @@ struct TablesMachine: Sendable, Hashable {
         return [400, 403, 413, 422].contains(status) ? without(asked, status, body) : finish(status, body)
     }
 
-    /// Marks the tables that the service names as refused. If it names none, halves the number of new tables to find
-    /// the refused one.
+    /// Marks the tables that the service names as refused. If it names no table, halves the number of new tables to
+    /// find the refused one.
     private mutating func without(_ asked: [JSON], _ status: Int, _ body: JSON) -> [Action] {
         let errors = body["errors"].array ?? []
         let before = refused.count

@@ -54,7 +54,7 @@ public struct VisibleRowsMachine: FeatureMachine {
     /// While the user scrolls, the visible rows change with every frame. They are put once they have been stable for
     /// this long…
     private static let restMilliseconds = 250
-    /// … or have been changing for this long, because a user who scrolls continuously wants to see counts too.
+    /// … or have been changing for this long, because users want to see counts during continuous scrolling too.
     private static let restMillisecondsMax = 1000
 
     private struct Level {

@@ -27,7 +27,7 @@ public enum Device {
     #endif
 
     #if canImport(Darwin)
-        /// Files in a place that the system does not clean up, or memory if there is none.
+        /// Files in a place that the system does not clean up, or memory without such a place.
         public static var storage: any ClientStorage { FileStorage.inApplicationSupport ?? MemoryStorage() }
     #else
         /// Memory; a command or a server configures the place of its files itself.

@@ -183,7 +183,7 @@ public enum StreamFailure: Error, Sendable, CustomStringConvertible {
 }
 
 extension BellhopClient {
-    /// Streams the user's own events and those of the named topics while the sequence is read.
+    /// Streams the user's own events and the named topics' events while the sequence is read.
     public func events(topics: [String] = [], lastEventID: String? = nil) -> BellhopStream {
         events(BellhopStream.Options(topics: topics, lastEventID: lastEventID))
     }

@@ -4,7 +4,7 @@ import Foundation
 ///
 /// The client does not verify them: the service checks the signature.
 struct Claims: Sendable, Hashable, Encodable {
-    /// Every claim but those that differ between two tokens of one identity, as canonical JSON.
+    /// All claims except `iat`, `exp`, `nbf` and `jti`, as canonical JSON.
     ///
     /// These claims decide what a token may do. Tokens of one identity share a cursor and an outbox.
     private(set) var identity: String?

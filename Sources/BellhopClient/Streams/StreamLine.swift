@@ -45,7 +45,7 @@ actor StreamLine {
     /// The last event delivered to the reader: the next connection starts here.
     private var cursor: String
     private var streamToken: String?
-    /// The last answer by which the service refused the stream.
+    /// The service's last answer that refused the stream.
     private(set) var refusal: ServiceAnswer?
 
     private var tables = TablesMachine()

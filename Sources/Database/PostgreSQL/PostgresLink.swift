@@ -332,7 +332,7 @@ final class PostgresLink {
         return taken()
     }
 
-    /// Returns the notifications that have been read so far, including those that arrived with other answers.
+    /// Returns the notifications that have been read so far, including notifications that arrived with other answers.
     private func taken() -> [String] {
         var payloads: [String] = []
         while let notification = PQnotifies(handle) {

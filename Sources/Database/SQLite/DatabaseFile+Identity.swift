@@ -4,7 +4,7 @@ import Synchronization
 import Threads
 
 extension DatabaseFile {
-    /// Which file a path leads to, whatever it is called.
+    /// The identity of a file, regardless of its name.
     struct Identity: Hashable {
         let device: UInt
         let number: UInt

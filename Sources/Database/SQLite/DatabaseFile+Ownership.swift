@@ -53,8 +53,8 @@ extension DatabaseFile {
 
     /// Opens the lock file, and creates it if it is missing.
     ///
-    /// - Throws: `.cannotOpen` for anything but a plain file of this user or of the database's owner. A user who may
-    ///   write into the folder could put a link there, through which root would overwrite its own file.
+    /// - Throws: `.cannotOpen` for anything except a plain file of this user or of the database's owner. A user with
+    ///   write access to the folder could place a link there, through which root would overwrite its own file.
     static func openLock(_ lockPath: String, database: String) throws(DatabaseError) -> Int32 {
         let descriptor = open(lockPath, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw refusal(of: lockPath, because: errno) }
@@ -84,7 +84,8 @@ extension DatabaseFile {
     /// Refuses to start beside a process that still uses removed files: their lock file no longer excludes another
     /// process.
     ///
-    /// The check covers the processes that the system shows: those of this user (root sees all) in the same container.
+    /// The check covers the processes that the system shows: this user's processes in the same container, or all of the
+    /// container's for root.
     static func requireNoOwnerOfRemovedFiles(_ path: String) throws(DatabaseError) {
         let removed = path + ".lock (deleted)"
         var link = [CChar](repeating: 0, count: removed.utf8.count + 1)
@@ -107,8 +108,8 @@ extension DatabaseFile {
         }
     }
 
-    /// The ids of processes that have such a lock on some file; of all where the system does not say. Looking at the files
-    /// of all processes would take milliseconds.
+    /// Returns the ids of processes that hold such a lock on any file, or of all processes if the system has no list of
+    /// locks. Examining the files of all processes would take milliseconds.
     private static func processesWithLocks() -> Set<String> {
         guard let table = FileManager.default.contents(atPath: "/proc/locks") else {
             return Set((try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []).filter { Int($0) != nil }
@@ -123,8 +124,9 @@ extension DatabaseFile {
 
     // MARK: Root
 
-    /// Runs work with the file access of the user who controls the path, if this process runs as root. Links in another
-    /// user's folder must not lead root to files that the user may not change. Created files belong to that user.
+    /// Runs work with the file access of the user that controls the path, if this process runs as root. Links in
+    /// another user's folder must not lead root to files that the user may not change. Created files belong to that
+    /// user.
     ///
     /// - Throws: `.cannotOpen` if root may not switch to the user; otherwise the errors of the work.
     static func asOwner<Value>(of path: String, _ work: () throws -> Value) throws -> Value {
@@ -145,8 +147,8 @@ extension DatabaseFile {
         }
     }
 
-    /// Returns the first user other than root who owns a part of the path, and so decides where it leads from there on.
-    /// Nil if root owns the whole path.
+    /// Returns the first owner of a part of the path other than root. This user decides where the rest of the path
+    /// leads. Nil if root owns the whole path.
     static func controller(of path: String) -> (user: uid_t, group: gid_t)? {
         let whole = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
         var parts = whole.split(separator: "/").map(String.init)[...]

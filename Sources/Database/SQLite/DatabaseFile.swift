@@ -16,7 +16,7 @@ final class DatabaseFile: Sendable {
     private let lockDescriptor: Atomic<Int32>
     /// The open and locked database; nil for a reader, and after the release.
     private let owned = Locked<Owned?>(nil)
-    /// As they were when the database was opened; none before.
+    /// The identities of the files when the database was opened; empty before.
     let identities = Locked<[(path: String, identity: Identity?)]>([])
     /// See ``isMoved()``.
     let hasMoved = Atomic<Bool>(false)
@@ -89,8 +89,8 @@ final class DatabaseFile: Sendable {
 
     /// Releases the database. Called when its last writing connection is closed.
     func release() {
-        // Before the lock file: closing a descriptor drops the process's `fcntl` locks on the file, and whoever gets the
-        // lock file next may be in this process.
+        // Before the lock file: closing a descriptor drops the process's `fcntl` locks on the file, and the next owner
+        // of the lock file may be in this process.
         owned.withLock { $0.take() }?.giveUp()
         let descriptor = lockDescriptor.exchange(-1, ordering: .acquiringAndReleasing)
         guard descriptor >= 0 else { return }
@@ -112,7 +112,7 @@ final class DatabaseFile: Sendable {
         return stat(file, &status) == 0 ? Int(status.st_size) : 0
     }
 
-    /// Whether this process may do that to a file or folder; if not, `errno` says why.
+    /// Returns whether this process has that access to a file or folder; if not, `errno` has the reason.
     static func permits(_ path: String, _ access: Int32) -> Bool {
         faccessat(AT_FDCWD, path, access, AT_EACCESS) == 0
     }
@@ -177,7 +177,7 @@ final class DatabaseFile: Sendable {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
         for name in names where name.hasPrefix(privatePrefix) {
             let directory = parent + "/" + name
-            // Others may put a link, or a folder of theirs, where everybody may write.
+            // In a folder that everybody may write to, other users may place links or their own folders.
             var status = stat()
             guard lstat(directory, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid()
             else { continue }

@@ -37,8 +37,8 @@ extension Store {
         return try DatabaseFile.asOwner(of: path, work)
     }
 
-    /// Copies an SQLite database to a new file, beside the service that writes it. Root reads with its own rights, and
-    /// writes with those of the folder's owner.
+    /// Copies an SQLite database to a new file while the service writes to the database. Root reads with its own
+    /// rights, and writes with the rights of the folder's owner.
     ///
     /// - Parameter prepare: Changes the copy, before it gets its final name.
     public static func copy(
@@ -82,8 +82,9 @@ extension Store {
         try DatabaseFile.synchronize(folder)
     }
 
-    /// Puts a copy in the place of an SQLite database that no service has open. At every moment of it, one of the two is
-    /// there, whole. Root reads the copy with its own rights, and does the rest with those of the database's owner.
+    /// Replaces an SQLite database that no service has open by a copy. At every moment, one of the two is complete and
+    /// in place. Root reads the copy with its own rights, and uses the rights of the database's owner for all other
+    /// steps.
     ///
     /// - Returns: The new path of the old database, if there was one.
     public static func replace(

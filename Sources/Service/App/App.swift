@@ -26,12 +26,12 @@ public final class App: Sendable {
     private let ticker: Ticker
     private let webhooks: WebhookSender?
     private let spans: SpanExporter?
-    /// Nil if no app's log is read.
+    /// The reader of an app's log; nil without a source.
     let source: SourceReader?
     private let report: ServiceReport
 
-    /// - Parameter patience: how long to wait for a database file and an address that another process holds.
-    /// - Throws: in one line, what stands in the way.
+    /// - Parameter patience: How long to wait for a database file and an address that another process holds.
+    /// - Throws: An error that describes the obstacle in one line.
     public init(settings: Settings, logger: Logger, clock: Clock, patience: Duration = .zero) throws {
         var logger = logger
         logger.logLevel = settings.logLevel
@@ -277,7 +277,7 @@ public final class App: Sendable {
         }
     }
 
-    /// The port that is listened on.
+    /// The port on which the service listens.
     public var port: Int { server.port }
 
     /// Returns after the clock has advanced by this many seconds.

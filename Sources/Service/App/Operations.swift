@@ -13,7 +13,7 @@ public enum Operations {
         return routes.sorted { ($0.pattern, $0.method) < ($1.pattern, $1.method) }
     }
 
-    /// The lines of `bellhop policies`: who may read and write the rows of a table.
+    /// The lines of `bellhop policies`: the read and write policies of each table.
     public static var policies: [(table: String, read: [String], write: [String])] {
         Catalog.tables.map { table in
             (table.name, table.read.entries.map(\.description), table.write.entries.map(\.description))

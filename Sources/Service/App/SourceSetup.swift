@@ -7,14 +7,14 @@ public struct SourceSetup: Sendable {
     private let senders: [SourceSender]
 
     /// - Parameters:
-    ///   - role: the reader's role; nil where it is a superuser or has its rights already.
-    ///   - senders: the roles that may send events in their transactions.
+    ///   - role: The reader's role; nil for a superuser, or for a role that already has its rights.
+    ///   - senders: The roles that may send events in their transactions.
     public init(of page: TablesPage, role: String?, senders: [SourceSender] = []) {
         (self.page, self.role, self.senders) = (page, role, senders)
     }
 
-    /// Returns what is wrong with the name of a reader's role; nil if nothing is. A grant to PUBLIC would open the tables
-    /// to every login of the server.
+    /// Returns the mistake in the name of a reader's role, or nil. A grant to PUBLIC would open the tables to every
+    /// login of the server.
     public static func mistake(inRole role: String) -> String? {
         guard ["public", "none"].contains(role.lowercased()) || role.hasPrefix("pg_") || role.isEmpty else {
             return nil
@@ -23,7 +23,7 @@ public struct SourceSetup: Sendable {
         return "\(name) is no role that can read: make a login for it, such as bellhop_reader"
     }
 
-    /// What would be done: one transaction.
+    /// The statements of the setup, as one transaction.
     public var statements: [String] {
         ["BEGIN"] + SourceStatements.setup(page.tables, role: role, senders: senders) + ["COMMIT"]
     }

@@ -3,7 +3,8 @@ import Foundation
 import Logging
 import MicroHTTP
 
-/// How long a start waits for what another process still holds: the predecessor may be about to end.
+/// A retry, up to a deadline, of the steps of a start that another process still blocks. The predecessor may be about
+/// to end.
 struct StartPatience {
     private let clock: Clock
     private let deadline: Duration
@@ -12,8 +13,8 @@ struct StartPatience {
     private var hasWarned = false
 
     /// - Parameters:
-    ///   - patience: for the whole start, however many things are held.
-    ///   - wait: blocks the thread for that long.
+    ///   - patience: The time for the whole start, however many steps are blocked.
+    ///   - wait: Blocks the thread for the given time.
     init(
         _ patience: Duration, clock: Clock, logger: Logger,
         wait: @escaping (Duration) -> Void = { Thread.sleep(forTimeInterval: $0 / .seconds(1)) }
@@ -24,7 +25,7 @@ struct StartPatience {
         deadline = clock.uptime() + patience
     }
 
-    /// Tries again while another process holds the database file or the address, up to the deadline.
+    /// Runs work, and retries up to the deadline while another process holds the database file or the address.
     mutating func attempt<Value>(_ work: () throws -> Value) throws -> Value {
         while true {
             do {
@@ -41,7 +42,7 @@ struct StartPatience {
         }
     }
 
-    /// Whether another process has the database file, or listens on the address.
+    /// Returns whether another process has the database file, or listens on the address.
     static func isHeldByAnother(_ error: any Error) -> Bool {
         switch error {
         case let error as DatabaseError: error.code == .locked
@@ -54,7 +55,8 @@ struct StartPatience {
 }
 
 extension App {
-    /// How long `bellhop serve` waits for its predecessor. Supervisors start the next process when the last one has ended;
-    /// what the kernel holds for it longer passes in milliseconds, and an operator who starts a second one wants to know.
+    /// How long `bellhop serve` waits for its predecessor. Supervisors start the next process when the last one has
+    /// ended, and the kernel frees the rest within milliseconds. A longer wait would delay the error for an operator
+    /// that starts a second service.
     public static let startPatience: Duration = .seconds(2)
 }

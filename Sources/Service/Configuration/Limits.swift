@@ -10,10 +10,10 @@ enum Limits {
     static let userBodiesBytesMax = 4 << 20
     /// The same for one backend, or the feed: eight of the longest deliveries of rows.
     static let backendBodiesBytesMax = 64 << 20
-    /// The same for all whose token or signature is not verified yet. A signature is verified by the whole body, so without
-    /// it anybody could fill the memory. Four of the longest deliveries.
+    /// The same for all senders whose token or signature is not verified yet: four of the longest deliveries. Verifying
+    /// a signature needs the whole body, so without this limit any client could fill the memory.
     static let unknownBodiesBytesMax = 32 << 20
-    /// The same for all together, since many users may send at a time.
+    /// The same for all senders together. Without this limit, many users that send at once could fill the memory.
     static let bodiesBytesMax = 256 << 20
     /// Bytes of a token. Without it, a caller could make each check hash kilobytes, and the cache take megabytes.
     static let tokenBytesMax = 8 * 1024
@@ -91,7 +91,8 @@ enum Limits {
 
     /// Requests that wait for a worker. Further clients get a 503, which arrives before their own timeout.
     static let workersQueueMax = 4096
-    /// Those of one user. Without it one user's connections fill the queue, and everybody gets the 503.
+    /// The same for one user. Without this limit, one user's connections could fill the queue, and all users would get
+    /// the 503.
     static let workersQueueOfUserMax = 256
 
     /// Messages that may wait for one shard before changes of tables are refused. A message has at most 16 KiB of

@@ -4,7 +4,7 @@ import Values
 
 /// The metrics and build information of the process, with the names of Prometheus' own clients.
 enum ProcessMetrics {
-    /// - Parameter replica: The name of this replica. A page behind a load balancer tells the replicas apart by it.
+    /// - Parameter replica: The name of this replica. A page behind a load balancer uses it to distinguish replicas.
     static func register(in metrics: MetricsRegistry, _ settings: Settings, replica: String, startedAt: Timestamp) {
         let build = [
             ("version", BellhopVersion.text), ("store", settings.database.engine.rawValue.lowercased()),

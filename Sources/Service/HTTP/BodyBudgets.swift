@@ -7,7 +7,7 @@ import Values
 ///
 /// The memory is reserved when the head is read, and released when the last reference to the request is gone.
 final class BodyBudgets: Sendable {
-    /// Who has sent a body, as far as the head says.
+    /// The sender of a body, as identified by the head.
     enum Sender: Hashable, Sendable {
         case unknown
         case user(Owner)
@@ -33,7 +33,7 @@ final class BodyBudgets: Sendable {
     }
 
     private struct State {
-        /// Only those who have something reserved: as many as there are requests with bodies.
+        /// Reserved bytes by sender. Senders without a reservation have no entry, so open requests bound the size.
         var bytes: [Sender: Int] = [:]
         var total = 0
     }
@@ -55,13 +55,15 @@ final class BodyBudgets: Sendable {
         }
     }
 
-    /// - Throws: 429 where the caller has no room left, 503 where it is not the caller's own doing.
+    /// Reserves memory for a body.
+    ///
+    /// - Throws: 429 if the sender's own budget is exhausted, 503 if a shared budget is.
     func reserve(_ bytes: Int, for sender: Sender) throws(Failure) -> any BodyReservation {
         try take(bytes, for: sender)
         return Reservation(bytes, for: sender, of: self)
     }
 
-    /// What a sender's bodies have reserved now.
+    /// Returns the bytes that a sender's bodies currently reserve.
     func reservedBytes(of sender: Sender) -> Int { state.withLock { $0.bytes[sender] ?? 0 } }
 
     private func take(_ bytes: Int, for sender: Sender) throws(Failure) {

@@ -32,7 +32,8 @@ struct Dispatcher: Sendable {
         }
     }
 
-    /// Decides by the head whose body is read: who sends it, whether they may call this now, and whether they have room.
+    /// Returns the decision about a body, made from the head: whether the sender may call the endpoint now, and whether
+    /// its budget has room.
     private func admission(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route.Admit? {
         guard endpoint.bodyBytesMax > 0 else { return nil }
         let credentials: RequestTrace.Credentials = endpoint.access == .anyone ? .none : .token

@@ -64,7 +64,7 @@ enum Answer {
     /// together.
     case query(SQL, @Sendable (RowCursor) throws -> Response)
     /// Runs in one write transaction, which takes the lock at its start; the response is sent once the data is on disk.
-    /// The body may run more than once, so its only effects are those of the transaction.
+    /// The body may run more than once, so it must have no effects outside the transaction.
     case write(locking: LockKey? = nil, @Sendable (Transaction) throws -> Response)
     /// Writes together with other requests of its kind in the same group of writes. It locks the rows it changes; the
     /// key selects the writer.

@@ -18,7 +18,7 @@ struct Feature: Sendable {
     var live: [LiveMembership] = []
     /// The feature's own tables that streams can subscribe to, beside the declared ones.
     var watched: [WatchedTable] = []
-    /// The names of the events that its transactions publish, and of those that streams emit themselves.
+    /// The names of the events that its transactions publish, and of the events that streams emit themselves.
     var events: [String] = []
     /// The kinds of `LockKey` that it uses. No other feature may use them: it would wait for unrelated locks.
     var locks: [String] = []

@@ -100,7 +100,7 @@ enum Idempotency {
         return name.hasPrefix("ce-") || name == "webhook-id" ? "\(name):\(header.value)" : nil
     }
 
-    /// Returns the stored answer, marked as a replay; nil if there is none.
+    /// Returns the stored answer, marked as a replay, or nil.
     static func find(_ claim: Claim, at now: Timestamp, in db: Connection) throws -> Response? {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
         return try db.row(

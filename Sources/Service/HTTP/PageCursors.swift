@@ -4,7 +4,7 @@ import Rows
 import Values
 
 /// Creates and verifies the cursors of lists. They are opaque, signed, and bound to the caller and the filters, so that
-/// none can be forged, shared, or used on another list.
+/// they cannot be forged, shared, or used on another list.
 struct PageCursors: Sendable {
     private let key: AuthenticationKey
     private static let codeBytes = 12

@@ -59,7 +59,7 @@ extension Call {
 }
 
 extension Response {
-    /// Returns all items of a list, or those of one page.
+    /// Returns all items of a list, or the items of one page.
     static func list(
         _ items: some Sequence<some JSONWritable>, next: String? = nil, headers: HeaderFields = []
     ) -> Response {

@@ -1,8 +1,8 @@
 import Database
 import MicroHTTP
 
-/// Requests of one kind that are written together. Those that meet in a group of writes become one transaction, with
-/// few statements, per sending backend.
+/// Requests of one kind that are written together. The requests of one backend in a group of writes become one
+/// transaction with few statements.
 ///
 /// There is one object for each kind.
 final class RequestBatch<Item: Sendable>: Sendable {
@@ -63,8 +63,8 @@ struct BatchedRequest: Sendable {
 }
 
 extension Caller {
-    /// Returns whether both requests may share a transaction: only those of one backend, which has the same access in
-    /// each. Events of users' requests count against their budgets, request by request.
+    /// Returns whether both requests may share a transaction: they do if one backend sent both with the same access.
+    /// Events of users' requests count against their budgets, request by request.
     fileprivate func writesTogether(with other: Caller) -> Bool {
         self === other
             || isService && other.isService && owner == other.owner && role == other.role

@@ -12,7 +12,7 @@ extension Response {
         return Response(status: status, headers: headers, body: .bytes(bytes))
     }
 
-    /// Room for the other header fields, including those that `ResponseDecoration` adds.
+    /// Room for the other header fields, including the fields that `ResponseDecoration` adds.
     private static let decorationBytes = 384
     private static let mediaType: HeaderFields = [("Content-Type", "application/json")]
     // The client may cache the answer, but must revalidate it each time: it depends on the token.

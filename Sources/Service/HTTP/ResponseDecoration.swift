@@ -1,7 +1,7 @@
 import MicroHTTP
 import Values
 
-/// Header fields and members added to every answer, including those that MicroHTTP makes itself: the request id, the
+/// Header fields and members added to every answer, including MicroHTTP's own answers: the request id, the
 /// state of the rate limit, CORS, and the last members of a problem.
 struct ResponseDecoration: Sendable {
     private let corsOrigins: Set<String>

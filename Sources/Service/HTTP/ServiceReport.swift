@@ -6,7 +6,7 @@ final class ServiceReport: Sendable {
     private let checks: [@Sendable () -> String?]
     private let isStopping = Atomic<Bool>(false)
 
-    /// - Parameter checks: each returns an obstacle to serving, or nil. None may block.
+    /// - Parameter checks: Each returns an obstacle to serving, or nil, and must not block.
     init(_ registry: MetricsRegistry, checks: [@Sendable () -> String?]) {
         self.registry = registry
         self.checks = checks

@@ -50,7 +50,7 @@ final class Caller: Sendable {
         }
     }
 
-    /// Whose turn it is among those who wait for a worker; nil for backends, whose requests are for many users.
+    /// The owner of this caller's worker jobs, for turns between owners; nil for backends, which act for many users.
     var workOwner: Int? { isService ? nil : owner.hashValue }
 
     var tenant: ID<Tenant> { owner.tenant }

@@ -75,7 +75,7 @@ struct FeedCredentials: Sendable {
         !signingSecrets.isEmpty && request.header(Self.signatureHeader) != nil
     }
 
-    /// Returns nil if no secret is sent, or none is configured.
+    /// Returns nil if the request sends no secret, or the settings have no secret.
     private func sendsSecret(_ request: Request) -> Bool? {
         guard let secret else { return nil }
         if let sent = request.header(Self.secretHeader) { return Self.isSame(Array(sent.utf8), secret) }

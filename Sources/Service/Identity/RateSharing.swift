@@ -1,9 +1,10 @@
 import Database
 import Values
 
-/// Shares request counts between replicas: those of busy callers are added up in the database once a second.
+/// The request counts that replicas share. Once a second, each replica adds the counts of its busy callers in the
+/// database.
 ///
-/// A caller who spreads requests over replicas can exceed the limit by one second's requests, and by the tenth that
+/// A caller that spreads requests over replicas can exceed the limit by one second's requests, and by the tenth that
 /// each replica does not share. Idle callers cost nothing.
 enum RateSharing {
     static let counts = Table("rate_counts", read: [], write: [])

@@ -21,7 +21,7 @@ struct SignedToken: Sendable {
         signed = Array(token[..<parts[1].endIndex])
     }
 
-    /// Returns the key id that the token names; nil if it names none.
+    /// Returns the key id that the token names, if any.
     func keyId() throws(Failure) -> String? {
         guard let id = header["kid"] else { return nil }
         guard case .string(let text) = id else { throw Claims.refusal("The token's kid is no text.") }

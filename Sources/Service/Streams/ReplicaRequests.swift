@@ -39,11 +39,11 @@ struct ReplicaRequests: StreamRequests {
     private static let waitingMax = 1000
     /// A replica that has not answered within this time is gone, and its streams with it.
     private static let patience: Duration = .seconds(3)
-    /// The time within which another replica may execute a relayed request. It ends before the caller is told that no
-    /// replica answered, even if the two clocks differ by half a second. Otherwise a request that was reported as failed
-    /// could undo a later request that succeeded.
+    /// The time within which another replica may execute a relayed request. It ends before the caller gets the failure
+    /// that no replica answered, even if the two clocks differ by half a second. Otherwise a request that was reported
+    /// as failed could undo a later request that succeeded.
     private static let lifetimeSeconds: Int64 = 2
-    /// How often it is looked whether a replica's patience is over.
+    /// The interval between checks for requests whose time is over.
     private static let pause: Duration = .seconds(1)
 
     private struct Waiting {
@@ -109,7 +109,9 @@ struct ReplicaRequests: StreamRequests {
         publish(Self.asked, tenant: asker.tenant, data) { settle(id, .failure(Self.unanswered)) }
     }
 
-    /// - Parameter until: when the asker stops waiting. Who receives it later leaves it alone.
+    /// Returns the data of a request to other replicas.
+    ///
+    /// - Parameter until: The time until which it may be executed. A replica that receives it later ignores it.
     static func question(
         _ id: String, about stream: String, as asker: Caller, _ kind: StreamRequest.Kind, until: Timestamp
     ) -> [UInt8] {
@@ -192,7 +194,7 @@ struct ReplicaRequests: StreamRequests {
         guard let id = members.string("id"), let stream = members.string("stream"), directory.contains(stream),
             let asker = Self.caller(members["asker"])
         else { return }
-        // A replica of an earlier version says no end.
+        // A replica of an earlier version sends no `until`.
         if let until = members.integer("until"), runner.clock.now().microseconds >= until {
             return failures.note(.late, Self.late)
         }

@@ -21,7 +21,7 @@ final class StreamFailures: Sendable {
         case keys
         /// An event of the log, or of another replica, is malformed.
         case event
-        /// What another replica asked arrived when its asker had stopped waiting.
+        /// A request of another replica arrived after the requester had stopped waiting.
         case late
     }
 

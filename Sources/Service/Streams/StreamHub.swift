@@ -255,7 +255,7 @@ final class StreamHub: StreamProgram {
 extension StreamEnding {
     /// Creates the cause of a stream's end.
     ///
-    /// - Parameter told: The reason that the client received before the connection ended, however it ended.
+    /// - Parameter told: The reason that the client received before the connection ended, if any.
     init(_ reason: StreamCloseReason, as told: StreamNotice.ClosingReason?) {
         self =
             switch (told, reason) {

@@ -33,7 +33,7 @@ struct StreamReader: Sendable {
     let topics: [String]
     /// The row subscriptions of the stream.
     var tables: [TableSubscription] = []
-    /// All keys of the caller, from the token and from memberships; nil if they are to be read with the rest.
+    /// All keys of the caller, from the token and from memberships; nil to read them with the rest.
     var keys: Set<String>?
 
     /// Returns the current membership keys of the caller.

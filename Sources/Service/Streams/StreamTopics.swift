@@ -49,13 +49,13 @@ enum StreamTopics {
         }
     }
 
-    /// Refuses an app's own topics that the caller's keys do not open, and names up to 20 of them.
+    /// Refuses an app's own topics that the caller's keys do not open.
     ///
-    /// Keys that rows of the service grant are not looked up here: where one of them may open a topic, it can be named,
-    /// and who does not have it receives nothing of it.
+    /// Keys that rows of the service grant are not looked up here. A topic that such a key may open is accepted, and a
+    /// stream without the key receives no events of it.
     ///
-    /// - Parameter pointer: the place of a topic in the request. All that are refused are named, up to 20, so that a client
-    ///   can leave them out at once.
+    /// - Parameter pointer: Returns the place of a topic in the request. The failure lists up to 20 refused topics, so
+    ///   that a client can leave them out at once.
     static func requireHeard(
         _ topics: [String], by caller: Caller, _ dependencies: StreamDependencies,
         at pointer: (_ topic: String) -> String
@@ -81,7 +81,7 @@ enum StreamTopics {
             .forbidden, "topic.forbidden", "The token holds no key by which \(first) is heard.", fields: fields)
     }
 
-    /// The place of a topic in a list of a body.
+    /// Returns the place of a topic in a body's list.
     static func place(of topic: String, in named: [String]) -> String {
         "/topics/\(named.firstIndex { $0.hasBytes(of: topic) } ?? 0)"
     }

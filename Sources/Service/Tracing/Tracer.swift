@@ -11,10 +11,10 @@ final class Tracer: Sendable {
         (self.share, self.clock, self.exporter) = (share, clock, exporter)
     }
 
-    /// Begins the service's part of a request: of its sender's trace, if it has one.
+    /// Begins the span of a request, as a part of the sender's trace if the request names one.
     ///
-    /// A sender can have its requests left out, but not recorded beyond the share: anybody can send a header. Of whom a
-    /// recorded trace counts is decided when it is known who calls; see ``OpenSpan/recorded``.
+    /// A sender can exclude its requests from recording. It cannot have more than the share recorded, because any
+    /// client can send the header. Backends are exempt once the caller is known; see ``OpenSpan/recorded``.
     func begin(request traceparent: TraceContext?) -> OpenSpan {
         let isInShare = Double.random(in: 0..<1) < share
         guard let traceparent else { return OpenSpan(.root(isSampled: isInShare), parent: nil, of: self) }
@@ -53,7 +53,7 @@ final class OpenSpan: Sendable {
         self.start = start ?? tracer.now
     }
 
-    /// The same operation, recorded if its sender records the trace: for senders who decide about that.
+    /// The same operation, recorded if its sender records the trace. For senders that may decide about recording.
     var recorded: OpenSpan {
         guard isAskedFor, !context.isSampled else { return self }
         return OpenSpan(context.with(isSampled: true), parent: parent, of: tracer, since: start)

@@ -1,4 +1,4 @@
-/// The thresholds of `bellhop doctor`. Each comment says what is wrong beyond the threshold.
+/// The thresholds of `bellhop doctor`. Each comment names the problem beyond the threshold.
 enum DoctorLimits {
     /// Free bytes on the database's disk. Below this, the write-ahead log alone, which is truncated to 32 MiB, may fill
     /// it.

@@ -82,7 +82,7 @@
         }
     }
 
-    /// The state of one request for libcurl's callbacks, all of which run on its thread.
+    /// The state of one request for libcurl's callbacks. All callbacks run on its thread.
     private final class Exchange {
         let allowsPrivate: Bool
         let isStopping: () -> Bool

@@ -1,4 +1,4 @@
-// The types of bellhop.js: the public ones, and those that its parts share.
+// The types of bellhop.js: the public types, and the types that its parts share.
 
 /** The options of `connect`. */
 export interface Options {

@@ -68,8 +68,8 @@ public struct LeaderboardMachine: FeatureMachine {
     private mutating func hear(_ data: JSON) {
         guard !data["top"].isNull || !data["moved"].isNull else { return own(data, at: data) }
         guard isNewer(held, data) || !data["top"].isNull && data["version"].int == top.version else {
-            // Ignores a change that the held state already includes. The `top` of a new subscription may be older than
-            // the state fetched meanwhile; the next change then shows whether one is missing.
+            // Events that the state already includes are ignored. A fetched board may be newer than the topic's first
+            // event; the next change reveals whether one is missing.
             if !data["top"].isNull { isLive = true }
             return
         }

@@ -38,7 +38,7 @@ public final class SourceConnection {
     public static let lockSecondsMax = 5
 
     /// The settings of every session. The search path comes first: objects of the app are never found by an unqualified
-    /// name, so that none of its functions, operators or casts runs with the reader's rights. Then follow the text
+    /// name, so that its functions, operators and casts never run with the reader's rights. Then follow the text
     /// formats, and the timeouts that end a session whose peer has vanished: a dead process releases the slot and its
     /// lock within ten seconds. A session's own writes wait for the disk, but not for standbys.
     private static let settings = [

@@ -7,7 +7,7 @@ import Values
 ///
 ///     unread = last sequence − read position − excluded
 ///
-/// A new message costs one update, for its sender. A deletion costs one update for each member who had the message
+/// A new message costs one update, for its sender. A deletion costs one update for each member that had the message
 /// unread. Reading to the end sets `excluded` to 0. Only a move that stops earlier must know how many of the messages
 /// it passed were excluded. An index counts them, each message once per pass, so that reading costs the same in one
 /// move as in many (R-CNT-COUNTS-3).

@@ -1,6 +1,6 @@
 import Values
 
-/// A request from one user to another, who accepts or declines it.
+/// A request from one user to another. The other user accepts or declines it.
 public struct UserRequest: Sendable, Hashable {
     public enum Kind: String, CaseIterable, Sendable {
         case follow, friend, booking, group

@@ -3,7 +3,7 @@ import Values
 /// A Kafka Connect schema of `{"schema": {…}, "payload": …}`, and the columns whose values need it for their meaning:
 /// days that are a date, bytes that are a decimal.
 ///
-/// The types are those of Debezium's "Temporal types", "Decimal types" and "Basic types". They are converted to the
+/// The types come from Debezium's "Temporal types", "Decimal types" and "Basic types". They are converted to the
 /// form that PostgreSQL's `to_jsonb` writes for the same column. So the same filter fits a table, whichever format
 /// delivers its changes.
 struct ConnectSchema {

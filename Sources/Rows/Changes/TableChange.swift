@@ -42,7 +42,7 @@ public struct TableChange: Sendable, Hashable {
     /// changed.
     public var withheldColumns: Set<String> = []
     public var commitTimestamp: Timestamp?
-    /// The id that identifies a second delivery of the same change; nil if the format has none. Equal content alone is
+    /// The id that identifies a second delivery of the same change; nil in formats without one. Equal content alone is
     /// never a duplicate, because a row may go A→B→A→B.
     ///
     /// | form | id |
@@ -52,10 +52,10 @@ public struct TableChange: Sendable, Hashable {
     /// | Debezium, also in CloudEvents | `debezium:{digest}`, see ``DebeziumEvent/deduplicationID`` |
     /// | any other, delivered with a `webhook-id` | `webhook:{webhook-id}/{index}` |
     public var deduplicationID: String?
-    /// Whether a truncation begins a table that is read as it stands: what was known of it is forgotten, and no row is
-    /// gone.
+    /// Whether a truncation precedes a new snapshot of the table. The stored data of the table is discarded, but no row
+    /// counts as deleted.
     public var isReadAgain = false
-    /// Who made the change (CloudEvents' `authid`), where the form names it.
+    /// The author of the change (CloudEvents' `authid`), if the form names one.
     public var actorID: String?
     /// The client through which it was made (`X-Client-Id`, or the CloudEvents extension `originid`).
     public var originID: String?

@@ -1,6 +1,6 @@
 import Values
 
-/// The filter of a subscription: conditions on a row's columns, all of which must hold.
+/// The filter of a subscription: conditions on a row's columns. A row must meet all of them.
 ///
 /// ```
 /// filter = [ cond *( "," cond ) ]           AND; there is no OR: that is two subscriptions
@@ -43,10 +43,10 @@ public struct Filter: Sendable, Hashable {
     /// The number of values in all conditions, which determines the memory of the filter.
     public var valueCount: Int { conditions.reduce(0) { $0 + $1.test.valueCount } }
 
-    /// About how many bytes of memory its conditions take.
+    /// The approximate memory of the conditions in bytes.
     var storedBytes: Int { conditions.reduce(0) { $0 + $1.column.utf8.count + $1.test.storedBytes } }
 
-    /// Conditions that search texts, each of which costs more than all others together.
+    /// The number of conditions that search texts. Each of them costs more than all other conditions together.
     var searchCount: Int {
         conditions.count { if case .like(let pattern) = $0.test { pattern.isSearch } else { false } }
     }
@@ -101,7 +101,7 @@ public struct FilterCondition: Sendable, Hashable {
 
         var valueCount: Int { if case .within(let set) = self { set.count } else { 1 } }
 
-        /// What stands beside a value's text: the condition, its parts, and its place in the index.
+        /// The bytes that a value takes besides its text: for the condition, its parts, and its place in the index.
         private static let valueBytes = 64
 
         var storedBytes: Int {

@@ -38,7 +38,7 @@ public struct SubscriptionMatch: Sendable, Hashable {
 /// Each filter is stored under the values of **one** of its `eq` and `in` conditions, as (tenant, schema, table,
 /// column, value). Of several conditions, it uses the one whose values are the least shared at that moment. In
 /// `school_id=eq.1,id=in.(…)`, where the whole school shares the first value, it uses the ids. The old and the new row
-/// are looked up by each column by which some filter is indexed, and the filters found are evaluated in full. Filters
+/// are looked up by each column that indexes some filter, and the filters found are evaluated in full. Filters
 /// without such a condition (`points=gt.5`) are evaluated at every change of their table
 /// (``FilterLimits/scannedPerTableMax``). Subscriptions without a filter always match.
 ///
@@ -62,7 +62,7 @@ public struct SubscriptionIndex {
         let user: ID<User>
     }
 
-    /// A column by which filters of a table are indexed.
+    /// A column that indexes filters of a table.
     private struct Column {
         /// Distinguishes the values of this table and column from equal values of others.
         let salt: Int

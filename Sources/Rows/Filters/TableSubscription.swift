@@ -34,7 +34,7 @@ public struct TableSubscription: Sendable, Hashable {
         self.selection = selection
     }
 
-    /// About how many bytes of memory it takes: its texts, and what stands around each value.
+    /// The approximate memory of the subscription in bytes: its texts, and the overhead of each value.
     public var storedBytes: Int {
         id.utf8.count + schema.utf8.count + table.utf8.count + filter.storedBytes
             + (selection?.columns.reduce(0) { $0 + $1.utf8.count + MemoryLayout<String>.stride } ?? 0)
@@ -128,8 +128,8 @@ extension TableSubscription {
         return subscriptions
     }
 
-    /// Refuses what is more than one stream may have, and names the subscriptions that find no room behind those before
-    /// them.
+    /// Checks the limits of one stream. The failure names the subscriptions that exceed the limits together with the
+    /// subscriptions before them.
     static func requireWithinLimits(of subscriptions: [TableSubscription], at pointer: String) throws(Failure) {
         guard subscriptions.count <= FilterLimits.subscriptionsPerStreamMax else {
             throw .invalid(

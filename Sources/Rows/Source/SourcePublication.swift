@@ -6,9 +6,9 @@ public struct SourcePublication: Sendable, Hashable {
     private let entries: [String: String]
 
     /// - Parameters:
-    ///   - id: the publication's number.
-    ///   - entries: the entry number of each table; none for a table that is published by FOR ALL TABLES.
-    ///   - tables: the names of the tables that are read.
+    ///   - id: The publication's number.
+    ///   - entries: The entry number of each table. A table that is published by FOR ALL TABLES has no entry.
+    ///   - tables: The names of the tables that are read.
     public init(id: String, entries: [String: String], of tables: [String]) {
         self.entries = Dictionary(tables.map { ($0, "\(id)/\(entries[$0] ?? "all")") }) { $1 }
     }

@@ -11,10 +11,10 @@ public struct SourceRows: Sendable {
         self.types = relation.columns.map { SourceType.known[$0.type] ?? types[$0.type] ?? .text }
     }
 
-    /// Returns a row's change; its columns are those of the log.
+    /// Returns a row's change, with the columns of the log.
     ///
-    /// - Parameter old: nil if the log contains none.
-    /// - Throws: if the row cannot be accepted.
+    /// - Parameter old: The old row; nil if the log does not contain it.
+    /// - Throws: If the row cannot be accepted.
     public func change(
         _ kind: TableChange.Kind, old: SourceTuple?, new: SourceTuple?, committedAt: Timestamp?
     ) throws(ChangeFault) -> TableChange {

@@ -5,7 +5,7 @@ import Values
 /// The conversion relies only on OIDs and columns of `pg_type`. The app's database never converts a value: a cast, a
 /// function or a domain check of the app would run with the reader's rights.
 ///
-/// The text forms are those of a session with `DateStyle` ISO, `IntervalStyle` postgres, `TimeZone` UTC and
+/// The text forms must come from a session with `DateStyle` ISO, `IntervalStyle` postgres, `TimeZone` UTC and
 /// `bytea_output` hex. Built-in types are converted as `to_jsonb` does.
 public indirect enum SourceType: Sendable {
     case boolean, number

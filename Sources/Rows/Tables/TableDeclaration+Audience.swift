@@ -88,8 +88,8 @@ extension TableDeclaration {
         return String(decoding: JSONWriter.bytes(JSONValue.array(values)), as: UTF8.self)
     }
 
-    /// What is known of a row by its id, as ``recordId(of:)`` writes it: its key, its tenant and the columns that are
-    /// stored.
+    /// Returns the known columns of a row: the key, read from an id of ``recordId(of:)``, the tenant, and the stored
+    /// columns.
     func row(_ id: String, of tenant: ID<Tenant>, _ stored: RowWrite.Row) -> RowWrite.Row {
         var row = stored
         if primaryKey.count == 1 {

@@ -35,7 +35,7 @@ public enum TableLimits {
     /// Keys that memberships give to one scope, about 100 bytes each. They are enough for the admin of a district with
     /// all classes. If a scope exceeds the limit, the stream, the log and `/v1/me` say so. Without this limit, a table
     /// with the memberships of all users could fill the memory through one user. `StreamLimits.wideKeysMax` bounds the
-    /// wide scopes of all streams together, and `Limits.verifiedKeysMax` those of verified tokens.
+    /// wide scopes of all streams together, and `Limits.verifiedKeysMax` the keys of verified tokens.
     public static let grantedKeysMax = 10_000
     /// Objects of one subject in one membership. More would be cut from every scope.
     public static let grantsPerSubjectMax = grantedKeysMax

@@ -114,8 +114,8 @@ extension EventLog {
     /// Returns the events after a number, oldest first and without gaps, and whether these are all. Used by replicas
     /// beside other writers.
     ///
-    /// - Parameter limit: The number of log rows to read, besides those that records span. If there are more, `isAll`
-    ///   is false.
+    /// - Parameter limit: The number of log rows to read, besides further rows of the same records. If there are more,
+    ///   `isAll` is false.
     static func following(
         _ sequence: Int64, limit: Int, in db: Connection
     ) throws -> (events: [StreamEvent], isAll: Bool) {

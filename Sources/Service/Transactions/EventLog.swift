@@ -11,7 +11,7 @@ import Visibility
 /// Each event is stored once, in one row with the events of its transaction that have the same readers
 /// (``EventRecord``). Members that several events share are stored once for all of them. Each row has a narrow index
 /// row for each of its *routes*: the audience's keys, or `#topic` for events of a topic. A resuming stream reads only
-/// its routes, so the cost of its replay depends on what it may see and not on everything that happened.
+/// its routes, so the cost of its replay depends on the events that it may see, not on all events.
 enum EventLog {
     static let events = Table("events", read: [], write: [])
     static let routes = Table("event_routes", read: [], write: [])

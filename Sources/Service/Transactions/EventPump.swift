@@ -13,7 +13,7 @@ import Threads
 /// up the notifications. Numbers have no gaps (`EventLog.append`), so the next event is either here or can be read.
 /// `LogFollower` decides what to publish and what to query; this class performs it.
 final class EventPump: Sendable {
-    /// Events read at once, plus those that their records span.
+    /// Events read at once, plus further events of the same records.
     private static let readMax = 1_000
     /// How long the database counts as reachable after the last contact.
     private static let contactSeconds: Int64 = 3

@@ -52,7 +52,7 @@ final class Transaction {
     ///   - collapse: The name of the state that the event carries completely; a slow or resuming client gets only the
     ///     latest. Nil for an event that must not be dropped.
     ///   - shared: Members that other events of this transaction have too, stored once for all of them. They come
-    ///     before those of `data`, which must then be a JSON object.
+    ///     before the members of `data`, which must then be a JSON object.
     func publish(
         _ name: StaticString, audience: [String], topic: String? = nil, collapse: String? = nil,
         shared: SharedMembers? = nil, data: [UInt8]

@@ -68,7 +68,7 @@ export function receive(state, input) {
     case "lifecycle": return lifecycle(state, input.foreground, now);
     case "timer": return timer(state, input);
   }
-  // The remaining inputs come from a connection; those of an earlier connection are ignored.
+  // The remaining inputs come from a connection. Inputs of an earlier connection are ignored.
   if (input.attempt !== state.attempt || !isTrying(state)) return { state, actions: [] };
   switch (input.type) {
     case "bytes": return { state: { ...state, heardAt: now }, actions: [] };
@@ -233,7 +233,7 @@ function subscribed(state, input) {
   if (![400, 403, 422].includes(status) || asked.length === 0) {
     return fail(state, input, refusal(input), input.retryAfterMs);
   }
-  // Left out is what the service names. Where it names nothing, half of what is new is tried.
+  // Marks the topics that the service names as refused. If it names no topic, tries half of the new ones.
   const named = (input.problem?.errors ?? []).map((/** @type {any} */ { pointer }) =>
     asked[/** @type {any} */ (/^\/topics\/(\d+)$/.exec(pointer)?.[1])]).filter(Boolean);
   const missing = asked.filter((/** @type {string} */ topic) => !state.ready.includes(topic));

@@ -84,7 +84,7 @@ function event(state, { name, data }) {
     case "conversation:updated": {
       const { conversation } = data;
       const before = state.stored.find((one) => one.id === conversation.id);
-      // A user who joins has no unread messages from earlier.
+      // A new member has no unread messages from earlier.
       const own = before ?? { readPosition: conversation.lastSequence, unread: 0 };
       return { state: replaced(state, { ...own, ...conversation }), actions: [] };
     }

@@ -81,7 +81,7 @@ function ask(state, now) {
 
 /** @param {State} state @param {any} input */
 function answer(state, { now, status, etag = null, retryAfterMs = 0, body, asked }) {
-  // The answer belongs to a user who has signed out.
+  // The user of this answer has signed out.
   if (asked !== undefined && asked !== state.askedAt) return { state, actions: [] };
   const isGood = status === 200 || status === 304;
   const next = {

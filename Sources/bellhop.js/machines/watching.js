@@ -1,5 +1,5 @@
-// A feature's shared topic stays subscribed while it is watched and a little longer, so that a user who returns to a
-// screen finds it up to date.
+// A feature's shared topic stays subscribed while it is watched and a little longer, so that a screen is up
+// to date when the user returns to it.
 
 const lingerMs = 30_000;
 

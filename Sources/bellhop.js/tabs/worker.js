@@ -22,5 +22,5 @@ group({
   },
   emit: () => {},
 }).start();
-// A new connection is told that the worker runs; everything else uses the channels.
+// Reports to each new connection that the worker runs. Everything else uses the channels.
 /** @type {any} */ (globalThis).onconnect = (/** @type {any} */ event) => event.ports[0].postMessage("runs");

@@ -10,7 +10,7 @@ export async function cuttingProxy(target, random, cuts) {
   let cutCount = 0;
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname);
-    // Half of the cuts fall within the bytes of a small call, the others within those of a stream, or after a delay. A
+    // Half of the cuts fall within the bytes of a small call, the others within a stream's bytes, or after a delay. A
     // connection that is never cut could carry all further traffic, and a test that waits for cuts would wait forever.
     const kind = random();
     const most = kind < 0.45 ? 900 : kind < 0.9 ? 9000 : 90_000;

@@ -1,7 +1,7 @@
 // The bridge against the contract of QueryClient, as TanStack's own sources define it (query-core/src/queryClient.ts of
 // version 5; the package itself is not installed). The double below follows these rules: `setQueryDefaults` replaces
 // the defaults of one key, and applies to every key that begins with it; `queryKey` compares parts by type;
-// `invalidateQueries` marks the matching queries and refetches those that `refetchType` selects.
+// `invalidateQueries` marks the matching queries and refetches the queries that `refetchType` selects.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { connect } from "../index.js";

@@ -25,7 +25,7 @@ struct Serve: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         // The same applies to a file that has reached its size limit.
         signal(SIGXFSZ, SIG_IGN)
-        // Neither a closed terminal nor an operator who expects a reload must end the streams.
+        // SIGHUP must not end the streams, whether a closed terminal sends it or an operator that expects a reload.
         signal(SIGHUP, SIG_IGN)
         let settings = try await settings.load()
         let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)

@@ -1,7 +1,7 @@
 import BellhopClient
 import Foundation
 
-/// The part of the demo with people who write to each other and send each other requests.
+/// The part of the demo in which people exchange messages and requests.
 extension DemoScenario {
     private static let pairs = [("ada", "ben"), ("ada", "chidi"), ("dana", "elif"), ("femi", "grace"), ("ines", "jun")]
     private static let group = ["ada", "ben", "dana", "hugo"]

@@ -91,7 +91,7 @@ extension DemoScenario {
         say("\(customer) books a \(service)\(isBlackCard ? " with the black card" : "").")
     }
 
-    /// Adds a walk-in, who stays if a barber has no waiting and no due customers.
+    /// Adds a walk-in. The customer stays if a barber has no waiting and no due customers.
     func walkIn() async throws {
         let soon = Date().addingTimeInterval(900)
         let expected = Set(

@@ -21,7 +21,7 @@ enum EventSummary {
         "leaderboard:update": "{challengeId}: rank {rank} with {score|0}", "feed:post_removed": "{postId} is gone",
     ]
 
-    /// Returns one line; nil for other events, and for those of an unknown shape.
+    /// Returns one line, or nil for other events and for events of an unknown shape.
     static func of(_ event: ServerSentEvent) -> String? {
         let json = event.json
         if let line = lines[event.name].flatMap({ filled($0, json) }) {

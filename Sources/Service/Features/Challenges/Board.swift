@@ -37,7 +37,7 @@ struct BoardState: Sendable {
         case ready(Int64)
     }
 
-    /// Uncommitted changes after the order at `base`, up to those of a row.
+    /// Uncommitted changes after the order at `base`, up to the changes of a row.
     private struct Pending {
         var changes = PendingChanges()
         var base: Int64 = -1
@@ -131,8 +131,8 @@ struct BoardState: Sendable {
         case absent
     }
 
-    /// Returns the place of a standing after all changes up to those of the row, and the change by which the user gets
-    /// it, if any.
+    /// Returns the place of a standing after all changes up to and including the row's, and the change that gives it to
+    /// the user, if any.
     mutating func place(
         of standing: Standing, _ user: ID<User>, behind row: BoardRow, with change: BoardRow?
     ) -> PendingAnswer {

@@ -199,7 +199,7 @@ extension ChallengesFeature {
                 """))
     }
 
-    /// Returns the display names of the given users, as far as they have one.
+    /// Returns the display names of the given users. Users without a name are omitted.
     static func displayNames(
         of users: some Sequence<ID<User>>, _ board: BoardRow, _ tx: Transaction
     ) throws -> [ID<User>: String] {

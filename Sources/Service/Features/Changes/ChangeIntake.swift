@@ -129,7 +129,7 @@ struct ChangeIntake {
         let routings = try? memberships.deletions(of: table, atMost: ChangeLimits.itemsMax)?.map { write in
             try table.routing(of: write, at: change.commitTimestamp, memberships: memberships)
         }
-        // Who saw the rows, only columns may say that are not stored.
+        // The former readers of the rows may depend on columns that are not stored. Then all streams restart.
         guard let routings, routings.allSatisfy({ $0.unreached == nil }) else { return try restartStreams(tx.db) }
         for (tenant, change) in routings.flatMap(\.changes) { tx.publish(change, tenant: tenant) }
     }

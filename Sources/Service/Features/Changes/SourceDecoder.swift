@@ -76,7 +76,7 @@ struct SourceDecoder {
         return nil
     }
 
-    /// Nil for a message of somebody else.
+    /// Returns nil for a message without the secret.
     private mutating func message(_ content: ArraySlice<UInt8>) throws(SourceError) -> SourceItem? {
         guard let message = try secret.message(in: content) else {
             unsigned += 1
@@ -124,7 +124,7 @@ struct SourceDecoder {
         do throws(ChangeFault) {
             return try change(known)
         } catch {
-            // A composite type of the app has other columns now: they are asked for again.
+            // The columns of one of the app's composite types may have changed, so the types are queried again.
             let rows = try types.rowsAskedAgain(of: known.relation) ?? known
             relations[relation] = rows
             do throws(ChangeFault) {
@@ -145,7 +145,7 @@ struct SourceDecoder {
     }
 }
 
-/// How the values of tables are read, as the app's catalogs say.
+/// The types of columns, from the app's catalogs, for reading the values of tables.
 struct SourceTypes {
     private let server: SourceServer
     private var found: [UInt32: SourceType] = [:]
@@ -162,7 +162,7 @@ struct SourceTypes {
         return SourceRows(relation, types: found)
     }
 
-    /// Nil where all types are PostgreSQL's own, which never change.
+    /// Queries the types again. Returns nil if all types are PostgreSQL's own, which never change.
     mutating func rowsAskedAgain(of relation: SourceRelation) throws(SourceError) -> SourceRows? {
         let own = relation.columns.map(\.type).filter { SourceType.known[$0] == nil }
         guard !own.isEmpty else { return nil }

@@ -25,17 +25,18 @@ final class SourceNotices: Sendable {
         logger.error(message, metadata: metadata)
     }
 
-    /// Logs a problem; a new one at once.
+    /// Logs a problem. A new problem is logged at once.
     func trouble(_ reason: String) {
         warn("The app's log cannot be read; it is tried again.", reason)
     }
 
-    /// Rows that the app writes now do not come.
+    /// Logs that rows which the app writes now are not received.
     func missesRows(_ reason: String) {
         warn("Rows of the app are missed; once they are published again, all streams begin anew.", reason)
     }
 
-    /// Two Bellhops that take the slot from one another would each lose what the other reads.
+    /// Logs that another Bellhop reads the slot. If both took the slot in turn, each would lose the data that the other
+    /// reads.
     func foreignReader(of slot: String) {
         warn(
             "The app's log is read by a Bellhop with another database; this one waits. Set sourceSlot to another name.",
@@ -58,12 +59,12 @@ final class SourceNotices: Sendable {
     /// Makes the next problem count as new, because the log is being read again.
     func forgetTroubles() { state.withLock { $0.shownAt = [:] } }
 
-    /// Events of the app's transactions cannot be taken.
+    /// Logs that events of the app's transactions are ignored.
     func ignoresEvents(_ reason: String) {
         warn("Events by bellhop.notify and bellhop.publish are ignored.", reason)
     }
 
-    /// A message that neither of the functions wrote.
+    /// Counts and logs a message that neither function wrote.
     func unsigned() {
         let now = ContinuousClock.now
         let count: Int? = state.withLock { state in

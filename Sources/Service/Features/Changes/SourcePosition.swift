@@ -13,7 +13,7 @@ struct SourcePosition: Sendable, Hashable {
     var taken = 0
     /// The tables with memberships whose snapshot was read.
     var tables: Set<String>
-    /// By what the tables are published (``SourcePublication``); nil in positions of versions before 1.0.
+    /// The publication of the tables (``SourcePublication``); nil in positions of versions before 1.0.
     var publication: String?
 
     static let positions = Table("source_positions", read: [], write: [])
@@ -83,9 +83,9 @@ struct SourcePosition: Sendable, Hashable {
             source: "\(isFirst ? first : again)\(UInt64.random(in: 1...UInt64.max))", lsn: LSN(rawValue: 0), tables: [])
     }
 
-    /// What ``SourceContinuity`` goes by.
+    /// Returns the position in the form that ``SourceContinuity`` evaluates.
     ///
-    /// - Parameter publication: by what the tables are published now.
+    /// - Parameter publication: The current publication of the tables.
     static func continuity(
         of position: SourcePosition?, _ publication: SourcePublication
     ) -> SourceContinuity.Position {

@@ -69,7 +69,7 @@ final class SourceReader: Sendable {
 
     /// Reads until the connection or the service ends.
     ///
-    /// - Parameter isReading: called once the first data has arrived. An open stream alone proves little: the server
+    /// - Parameter isReading: Called once the first data has arrived. An open stream alone proves little: the server
     ///   may refuse to send the first change.
     private func readOn(_ isReading: @escaping () -> Void) throws {
         let shouldStop: () -> Bool = { [thread] in thread.isStopping }
@@ -139,8 +139,8 @@ final class SourceReader: Sendable {
         return (link, position)
     }
 
-    /// Whether the reader of the slot works for another database than ours: a replica of ours stores its position while
-    /// it holds the lock.
+    /// Returns whether the reader of the slot belongs to another database than ours: our own replicas store a position
+    /// while they hold the lock.
     private func isReadByAnotherBellhop(_ server: SourceServer) throws -> Bool {
         guard try parts.intake.position() == nil, try server.lock(slot) else { return false }
         defer { try? server.unlock(slot) }
@@ -156,8 +156,8 @@ final class SourceReader: Sendable {
         return continuity == .resumes && hasGap.load(ordering: .relaxed) ? .isLost(.unpublished) : continuity
     }
 
-    /// Stores the timeline with a position of an earlier version that stored none, and tables that are read from now
-    /// on.
+    /// Stores the current timeline and publication with the position. Earlier versions stored no timeline, and the
+    /// tables may have changed.
     private func note(
         _ identity: SourceIdentity, _ publication: SourcePublication, with known: SourcePosition
     ) throws -> SourcePosition {

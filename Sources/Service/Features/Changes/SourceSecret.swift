@@ -52,7 +52,7 @@ extension SourceServer {
 
     private func mayReadSecret() throws(SourceError) -> Bool { try secretRights() == "t" }
 
-    /// Returns whether the role may read the secret; nil if there is none.
+    /// Returns whether the role may read the secret, or nil without a secret.
     private func secretRights() throws(SourceError) -> String? {
         let row = try ask(
             """

@@ -110,7 +110,7 @@ struct SourceServer {
         for table in tables where !table.memberships.isEmpty { try requireSelect(on: table) }
     }
 
-    /// By what tables are published.
+    /// Returns the publication of the tables.
     func publication(of tables: [TableDeclaration]) throws(SourceError) -> SourcePublication {
         let bySchema = """
             UNION ALL SELECT p.oid, n.nspname, NULL, s.oid FROM pg_publication p
@@ -134,7 +134,9 @@ struct SourceServer {
             id: rows.first?[0] ?? "none", entries: entries, of: tables.map(\.qualifiedName))
     }
 
-    /// - Throws: a ``SourceProblem`` where rows of a table are missed.
+    /// Checks that all rows of the tables are published.
+    ///
+    /// - Throws: A ``SourceProblem`` if rows of a table would be missed.
     func requirePublication(of tables: [TableDeclaration]) throws {
         let remedy = "run bellhop source setup with this file of tables"
         let found = try ask(
@@ -158,7 +160,7 @@ struct SourceServer {
         }
     }
 
-    /// Of a partitioned table each partition is read by itself.
+    /// Checks that the role may read a table. Each partition of a partitioned table is read by itself.
     private func requireSelect(on table: TableDeclaration) throws {
         let rows = try ask(
             """
@@ -230,8 +232,8 @@ struct SourceServer {
 
     func drop(_ slot: String) throws(SourceError) { _ = try ask("SELECT pg_drop_replication_slot($1)", [slot]) }
 
-    /// Writes into the log what nobody acts upon, but that it comes. A message alone is sent once other transactions have
-    /// brought it to disk; one with a transaction number of its own is sent at once.
+    /// Writes a heartbeat into the log. The statement takes a transaction number, so that the server sends the message
+    /// at once. Otherwise the message would wait until another transaction flushes it to disk.
     func beat() throws(SourceError) {
         _ = try ask("SELECT pg_current_xact_id(), pg_logical_emit_message(false, '\(Self.heartbeat)', '')")
     }

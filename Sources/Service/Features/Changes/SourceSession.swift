@@ -31,11 +31,11 @@ struct SourceSession {
     private var isStatusWanted = false
     /// Bytes of the largest frame so far: libpq keeps as much memory until the connection ends.
     private var largestFrame = 0
-    /// When it was last asked by what the tables are published.
+    /// The time of the last check of the publication.
     private var publicationAskedAt: Duration
-    /// Whether rows are missed at present.
+    /// Whether rows are currently missed.
     private var missesRows = false
-    /// Called once, when something has come.
+    /// Called once, when the first data has arrived.
     private var isReading: (() -> Void)?
 
     init(
@@ -53,11 +53,13 @@ struct SourceSession {
         publicationAskedAt = storedAt
     }
 
-    /// - Parameter isReading: called once something has come.
-    /// - Throws: when the stream has ended, or what came could not be stored. What was stored is.
+    /// Reads and stores until the thread stops.
+    ///
+    /// - Parameter isReading: Called once the first data has arrived.
+    /// - Throws: If the stream ends, or a part cannot be stored. Earlier parts stay stored.
     mutating func run(_ isReading: @escaping () -> Void) throws {
         self.isReading = isReading
-        // It comes back by the log, also where nothing else does.
+        // The heartbeat returns through the log, even if the log contains nothing else.
         try server.beat()
         while !thread.isStopping {
             try requirePublication()
@@ -79,9 +81,9 @@ struct SourceSession {
 
     // MARK: Reading
 
-    /// Takes what is there, up to a part's size.
+    /// Takes the received frames, up to the size of a part.
     ///
-    /// - Returns: whether more may be there.
+    /// - Returns: Whether there may be more.
     private mutating func gather() throws -> Bool {
         defer { received = max(received, decoder.reached.lsn) }
         for _ in 0..<SourceLimits.framesAtOnceMax {
@@ -116,8 +118,8 @@ struct SourceSession {
         return true
     }
 
-    /// Whether the connection is to be made again, which gives memory back. Between transactions: one that had begun would
-    /// be sent once more from its beginning.
+    /// Returns whether the connection must be replaced to release memory. This happens only between transactions,
+    /// because the server would send an unfinished transaction again from its beginning.
     private mutating func endsForMemory() throws -> Bool {
         guard largestFrame > SourceLimits.frameBytesKept, decoder.isBetweenTransactions else { return false }
         if decoder.reached != known { try store([], to: decoder.reached) }
@@ -191,14 +193,14 @@ struct SourceSession {
         isReading = nil
     }
 
-    /// Rows were not published for a while, and are again.
+    /// The error for rows that were not published for a while, and are published again.
     struct Gap: Error, CustomStringConvertible {
         let description = "rows of the app were not published for a while"
     }
 
-    /// Asks from time to time whether the tables are still published. While some are not, the others are read.
+    /// Checks at intervals whether the tables are still published. If some are not, the others are still read.
     ///
-    /// - Throws: ``Gap`` once all are published again.
+    /// - Throws: ``Gap`` once all tables are published again.
     private mutating func requirePublication() throws {
         let now = clock.uptime()
         guard now - publicationAskedAt >= SourceLimits.publicationPause else { return }

@@ -32,7 +32,7 @@ struct SourceSnapshot {
             let rows = try types.rows(of: try server.relation(table))
             let columns = rows.relation.columns.map { SourceServer.quoted($0.name) }.joined(separator: ", ")
             for name in try server.storage(of: table) {
-                // COPY reads a table as it is stored. It plans nothing and takes no view, so that nothing of the app runs.
+                // COPY reads the stored rows. It plans no query and accepts no view, so that no code of the app runs.
                 try server.connection.copyOut("COPY \(name) (\(columns)) TO STDOUT") { line in
                     part.add(Self.item(line, rows), bytes: line.count)
                     if part.isFull { rejected += try store(&part) }

@@ -8,9 +8,9 @@ enum SourceStatements {
     private static let publication = SourceServer.publication
 
     /// - Parameters:
-    ///   - role: the reader's role; nil grants no rights.
-    ///   - senders: the roles that may call `bellhop.notify` and `bellhop.publish`, in addition to those of earlier
-    ///     setups.
+    ///   - role: The reader's role; nil grants no rights.
+    ///   - senders: The roles that may call `bellhop.notify` and `bellhop.publish`, in addition to the
+    ///     senders of earlier setups.
     static func setup(_ tables: [TableDeclaration], role: String?, senders: [SourceSender]) -> [String] {
         let names = tables.map(name).joined(separator: ", ")
         var statements = [
@@ -188,7 +188,7 @@ enum SourceStatements {
         $$
         """
 
-    /// Nobody holds a key without a prefix. A transaction that names one fails, as `POST /v1/publish` does.
+    /// No caller holds a key without a prefix. A transaction that names one fails, like such a `POST /v1/publish`.
     private static let requirePrefixes = """
         CREATE OR REPLACE FUNCTION bellhop.require_prefixes(keys text[])
         RETURNS text[] LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -224,7 +224,7 @@ public struct SourceSender: Sendable, Hashable {
     /// Nil means every tenant.
     let tenants: [String]?
 
-    /// Parses `app`, which sends events of every tenant, or `app=A,B`, which sends those of tenants A and B; returns
+    /// Parses `app`, which sends events of every tenant, or `app=A,B`, which sends events of tenants A and B. Returns
     /// nil for anything else.
     public init?(_ text: String) {
         let halves = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)

@@ -82,7 +82,7 @@ enum NotificationsFeature {
     /// Removed notifications of one user whose events are recognized, the last ones. Without it each notification of a full
     /// inbox leaves a row for 30 days, and the database grows with the traffic.
     static let removedKeptMax = 1000
-    /// After how many removals, on average, a user's removed rows are trimmed: that reads all of them.
+    /// The average number of removals between two trims of a user's removed rows. A trim reads all of them.
     static let trimmedEvery: UInt64 = 64
 
     /// Decided by the id, so that it needs no counter.
@@ -90,7 +90,7 @@ enum NotificationsFeature {
         FNV1a.hash(removed.text.utf8) % trimmedEvery == 0
     }
 
-    /// Deletes those of a user's removed notifications that are behind the last ``removedKeptMax``, some at once.
+    /// Deletes a user's removed notifications beyond the latest ``removedKeptMax``, a limited number at once.
     static func trimming(of userId: ID<User>, tenant: ID<Tenant>) -> SQL {
         """
         DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))

@@ -135,7 +135,7 @@ extension PostsFeature {
             engagement: Engagement(likeCount: try row.integer(7), repostCount: try row.integer(8)))
     }
 
-    /// Returns the columns that ``view(_:)`` reads: those of a post, and whether the user likes it and has reposted it.
+    /// Returns the columns that ``view(_:)`` reads: the post's, and whether the user likes it and has reposted it.
     static func viewColumns(for userId: ID<User>, visibleTo scope: Scope) -> SQL {
         func has(_ kind: Engagement.Kind) -> SQL {
             """

@@ -16,7 +16,7 @@ from .servers import Bellhop, token
 from .turns import THIS
 
 OWNERS = ("ours", "libmicrohttpd", "SQLite", "others")
-CLOCKS = 0.2  # allocations per request by which the share of the service's timers is uncertain
+CLOCKS = 0.2  # allocations per request; the uncertainty in the share of the service's timers
 WATCHERS = 8  # open streams of users without events: an event is routed, but not received
 
 

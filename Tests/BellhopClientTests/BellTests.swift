@@ -20,7 +20,7 @@ import Testing
     private static let last = "Connection: close\r\n"
 
     /// R-CNT-13.1: a refused topic stops neither the bell nor the other topics. R-CNT-RECON-4: an app that shows no
-    /// counts asks for none.
+    /// counts does not poll them.
     @Test func refusedTopic_stopsNothingElse_andIsToldToItsSubscription() async throws {
         let problem = #"{"code":"topic.forbidden","detail":"no","errors":[{"pointer":"/topics/1","detail":"no"}]}"#
         let server = try ScriptedServer([

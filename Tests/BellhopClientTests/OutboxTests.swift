@@ -123,7 +123,7 @@ struct OutboxTests {
         #expect(server.requests.count == 1)
     }
 
-    /// A16: what was not sent does not stay readable when its user signs out.
+    /// A16: unsent writes do not stay readable after their user signs out.
     @Test func signedOut_nothingStaysStored_andTheAppHasIt() async throws {
         let server = try ScriptedServer([])
         let files = try storage()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Database
 
-/// What is read in a `postgres://` URL before libpq connects by it.
+/// The parsing of a `postgres://` URL before libpq uses it.
 @Suite(.timed) struct ServerAddressTests {
     @Test(arguments: [
         ("postgres://bellhop@db.example/x", "db.example", "prefer"),

@@ -25,7 +25,7 @@ import Testing
         #expect(accuracy.overall.estimate.n == 3)
     }
 
-    /// A customer who was shown 0 minutes and waited for some seconds got what was promised.
+    /// A wait of some seconds keeps an estimate of 0 minutes.
     @Test func waitOfSeconds_isWithinABoundOfZeroMinutes() {
         let accuracy = EstimateAccuracy([
             EstimateOutcome(lane: .standard, p50: 0, p90: 0, formula: 0, waited: 0.03),

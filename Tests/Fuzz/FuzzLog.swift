@@ -1,7 +1,7 @@
 import Rows
 import Values
 
-/// Types of an app's own, beside those that PostgreSQL ships, by their numbers.
+/// An app's own types, by their numbers, in addition to PostgreSQL's built-in types.
 private let ownTypes: [UInt32: SourceType] = [
     16400: .composite([
         .init(name: "a", type: .json), .init(name: "b", type: .array(of: .text, delimiter: 44)),

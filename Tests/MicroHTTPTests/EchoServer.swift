@@ -42,7 +42,7 @@ final class EchoServer: @unchecked Sendable {
         }
     }
 
-    /// A program that greets, repeats what it receives to all, and says goodbye.
+    /// A program that greets each stream, sends each message to all streams, and says goodbye.
     final class Announcer: StreamProgram {
         private let shard: StreamShard<Announcer>
         private var streams: Set<StreamHandle> = []

@@ -109,7 +109,7 @@ import Values
         let whole = Limits.userBodiesBytesMax / Limits.bodyBytesMax - 1
         let others = try Self.open(
             whole, to: service, Self.head("/v1/stream-tickets", own, length: Limits.bodyBytesMax, bytes: 1))
-        // What is left is more than a chunked body begins with, and less than it grows to.
+        // The rest of the budget is larger than a chunked body's first reservation, and smaller than its final one.
         let partial = 40 * 1024
         let last = try Self.open(1, to: service, Self.head("/v1/stream-tickets", own, length: partial, bytes: 1))
         let taken = whole * Limits.bodyBytesMax + partial

@@ -66,7 +66,7 @@ import Values
         #expect(left == [["u1", "\(kept + 2)", "\(kept)", "301"], ["u2", "\(kept + 1)", "\(kept + 1)", "1"]])
     }
 
-    /// Seldom enough to cost little, and often enough to bound what is there.
+    /// Trims are rare enough to be cheap, and frequent enough to bound the stored rows.
     @Test func trimming_comesAfterOneRemovalOfManyOnAverage() {
         let due = (0..<6400).count { NotificationsFeature.isTrimDue(after: ID("n\($0)")) }
         #expect((50...150).contains(due), "\(due)")

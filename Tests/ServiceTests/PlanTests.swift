@@ -18,7 +18,7 @@ import Values
         return store
     }
 
-    /// Expects that a statement's plan contains all of `parts` and none of `others`.
+    /// Expects that a statement's plan contains all of `parts`, and no text of `others`.
     private static func expectPlan(
         of sql: SQL, contains parts: String..., lacks others: [String] = [],
         sourceLocation: SourceLocation = #_sourceLocation

@@ -160,7 +160,8 @@ import Testing
         for stream in [ada, unasked] { #expect(try await stream.next().name == "last") }
     }
 
-    /// R-CNT-13.1: a bell of whom one topic is refused has everything else, and the topic once its user may hear it.
+    /// R-CNT-13.1: a bell with a refused topic receives everything else, and the topic once its user may subscribe to
+    /// it.
     @MainActor @Test func bell_goesOnWithoutARefusedTopic_andAsksAgainWhenItsScopeChanges() async throws {
         var options = Bell.Options()
         options.topics = ["order:o1", "order:o2"]
@@ -197,9 +198,9 @@ import Testing
         let path = "/v1/streams/\(id)/subscriptions"
         let both = try await ben.put(path, ["topics": ["order:o2", "order:o1", "personal", "order:o3"]])
         #expect(both.status == 403)
-        // All that are refused are named by their places, so that a client can leave them out.
+        // The answer names the place of each refused topic, so that a client can leave them out.
         #expect((both.json["errors"].array ?? []).map { $0["pointer"].string } == ["/topics/1", "/topics/3"])
-        // What was refused changed nothing.
+        // The refused request changed nothing.
         #expect(try await publish(["event": "e", "topic": "order:o2", "data": 2]).status == 202)
         #expect(try await own.next("e").json == 2)
         // Once the order belongs to ben, he may subscribe to it.

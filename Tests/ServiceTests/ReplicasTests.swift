@@ -104,7 +104,8 @@ import Values
         try await ConversationPlay(a, and: [b]).run(steps: effort(quick: 8, full: 25, long: 100))
     }
 
-    /// Who asked has been answered that nobody did it, and may have asked another way since.
+    /// The requester has already received the failure that no replica answered, and may have sent another request
+    /// since.
     @Test func requestThatComesToTheOtherTooLate_isLeftAlone() async throws {
         let stream = try await b.listen(as: .user("u1"))
         let id = try #require(stream.ready.json["streamId"].string)

@@ -193,7 +193,7 @@ import Values
         #expect(!text.contains("GRANT"))
     }
 
-    /// The listener is on another machine as far as its name says, and TLS verifies nobody.
+    /// The listener's name suggests another machine, and TLS does not verify the server.
     @Test func serverThatIsNotVerified_isWarnedOf() throws {
         let database = try TestDatabase(on: PostgresServer.shared())
         defer { database.drop() }

@@ -42,14 +42,15 @@ extension TidyTests {
         private(set) var requirements: [(id: String, line: Int)] = []
         /// Numbers of decisions: `0015`.
         private(set) var decisions: [(number: String, line: Int)] = []
-        /// Citations that nobody can resolve: `SCH FR-001`, `FR-001`, `decision 16`, `FORMATS.md`.
+        /// Citations in a form that cannot be resolved: `SCH FR-001`, `FR-001`, `decision 16`, `FORMATS.md`.
         private(set) var unresolvable: [(text: String, line: Int)] = []
 
         private static let documents: Set<String> = ["SCH", "CNT", "ENG", "VIS", "CUT"]
         private static let absentFiles: Set<String> = ["REQUIREMENTS", "REQUIREMENTS.md", "FORMATS", "FORMATS.md"]
         private static let bareNumbers = ["FR-", "NFR-", "AC-CNT-", "D-CNT-"]
 
-        /// Whether a file may have a citation. Most files have none, and this is much faster than reading their words.
+        /// Returns whether a file may have a citation. Most files have no citation, and this check is much faster than
+        /// reading their words.
         static func isWorthReading(_ file: File) -> Bool {
             (documents.map { "\($0) " } + absentFiles + bareNumbers + ["R-", "ecision"]).contains { file.contains($0) }
         }
@@ -116,7 +117,7 @@ extension TidyTests {
         files += try paths.map { path in
             File(path: path, text: try String(contentsOf: root.appendingPathComponent(path), encoding: .utf8))
         }
-        // The tests of this folder name what they refuse; the other fixtures are data.
+        // The tests of this folder contain the refused forms; the other fixtures are data.
         return files.filter { file in
             !file.path.hasPrefix("Tests/TidyTests/")
                 && (!file.path.hasPrefix("Tests/Fixtures/") || file.path.hasPrefix("Tests/Fixtures/Client/"))

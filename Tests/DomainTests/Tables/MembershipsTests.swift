@@ -89,7 +89,7 @@ import Values
         #expect(world.scope("s1", of: "B").contains("class:c1:member"))
     }
 
-    /// R-SCH-FR-013: a student who moves to another school belongs to no class of the first one.
+    /// R-SCH-FR-013: a student that moves to another school belongs to no class of the first one.
     @Test mutating func student_movedToAnotherSchool_leavesTheFirst() throws {
         let table = try world.table("students")
         try world.load("students", ["id": "s8", "class_id": "c1", "school_id": "A"])
@@ -325,8 +325,8 @@ import Values
         }
     }
 
-    /// Random rows, moves and deletions. The keys equal those of the naive model. A holder whose keys changed holds a
-    /// key that the update names. The stored facts restore the same structure.
+    /// Random rows, moves and deletions. The keys equal the keys of the naive model. A holder whose keys changed holds
+    /// a key that the update names. The stored facts restore the same structure.
     @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64])
     mutating func memberships_areWhatTheLastRowsSay(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

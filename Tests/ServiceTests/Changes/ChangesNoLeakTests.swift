@@ -104,7 +104,7 @@ import Testing
                 let mayHaveNew = isWhole && (sight == "enter" || sight == "update")
                 #expect(!event.data.contains(SchoolMoves.oldSecret) || mayHaveOld, "\(person): \(event.data)")
                 #expect(!event.data.contains(SchoolMoves.newSecret) || mayHaveNew, "\(person): \(event.data)")
-                // A user who loses a row must not learn its new owner.
+                // A user that loses a row must not learn its new owner.
                 guard sight == "leave" || sight == nil, test.move == .leave, event.name != "stream:scope" else {
                     continue
                 }
@@ -208,7 +208,7 @@ enum SchoolMoves {
     }
 
     /// Returns whether the person receives a cause. Classmates receive keys of the leaderboard without access to the
-    /// row, so they receive no cause. A user who loses a row with a changed key receives no cause either, because a
+    /// row, so they receive no cause. A user that loses a row with a changed key receives no cause either, because a
     /// cause names the current key.
     static func seesCause(of table: String, _ move: Move, _ person: String) -> Bool {
         if move == .leave, let loser = ["parent_students": "p1", "teachers": "t1", "profiles": "s1"][table] {

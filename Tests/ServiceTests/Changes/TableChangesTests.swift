@@ -66,7 +66,7 @@ import Testing
         expect(gone.json, has: ["type": "DELETE", "oldRecord": ["id": "p9"]])
     }
 
-    /// R-SCH-EC9: a teacher who gets another class no longer receives the old one.
+    /// R-SCH-EC9: a teacher that gets another class no longer receives the old one.
     @Test func movedTeacher_losesTheOldClass() async throws {
         let school = try await School()
         let teacher = try await school.service.listen(as: School.teacher("t2"))

@@ -131,7 +131,7 @@ import Values
         #expect(chmod(file, 0o640) == 0)
         text = try Self.doctor(["--config", file], [:]).text
         #expect(text.contains("✓ settings file: only its owner and group can read"), "\(text)")
-        // The package's file is for everybody to read, and holds none.
+        // The package's settings file has no secrets, and every user may read it.
         let plain = try directory.write("database: 'sqlite::memory:'\nport: 0\n", to: "plain.yaml")
         #expect(chmod(plain, 0o644) == 0)
         #expect(try !Self.doctor(["--config", plain], [:]).text.contains("settings file"))

@@ -152,7 +152,7 @@ import Values
         try await app.drop()
     }
 
-    /// A position of a version that did not store by what tables are published: the server refuses what comes next.
+    /// The position is of a version that stored no publication. The server refuses to send the following changes.
     @Test func publicationThatWasMadeAgain_isReadOn_fromAPositionThatKnowsNoPublication() async throws {
         let intake = intake()
         let first = try reader(intake)

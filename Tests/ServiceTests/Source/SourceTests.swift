@@ -9,7 +9,7 @@ import Testing
 
 /// Rows from the app's own log, read over a real server's replication.
 @Suite(.timed) struct SourceTests {
-    /// The transaction fails, as a request would: nobody would receive the event.
+    /// The transaction fails, like such a request, because no user would receive the event.
     @Test func keyWithoutAPrefix_isRefusedByTheFunction() async throws {
         let app = try AppDatabase()
         let error = #expect(throws: (any Error).self) {

@@ -14,7 +14,7 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
     /// The URL in a form that is safe to show: without the password of a server's address.
     public let description: String
 
-    /// - Throws: `.url`, in words that quote nothing in which a password may stand.
+    /// - Throws: `.url`, with a text that quotes no part of the URL that may contain a password.
     public init(_ text: String) throws(DatabaseError) {
         if text.hasPrefix("postgres://") || text.hasPrefix("postgresql://") {
             location = .server(address: text)

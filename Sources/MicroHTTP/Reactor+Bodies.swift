@@ -7,7 +7,7 @@ extension Reactor {
 
     /// Reserves memory for the body, if the request has one.
     ///
-    /// - Returns: the answer to a request whose body is not read.
+    /// - Returns: The answer to a request whose body is not read, or nil.
     func admitBody(of request: Request, _ framing: BodyFraming, max: Int) -> Response? {
         switch framing {
         case .none, .unusable: return nil

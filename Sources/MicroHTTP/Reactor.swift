@@ -330,7 +330,7 @@ final class Reactor: @unchecked Sendable {
         return .NO
     }
 
-    /// The request is whole, or its connection was resumed.
+    /// Continues a request that is complete, or whose connection was resumed.
     func proceed(_ request: Request) -> MHD_Result {
         switch request.state {
         case .receiving:
@@ -475,7 +475,7 @@ final class Reactor: @unchecked Sendable {
         return connection.begin(target, receivedAt: configuration.clock.now())
     }
 
-    /// The connection's request is over, if it has one.
+    /// Ends the connection's request, if it has one.
     func completed(_ connection: Connection) {
         guard let request = connection.end() else { return }
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) - 1, ordering: .relaxed)

@@ -5,8 +5,8 @@ public final class Route: Sendable {
     public let pattern: String
     /// The maximum length of a body; longer ones are refused before they are read.
     public let bodyBytesMax: Int
-    /// Decides about a request with a body by its head, before the body is read. `bytes` is the memory that the body needs
-    /// at first. Only callers who may send a body take memory, within their budgets. If nil, every body is read.
+    /// Decides from a request's head whether to read its body. `bytes` is the memory that the body needs at first. Only
+    /// callers that may send a body take memory, within their budgets. If nil, every body is read.
     public typealias Admit = @Sendable (_ request: Request, _ bytes: Int) -> BodyAdmission
     public let admit: Admit?
     let handler: @Sendable (Request) -> Reply

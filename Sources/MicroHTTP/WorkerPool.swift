@@ -1,14 +1,14 @@
 import Threads
 
-/// A pool of threads for blocking work, with a bounded queue. The jobs of one owner run in order, and owners take turns: an
-/// owner with many queued jobs delays another owner by at most one job.
+/// A pool of threads for blocking work, with a bounded queue. The jobs of one owner start in order, and owners take
+/// turns. So an owner with many queued jobs delays another owner by at most one job.
 public final class WorkerPool: Sendable {
     public typealias Job = @Sendable () -> Void
 
-    /// First in, first out.
+    /// A first-in, first-out queue.
     private struct Line<Element> {
         private var elements: [Element] = []
-        /// The first element that is not taken; the taken ones are dropped together.
+        /// The index of the first element that is not taken. Taken elements are removed in batches.
         private var first = 0
 
         var count: Int { elements.count - first }

@@ -31,7 +31,8 @@ extension SQLiteConnection {
 }
 
 extension Store {
-    /// Runs work that may make the files of an SQLite database: run by root, they belong to the owner of their folder.
+    /// Runs work that may create the files of an SQLite database. If root runs it, the files belong to the owner of
+    /// their folder.
     public static func asOwner<Value>(of url: DatabaseURL, _ work: () throws -> Value) throws -> Value {
         guard case .file(let path) = url.location else { return try work() }
         return try DatabaseFile.asOwner(of: path, work)
@@ -48,7 +49,7 @@ extension Store {
         try DatabaseFile.asOwner(of: path) { try copy(source, to: path, prepare: prepare) }
     }
 
-    /// Opens a database to be copied, with the files beside it: they open at the first read.
+    /// Opens a database to be copied, and reads once, which also opens the files beside it.
     private static func openSource(_ url: DatabaseURL) throws -> SQLiteConnection {
         var options = StoreOptions()
         options.access = .readOnly
@@ -131,7 +132,7 @@ extension DatabaseFile {
         for end in ["-wal", "-shm"] { rename(path + end, kept + end) }
     }
 
-    /// A file's name is durable when its folder is.
+    /// Flushes a folder to disk. Only then are the names of its files durable.
     fileprivate static func synchronize(_ folder: String) throws(DatabaseError) {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         defer { if descriptor >= 0 { close(descriptor) } }

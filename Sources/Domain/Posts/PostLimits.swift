@@ -15,14 +15,14 @@ public enum PostLimits {
     public static let newCountMax = 1000
     /// Items of one page.
     public static let pageMax = 100
-    /// The interval in which the engagement of a post is published at most once, however many like it. Without it a
-    /// storm of likes would append an event for each.
+    /// The interval in which a post's engagement is published at most once, however many users like it. Without this
+    /// limit, a storm of likes would append an event for each.
     ///
-    /// The first like after a pause reaches streams within ``engagementWindowMilliseconds``. A later one waits for the end
-    /// of the interval, for the step that comes round each second (1.25 s at most) and for the window: 2.35 s at most.
+    /// The first like after a pause reaches streams within ``engagementWindowMilliseconds``. A later one waits for the
+    /// end of the interval, for the step that runs every second (1.25 s at most), and for the window: 2.35 s at most.
     public static let engagementIntervalSeconds: Int64 = 1
-    /// The window in which a stream collects the counts of several posts into one event. The interval bounds each post
-    /// already; without a window a stream that watches 100 posts would receive each by itself.
+    /// The window in which a stream collects the counts of several posts into one event. The interval already bounds
+    /// the events of one post. Without the window, a stream that watches 100 posts would receive an event for each.
     public static let engagementWindowMilliseconds = 100
     /// Posts whose engagement is published in one step; the next step is a second later.
     public static let engagementsPerStepMax = 500

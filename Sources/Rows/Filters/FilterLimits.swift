@@ -36,14 +36,15 @@ public enum FilterLimits {
     /// hundred other conditions. Without this limit, 100 subscriptions to one id make each of its changes cost
     /// milliseconds.
     public static let searchesPerStreamMax = 10
-    /// Bytes of all subscriptions of one user (``TableSubscription/storedBytes``): two of the largest streams, or the usual
-    /// 3 KB for a thousand. Without it the twenty streams of one user hold 34 MB, and a few users fill the memory.
+    /// Bytes of all subscriptions of one user (``TableSubscription/storedBytes``): two of the largest streams, or a
+    /// thousand at the usual 3 KB. Without this limit, the twenty streams of one user hold 34 MB, and a few users fill
+    /// the memory.
     public static let bytesPerUserMax = 4 << 20
-    /// The least that each shard's index allows of them, since one stream with 1 MiB of filters must fit. With more than
-    /// two shards a user may have more than ``bytesPerUserMax`` in all.
+    /// The minimum of these bytes that each shard's index allows, because one stream with 1 MiB of filters must fit.
+    /// With more than two shards, a user may have more than ``bytesPerUserMax`` in total.
     public static let bytesPerUserOfShardMin = 2 << 20
-    /// Values in all filters of one index, 4,000,000 at 70 bytes: 280 MB. Without it the last stream to join ends
-    /// the process for all.
+    /// Values in all filters of one index, 4,000,000 at 70 bytes: 280 MB. Without this limit, one more stream
+    /// could exhaust the memory and end the process for all.
     public static let valuesPerIndexMax = 4_000_000
     /// Filters of one table that no hash can find (`points=gt.5`). Every change of the table must evaluate them: 10,000
     /// at 100 ns make 1 ms per change. Without this limit, the cost of a change grows with the number of all streams.

@@ -154,9 +154,9 @@ public struct SubscriptionIndex {
     private let scannedPerTableMax: Int
     private let scannedPerUserMax: Int
     private let bytesPerUserMax: Int
-    /// Whose each slot's subscriptions are, and how many bytes they have.
+    /// The holder of each slot's subscriptions, and their bytes.
     private var holdings: [Int32: (holder: Holder, bytes: Int)] = [:]
-    /// The sums of them.
+    /// The sum of the bytes by holder.
     private var bytesOfHolders: [Holder: Int] = [:]
     /// Values in all stored filters.
     public private(set) var valueCount = 0

@@ -85,11 +85,11 @@ extension TableSubscription: JSONObjectWritable {
 extension TableSubscription {
     /// Reads all subscriptions of one stream and collects up to 20 mistakes, each with its place (`/tables/3/filter`).
     ///
-    /// A client that leaves out what the mistakes name can subscribe to the rest.
+    /// A client that leaves out the subscriptions named by the mistakes can subscribe to the rest.
     ///
     /// - Parameters:
-    ///   - columns: the declared columns of a table; nil for one whose columns are not declared.
-    ///   - isDeclared: whether there is such a table.
+    ///   - columns: Returns the declared columns of a table; nil if the file does not list them.
+    ///   - isDeclared: Returns whether the table exists.
     /// - Throws: ``Failure`` of kind `invalid`.
     public static func list(
         _ values: [JSONValue], at pointer: String, columns: (_ schema: String, _ table: String) -> ColumnTypes?,

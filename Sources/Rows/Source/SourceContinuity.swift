@@ -40,7 +40,7 @@ public enum SourceContinuity: Sendable, Hashable {
 
     /// The slot's state on the server.
     public struct Slot: Sendable {
-        /// Whether the server has removed log that it was to retain.
+        /// Whether the server has removed log that it had to retain.
         public let isLost: Bool
         /// Everything before it was confirmed by a reader, or precedes the creation of the slot.
         public let confirmed: LSN?
@@ -53,15 +53,15 @@ public enum SourceContinuity: Sendable, Hashable {
         case none
         /// A slot was about to be created.
         ///
-        /// - Parameter isFirst: whether there was no position yet.
+        /// - Parameter isFirst: Whether no position was stored yet.
         case making(isFirst: Bool)
         /// Everything before `lsn` was read from the log of `source`.
         ///
-        /// - Parameter wasPublished: whether all rows behind it are published.
+        /// - Parameter wasPublished: Whether all rows after it are published.
         case read(source: String, lsn: LSN, wasPublished: Bool = true)
     }
 
-    /// - Parameter end: the end of the server's log, queried after the position was read. Other replicas keep reading,
+    /// - Parameter end: The end of the server's log, queried after the position was read. Other replicas keep reading,
     ///   so an earlier query could return an end before the position.
     public init(_ position: Position, _ slot: Slot?, of identity: SourceIdentity, end: LSN) {
         switch position {

@@ -75,9 +75,9 @@ public struct SourceRows: Sendable {
 }
 
 extension TableChange {
-    /// All rows of a table are gone.
+    /// Returns a truncation of a table.
     ///
-    /// - Parameter isReadAgain: they come once more, as they stand.
+    /// - Parameter isReadAgain: Whether a new snapshot of the table follows.
     public static func truncation(
         of schema: String, _ table: String, committedAt: Timestamp? = nil, isReadAgain: Bool = false
     ) -> TableChange {

@@ -187,10 +187,10 @@ public struct Memberships: Sendable {
         return update
     }
 
-    /// The deletions that a truncation of a table stands for: of each row that grants something, with the columns that are
-    /// stored of it.
+    /// Returns the deletions that a truncation of a table implies: one for each row that grants a key, with the row's
+    /// stored columns.
     ///
-    /// - Parameter limit: nil is returned for more rows than that.
+    /// - Parameter limit: The maximum number of rows. Returns nil for more.
     public func deletions(of table: TableDeclaration, atMost limit: Int) -> [RowWrite]? {
         let names = Set(
             memberships.filter { $0.table == table.name && $0.schema == table.schema }.map(\.declaration.name))

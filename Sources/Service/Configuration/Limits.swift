@@ -54,13 +54,13 @@ enum Limits {
     /// never use more.
     static let rateSharedFraction = 10
 
-    /// Bytes of filters that are part of the request that brings them; as many more count as another request. Without it a
-    /// user's 300 requests a minute could have the service read 300 MB of filters.
+    /// Bytes of filters that count as a further request; fewer are included in the request itself. Without this limit, a
+    /// user's 300 requests a minute could make the service read 300 MB of filters.
     static let filterBytesPerRequest = 8 * 1024
 
-    /// Events that one request of a user may make before they are counted, and the part of a minute's that each of its
-    /// requests stands for (`rateLimitUser`). Without it the rate limit lets one user write 150,000 events a minute, a
-    /// message to 256 members at a time, and everybody's log is full of them. 19 such messages a minute are left.
+    /// Events that one request of a user may publish without being counted, and each request's share of a user's events
+    /// per minute (`rateLimitUser`). Without this limit, one user could write 150,000 events a minute by messages to
+    /// 256 members, and fill the log of all users. With it, 19 such messages a minute are possible.
     static let eventsPerRequest = 32
     /// The same limit for the bytes of events as sent to streams: some 17 messages of 4,000 bytes to 256 members.
     static let eventBytesPerRequest = 64 * 1024

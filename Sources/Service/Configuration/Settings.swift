@@ -95,14 +95,15 @@ public struct Settings: Sendable {
     public let drainSeconds: Int
     public let shutdownSeconds: Int
 
-    /// The servers of these settings that are on another machine and are not verified (see ``DatabaseURL/unverified``).
+    /// The servers of these settings on other machines whose identity is not verified (see ``DatabaseURL/unverified``).
     var unverifiedServers: [(setting: String, hosts: [String], sslMode: String)] {
         [("database", Optional(database)), ("databaseListen", databaseListen), ("source", source)].compactMap {
             setting, url in url?.unverified.map { (setting, $0.hosts, $0.sslMode) }
         }
     }
 
-    /// Where the service listens: all that a health check asks for, which need not read a file of tables every time.
+    /// Reads only the address on which the service listens. A health check needs no more, and so does not read a file
+    /// of tables each time.
     public static func address(reader: ConfigReader) throws -> (host: String, port: Int) {
         try address(SettingsReader(reader: reader))
     }

@@ -2,8 +2,8 @@ import MicroHTTP
 import Threads
 import Values
 
-/// The memory budgets of request bodies: one for each caller, one for all senders whose token or signature is not verified
-/// yet, and one for all bodies together.
+/// The memory budgets of request bodies: one for each caller, one for all senders whose token or signature is not
+/// verified yet, and one for all bodies together.
 ///
 /// The memory is reserved when the head is read, and released when the last reference to the request is gone.
 final class BodyBudgets: Sendable {

@@ -141,7 +141,7 @@ struct Dispatcher: Sendable {
         case .pending(let start): return .pending(start)
         }
         trace.principal = principal
-        // A request with a body was counted when its head came.
+        // A request with a body was counted when its head arrived.
         if trace.rate == nil, let bucket = principal.bucket {
             let rate = bucket.take(at: now)
             trace.rate = rate
@@ -151,7 +151,9 @@ struct Dispatcher: Sendable {
         return .known(principal.caller)
     }
 
-    /// - Throws: the token's fault, or that it is missing.
+    /// Verifies the request's token.
+    ///
+    /// - Throws: The failure for a missing or invalid token.
     private func identify(_ request: Request, at now: Timestamp) throws(Failure) -> Authenticator.Verdict<Principal> {
         try request.withHeader("Authorization") { header in
             Result { () throws(Failure) in

@@ -12,7 +12,7 @@ final class RequestTrace: @unchecked Sendable {
     let id: String
     let endpoint: EndpointMetrics?
     let credentials: Credentials
-    /// The service's part of the trace that the request is of; nil where nothing is traced.
+    /// The service's span in the request's trace; nil without tracing.
     private(set) var span: OpenSpan?
     var principal: Principal? {
         didSet { if principal?.caller.isService == true { noteBackend() } }
@@ -40,7 +40,8 @@ final class RequestTrace: @unchecked Sendable {
         return trace
     }
 
-    /// The sender is a backend, which decides whether its traces are recorded. Everybody else could fill the collector.
+    /// Records that the sender is a backend, which may decide whether its traces are recorded. Other senders could fill
+    /// the collector.
     func noteBackend() { span = span?.recorded }
 
     /// Names the request in the log.

@@ -66,11 +66,11 @@ struct FeedCredentials: Sendable {
 
     private static func refused(_ detail: String) -> Failure { Failure(.unauthenticated, "webhook.refused", detail) }
 
-    /// Whether the head of a request makes it one of a feed. A signature shows only when the body is there; until then
-    /// the claim counts.
+    /// Returns whether a request claims by its head to come from a feed. A signature can be verified only with the
+    /// body; until then the claim counts.
     func isClaimed(by request: Request) -> Bool { isSigned(request) || sendsSecret(request) == true }
 
-    /// Whether a request has a signature that will be verified by its body.
+    /// Returns whether a request has a signature, which is verified with the body.
     func isSigned(_ request: Request) -> Bool {
         !signingSecrets.isEmpty && request.header(Self.signatureHeader) != nil
     }

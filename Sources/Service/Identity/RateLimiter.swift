@@ -140,8 +140,8 @@ final class RateBucket: Sendable {
         }
     }
 
-    /// Counts what one request costs beside the request itself, which was counted. A window's first request may cost more
-    /// than there is.
+    /// Counts the additional cost of one request, which was itself counted before. The first request of a window may
+    /// exceed the limit.
     func take(_ requests: Int, at now: Timestamp) -> State {
         let second = now.seconds
         return window.withLock { window in
@@ -156,8 +156,8 @@ final class RateBucket: Sendable {
         }
     }
 
-    /// Takes what a request publishes beyond its share of events and bytes; nil: there is room for it, as there always is
-    /// for a window's first.
+    /// Counts the events and bytes that a request publishes beyond its share. Returns nil if they fit the limit, which
+    /// always holds for the first in a window.
     func take(events: Int, bytes: Int, at now: Timestamp) -> Shortage? {
         let second = now.seconds
         let (eventsMax, bytesMax) = (limit * Limits.eventsPerRequest, limit * Limits.eventBytesPerRequest)

@@ -176,7 +176,7 @@ struct SigningKeys: Sendable {
         try KeySet(reading: try await bytes(of: source))
     }
 
-    /// Why it could not be loaded, without the address, where a password may stand.
+    /// Returns why the key set could not be loaded, without the address, which may contain a password.
     static func reason(of error: any Error) -> String {
         error is KeySet.Unusable ? "\(error)" : (error as NSError).localizedDescription
     }
@@ -185,12 +185,13 @@ struct SigningKeys: Sendable {
         guard isAddress(source) else { return try Data(contentsOf: URL(fileURLWithPath: source)) }
         guard isGuarded(source) else { throw KeySet.Unusable(description: plainRefusal) }
         return try await withCheckedThrowingContinuation { continuation in
-            // The client waits, which a thread of the cooperative pool must not. There is one fetch in ten seconds.
+            // The client blocks its thread, which must not be one of the cooperative pool. There is one fetch in ten
+            // seconds.
             Thread.detachNewThread { continuation.resume(with: Result { try fetchedBytes(of: source) }) }
         }
     }
 
-    /// Keys decide whose tokens are accepted, so they come by TLS, or from this machine.
+    /// Keys decide whose tokens are accepted, so they are fetched only over TLS, or from this machine.
     private static func isGuarded(_ address: String) -> Bool {
         if address.hasPrefix("https://") { return true }
         guard let host = URL(string: address)?.host(percentEncoded: false) else { return false }
@@ -201,8 +202,8 @@ struct SigningKeys: Sendable {
     private static let plainRefusal =
         "an address must begin with https://; http:// is accepted of loopback addresses alone"
 
-    /// Issuers may be in a private network. The client follows no redirect, asks no proxy of the environment, and stops at
-    /// the bound of a document.
+    /// Issuers may be in a private network. The client follows no redirect, uses no proxy of the environment, and stops
+    /// at the size limit of a document.
     private static let client = OutboundClient(allowsPrivate: true, timeoutSeconds: Limits.keyFetchTimeoutSeconds)
 
     private static func fetchedBytes(of address: String) throws -> Data {

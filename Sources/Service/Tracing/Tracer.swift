@@ -59,7 +59,7 @@ final class OpenSpan: Sendable {
         return OpenSpan(context.with(isSampled: true), parent: parent, of: tracer, since: start)
     }
 
-    /// Begins a part of it; nil where the trace is not recorded.
+    /// Begins a child span. Returns nil if the trace is not recorded.
     func beginChild() -> OpenSpan? {
         context.isSampled ? OpenSpan(context.child, parent: context.spanId, of: tracer) : nil
     }

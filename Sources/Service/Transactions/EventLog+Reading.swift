@@ -91,7 +91,7 @@ extension EventLog {
             guard recent.count < limit, found.count < limit else { return nil }
         }
         guard routes.count > routesAloneMax else { return try fetch(found.sorted(), in: db) }
-        // The rows of a group come from all places of the log, so the statement needs an end that it does not look behind.
+        // The rows of a group are spread over the whole log, so the statement needs a lower bound.
         let oldest = try Self.sequence(before: start, through: sequence, in: db)
         var rowsLeft = groupedRowsMax
         for group in groups(of: routes) {

@@ -44,9 +44,10 @@ public struct Examination: Sendable {
     /// Checks through the address that clients use.
     ///
     /// - Parameters:
-    ///   - token: opens a stream; nil leaves that out.
-    ///   - isTrusted: whether the operator has said that the token may go there. Else it goes to this machine alone, and
-    ///     to `known`, the address of the service.
+    ///   - known: The address of the service.
+    ///   - token: The token for a test stream; nil skips the test.
+    ///   - isTrusted: Whether the operator allows sending the token to the address. Otherwise it is sent only to this
+    ///     machine and to `known`.
     public func examine(
         publicAddress: String, known: String?, token: String?, isTrusted: Bool, _ report: (Finding) -> Void
     ) {
@@ -66,9 +67,9 @@ public struct Examination: Sendable {
         ).examine(report)
     }
 
-    /// Whether others of this machine may read the secrets of a settings file.
+    /// Returns a finding if other users of this machine may read the secrets of a settings file.
     ///
-    /// - Parameter secrets: the names of the secrets that stand in it.
+    /// - Parameter secrets: The names of the secrets that the file contains.
     public static func finding(ofSettingsFile file: String, secrets: [String]) -> Finding? {
         var status = stat()
         guard !secrets.isEmpty, stat(file, &status) == 0 else { return nil }
@@ -82,7 +83,7 @@ public struct Examination: Sendable {
             "chmod o= \(file)")
     }
 
-    /// One for each setting that cannot be used.
+    /// Returns a finding for each invalid setting.
     public static func findings(of mistakes: [Settings.Mistake]) -> [Finding] {
         mistakes.map { mistake in
             let lines = mistake.description.split(separator: "\n").map { $0.drop { $0 == " " } }
@@ -90,7 +91,7 @@ public struct Examination: Sendable {
         }
     }
 
-    /// The host of an address as people write it; nil for one that stands for every address of this machine.
+    /// Returns the host of an address, with or without a scheme; nil if it means every address of this machine.
     private static func host(of address: String) -> String? {
         let text = address.contains("://") ? address : "http://" + address
         guard let host = URLComponents(string: text)?.host?.lowercased(), !["0.0.0.0", "::", "[::]"].contains(host)

@@ -31,7 +31,7 @@ struct ChangeIntake {
     private var version: Int64
     private(set) var result = ChangeResult()
 
-    /// Has all streams begin again, once the transaction is committed.
+    /// Restarts all streams once the transaction is committed.
     typealias StreamRestart = @Sendable (Connection) throws -> Void
 
     init(
@@ -113,8 +113,8 @@ struct ChangeIntake {
         }
     }
 
-    /// All rows are gone, and the message does not name them. Rows that memberships store are published as deleted ones.
-    /// If they are more than a delivery may have, all streams begin again instead.
+    /// Handles a truncation, whose message does not name the removed rows. Rows that memberships store are published as
+    /// deleted. If they exceed the limit of a delivery, all streams restart instead.
     private mutating func truncate(_ table: TableDeclaration, _ change: TableChange) throws -> Bool {
         guard tx.caller.isOfAllTenants else {
             throw Failure.invalid("", "takes away the rows of all tenants, and the sender is of \(tx.tenant)")
@@ -144,7 +144,7 @@ struct ChangeIntake {
 }
 
 extension TableChange.Kind {
-    /// The operation, where a row of a snapshot counts as inserted.
+    /// The operation. A row of a snapshot counts as inserted.
     fileprivate var operation: RowOperation {
         switch self {
         case .insert, .snapshot: .insert

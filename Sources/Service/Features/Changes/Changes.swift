@@ -12,7 +12,7 @@ enum ChangesFeature {
         let metrics: ChangeMetrics
         /// Whether streams are served more slowly than changes arrive. Then no further changes are accepted.
         let isCongested: @Sendable () -> Bool
-        /// Has all streams begin again, once the transaction is committed.
+        /// Restarts all streams once the transaction is committed.
         let restartStreams: ChangeIntake.StreamRestart
     }
 

@@ -61,7 +61,7 @@ struct SourceIntake: Sendable {
     let slot: String
     /// The receivers by kind of message.
     let receivers: [String: SourceMessage.Receiver]
-    /// Has all streams begin again, once the transaction is committed: rows were missed.
+    /// Restarts all streams once the transaction is committed, because rows were missed.
     let restartStreams: ChangeIntake.StreamRestart
 
     /// Rows may belong to any tenant.

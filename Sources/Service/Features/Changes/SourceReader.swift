@@ -21,7 +21,7 @@ final class SourceReader: Sendable {
     private let thread = LoopThread("source")
     /// Whether the loss that is being repaired was logged.
     private let lossIsNoted = Atomic<Bool>(false)
-    /// Whether rows behind the position were not published, or the server refuses to send them.
+    /// Whether rows after the position were not published, or the server refuses to send them.
     private let hasGap = Atomic<Bool>(false)
 
     init(_ parts: Parts, metrics: SourceMetrics, logger: Logger) {
@@ -175,7 +175,7 @@ final class SourceReader: Sendable {
     ) throws -> SourcePosition? {
         let (known, found) = (try parts.intake.position(), try server.slot(named: slot))
         let continuity = try continuity(of: known, found, server, identity, publication)
-        // Another replica has done it meanwhile.
+        // Another replica has created the slot meanwhile.
         if continuity == .resumes { return known }
         if found?.isActive == true { return nil }
         if case .isLost(let loss) = continuity { note(loss) }

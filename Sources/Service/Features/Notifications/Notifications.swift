@@ -79,13 +79,13 @@ enum NotificationsFeature {
 
     private static let textRetentionSeconds: Int64 = 24 * 3600
     private static let eventRetentionSeconds: Int64 = 30 * 24 * 3600
-    /// Removed notifications of one user whose events are recognized, the last ones. Without it each notification of a full
-    /// inbox leaves a row for 30 days, and the database grows with the traffic.
+    /// The number of a user's latest removed notifications whose repeated events are recognized. Without this limit,
+    /// each notification of a full inbox leaves a row for 30 days, and the database grows with the traffic.
     static let removedKeptMax = 1000
     /// The average number of removals between two trims of a user's removed rows. A trim reads all of them.
     static let trimmedEvery: UInt64 = 64
 
-    /// Decided by the id, so that it needs no counter.
+    /// Returns whether a trim follows this removal. The id decides, so that no counter is needed.
     static func isTrimDue(after removed: ID<Notification>) -> Bool {
         FNV1a.hash(removed.text.utf8) % trimmedEvery == 0
     }

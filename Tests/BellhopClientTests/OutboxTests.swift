@@ -106,7 +106,7 @@ struct OutboxTests {
         #expect(try await files.keys(beginningWith: "ada outbox/").count == 1)
     }
 
-    /// Repeated before its answer, a write is the same one; another one may not have its key.
+    /// A write that is repeated before its answer counts as the same write. A different write may not have its key.
     @Test func repeatedKey_hasOneAnswer_andIsNoOthers() async throws {
         let server = try ScriptedServer([.answer("201 Created", headers: "Connection: close\r\n")])
         let outbox = outbox(server, MemoryStorage(), isOnline: false)
@@ -137,7 +137,7 @@ struct OutboxTests {
         #expect(try await files.keys(beginningWith: "").isEmpty)
     }
 
-    /// The bound is one of bytes, as the service's is.
+    /// The limit counts bytes, as in the service.
     @Test(arguments: [
         ("x", (1 << 18) - 2, true), ("x", (1 << 18) - 1, false), ("ü", (1 << 17) - 1, true), ("ü", 1 << 17, false),
     ])

@@ -111,7 +111,7 @@ import Testing
         #expect(owner(own) == 0)
     }
 
-    /// A folder of root's in one of the service's is not root's alone: the service could replace it.
+    /// Root does not control its folder inside a folder of the service, because the service could replace it.
     @Test(.enabled(if: isRoot, "only root may act as somebody else"))
     func backupIntoAFolderThatItsControllerMayNotWrite_saysWhy() throws {
         let inside = folder.file("backups")

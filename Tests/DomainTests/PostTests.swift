@@ -52,7 +52,7 @@ import Values
         #expect(RowChange(reading: JSONWriter.bytes(change)) == change)
         #expect(change.isOnlyCounts)
         #expect(change.cause.recordId == "p1")
-        // The interval of a post is waited for once, and not a second time by each stream.
+        // The window of streams does not add a second wait of the post's interval.
         #expect(change.windowMilliseconds == 100)
         #expect(change.countColumns == ["likeCount": "like_count", "repostCount": "repost_count"])
         #expect(change.new?["like_count"] == .integer(2))

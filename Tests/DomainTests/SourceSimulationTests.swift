@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A reader of an app's log under a seeded schedule: rows, reads, restores of an older disk, promotions, dropped slots,
-/// tables that are taken out of the publication and put back, and processes that end at any step of making a slot.
+/// tables that are removed from the publication and added again, and processes that end at any step of creating a slot.
 ///
 /// Invariant: after each snapshot, the reader receives every row of the server once and in order, or takes a new
 /// snapshot.
@@ -18,10 +18,10 @@ private struct SourceSimulation {
         var timeline = 1
         var slot: Slot?
         var written = 0
-        /// The number of the table's entry in the publication; nil while it is taken out.
+        /// The number of the table's entry in the publication; nil while the table is not in it.
         var entry: Int? = 1
         var entriesMade = 1
-        /// Rows that were written while the table was taken out.
+        /// Rows that were written while the table was not published.
         var unpublished: Set<Int> = []
     }
 
@@ -105,11 +105,12 @@ private struct SourceSimulation {
     }
 
     private func publication(_ entry: Int) -> SourcePublication {
-        // As it is stored and read again.
+        // The stored form, read again.
         SourcePublication("\(SourcePublication(id: "1", entries: ["t": "\(entry)"], of: ["t"]))")
     }
 
-    /// A disk of before, with its slot as it was. The reader, which runs, connects before the server has written on.
+    /// Restores an older state of the disk, including its slot. The running reader reconnects before the server writes
+    /// again.
     private mutating func restore() {
         let place = number(server.rows.count + 1)
         isConnected = false

@@ -10,8 +10,8 @@ private let ownTypes: [UInt32: SourceType] = [
     16401: .array(of: .composite([.init(name: "n", type: .number)]), delimiter: 59),
 ]
 
-/// What the PostgreSQL of an app sends. The first byte chooses between the messages of a log, each behind two bytes of
-/// length; a frame of the stream; and a line of COPY.
+/// Reads data as an app's PostgreSQL sends it. The first byte selects the form: messages of a log, each after two bytes
+/// of length; a frame of the stream; or a line of COPY.
 let readLog: FuzzTarget = { input in
     guard let choice = input.first else { return }
     let rest = input.dropFirst()

@@ -14,7 +14,7 @@ final class EchoServer: @unchecked Sendable {
     private let condition = NSCondition()
     private var deferred: [Responder] = []
 
-    /// Bytes of bodies that are reserved now.
+    /// The bytes that bodies currently reserve.
     let reserved = Reserved()
 
     final class Reserved: Sendable {
@@ -115,7 +115,7 @@ final class EchoServer: @unchecked Sendable {
     }
 
     func answerDeferred() {
-        // A responder that is kept keeps its request.
+        // A retained responder would retain its request.
         let responders = condition.withLock {
             defer { deferred = [] }
             return deferred

@@ -135,7 +135,7 @@ import Testing
 
     // MARK: Bodies
 
-    /// However a request ends, the memory of its body is given back.
+    /// The memory of a body is released, however its request ends.
     @Test func memoryOfABody_isGivenBack_howeverItsRequestEnds() async throws {
         let time = ServerTime()
         let service = try EchoServer { $0.clock = time.clock }

@@ -211,7 +211,7 @@ import Testing
         _ = try EchoServer(host: "::1")
     }
 
-    /// Attack: one user has many jobs wait. Harm: everybody else's wait behind them.
+    /// Attack: one user queues many jobs. Harm: all other users wait behind them.
     @Test func workers_takeTurnsBetweenOwners() {
         let pool = WorkerPool(name: "test", threads: 1, queueMax: 100, ownerMax: 8)
         let (gate, started) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))

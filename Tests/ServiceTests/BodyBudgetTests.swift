@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// Attack: connections that send bodies, or announce them and send nothing. Harm: the memory is full.
+/// Attack: connections that send bodies, or announce them and send nothing. Harm: they fill the memory.
 @Suite(.timed) struct BodyBudgetTests {
     private static func head(
         _ path: String, _ headers: [String], length: Int? = nil, bytes: Int = 0
@@ -53,14 +53,14 @@ import Values
         #expect(service.app.bodies.reservedBytes(of: sender) == places * Limits.bodyBytesMax)
         let metrics = try await service.client(as: .admin).get("/metrics").text
         #expect(metrics.contains("bellhop_http_body_bytes{sender=\"user\"} \(places * Limits.bodyBytesMax)"))
-        // Another user is not concerned.
+        // Other users are not affected.
         #expect(try await service.client(as: .user("bob")).post("/v1/stream-tickets").status == 201)
         for refused in connections where refused.hasAnswer(within: 0) {
             let answer = try refused.read()
             #expect(answer.hasPrefix("HTTP/1.1 429 "))
             #expect(answer.contains("\"code\":\"body_budget\"") && answer.contains("Retry-After: 1\r\n"))
         }
-        // Places are given back: by an answer, though its connection goes on, and by the end of a connection.
+        // An answer releases the memory, although its connection continues, and so does the end of a connection.
         var admitted = connections.filter { !$0.hasAnswer(within: 0) }
         let one = admitted.removeLast()
         try one.send(String(repeating: " ", count: Limits.bodyBytesMax - 1000))
@@ -79,7 +79,7 @@ import Values
 
     @Test func bodiesOfUnknownSenders_takeNoMoreThanTheirBudget() async throws {
         let service = try FeedProbe(["changesSigningSecrets": FeedProbe.signingSecret]).service
-        // Without a signature there is nothing to wait for.
+        // A body without a signature need not be read.
         let anyone = try RawConnection(service.port)
         try anyone.send(Self.head("/v1/changes", [], length: ChangeLimits.bodyBytesMax, bytes: 1000))
         #expect(try anyone.read().hasPrefix("HTTP/1.1 401 "))
@@ -124,7 +124,7 @@ import Values
         withExtendedLifetime((others, last)) {}
     }
 
-    /// A body that came with its head is thrown away, so the next request needs no other connection.
+    /// A short body is read and discarded, so the next request can use the same connection.
     @Test func refusedRequestOfAShortBody_keepsItsConnection() throws {
         let service = try TestService.start()
         let raw = try RawConnection(service.port)
@@ -137,7 +137,7 @@ import Values
         #expect(try raw.readAnswer().status == 201)
     }
 
-    /// The head alone is answered, and counted once.
+    /// The service answers after the head, and counts the request once.
     @Test func rateLimit_countsAtTheHead() async throws {
         let service = try TestService.start(["rateLimitUser": "2"])
         let ada = service.client(as: .user("ada"))

@@ -92,7 +92,7 @@ import Yams
         let answer = try #require(stream["responses"]?.mapping?.first { $0.key.string == "200" }?.value)
         let content = try #require(answer["content"]?["text/event-stream"])
         let all = try #require(content["x-event-schema"]?["oneOf"]?.sequence).map { $0["properties"] }
-        // One is for the events of apps: of any name that does not begin as the service's do, with any data.
+        // One alternative describes apps' events: any name without a prefix of the service's events, and any data.
         let patterns = all.compactMap { $0?["event"]?["not"]?["pattern"]?.string }
         let taken = try Regex(try #require(patterns.first))
         for prefix in Catalog.eventPrefixes { #expect("\(prefix):x".firstMatch(of: taken) != nil, "\(prefix)") }

@@ -180,7 +180,7 @@ import Values
         #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200)
     }
 
-    /// Attack: the issuer's address redirects to another host. Harm: that host says whose tokens are accepted.
+    /// Attack: the issuer's address redirects to another host. Harm: that host decides whose tokens are accepted.
     @Test func redirectOfAnIssuer_isNotFollowed() async throws {
         let other = try ScriptedReceiver { _ in Self.answer(#"{"keys":[]}"#) }
         defer { other.stop() }
@@ -190,7 +190,7 @@ import Values
         #expect(receiver.deliveries.all.count == 1 && other.connections.all.isEmpty)
     }
 
-    /// Attack: the issuer's address answers without an end. Harm: the memory is full.
+    /// Attack: the issuer's address sends an endless answer. Harm: it fills the memory.
     @Test func endlessKeySet_isCutOff() async throws {
         let endless = "HTTP/1.1 200 OK\r\n\r\n" + String(repeating: "x", count: Limits.keySetBytesMax + 1)
         let receiver = try ScriptedReceiver { _ in .raw(endless) }

@@ -37,7 +37,7 @@ import Values
         }
     }
 
-    /// A full inbox leaves a row for each notification that falls out: the last 1,000 of a user are enough.
+    /// A full inbox leaves a row for each evicted notification. The last 1,000 rows of a user are kept.
     @Test func removedRowsOfAUser_areBounded() throws {
         let store = try Store.open(DatabaseURL("sqlite::memory:"))
         defer { store.close() }
@@ -87,7 +87,7 @@ import Values
         let rows = try service.app.store.read { db in
             try db.integer("SELECT count(*) FROM \(NotificationsFeature.notifications, unscoped: .bookkeeping("test"))")
         }
-        // The last trim was some removals ago; without any there would be as many rows as events.
+        // Without trims, there would be as many rows as events. The last trim may be some removals ago.
         #expect(try #require(rows) < count)
         try service.expectExactCounts()
     }

@@ -95,7 +95,7 @@ import Testing
         #expect(seen == ["log 1", "log 2", "cart 3", "log 3"])
     }
 
-    /// A name of a state belongs to its topic: two topics, and what goes to keys, have three states of it.
+    /// Names of states are separate for each topic, and for events published to keys.
     @Test func states_areOfTheirTopic() async throws {
         let admin = try await service.listen(as: .admin, topics: ["order:o1", "order:o2"])
         #expect(try await publish(["event": "first", "to": ["user:admin"], "data": 0]).status == 202)

@@ -132,7 +132,7 @@ import Values
             "/v1/streams/\(id)/subscriptions", ["topics": ["queue:newer"]])
         #expect(acknowledged.status == 200)
         try await relay("queue:late", until: a.clock.now)
-        // Asked behind it in the log, and so answered behind it.
+        // This request is after the late one in the log, so its answer comes after the late one was handled.
         #expect(try await topics()?.contains("queue:newer") == true)
         #expect(try await topics()?.contains("queue:late") == false)
         #expect(

@@ -8,7 +8,7 @@ import Values
 
 @testable import Service
 
-/// How long a start waits for what another process holds.
+/// The time that a start waits for resources of another process.
 @Suite(.timed) struct StartPatienceTests {
     private let passed = Locked<Duration>(.zero)
 
@@ -37,7 +37,7 @@ import Values
         }
         #expect(passed.withLock { $0 } == .seconds(2))
         #expect(error.map(Operations.passes) == true)
-        // The time is that of the whole start: nothing else waits any more.
+        // The time is for the whole start, so a second attempt does not wait.
         #expect(throws: DatabaseError.self) { try patience.attempt { throw DatabaseError(.locked, "in use") } }
         #expect(passed.withLock { $0 } == .seconds(2))
     }

@@ -161,7 +161,7 @@ import Values
         #expect(text.contains("\(file + suffix) belongs to root (uid 0)"), "\(text)")
     }
 
-    /// libpq's own words would hold the password, or half of it.
+    /// libpq's own messages would contain the password, or a part of it.
     @Test(arguments: [
         "postgres://bellhop:pla%nted@db.example/bellhop", "postgres://bellhop:planted@[::1/bellhop",
         "postgres://bellhop:planted/x@db.example/bellhop", "postgres://bellhop:12/planted@db.example/bellhop",
@@ -183,7 +183,7 @@ import Values
         }
     }
 
-    /// Everybody on the server would read the tables.
+    /// Such a role would let every login of the server read the tables.
     @Test(arguments: ["public", "PUBLIC", "none", "pg_monitor", ""])
     func readerWhoIsEverybody_isRefused(_ role: String) throws {
         let (status, text) = try BellhopProcess(["source", "setup", "--sql", "--tables", "todo", "--role", role])
@@ -244,12 +244,13 @@ import Values
             "JWT_SECRET": TestService.secret, "PORT": "\(service.port)", "REACTORS": "2", "DATABASE": "sqlite::memory:",
         ]
         let (status, text) = try BellhopProcess(["serve"], settings: settings, through: ["timeout", "20"]).finish()
-        // The unit starts it again: the other one may be about to end.
+        // With this status the unit restarts the service, because the other process may be about to end.
         #expect(status == 75)
         #expect(text.contains("cannot listen on 127.0.0.1:\(service.port): another process listens there"), "\(text)")
     }
 
-    /// Starts a service while something that it needs is held, and releases that once the service waits for it.
+    /// Starts a service while another process holds a resource, and releases the resource once the service waits for
+    /// it.
     ///
     /// The service waits for two seconds. On a busy machine the release may come later, so several starts are tried.
     private static func expectStart(
@@ -288,7 +289,7 @@ import Values
         }
     }
 
-    /// Neither by another name nor beside a process that has lost its files.
+    /// A second process is refused under another name of the file, and beside a process with removed files.
     @Test func databaseThatIsOpen_isOpenedByNoSecondProcess() throws {
         let (file, second) = (folder + "/a.sqlite", folder + "/b.sqlite")
         let store = try Store.open(DatabaseURL(file: file))

@@ -43,7 +43,7 @@ import Values
             audience: {select: [everyone]}
         """
 
-    /// Attack: a user sends the longest filters as often as requests are allowed. Harm: their reading takes a core.
+    /// Attack: a user sends the longest filters as often as requests are allowed. Harm: parsing them occupies a core.
     @Test func longFilters_countAsFurtherRequests() async throws {
         let directory = try TemporaryDirectory()
         let service = try TestService.start([
@@ -65,7 +65,7 @@ import Values
         let many = try await put(10)
         #expect(many.status == 429 && many.headers["retry-after"] != nil, "\(many.text)")
         #expect(many.json["detail"].string?.contains("count as 24 more") == true, "\(many.text)")
-        // The next minute's first request may cost more than there is; the one behind it is refused.
+        // The first request of the next minute may exceed the limit; the second one is refused.
         service.clock.advance(seconds: 60)
         #expect(try await put(10).status == 200)
         #expect(try await put(1).status == 429)
@@ -91,7 +91,8 @@ import Values
         }
     }
 
-    /// Changes and other events of one to three of 300 keys, some before the window that is looked at again and some in it.
+    /// Writes changes and other events for one to three of 300 keys each, some before the replayed window and some in
+    /// it.
     private static func logOfManyKeys(
         _ service: TestService, _ keys: [String], seed: UInt64
     ) async throws -> LoggedTransactions {
@@ -109,7 +110,7 @@ import Values
         return log
     }
 
-    /// What keys find in groups is what each would find alone, on both stores.
+    /// Keys in groups find the same events as each key alone, on both stores.
     @Test(arguments: [false, true]) func resumptionByManyKeys_findsWhatEachKeyFindsAlone(onServer: Bool) async throws {
         let service = try onServer ? TestService.startReplicas().0 : TestService.start()
         let keys = (0..<300).map { "room:\($0)" }
@@ -120,7 +121,7 @@ import Values
             #expect(Set(together.changes ?? []) == Set(alone.flatMap { $0.changes ?? [] }))
             #expect(together.changes == together.changes?.sorted())
             let expected = log.expected(of: keys, by: Set(keys), after: through, through: log.newest)
-            // An event that several of a group's keys receive is one of the events that may be found.
+            // An event for several keys of a group counts once.
             #expect(together.replayed == expected, "behind \(through) of \(log.newest)")
         }
         let all = try Self.resume(keys, in: log, through: log.newest)
@@ -130,8 +131,8 @@ import Values
         #expect(try Self.resume(keys, in: log, through: log.newest, limit: count + 1).changes == all.changes)
     }
 
-    /// Attack: a stream of a user with 10,000 memberships resumes again and again. Harm: each time the database is asked
-    /// 10,000 questions.
+    /// Attack: a stream of a user with 10,000 memberships resumes again and again. Harm: each resumption
+    /// runs 10,000 queries.
     @Test func resumptionByTenThousandKeys_costsTenTimesThatOfTen() async throws {
         let service = try TestService.start()
         let keys = (0..<10_000).map { "room:\($0)" }

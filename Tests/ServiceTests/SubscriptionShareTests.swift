@@ -16,7 +16,7 @@ import Testing
         answer.json["errors"].array?.map { $0["pointer"].string }
     }
 
-    /// A client that leaves out what the answer names can have the rest.
+    /// A client that leaves out the subscriptions named by the answer can have the rest.
     @Test func refusedSubscriptions_areNamedOneByOne() async throws {
         let probe = try FeedProbe(["shards": "1"])
         let stream = try await probe.listen(as: "ann")

@@ -33,7 +33,7 @@ final class TestService: @unchecked Sendable {
     private var overrides: [String: String]
     private let database: TestDatabase
     private let logger: Logger
-    /// Nil for a replica of another one, which makes the database and drops it.
+    /// The service whose replica this is, which creates and drops the database; nil for the first service.
     private let original: TestService?
 
     /// The caller of a request.

@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// The citations of requirements and decisions. Each names something that the repository holds.
+/// The citations of requirements and decisions. Each must resolve in the repository.
 extension TidyTests {
     /// A word of a text: ASCII letters, digits, hyphens, points and underscores.
     struct Word {
-        /// Without points and hyphens at its ends.
+        /// The word without points and hyphens at its ends.
         let text: String
         /// Whether a point ends the sentence here.
         let isLast: Bool
@@ -140,7 +140,7 @@ extension TidyTests {
         #expect(seen.count > 200, "rows are found at all")
     }
 
-    /// The row of a requirement names tests. A test that is renamed must be renamed there, too.
+    /// Rows of requirements name tests. A renamed test must be renamed there, too.
     @Test func requirements_nameTestsThatExist() throws {
         let swift = try Self.files(under: ["Tests"], endingWith: ".swift")
         let text = File(path: "Tests", text: swift.map(\.text).joined(separator: "\n"))

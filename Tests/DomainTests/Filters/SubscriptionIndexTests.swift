@@ -128,13 +128,13 @@ import Testing
         for slot: Int32 in 0...1 { try index.replace(slot, tenant: "a", user: "u", with: [long]) }
         let refused = refusal { () throws(Failure) in try index.replace(2, tenant: "a", user: "u", with: [long]) }
         #expect(refused?.code == "subscriptions.too_many")
-        // What a stream replaces, other users, and the same name in another tenant do not count.
+        // Replaced subscriptions, other users, and the same name in another tenant do not count.
         try index.replace(0, tenant: "a", user: "u", with: [long])
         try index.replace(3, tenant: "a", user: "v", with: [long])
         try index.replace(4, tenant: "b", user: "u", with: [long])
         index.remove(1)
         try index.replace(2, tenant: "a", user: "u", with: [long])
-        // As many bytes as the text has at least, and not many times as many.
+        // At least the bytes of the text, and not many times as many.
         #expect(long.storedBytes > 100 * 100)
         #expect(long.storedBytes < 3 * 100 * 102 + 100 * 64)
     }

@@ -87,7 +87,7 @@ import Values
         let row: RowWrite.Row = ["id": "t", "project_id": "p1", "watcher_ids": .null]
         #expect(try readers(row) == ["org:o1:member", "boss:boss-o1"])
         #expect(try routing(row).changes.first?.change.invalidations.map(\.key) == [["tasks", "o1"]])
-        // The project that a row moves to decides, although the row does not name the organisation.
+        // The new project of a moved row decides, although the row does not name the organisation.
         let moved = try routing(row.merging(["project_id": "p2"]) { $1 }, .update, old: row)
         #expect(moved.changes.first?.change.oldReaders == ["org:o1:member", "boss:boss-o1"])
         #expect(moved.changes.first?.change.newReaders == ["org:o2:member", "boss:boss-o2"])

@@ -235,7 +235,7 @@ import Values
         }
         let whole = try table.reach(of: write([]), memberships: world.memberships)
         #expect(whole.new?.keys == ["student:s1", "class:c1:staff", "tenant:admin"])
-        // A name that its sender cut off may be another one.
+        // A name that the sender truncated may have changed.
         #expect(table.matters(write(["name"]), memberships: world.memberships))
         let cut = try table.reach(of: write(["class_id"]), memberships: world.memberships)
         #expect(cut.old?.keys.contains("class:c1:staff") == true)

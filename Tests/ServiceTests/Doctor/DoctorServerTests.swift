@@ -125,7 +125,7 @@ import Testing
         #expect(StreamPatience().firstEventSeconds == 5)
     }
 
-    /// Another way to write 127.0.0.1, which the doctor does not take for this machine.
+    /// The address is another spelling of 127.0.0.1, which the doctor does not recognize as this machine.
     @Test func token_goesToOwnAddressesAlone_unlessTheOperatorSaysSo() async throws {
         let stranger = try ScriptedReceiver { _ in .status(200) }
         defer { stranger.stop() }

@@ -40,7 +40,7 @@ import Testing
         try await eventually("an operator is told the way out") {
             lines().contains { $0.contains("lacks public.tasks: run bellhop source setup") }
         }
-        // The others are read on.
+        // The other tables are still read.
         try await eventually("the others are read on") { try await service.hasKey("team:t2:member", "ada") }
         try app.run("ALTER PUBLICATION bellhop ADD TABLE tasks")
         service.clock.advance(seconds: 11)

@@ -170,13 +170,13 @@ import Values
         second.start()
         defer { second.stop() }
         try await eventually("the slot is made again") { metrics.slotsLost.load(ordering: .relaxed) == 1 }
-        // Only then is there a slot that what follows is behind of.
+        // Only changes after this point are in the new slot.
         try await eventually("its state is read") {
             lines().contains { $0.contains("The app's tables with memberships were read.") }
         }
         try publish("a")
         try await eventually("it reads on") { taken.withLock { $0 } == ["a"] }
-        // Once more where a sign of life of the first reader came before the server refused.
+        // The line appears twice if data arrived before the server refused to send more.
         #expect(lines().count { $0.contains("The app's log is read.") } <= 2)
         #expect(lines().contains { $0.contains("was made again: rows of the time between were not published") })
         second.stop()

@@ -59,7 +59,7 @@ import Testing
             #expect(refusal(role, "C").contains("the role \(role) sends no events of tenant C"))
             #expect(refusal(role, nil).contains("sends no events of tenant default"))
         }
-        // A function of the app that runs as its owner does not widen what the session's role may send.
+        // A function of the app that runs as its owner does not extend the rights of the session's role.
         try app.run(
             "GRANT CREATE ON SCHEMA public TO \(all)", "SET ROLE \(all)",
             """

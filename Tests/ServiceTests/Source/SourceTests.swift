@@ -79,7 +79,7 @@ import Testing
         #expect(change["type"].string == "DELETE")
         #expect(change["oldRecord"]["id"].string == "m1")
         try await stream.nextScope(without: "team:t1:member")
-        // More of them than a delivery may have: no event for each, and all streams begin again.
+        // More rows than the limit of a delivery: all streams restart, and no row has its own event.
         try app.run(
             "INSERT INTO team_members SELECT 'x' || n, 'u' || n, 't1' FROM generate_series(1, 1001) AS n",
             "INSERT INTO team_members VALUES ('m2', 'ada', 't2')")
@@ -91,7 +91,7 @@ import Testing
         try await app.drop()
     }
 
-    /// A transaction is taken in by parts, and a restart in its midst goes on where it was.
+    /// A large transaction is taken in by parts, and continues after a restart where it stopped.
     @Test func largeTransaction_isTakenByParts_onceEach_overRestarts() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)

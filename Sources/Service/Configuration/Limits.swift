@@ -54,7 +54,7 @@ enum Limits {
     /// never use more.
     static let rateSharedFraction = 10
 
-    /// Bytes of filters that count as a further request; fewer are included in the request itself. Without this limit, a
+    /// Bytes of filters that count as a further request; fewer are part of the request itself. Without this limit, a
     /// user's 300 requests a minute could make the service read 300 MB of filters.
     static let filterBytesPerRequest = 8 * 1024
 

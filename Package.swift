@@ -34,8 +34,8 @@ let leftOut =
         + models.flatMap { ["Generated/Bellhop+\($0).swift", "Generated/BellhopClient+\($0).swift"] }
         + machines.map { "Machines/\($0)Machine.swift" }
         + [
-            "ApplicationLifecycle", "Device", "HapticPlayer", "KeychainTokens", "Observed", "PathNetwork",
-            "SceneLifecycle",
+            "ApplicationLifecycle", "Device+Storage", "HapticPlayer", "HapticPulses", "KeychainTokens", "Observed",
+            "PathNetwork", "SceneLifecycle",
         ].map {
             "Platforms/\($0).swift"
         }

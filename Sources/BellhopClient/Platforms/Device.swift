@@ -1,5 +1,3 @@
-import Foundation
-
 /// The defaults of this device, used if the app sets nothing else.
 public enum Device {
     #if canImport(Network)
@@ -25,20 +23,4 @@ public enum Device {
         /// How long a stream stays open in the background, in milliseconds; nil means no limit.
         public static let backgroundMilliseconds: Int? = nil
     #endif
-
-    #if canImport(Darwin)
-        /// Files in a place that the system does not clean up, or memory without such a place.
-        public static var storage: any ClientStorage { FileStorage.inApplicationSupport ?? MemoryStorage() }
-    #else
-        /// Memory; a command or a server configures the place of its files itself.
-        public static var storage: any ClientStorage { MemoryStorage() }
-    #endif
-}
-
-extension FileStorage {
-    /// `bellhop` in the user's Application Support, or nil if there is no such directory.
-    public static var inApplicationSupport: FileStorage? {
-        let places = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)
-        return places.first.map { FileStorage(directory: $0.appendingPathComponent("bellhop")) }
-    }
 }

@@ -1,5 +1,6 @@
 import CPostgreSQL
 import Foundation
+import Values
 
 /// The parts of a `postgres://` URL, as libpq parses them.
 ///
@@ -38,8 +39,7 @@ struct ServerAddress {
 
     private static func isLocal(_ host: String) -> Bool {
         // A path is a socket's folder, and @ begins an abstract socket.
-        host.hasPrefix("/") || host.hasPrefix("@") || host == "localhost" || host == "::1"
-            || host.split(separator: ".").count == 4 && host.hasPrefix("127.")
+        host.hasPrefix("/") || host.hasPrefix("@") || host.isLoopbackHost
     }
 
     /// Returns nil if libpq refuses the text.

@@ -12,6 +12,7 @@ import Testing
         ("postgres://bellhop@a.example,localhost,10.0.0.7/x?sslmode=disable", "a.example,10.0.0.7", "disable"),
         ("postgres://bellhop@[2001:db8::1]/x", "2001:db8::1", "prefer"),
         ("postgres://bellhop@localhost/x?hostaddr=192.0.2.1", "192.0.2.1", "prefer"),
+        ("postgres://bellhop@127.a.example.org/x", "127.a.example.org", "prefer"),
     ])
     func otherMachines_areFoundUnverified(_ url: String, _ hosts: String, _ mode: String) throws {
         let found = try #require(try DatabaseURL(url).unverified)

@@ -195,8 +195,7 @@ struct SigningKeys: Sendable {
     private static func isGuarded(_ address: String) -> Bool {
         if address.hasPrefix("https://") { return true }
         guard let host = URL(string: address)?.host(percentEncoded: false) else { return false }
-        return host == "localhost" || host == "::1" || host == "[::1]"
-            || host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." }
+        return host.isLoopbackHost
     }
 
     private static let plainRefusal =

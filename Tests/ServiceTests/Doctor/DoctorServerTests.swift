@@ -140,6 +140,10 @@ import Testing
         #expect(tokensSent() == 2)
         _ = try await look(at: "http://localhost:\(stranger.port)", token: "planted")
         #expect(tokensSent() == 3)
+        // A name that only looks like a loopback address can belong to anybody.
+        let name = "http://127.a.example.invalid:\(stranger.port)"
+        DoctorTests.expect(
+            .warning, "stream", "no token was sent to \(name)", in: try await look(at: name, token: "planted"))
     }
 
     @Test func addresses_whereNobodyIs_areFaults() async throws {

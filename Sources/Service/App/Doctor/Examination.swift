@@ -1,6 +1,7 @@
 import Database
 import Foundation
 import Rows
+import Values
 
 /// A check of everything that a running service depends on. It changes nothing, and names no secret.
 public struct Examination: Sendable {
@@ -52,8 +53,8 @@ public struct Examination: Sendable {
         publicAddress: String, known: String?, token: String?, isTrusted: Bool, _ report: (Finding) -> Void
     ) {
         let own = [known, settings.host].compactMap { $0.flatMap(Self.host) }
-        let isKnown = Self.host(of: publicAddress).map(own.contains) ?? false
-        if token != nil, !isTrusted, !isKnown, !Self.isLoopback(publicAddress) {
+        let isKnown = Self.host(of: publicAddress).map { $0.isLoopbackHost || own.contains($0) } ?? false
+        if token != nil, !isTrusted, !isKnown {
             report(
                 .warning(
                     "stream", "no token was sent to \(publicAddress): whoever answers there could use it",
@@ -97,12 +98,6 @@ public struct Examination: Sendable {
         guard let host = URLComponents(string: text)?.host?.lowercased(), !["0.0.0.0", "::", "[::]"].contains(host)
         else { return nil }
         return host
-    }
-
-    private static func isLoopback(_ address: String) -> Bool {
-        guard let host = host(of: address) else { return false }
-        return host == "localhost" || host == "[::1]" || host == "::1"
-            || host.hasPrefix("127.") && host.split(separator: ".").count == 4
     }
 
     private var tables: Finding {

@@ -57,13 +57,13 @@ public final class WorkerPool: Sendable {
         mutating func popFirst() -> Job? {
             guard let next = turns.popFirst() else { return nil }
             depth -= 1
-            guard case .owner(let owner) = next else {
-                guard case .job(let job) = next else { return nil }
+            switch next {
+            case .job(let job): return job
+            case .owner(let owner):
+                let job = waiting[owner]?.popFirst()
+                if (waiting[owner]?.count ?? 0) > 0 { turns.append(.owner(owner)) } else { waiting[owner] = nil }
                 return job
             }
-            let job = waiting[owner]?.popFirst()
-            if (waiting[owner]?.count ?? 0) > 0 { turns.append(.owner(owner)) } else { waiting[owner] = nil }
-            return job
         }
     }
 

@@ -45,8 +45,7 @@ public final class SourceConnection {
         "search_path = pg_catalog, pg_temp", "DateStyle = ISO", "IntervalStyle = postgres", "TimeZone = 'UTC'",
         "bytea_output = hex", "extra_float_digits = 1", "idle_in_transaction_session_timeout = 0", "row_security = off",
         "synchronous_commit = local", "wal_sender_timeout = 8000", "tcp_keepalives_idle = 4",
-        "tcp_keepalives_interval = 2",
-        "tcp_keepalives_count = 2",
+        "tcp_keepalives_interval = 2", "tcp_keepalives_count = 2",
     ]
 
     private let handle: OpaquePointer

@@ -112,8 +112,17 @@ final class RateBucket: Sendable {
 
         func isOver(at now: Timestamp) -> Bool {
             // This also covers a clock that was set back: then the window lies in the future.
-            startedAt != now.seconds - now.seconds % Limits.rateWindowSeconds
+            startedAt != Self.start(at: now)
         }
+
+        /// Begins the present window, if this one is over.
+        mutating func roll(to now: Timestamp) {
+            if isOver(at: now) { self = Window(startedAt: Self.start(at: now)) }
+        }
+
+        func resetSeconds(at now: Timestamp) -> Int64 { max(1, startedAt + Limits.rateWindowSeconds - now.seconds) }
+
+        private static func start(at now: Timestamp) -> Int64 { now.seconds - now.seconds % Limits.rateWindowSeconds }
     }
 
     /// The value of the `RateLimit-Policy` header.
@@ -128,44 +137,34 @@ final class RateBucket: Sendable {
 
     /// Counts one request.
     func take(at now: Timestamp) -> State {
-        let second = now.seconds
         return window.withLock { window in
-            let startedAt = second - second % Limits.rateWindowSeconds
-            if window.startedAt != startedAt { window = Window(startedAt: startedAt) }
+            window.roll(to: now)
             let isAllowed = window.count + window.elsewhere < limit
             if isAllowed { window.count += 1 }
-            return State(
-                limit: limit, remaining: max(0, limit - window.count - window.elsewhere),
-                resetSeconds: max(1, startedAt + Limits.rateWindowSeconds - second), isAllowed: isAllowed)
+            return state(of: window, at: now, isAllowed: isAllowed)
         }
     }
 
     /// Counts the additional cost of one request, which was itself counted before. The first request of a window may
     /// exceed the limit.
     func take(_ requests: Int, at now: Timestamp) -> State {
-        let second = now.seconds
         return window.withLock { window in
-            let startedAt = second - second % Limits.rateWindowSeconds
-            if window.startedAt != startedAt { window = Window(startedAt: startedAt) }
+            window.roll(to: now)
             let used = window.count + window.elsewhere
             let isAllowed = used + requests <= limit || used <= 1
             if isAllowed { window.count += requests }
-            return State(
-                limit: limit, remaining: max(0, limit - window.count - window.elsewhere),
-                resetSeconds: max(1, startedAt + Limits.rateWindowSeconds - second), isAllowed: isAllowed)
+            return state(of: window, at: now, isAllowed: isAllowed)
         }
     }
 
     /// Counts the events and bytes that a request publishes beyond its share. Returns nil if they fit the limit, which
     /// always holds for the first in a window.
     func take(events: Int, bytes: Int, at now: Timestamp) -> Shortage? {
-        let second = now.seconds
         let (eventsMax, bytesMax) = (limit * Limits.eventsPerRequest, limit * Limits.eventBytesPerRequest)
         return window.withLock { window in
-            let startedAt = second - second % Limits.rateWindowSeconds
-            if window.startedAt != startedAt { window = Window(startedAt: startedAt) }
+            window.roll(to: now)
             let (sumEvents, sumBytes) = (window.events + events, window.bytes + bytes)
-            let resetSeconds = max(1, startedAt + Limits.rateWindowSeconds - second)
+            let resetSeconds = window.resetSeconds(at: now)
             if sumEvents > eventsMax, window.events > 0 {
                 return Shortage(unit: .events, limit: eventsMax, resetSeconds: resetSeconds)
             }
@@ -175,6 +174,12 @@ final class RateBucket: Sendable {
             (window.events, window.bytes) = (sumEvents, sumBytes)
             return nil
         }
+    }
+
+    private func state(of window: Window, at now: Timestamp, isAllowed: Bool) -> State {
+        State(
+            limit: limit, remaining: max(0, limit - window.count - window.elsewhere),
+            resetSeconds: window.resetSeconds(at: now), isAllowed: isAllowed)
     }
 
     /// Returns nil for a caller far from the limit.

@@ -41,14 +41,6 @@ enum StreamTopics {
         return (kind, String(topic[topic.index(after: colon)...]))
     }
 
-    /// Returns the first position of each topic in a body's list.
-    static func places(_ named: [String]) -> (_ topic: String) -> String {
-        { topic in
-            let place = named.firstIndex { Array($0.utf8) == Array(topic.utf8) }
-            return place.map { "/topics/\($0)" } ?? "/topics"
-        }
-    }
-
     /// Refuses an app's own topics that the caller's keys do not open.
     ///
     /// Keys that rows of the service grant are not looked up here. A topic that such a key may open is accepted, and a

@@ -3,7 +3,7 @@ import * as machine from "../machines/tables.js";
 
 /** Combines the tables of all stores of a tab, under ids that no two stores share.
  * @param {string} tab @param {(want: {tables: any[], lastEventId?: string}) => void} changed */
-export function tableWishes(tab, changed) {
+function tableWishes(tab, changed) {
   /** @type {Map<any, {prefix: string, tables: any[], resolve?: (answer: any) => void}>} */
   const all = new Map();
   let count = 0;

@@ -5,10 +5,24 @@ import Threads
 final class SourceNotices: Sendable {
     private struct State {
         var shownAt: [String: ContinuousClock.Instant] = [:]
-        var rejected = 0
-        var rejectionShownAt: ContinuousClock.Instant?
-        var unsigned = 0
-        var unsignedShownAt: ContinuousClock.Instant?
+        var rejected = Tally()
+        var unsigned = Tally()
+    }
+
+    /// The number of occurrences since the last message about them.
+    private struct Tally {
+        private var count = 0
+        private var shownAt: ContinuousClock.Instant?
+
+        /// Counts occurrences. Returns the number to log, or nil if the last message is too recent.
+        mutating func add(_ number: Int) -> Int? {
+            count += number
+            let now = ContinuousClock.now
+            if let shownAt, now - shownAt < SourceLimits.noticePause { return nil }
+            shownAt = now
+            defer { count = 0 }
+            return count
+        }
     }
 
     /// Different problems that are distinguished. A text that changes each time would fill the memory.
@@ -66,31 +80,14 @@ final class SourceNotices: Sendable {
 
     /// Counts and logs a message that neither function wrote.
     func unsigned() {
-        let now = ContinuousClock.now
-        let count: Int? = state.withLock { state in
-            state.unsigned += 1
-            if let last = state.unsignedShownAt, now - last < SourceLimits.noticePause { return nil }
-            state.unsignedShownAt = now
-            defer { state.unsigned = 0 }
-            return state.unsigned
-        }
-        guard let count else { return }
+        guard let count = state.withLock({ $0.unsigned.add(1) }) else { return }
         logger.warning(
             "Messages in the app's log were ignored: neither bellhop.notify nor bellhop.publish wrote them.",
             metadata: ["count": "\(count)"])
     }
 
     func rejected(_ reasons: [String]) {
-        guard let first = reasons.first else { return }
-        let now = ContinuousClock.now
-        let count: Int? = state.withLock { state in
-            state.rejected += reasons.count
-            if let last = state.rejectionShownAt, now - last < SourceLimits.noticePause { return nil }
-            state.rejectionShownAt = now
-            defer { state.rejected = 0 }
-            return state.rejected
-        }
-        guard let count else { return }
+        guard let first = reasons.first, let count = state.withLock({ $0.rejected.add(reasons.count) }) else { return }
         logger.warning(
             "Items of the app's log were not taken.", metadata: ["count": "\(count)", "first": "\(first.prefix(500))"])
     }

@@ -36,7 +36,7 @@ extension SourceServer {
     /// Returns the secret of `bellhop source setup`; nil if only an earlier version's setup has run, or if the role may
     /// not read it.
     func secret() throws(SourceError) -> [UInt8]? {
-        guard try mayReadSecret() else { return nil }
+        guard try secretRights() == "t" else { return nil }
         var secret: [UInt8] = []
         do {
             // COPY only reads tables: a view would run with the reader's rights.
@@ -49,8 +49,6 @@ extension SourceServer {
         // A shorter secret could be guessed, and was not created by the setup.
         return secret.count >= 32 ? secret : nil
     }
-
-    private func mayReadSecret() throws(SourceError) -> Bool { try secretRights() == "t" }
 
     /// Returns whether the role may read the secret, or nil without a secret.
     private func secretRights() throws(SourceError) -> String? {

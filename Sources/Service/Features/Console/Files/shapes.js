@@ -45,7 +45,7 @@ function essence(schema) {
 // MARK: One line
 
 /** Returns the nodes that describe a type, with links to named schemas. */
-export function typeOf(given) {
+function typeOf(given) {
   const { schema, isNullable } = essence(given);
   const nodes = plainType(schema);
   return isNullable ? [...nodes, " or null"] : nodes;

@@ -1,4 +1,5 @@
 import Glibc
+import Testing
 
 /// A TCP connection for requests that no HTTP client would send.
 public final class RawConnection: Sendable {
@@ -34,17 +35,23 @@ public final class RawConnection: Sendable {
         }
     }
 
-    /// Sends a text byte by byte until an answer arrives, and reads the answer to its end. Returns nil if everything
-    /// was sent without an answer.
+    /// Sends a text byte by byte until the server answers, and returns the answer to its end.
+    ///
+    /// The kernel can deliver all bytes late, so after the last byte this waits on for the answer.
     ///
     /// - Parameter pause: an action after each byte, such as advancing a server's clock.
-    public func drip(_ text: String, pause: () async throws -> Void) async throws -> String? {
+    public func drip(_ text: String, pause: () async throws -> Void) async throws -> String {
         for byte in text.utf8 {
-            try send([byte])
+            // A server that has cut off the connection accepts no more bytes.
+            guard (try? send([byte])) != nil else { return try read() }
             try await pause()
             if hasAnswer(within: 0) { return try read() }
         }
-        return nil
+        try await eventually("the server answers") {
+            try await pause()
+            return hasAnswer(within: 0)
+        }
+        return try read()
     }
 
     /// Returns whether the socket has data or has reached its end.

@@ -135,7 +135,7 @@ public struct BellhopClient: Sendable {
     ) async throws -> ServiceAnswer {
         var request = try request(method, path, headers: headers, bearer: bearer)
         request.httpBody = bytes
-        let call = Call()
+        let call = CallTask()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let task = session.dataTask(with: request) { data, response, error in
@@ -162,7 +162,7 @@ public struct BellhopClient: Sendable {
 }
 
 /// The task of one call, which may be cancelled before it exists.
-private final class Call: Sendable {
+private final class CallTask: Sendable {
     private let state = Locked<(task: URLSessionDataTask?, isCancelled: Bool)>((nil, false))
 
     func start(_ task: URLSessionDataTask) {

@@ -1,14 +1,14 @@
 /// The last step of a group of writes, inside its transaction. It does the work that is needed once for all of them,
 /// such as numbering the items that they added.
 ///
-/// A write adds an item with ``Connection/leave(_:for:)``. Before the group is committed, the step receives the items
-/// of all writes, in the order in which they were added.
+/// A write adds an item with ``DatabaseConnection/leave(_:for:)``. Before the group is committed, the step receives the
+/// items of all writes, in the order in which they were added.
 public final class GroupStep<Item: Sendable>: AnyGroupStep {
-    private let body: @Sendable (Connection, [Item]) throws -> Void
+    private let body: @Sendable (DatabaseConnection, [Item]) throws -> Void
 
-    public init(_ body: @escaping @Sendable (Connection, [Item]) throws -> Void) { self.body = body }
+    public init(_ body: @escaping @Sendable (DatabaseConnection, [Item]) throws -> Void) { self.body = body }
 
-    func run(_ items: [any Sendable], in db: Connection) throws {
+    func run(_ items: [any Sendable], in db: DatabaseConnection) throws {
         // Items are only added by `leave(_:for:)`, which accepts items of the step's type.
         try body(db, items.compactMap { $0 as? Item })
     }
@@ -16,5 +16,5 @@ public final class GroupStep<Item: Sendable>: AnyGroupStep {
 
 /// A step with items of any type.
 protocol AnyGroupStep: AnyObject, Sendable {
-    func run(_ items: [any Sendable], in db: Connection) throws
+    func run(_ items: [any Sendable], in db: DatabaseConnection) throws
 }

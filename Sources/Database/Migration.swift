@@ -83,7 +83,7 @@ enum TableDefinition {
     }
 }
 
-extension Store {
+extension DatabaseStore {
     /// Applies all migrations that the database lacks, in one transaction, and returns them.
     ///
     /// On PostgreSQL it also updates the policies to match the tables. The store must have been opened by a role with
@@ -127,13 +127,13 @@ extension Store {
         }
     }
 
-    private static func note(_ id: String, checksum: String, in connection: Connection) throws {
+    private static func note(_ id: String, checksum: String, in connection: DatabaseConnection) throws {
         let now = Int(Date().timeIntervalSince1970 * 1_000_000)
         try connection.run(
             "INSERT INTO schema_migrations (id, checksum, applied_at) VALUES (\(id), \(checksum), \(now))")
     }
 
-    private static func apply(_ migration: Migration, to connection: Connection) throws {
+    private static func apply(_ migration: Migration, to connection: DatabaseConnection) throws {
         for statement in migration.statements(for: connection.engine) {
             do {
                 try connection.runMigration(statement)
@@ -159,7 +159,7 @@ extension Store {
     /// The advice to the operator about an unexpected schema.
     private static let remedy = "restore a backup of before, or start the version that it belongs to"
 
-    private static func pending(_ migrations: [Migration], in connection: Connection) throws -> [Migration] {
+    private static func pending(_ migrations: [Migration], in connection: DatabaseConnection) throws -> [Migration] {
         var known: [String: Migration] = [:]
         for migration in migrations {
             precondition(known.updateValue(migration, forKey: migration.id) == nil, "two migrations \(migration.id)")

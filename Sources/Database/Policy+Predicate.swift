@@ -6,11 +6,11 @@ extension Policy {
     /// consists of only the tenant if a constant key such as `everyone` matches, and is `FALSE` if no key of the scope
     /// fits.
     ///
-    /// Every comparison has a bare column on its left, so that indexes apply. A key that rows grant (`Membership`)
+    /// Every comparison has a bare column on its left, so that indexes apply. A key that rows grant (`KeyGrant`)
     /// becomes an `EXISTS` over these rows, beside the conditions for the scope's own keys.
     ///
     /// - Parameter qualifier: The table's name or alias, if several tables could have a column of the same name. It is
-    ///   always required if the policy asks for memberships.
+    ///   always required if the policy has grants.
     public func predicate(
         for scope: Scope, qualifier: String = "", tenantColumn: String = Table.tenantColumnDefault
     ) -> SQL {
@@ -51,11 +51,11 @@ extension Policy {
                 }
             }
         }
-        // Memberships come last, because rows that the scope's keys open need no lookup in other tables.
+        // Grants come last, because rows that the scope's keys open need no lookup in other tables.
         for entry in body.list {
-            guard let question = question(for: entry, of: scope, sortedKeys, prefix) else { continue }
-            alternatives.append(question.text)
-            binds += question.binds
+            guard let existsClause = existsClause(for: entry, of: scope, sortedKeys, prefix) else { continue }
+            alternatives.append(existsClause.text)
+            binds += existsClause.binds
         }
         if alternatives.isEmpty { return SQL(unchecked: "FALSE") }
         let choice =
@@ -64,15 +64,15 @@ extension Policy {
     }
 
     /// Returns the condition that a row grants the template's key to the scope's user; nil if no row could.
-    private func question(
+    private func existsClause(
         for entry: PolicyEntry, of scope: Scope, _ sortedKeys: [String], _ prefix: String
     ) -> SQL? {
-        guard let membership = entry.membership else { return nil }
-        let members = padded(sortedKeys.compactMap { membership.holder.columnValues(of: $0)?.first })
+        guard let grant = entry.grant else { return nil }
+        let members = padded(sortedKeys.compactMap { grant.holder.columnValues(of: $0)?.first })
         guard !members.isEmpty else { return nil }
         precondition(!prefix.isEmpty, "a policy that asks for memberships needs its table's name: \(self)")
         return SQL(
-            unchecked: membership.question(
+            unchecked: grant.existsClause(
                 tenant: "?", comparison: comparison(members.count), column: prefix + entry.template.columns[0]),
             binds: [.text(scope.tenant.text)] + members.map { .text($0) })
     }

@@ -68,13 +68,13 @@ public struct Row {
         statement.integer(at: statement.columnCount - 1) == 1
     }
 
-    private func type(at index: Int) -> ColumnType {
+    private func type(at index: Int) -> SQLValueType {
         precondition(generation == statement.generation, "a row was used after its callback: \(statement.text)")
         precondition(index >= 0 && index < count, "no column \(index): \(statement.text)")
         return statement.type(at: index)
     }
 
-    private func require(_ expected: ColumnType, _ what: String, at index: Int) throws {
+    private func require(_ expected: SQLValueType, _ what: String, at index: Int) throws {
         let found = type(at: index)
         if found != expected {
             throw mismatch(index, "\(what), not \(found == .null ? "null" : "a value of another type")")
@@ -87,7 +87,7 @@ public struct Row {
 }
 
 /// The type of a column's value in one row.
-enum ColumnType: Sendable {
+enum SQLValueType: Sendable {
     case null, integer, real, text, blob
 }
 
@@ -107,7 +107,7 @@ class RowSource {
     final func nextRow() { generation &+= 1 }
 
     func readNames() -> [String] { preconditionFailure("each source names its columns") }
-    func type(at index: Int) -> ColumnType { preconditionFailure("each source tells its columns' types") }
+    func type(at index: Int) -> SQLValueType { preconditionFailure("each source tells its columns' types") }
     func integer(at index: Int) -> Int64 { preconditionFailure("each source gives its numbers") }
     func real(at index: Int) -> Double { preconditionFailure("each source gives its numbers") }
     /// Returns the bytes of a text or blob. They are valid until the next row.

@@ -1,6 +1,6 @@
 /// The operations that an engine provides for a store.
 protocol StoreBackend: Sendable {
-    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value
+    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (DatabaseConnection) throws -> Value) throws -> Value
     func query(
         _ woven: SQL.Woven, at position: SQL?, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
@@ -20,9 +20,9 @@ protocol StoreBackend: Sendable {
     /// The path of the database file; empty for a server.
     var path: String { get }
     /// Called in the transaction of the migrations, before them.
-    func prepareMigrations(in connection: Connection) throws
+    func prepareMigrations(in connection: DatabaseConnection) throws
     /// Called in the transaction of the migrations, after them.
-    func finishMigrations(of tables: [Table], in connection: Connection) throws
+    func finishMigrations(of tables: [Table], in connection: DatabaseConnection) throws
     func schemaChanged()
     func close()
 }

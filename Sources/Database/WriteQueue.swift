@@ -4,10 +4,10 @@ import Threads
 @usableFromInline
 struct WriteJob: Sendable {
     /// Answers the caller when the outcome of the group is known.
-    @usableFromInline typealias Answer = @Sendable (Result<Void, any Error>) -> Void
+    @usableFromInline typealias Completion = @Sendable (Result<Void, any Error>) -> Void
 
     private enum Work: Sendable {
-        case single(@Sendable (Connection) throws -> Answer)
+        case single(@Sendable (DatabaseConnection) throws -> Completion)
         /// Performed together with other jobs of its batch.
         case together(any WriteShare)
         /// Performed on its own, because it has failed together with others.
@@ -21,7 +21,10 @@ struct WriteJob: Sendable {
     private(set) var attempts = 0
     let queuedAt = ContinuousClock.now
 
-    init(run: @escaping @Sendable (Connection) throws -> Answer, fail: @escaping @Sendable (any Error) -> Void) {
+    init(
+        run: @escaping @Sendable (DatabaseConnection) throws -> Completion,
+        fail: @escaping @Sendable (any Error) -> Void
+    ) {
         (work, self.fail) = (.single(run), fail)
     }
 
@@ -71,7 +74,7 @@ struct WriteJob: Sendable {
     private static let doneTogetherMax = 64
 
     /// Performs jobs that were taken together, in one savepoint.
-    static func run(_ jobs: [WriteJob], on connection: Connection) throws -> [Answer] {
+    static func run(_ jobs: [WriteJob], on connection: DatabaseConnection) throws -> [Completion] {
         try connection.savepoint {
             guard let first = jobs.first else { return [] }
             switch first.work {
@@ -84,7 +87,7 @@ struct WriteJob: Sendable {
 
 /// The outcomes of a group's jobs, before any caller is answered.
 struct WriteGroup {
-    var answers: [WriteJob.Answer] = []
+    var completions: [WriteJob.Completion] = []
     var failures: [(job: WriteJob, error: any Error)] = []
 
     /// Records the failure of jobs that were performed together. A single job has failed by itself; of several, each is
@@ -99,7 +102,7 @@ struct WriteGroup {
 
     /// Answers all jobs. A job that failed by itself receives its own error.
     func answer(_ outcome: Result<Void, any Error>) {
-        for answer in answers { answer(outcome) }
+        for completion in completions { completion(outcome) }
         for failure in failures { failure.job.fail(failure.error) }
     }
 

@@ -18,10 +18,10 @@ public enum Fact: Sendable {
     /// left out.
     case notificationsCreated([(notification: Notification, preferences: Preferences)])
     /// Unseen notifications of a user were seen or removed.
-    case notificationsNoticed([Notification], isRemoved: Bool)
+    case notificationsCleared([Notification], isRemoved: Bool)
     /// The caller marked the notifications that ask for these requests as seen or unseen. The requests feature stores
     /// it.
-    case requestsNoticed([ID<UserRequest>], isSeen: Bool)
+    case requestNotificationsMarked([ID<UserRequest>], isSeen: Bool)
     /// The caller has seen these requests. The notifications feature marks the notifications that ask for them.
     case requestsSeen([ID<UserRequest>])
     /// The subject of an event's notification is settled, so the user no longer needs the notification.

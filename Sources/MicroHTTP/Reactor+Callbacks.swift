@@ -14,7 +14,7 @@ func connectionChanged(
         slot.pointee = Unmanaged.passUnretained(reactor.accepted(handle)).toOpaque()
     } else if let known = slot.pointee {
         slot.pointee = nil
-        reactor.closed(Unmanaged<Connection>.fromOpaque(known).takeUnretainedValue())
+        reactor.closed(Unmanaged<HTTPConnection>.fromOpaque(known).takeUnretainedValue())
     }
 }
 
@@ -28,7 +28,8 @@ func targetRead(
     let length = strlen(target)
     let bytes = UnsafeRawPointer(target).assumingMemoryBound(to: UInt8.self)
     let request = reactor.opened(
-        Unmanaged<Connection>.fromOpaque(known).takeUnretainedValue(), UnsafeBufferPointer(start: bytes, count: length))
+        Unmanaged<HTTPConnection>.fromOpaque(known).takeUnretainedValue(),
+        UnsafeBufferPointer(start: bytes, count: length))
     hideQuery(of: request, in: target, length)
     return known
 }
@@ -71,7 +72,7 @@ func accessHandler(
     _ uploadSize: UnsafeMutablePointer<Int>?, _ slot: UnsafeMutablePointer<UnsafeMutableRawPointer?>?
 ) -> MHD_Result {
     guard let context, let handle, let uploadSize, let known = slot?.pointee,
-        let request = Unmanaged<Connection>.fromOpaque(known).takeUnretainedValue().request
+        let request = Unmanaged<HTTPConnection>.fromOpaque(known).takeUnretainedValue().request
     else { return .NO }
     let reactor = Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue()
     if request.connection == nil {
@@ -125,6 +126,6 @@ func requestCompleted(
 ) {
     guard let context, let slot, let known = slot.pointee else { return }
     slot.pointee = nil
-    let connection = Unmanaged<Connection>.fromOpaque(known).takeUnretainedValue()
+    let connection = Unmanaged<HTTPConnection>.fromOpaque(known).takeUnretainedValue()
     Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue().completed(connection)
 }

@@ -12,7 +12,7 @@ extension Reactor {
         for connection in connections where refuseUnusableLength(of: connection) {}
     }
 
-    private func refuseUnusableLength(of connection: Connection) -> Bool {
+    private func refuseUnusableLength(of connection: HTTPConnection) -> Bool {
         guard let request = connection.request, connection.phase == .head,
             let problem = BodyFraming.refusal(ofLengthIn: connection.handle)
         else { return false }

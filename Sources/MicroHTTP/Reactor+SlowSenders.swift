@@ -26,7 +26,7 @@ extension Reactor {
     }
 
     /// Returns how long a connection may stay in a phase; nil for no limit.
-    private func patience(for connection: Connection, in phase: Connection.Phase, isCrowded: Bool) -> Int? {
+    private func patience(for connection: HTTPConnection, in phase: HTTPConnection.Phase, isCrowded: Bool) -> Int? {
         func seconds(for bytes: Int) -> Int { configuration.senderSeconds + bytes / configuration.senderBytesPerSecond }
         switch phase {
         case .head where isCrowded && connection.isNew:
@@ -40,7 +40,7 @@ extension Reactor {
     }
 
     /// Ends a connection that libmicrohttpd reads from or sends to.
-    private func cutOff(_ connection: Connection, in phase: Connection.Phase, _ now: UInt64) {
+    private func cutOff(_ connection: HTTPConnection, in phase: HTTPConnection.Phase, _ now: UInt64) {
         let descriptor = cmhd_connection_descriptor(connection.handle)
         guard descriptor >= 0 else { return }
         // A client that has sent nothing is closed silently. Clients open connections in advance, and would take a

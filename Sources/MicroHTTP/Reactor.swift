@@ -19,7 +19,7 @@ final class Reactor: @unchecked Sendable {
     /// The number of open requests. Only the thread writes it.
     let requestsOpen = Atomic<Int>(0)
     /// All connections of libmicrohttpd, in no order.
-    var connections: [Connection] = []
+    var connections: [HTTPConnection] = []
     /// The index at which the check of the connections continues, and the time of the next check.
     var nextLooked = 0
     var nextLookAt: UInt64 = 0
@@ -43,7 +43,7 @@ final class Reactor: @unchecked Sendable {
     private var afterTurn: [@Sendable () -> Void] = []
     private var isListening = true
     /// The connection whose request began last.
-    private(set) var lastOpened: Connection?
+    private(set) var lastOpened: HTTPConnection?
     /// Nil before the start and from the stop on.
     var lingering: LingeringSockets?
     private var firstWaiting: Request?
@@ -428,8 +428,8 @@ final class Reactor: @unchecked Sendable {
         return MHD_queue_response(connection, UInt32(response.status), made)
     }
 
-    private func owner(of handle: OpaquePointer) -> Connection? {
-        cmhd_connection_context(handle).map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
+    private func owner(of handle: OpaquePointer) -> HTTPConnection? {
+        cmhd_connection_context(handle).map { Unmanaged<HTTPConnection>.fromOpaque($0).takeUnretainedValue() }
     }
 
     /// Answers an incomplete request. libmicrohttpd accepts no answer before it has received everything, and sends
@@ -467,7 +467,7 @@ final class Reactor: @unchecked Sendable {
 
     // MARK: Beginning and end
 
-    func opened(_ connection: Connection, _ target: UnsafeBufferPointer<UInt8>) -> Request {
+    func opened(_ connection: HTTPConnection, _ target: UnsafeBufferPointer<UInt8>) -> Request {
         // libmicrohttpd has not announced the end of the previous request.
         completed(connection)
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) + 1, ordering: .relaxed)
@@ -476,7 +476,7 @@ final class Reactor: @unchecked Sendable {
     }
 
     /// Ends the connection's request, if it has one.
-    func completed(_ connection: Connection) {
+    func completed(_ connection: HTTPConnection) {
         guard let request = connection.end() else { return }
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) - 1, ordering: .relaxed)
         if case .waiting = request.state { removeWaiting(request) }
@@ -490,15 +490,15 @@ final class Reactor: @unchecked Sendable {
         connection.release(request)
     }
 
-    func accepted(_ handle: OpaquePointer) -> Connection {
-        let connection = Connection(handle, acceptedAt: configuration.clock.now())
+    func accepted(_ handle: OpaquePointer) -> HTTPConnection {
+        let connection = HTTPConnection(handle, acceptedAt: configuration.clock.now())
         acceptedCount &+= 1
         connection.place = connections.count
         connections.append(connection)
         return connection
     }
 
-    func closed(_ connection: Connection) {
+    func closed(_ connection: HTTPConnection) {
         completed(connection)
         if lastOpened === connection { lastOpened = nil }
         // The socket is closed behind this.

@@ -29,7 +29,7 @@ public struct Hub {
     }
 
     /// A key of a stream, and the stream's index in the list of the key.
-    private struct Membership {
+    private struct KeyEntry {
         let key: Int32
         var place: Int32
     }
@@ -41,7 +41,7 @@ public struct Hub {
         /// The last event that reached this stream. A stream that matches two keys gets the event only once.
         var visitStamp: UInt64 = 0
         /// The scope keys, followed by the topics.
-        var memberships: [Membership] = []
+        var entries: [KeyEntry] = []
     }
 
     private struct OpenTenant {
@@ -100,9 +100,9 @@ public struct Hub {
         precondition(contains(slot), "only a stream that joined can be changed")
         let number = number(of: Route(tenant: streams[Int(slot)].tenant, isTopic: false, text: key))
         let count = Int(streams[Int(slot)].scopeCount)
-        guard !streams[Int(slot)].memberships[..<count].contains(where: { $0.key == number }) else { return }
-        let membership = Membership(key: number, place: keys[Int(number)].streams.append(slot))
-        streams[Int(slot)].memberships.insert(membership, at: count)
+        guard !streams[Int(slot)].entries[..<count].contains(where: { $0.key == number }) else { return }
+        let entry = KeyEntry(key: number, place: keys[Int(number)].streams.append(slot))
+        streams[Int(slot)].entries.insert(entry, at: count)
         streams[Int(slot)].scopeCount += 1
     }
 
@@ -112,23 +112,23 @@ public struct Hub {
         let route = Route(tenant: streams[Int(slot)].tenant, isTopic: false, text: key)
         let count = Int(streams[Int(slot)].scopeCount)
         guard let number = keyNumbers[route],
-            let index = streams[Int(slot)].memberships[..<count].firstIndex(where: { $0.key == number })
+            let index = streams[Int(slot)].entries[..<count].firstIndex(where: { $0.key == number })
         else { return }
-        let membership = streams[Int(slot)].memberships.remove(at: index)
+        let entry = streams[Int(slot)].entries.remove(at: index)
         streams[Int(slot)].scopeCount -= 1
-        release(membership, of: slot)
+        release(entry, of: slot)
     }
 
     public func topics(of slot: Int32) -> [String] {
         precondition(contains(slot), "only a stream that joined has topics")
         let stream = streams[Int(slot)]
-        return stream.memberships[Int(stream.scopeCount)...].map { keys[Int($0.key)].route.text.text }
+        return stream.entries[Int(stream.scopeCount)...].map { keys[Int($0.key)].route.text.text }
     }
 
     public func scope(of slot: Int32) -> [String] {
         precondition(contains(slot), "only a stream that joined has a scope")
         let stream = streams[Int(slot)]
-        return stream.memberships[..<Int(stream.scopeCount)].map { keys[Int($0.key)].route.text.text }
+        return stream.entries[..<Int(stream.scopeCount)].map { keys[Int($0.key)].route.text.text }
     }
 
     public func tenant(of slot: Int32) -> ID<Tenant> {
@@ -186,7 +186,7 @@ public struct Hub {
     public func hasKey(_ slot: Int32, anyOf keys: Keys) -> Bool {
         guard !keys.numbers.isEmpty else { return false }
         let stream = streams[Int(slot)]
-        return stream.memberships[..<Int(stream.scopeCount)].contains { keys.numbers.contains($0.key) }
+        return stream.entries[..<Int(stream.scopeCount)].contains { keys.numbers.contains($0.key) }
     }
 
     /// Returns the streams whose scope has one of the keys, each once.
@@ -211,7 +211,7 @@ public struct Hub {
     private func maySee(_ slot: Int32) -> Bool {
         let count = Int(streams[Int(slot)].scopeCount)
         for index in 0..<count
-        where keys[Int(streams[Int(slot)].memberships[index].key)].audienceStamp == stamp {
+        where keys[Int(streams[Int(slot)].entries[index].key)].audienceStamp == stamp {
             return true
         }
         return false
@@ -227,42 +227,42 @@ public struct Hub {
 
     private mutating func addAll(_ slot: Int32, scope: some Sequence<String>, topics: some Sequence<String>) {
         let tenant = streams[Int(slot)].tenant
-        var memberships: [Membership] = []
+        var entries: [KeyEntry] = []
         stamp += 1
-        for text in scope { add(slot, Route(tenant: tenant, isTopic: false, text: text), to: &memberships) }
-        streams[Int(slot)].scopeCount = Int32(memberships.count)
-        for text in topics { add(slot, Route(tenant: tenant, isTopic: true, text: text), to: &memberships) }
+        for text in scope { add(slot, Route(tenant: tenant, isTopic: false, text: text), to: &entries) }
+        streams[Int(slot)].scopeCount = Int32(entries.count)
+        for text in topics { add(slot, Route(tenant: tenant, isTopic: true, text: text), to: &entries) }
         // Copies to the exact capacity. There are many idle streams, and growth would leave half of the capacity
         // unused.
-        streams[Int(slot)].memberships = Array(memberships[...])
+        streams[Int(slot)].entries = Array(entries[...])
     }
 
     /// Adds the stream to a key that appears for the first time in this round.
-    private mutating func add(_ slot: Int32, _ route: Route, to memberships: inout [Membership]) {
+    private mutating func add(_ slot: Int32, _ route: Route, to entries: inout [KeyEntry]) {
         let key = number(of: route)
         guard keys[Int(key)].audienceStamp != stamp else { return }
         keys[Int(key)].audienceStamp = stamp
-        memberships.append(Membership(key: key, place: keys[Int(key)].streams.append(slot)))
+        entries.append(KeyEntry(key: key, place: keys[Int(key)].streams.append(slot)))
     }
 
     private mutating func removeAll(_ slot: Int32) {
-        let memberships = streams[Int(slot)].memberships
-        streams[Int(slot)].memberships = []
+        let entries = streams[Int(slot)].entries
+        streams[Int(slot)].entries = []
         streams[Int(slot)].scopeCount = 0
-        for membership in memberships { release(membership, of: slot) }
+        for entry in entries { release(entry, of: slot) }
     }
 
     /// Removes the stream from a key's list. Removes the key too if this was its last stream.
-    private mutating func release(_ membership: Membership, of slot: Int32) {
-        let key = Int(membership.key)
-        if let moved = keys[key].streams.remove(at: membership.place), moved != slot {
-            let index = streams[Int(moved)].memberships.firstIndex { $0.key == membership.key }!
-            streams[Int(moved)].memberships[index].place = membership.place
+    private mutating func release(_ entry: KeyEntry, of slot: Int32) {
+        let key = Int(entry.key)
+        if let moved = keys[key].streams.remove(at: entry.place), moved != slot {
+            let index = streams[Int(moved)].entries.firstIndex { $0.key == entry.key }!
+            streams[Int(moved)].entries[index].place = entry.place
         }
         if keys[key].streams.isEmpty {
             keyNumbers[keys[key].route] = nil
             keys[key].route = Route(tenant: -1, isTopic: false, text: "")
-            freeKeys.append(membership.key)
+            freeKeys.append(entry.key)
         }
     }
 

@@ -64,7 +64,7 @@ import Testing
         let bell = bell(try ScriptedServer([])) {
             $0.storage = storage
             $0.user = "ada"
-            $0.network = ToldNetwork(isOnline: false)
+            $0.network = ManualNetwork(isOnline: false)
         }
         defer { bell.close() }
         let sending = Task { try await bell.send("POST", "/v1/secret", ["n": 1], key: "k1") }

@@ -228,7 +228,7 @@ struct BellhopStreamTests {
         let server = try ScriptedServer([
             .answer("503 Service Unavailable"), .answer("503 Service Unavailable"), .answer("204 No Content"),
         ])
-        let network = ToldNetwork()
+        let network = ManualNetwork()
         var options = options(isWaitSkipped: false)
         options.network = network
         let stream = client(server).events(options)

@@ -184,10 +184,10 @@ private struct RunningTables: VectorMachine {
 }
 
 private struct RunningIdentity: VectorMachine {
-    private var claims = Claims(of: "")
+    private var claims = TokenClaims(of: "")
 
     mutating func receive(_ json: JSON) throws -> [JSON] {
-        claims = Claims(payload: json["payload"])
+        claims = TokenClaims(payload: json["payload"])
         return []
     }
 

@@ -14,7 +14,7 @@ import Testing
     /// acknowledged job in a file with `write(2)`, whose effect survives a kill.
     @Test func child_writesUntilItIsKilled() throws {
         guard let place = ProcessInfo.processInfo.environment[Self.placeVariable] else { return }
-        let store = try Store.open(.file(place + "/a.sqlite"))
+        let store = try DatabaseStore.open(.file(place + "/a.sqlite"))
         try store.migrate([Self.tables])
         let acknowledged = open(place + "/acknowledged", O_WRONLY | O_CREAT | O_APPEND, 0o600)
         while true {
@@ -53,10 +53,10 @@ import Testing
                 sched_yield()
             }
             // The running child holds the lock; the kernel releases it when the child is killed.
-            #expect(throws: DatabaseError.self) { try Store.open(.file(directory.file("a.sqlite"))) }
+            #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(directory.file("a.sqlite"))) }
             child.send(SIGKILL)
             child.wait()
-            let store = try Store.open(.file(directory.file("a.sqlite")))
+            let store = try DatabaseStore.open(.file(directory.file("a.sqlite")))
             let inA = try store.read { Set(try $0.rows("SELECT id FROM a") { try $0.text(0) }) }
             let inB = try store.read { Set(try $0.rows("SELECT id FROM b") { try $0.text(0) }) }
             #expect(inA == inB)

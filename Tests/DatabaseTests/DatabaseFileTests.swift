@@ -18,7 +18,7 @@ import Testing
         let path = directory.file("a.sqlite")
         let usual = umask(0)
         defer { umask(usual) }
-        let store = try Store.open(.file(path))
+        let store = try DatabaseStore.open(.file(path))
         defer { store.close() }
         try store.migrate([Migration("0001", sql: ["CREATE TABLE items (id INTEGER PRIMARY KEY) STRICT"])])
         for suffix in ["", "-wal", "-shm", ".lock"] { #expect(try mode(path + suffix) == 0o600, "a.sqlite\(suffix)") }
@@ -26,15 +26,15 @@ import Testing
 
     @Test func fileThatIsThere_hasItsModeAsBefore() throws {
         let path = directory.file("a.sqlite")
-        try Store.open(.file(path)).close()
+        try DatabaseStore.open(.file(path)).close()
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
-        try Store.open(.file(path)).close()
+        try DatabaseStore.open(.file(path)).close()
         #expect(try mode(path) == 0o640)
     }
 
     @Test func missingFolder_isCalledThat() throws {
         let missing = directory.file("missing")
-        let error = #expect(throws: DatabaseError.self) { try Store.open(.file(missing + "/a.sqlite")).close() }
+        let error = #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(missing + "/a.sqlite")).close() }
         #expect(error?.code == .cannotOpen)
         #expect(error?.detail == "the folder \(missing) does not exist")
     }
@@ -65,7 +65,7 @@ import Testing
     /// A connection opened later must not read a file that replaced the original.
     @Test func replacedFile_isOpenedByNobody_andNotTouchedAtTheEnd() throws {
         let path = directory.file("a.sqlite")
-        let store = try Store.open(.file(path))
+        let store = try DatabaseStore.open(.file(path))
         try store.migrate([Migration("0001", sql: ["CREATE TABLE items (id INTEGER PRIMARY KEY) STRICT"])])
         try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }
         try store.checkpoint()

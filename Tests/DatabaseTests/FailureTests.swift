@@ -15,38 +15,39 @@ import Testing
 
     @Test func secondService_isRefused_andTheFirstIsNamed() throws {
         let url = DatabaseURL.file(directory.file("a.sqlite"))
-        let store = try Store.open(url)
-        let error = #expect(throws: DatabaseError.self) { _ = try Store.open(url) }
+        let store = try DatabaseStore.open(url)
+        let error = #expect(throws: DatabaseError.self) { _ = try DatabaseStore.open(url) }
         #expect(error?.code == .locked)
         #expect(error?.detail.contains("\(getpid())") == true)
         // A different spelling of the same path does not bypass the lock.
         let detour = "\(directory.path)/../\(directory.path.split(separator: "/").last!)/a.sqlite"
-        #expect(errorCode { _ = try Store.open(.file(detour)) } == .locked)
+        #expect(errorCode { _ = try DatabaseStore.open(.file(detour)) } == .locked)
         store.close()
-        try Store.open(url).close()
+        try DatabaseStore.open(url).close()
     }
 
     @Test func readOnlyStore_readsBesideTheService_andSeesItsCommits() throws {
         let url = DatabaseURL.file(directory.file("a.sqlite"))
-        let service = try Store.open(url)
+        let service = try DatabaseStore.open(url)
         defer { service.close() }
         try service.migrate([Self.items])
         var options = StoreOptions()
         options.access = .readOnly
-        let check = try Store.open(url, options: options)
+        let check = try DatabaseStore.open(url, options: options)
         defer { check.close() }
         for count in 1...3 {
             try service.writeAndWait { try $0.run("INSERT INTO items (body) VALUES (NULL)") }
             #expect(try check.read { try $0.integer("SELECT count(*) FROM items") } == count)
         }
         #expect(errorCode { _ = try check.writeAndWait { try $0.run("DELETE FROM items") } } == .readOnly)
-        #expect(errorCode { _ = try Store.open(.file(directory.file("absent")), options: options) } == .cannotOpen)
+        #expect(
+            errorCode { _ = try DatabaseStore.open(.file(directory.file("absent")), options: options) } == .cannotOpen)
     }
 
     @Test func fullDatabase_losesTheWholeGroup_sayingWhy_andGoesOnAfterwards() throws {
         var options = StoreOptions()
         options.pagesMax = 40
-        let store = try Store.open(.file(directory.file("a.sqlite")), options: options)
+        let store = try DatabaseStore.open(.file(directory.file("a.sqlite")), options: options)
         defer { store.close() }
         try store.migrate([Self.items])
         try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }
@@ -77,7 +78,7 @@ import Testing
     @Test func databaseLockedByAnotherProgram_failsTheGroup_andRecovers() throws {
         var options = StoreOptions()
         options.busyTimeout = .milliseconds(20)
-        let store = try Store.open(.file(directory.file("a.sqlite")), options: options)
+        let store = try DatabaseStore.open(.file(directory.file("a.sqlite")), options: options)
         defer { store.close() }
         try store.migrate([Self.items])
         // A connection outside the store, like that of the sqlite3 tool.
@@ -101,7 +102,7 @@ import Testing
         let path = directory.file("a.sqlite")
         let text = Data(String(repeating: "this is no database ", count: 500).utf8)
         try text.write(to: URL(fileURLWithPath: path))
-        let error = #expect(throws: DatabaseError.self) { _ = try Store.open(.file(path)) }
+        let error = #expect(throws: DatabaseError.self) { _ = try DatabaseStore.open(.file(path)) }
         #expect(error?.code == .corrupt)
         #expect(error?.detail.contains(path) == true)
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == text)
@@ -109,7 +110,7 @@ import Testing
 
     @Test func damagedPages_areFoundByTheCheck_andReadsSayCorrupt() throws {
         let path = directory.file("a.sqlite")
-        let store = try Store.open(.file(path))
+        let store = try DatabaseStore.open(.file(path))
         try store.migrate([Self.items])
         try store.writeAndWait { db in
             let body = [UInt8](repeating: 1, count: 500)
@@ -122,7 +123,7 @@ import Testing
             try file.write(contentsOf: Data(repeating: 0xAB, count: 4096))
         }
         try file.close()
-        let damaged = try Store.open(.file(path))
+        let damaged = try DatabaseStore.open(.file(path))
         defer { damaged.close() }
         let found = errorCode {
             _ = try damaged.read { db in try db.rows("SELECT * FROM items") { try $0.integer(0) } }
@@ -134,13 +135,13 @@ import Testing
 
     @Test func directoryThatTakesNoFiles_isAClearError() {
         // Not even root may create files in /proc.
-        let found = errorCode { _ = try Store.open(.file("/proc/bellhop.sqlite")) }
+        let found = errorCode { _ = try DatabaseStore.open(.file("/proc/bellhop.sqlite")) }
         #expect(found == .cannotOpen || found == .readOnly)
-        #expect(errorCode { _ = try Store.open(.file("/no/such/directory/a.sqlite")) } == .cannotOpen)
+        #expect(errorCode { _ = try DatabaseStore.open(.file("/no/such/directory/a.sqlite")) } == .cannotOpen)
     }
 
     @Test func constraints_haveTheirOwnCodes() throws {
-        let store = try Store.open(.memory)
+        let store = try DatabaseStore.open(.memory)
         defer { store.close() }
         try store.migrate([
             Migration(

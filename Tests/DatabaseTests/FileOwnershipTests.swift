@@ -25,7 +25,7 @@ import Testing
         folder = try TemporaryDirectory()
         backup = vault.file("backup.sqlite")
         secret = try vault.write("root's own\n", to: "secret")
-        let store = try Store.open(.file(backup))
+        let store = try DatabaseStore.open(.file(backup))
         try store.migrate([Self.items])
         store.close()
         #expect(chmod(secret, 0o600) == 0)
@@ -33,7 +33,7 @@ import Testing
     }
 
     private func restore() throws -> String? {
-        try Store.replace(.file(database), by: backup, keepingAs: ".before") { _ in }
+        try DatabaseStore.replace(.file(database), by: backup, keepingAs: ".before") { _ in }
     }
 
     private func owner(_ path: String) -> uid_t? {
@@ -52,7 +52,7 @@ import Testing
         let lock = database + ".lock"
         #expect((isSymbolic ? symlink(secret, lock) : link(secret, lock)) == 0)
         #expect(throws: DatabaseError.self) { try restore() }
-        #expect(throws: DatabaseError.self) { try Store.open(.file(database)).close() }
+        #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(database)).close() }
         try expectSecretUntouched()
         #expect(unlink(lock) == 0)
         _ = try restore()
@@ -60,7 +60,7 @@ import Testing
 
     @Test func lockFileThatIsAPipe_isRefused_andBlocksNobody() throws {
         #expect(mkfifo(database + ".lock", 0o600) == 0)
-        let error = #expect(throws: DatabaseError.self) { try Store.open(.file(database)).close() }
+        let error = #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(database)).close() }
         #expect(error?.detail.contains("is no plain file") == true)
     }
 
@@ -69,7 +69,7 @@ import Testing
         let lock = database + ".lock"
         try Data().write(to: URL(fileURLWithPath: lock))
         #expect(chown(lock, 12_345, 12_345) == 0)
-        let error = #expect(throws: DatabaseError.self) { try Store.open(.file(database)).close() }
+        let error = #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(database)).close() }
         #expect(error?.detail.contains("belongs to uid 12345") == true)
     }
 
@@ -77,7 +77,7 @@ import Testing
     @Test(.enabled(if: isRoot, "only root may write where others may not"))
     func databaseThatIsALinkOfItsOwner_leadsRootNowhere() throws {
         let precious = vault.file("precious.sqlite")
-        try Store.open(.file(precious)).close()
+        try DatabaseStore.open(.file(precious)).close()
         let before = try Data(contentsOf: URL(fileURLWithPath: precious))
         #expect(symlink(precious, database) == 0)
         #expect(throws: DatabaseError.self) { try restore() }
@@ -104,10 +104,10 @@ import Testing
     @Test(.enabled(if: isRoot, "only root may act as somebody else"))
     func backupByRoot_belongsToTheOwnerOfItsFolder() throws {
         let copy = folder.file("copy.sqlite")
-        try Store.copy(.file(backup), to: copy) { _ in }
+        try DatabaseStore.copy(.file(backup), to: copy) { _ in }
         #expect(owner(copy) == Self.service)
         let own = vault.file("copy.sqlite")
-        try Store.copy(.file(backup), to: own) { _ in }
+        try DatabaseStore.copy(.file(backup), to: own) { _ in }
         #expect(owner(own) == 0)
     }
 
@@ -117,7 +117,7 @@ import Testing
         let inside = folder.file("backups")
         #expect(mkdir(inside, 0o755) == 0)
         let error = #expect(throws: DatabaseError.self) {
-            try Store.copy(.file(backup), to: inside + "/a.sqlite") { _ in }
+            try DatabaseStore.copy(.file(backup), to: inside + "/a.sqlite") { _ in }
         }
         #expect(error?.detail.contains("done with the rights of uid \(Self.service)") == true, "\(error?.detail ?? "")")
     }
@@ -138,25 +138,25 @@ import Testing
 
     /// SQLite would write a log beside each name, which would damage the file.
     @Test func secondNameOfTheFile_startsNobody() throws {
-        let store = try Store.open(.file(database))
+        let store = try DatabaseStore.open(.file(database))
         try store.migrate([Self.items])
         let second = folder.file("b.sqlite")
         #expect(link(database, second) == 0)
-        let error = #expect(throws: DatabaseError.self) { try Store.open(.file(second)).close() }
+        let error = #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(second)).close() }
         #expect(error?.code == .locked)
         try store.writeAndWait { try $0.run("INSERT INTO items (id) VALUES (1)") }
         store.close()
-        try Store.open(.file(second)).close()
+        try DatabaseStore.open(.file(second)).close()
     }
 
     @Test func removedFiles_startNobody_untilTheirProcessHasClosedThem() throws {
-        let store = try Store.open(.file(database))
+        let store = try DatabaseStore.open(.file(database))
         try store.migrate([Self.items])
         for suffix in ["", "-wal", "-shm", ".lock"] { #expect(unlink(database + suffix) == 0) }
-        let error = #expect(throws: DatabaseError.self) { try Store.open(.file(database)).close() }
+        let error = #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(database)).close() }
         #expect(error?.code == .locked)
         #expect(error?.detail.contains("process \(getpid()) has them open") == true, "\(error?.detail ?? "")")
         store.close()
-        try Store.open(.file(database)).close()
+        try DatabaseStore.open(.file(database)).close()
     }
 }

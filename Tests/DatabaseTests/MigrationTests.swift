@@ -9,7 +9,7 @@ import Testing
         "0002_b", sql: ["CREATE TABLE b (id INTEGER PRIMARY KEY) STRICT", "CREATE INDEX b_id ON b (id)"])
 
     @Test func migrations_areAppliedOnce_inOrder() throws {
-        let store = try Store.open(.memory)
+        let store = try DatabaseStore.open(.memory)
         defer { store.close() }
         #expect(try store.pendingMigrations([first, second]) == ["0001_a", "0002_b"])
         #expect(try store.migrate([first]) == ["0001_a"])
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test func changedMigration_isRefused_andNothingIsDone() throws {
-        let store = try Store.open(.memory)
+        let store = try DatabaseStore.open(.memory)
         defer { store.close() }
         try store.migrate([first])
         let changed = Migration("0001_a", sql: ["CREATE TABLE a (id TEXT PRIMARY KEY) STRICT"])
@@ -28,14 +28,14 @@ import Testing
     }
 
     @Test func databaseOfANewerVersion_isRefused() throws {
-        let store = try Store.open(.memory)
+        let store = try DatabaseStore.open(.memory)
         defer { store.close() }
         try store.migrate([first, second])
         expectSchemaError("0002_b") { try store.migrate([first]) }
     }
 
     @Test func failingMigration_leavesTheSchemaAsItWas_andIsNamed() throws {
-        let store = try Store.open(.memory)
+        let store = try DatabaseStore.open(.memory)
         defer { store.close() }
         let broken = Migration("0003_c", sql: ["CREATE TABLE c (id INTEGER) STRICT", "CREATE TABEL d (id)"])
         let error = #expect(throws: DatabaseError.self) { try store.migrate([first, broken]) }

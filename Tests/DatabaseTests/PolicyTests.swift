@@ -57,7 +57,7 @@ import Visibility
 
     /// The cost of a key granted by rows: one lookup in the members' index per checked row.
     @Test func membership_isOneLook() throws {
-        let store = try Store.open(.memory)
+        let store = try DatabaseStore.open(.memory)
         defer { store.close() }
         for definition in [
             """
@@ -113,7 +113,7 @@ import Visibility
         }
     }
 
-    private static func makeTable(_ table: Table, with rows: [RandomRow], in db: Connection) throws {
+    private static func makeTable(_ table: Table, with rows: [RandomRow], in db: DatabaseConnection) throws {
         try db.run(SQL(unchecked: RandomRow.definition(of: table)))
         try RandomRow.insert(rows, into: table, in: db)
     }
@@ -123,7 +123,7 @@ import Visibility
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         var decisions = PolicyDecisions()
-        let store = try Store.open(.memory)
+        let store = try DatabaseStore.open(.memory)
         defer { store.close() }
         let seats = (0..<60).map { _ in RandomSeat(&random) }
         try store.writeAndWait { db in
@@ -137,7 +137,7 @@ import Visibility
             for _ in 0..<16 {
                 let scope = Scope.random(&random, rows: rows, table: table)
                 let granted = RandomSeat.keys(of: scope, from: seats)
-                let stored = try store.read { db in Set(try RandomSeat.membership.keys(of: scope, in: db)) }
+                let stored = try store.read { db in Set(try RandomSeat.grant.keys(of: scope, in: db)) }
                 #expect(stored == granted, "seed \(seed) \(scope.keys)")
                 decisions.compare(
                     rows, of: table, to: scope.adding(granted),
@@ -187,7 +187,7 @@ struct PolicyDecisions {
 extension Table {
     /// Returns the ids of the rows that a scope reads, with the policy's predicate in the statement, or without it
     /// (`isBare`).
-    func readable(to scope: Scope, in store: Store, isBare: Bool = false) throws -> Set<Int> {
+    func readable(to scope: Scope, in store: DatabaseStore, isBare: Bool = false) throws -> Set<Int> {
         try store.read { db in
             try db.enter(scope)
             let sql: SQL =
@@ -196,7 +196,7 @@ extension Table {
         }
     }
 
-    func writable(by scope: Scope, in store: Store) throws -> Set<Int> {
+    func writable(by scope: Scope, in store: DatabaseStore) throws -> Set<Int> {
         try store.writeAndWait { db in
             try db.enter(scope)
             let sql: SQL = "UPDATE \(self, writableBy: scope) SET id = id RETURNING id"
@@ -240,7 +240,7 @@ struct RandomRow: Sendable {
     }
 
     /// The id of a row is its index in the list.
-    static func insert(_ rows: [RandomRow], into table: Table, in db: Connection) throws {
+    static func insert(_ rows: [RandomRow], into table: Table, in db: DatabaseConnection) throws {
         for (id, row) in rows.enumerated() {
             try db.run(
                 """
@@ -271,13 +271,13 @@ struct RandomSeat: Sendable {
         return .granted(key, by: table, member: "b", of: "a")
     }
 
-    static let membership = entry("a").membership!
+    static let grant = entry("a").grant!
 
     let row: RandomRow
 
     init(_ random: inout SeededGenerator) { row = RandomRow(&random) }
 
-    func insert(in db: Connection) throws {
+    func insert(in db: DatabaseConnection) throws {
         try db.run(
             """
             INSERT INTO \(Self.table, unscoped: .bookkeeping("test")) (tenant, b, a, c)

@@ -33,7 +33,7 @@ import Values
                 for store in stores.both {
                     let stored = try store.read { db in
                         try db.enter(scope)
-                        return Set(try RandomSeat.membership.keys(of: scope, in: db))
+                        return Set(try RandomSeat.grant.keys(of: scope, in: db))
                     }
                     #expect(stored == granted, "seed \(seed) \(scope.keys)")
                 }
@@ -173,7 +173,7 @@ import Values
         }
     }
 
-    private static func ids(_ sql: SQL, in store: Store, as scope: Scope) async -> Result<[Int], any Error> {
+    private static func ids(_ sql: SQL, in store: DatabaseStore, as scope: Scope) async -> Result<[Int], any Error> {
         await withCheckedContinuation { continuation in
             do throws(StoreBusy) {
                 try store.query(sql, as: scope) { result in
@@ -197,7 +197,7 @@ import Values
         ])
         for user in ["postgres", "bellhop_owner", "bellhop_passing"] {
             let url = try DatabaseURL(server.url(user, stores.database))
-            let error = #expect(throws: DatabaseError.self) { _ = try Store.open(url) }
+            let error = #expect(throws: DatabaseError.self) { _ = try DatabaseStore.open(url) }
             #expect(error?.code == .role)
             #expect(error?.detail.contains("CREATE ROLE bellhop LOGIN") == true)
         }
@@ -231,24 +231,26 @@ import Values
 
 /// The same tables in SQLite and PostgreSQL. On PostgreSQL, reads and writes use the service's own login.
 struct Stores {
-    let sqlite: Store
-    let postgres: Store
+    let sqlite: DatabaseStore
+    let postgres: DatabaseStore
     let database: String
 
     init(_ migration: Migration, tables: [Table], options: (inout StoreOptions) -> Void = { _ in }) throws {
-        sqlite = try Store.open(.memory)
+        sqlite = try DatabaseStore.open(.memory)
         try sqlite.migrate([migration])
         let server = try PostgresServer.shared()
         database = try server.makeDatabase()
         var owning = StoreOptions()
         owning.access = .owner
-        let owner = try Store.open(DatabaseURL(server.url("bellhop_owner", database)), options: owning, tables: tables)
+        let owner = try DatabaseStore.open(
+            DatabaseURL(server.url("bellhop_owner", database)), options: owning, tables: tables)
         defer { owner.close() }
         try owner.migrate([migration], tables: tables)
         try server.makeLogin()
         var serving = StoreOptions()
         options(&serving)
-        postgres = try Store.open(DatabaseURL(server.url("bellhop", database)), options: serving, tables: tables)
+        postgres = try DatabaseStore.open(
+            DatabaseURL(server.url("bellhop", database)), options: serving, tables: tables)
     }
 
     func close() {
@@ -257,7 +259,7 @@ struct Stores {
         try? PostgresServer.shared().drop(database)
     }
 
-    var both: [Store] { [sqlite, postgres] }
+    var both: [DatabaseStore] { [sqlite, postgres] }
 
     func readable(_ table: Table, _ scope: Scope) throws -> [(Set<Int>, String)] {
         [

@@ -32,7 +32,7 @@ import Testing
 
     /// Returns another replica on the same database.
     private func replica(of stores: Stores, port: Int? = nil, _ change: (inout StoreOptions) -> Void = { _ in }) throws
-        -> Store
+        -> DatabaseStore
     {
         var options = StoreOptions()
         options.statementTimeout = Self.patience
@@ -40,10 +40,10 @@ import Testing
         let server = try PostgresServer.shared()
         let url = PostgresServer(port: port ?? server.port).url(
             "bellhop", stores.database, parameters: "?sslmode=disable")
-        return try Store.open(DatabaseURL(url), options: options, tables: Self.tables)
+        return try DatabaseStore.open(DatabaseURL(url), options: options, tables: Self.tables)
     }
 
-    private static func count(_ store: Store) throws -> Int {
+    private static func count(_ store: DatabaseStore) throws -> Int {
         try store.read(isSingle: true) { try $0.integer("SELECT count(*) FROM items") ?? 0 }
     }
 
@@ -205,7 +205,7 @@ import Testing
     }
 
     /// Reads the numbers after the last one seen, in a loop. Fails at the first gap.
-    private static func watch(_ store: Store, until isDone: Gate) async throws -> Int {
+    private static func watch(_ store: DatabaseStore, until isDone: Gate) async throws -> Int {
         var seen = 0
         while true {
             let wasDone = isDone.isOpen
@@ -217,7 +217,7 @@ import Testing
         }
     }
 
-    private static func sequences(after: Int, in store: Store) throws -> [Int] {
+    private static func sequences(after: Int, in store: DatabaseStore) throws -> [Int] {
         try store.read(isSingle: true) {
             try $0.rows("SELECT sequence FROM numbered WHERE sequence > \(after) ORDER BY sequence") {
                 try $0.integer(0)
@@ -280,7 +280,7 @@ import Testing
 
     @Test func noServer_isRefusedQuickly_asSomethingThatPasses() throws {
         let error = #expect(throws: DatabaseError.self) {
-            _ = try Store.open(DatabaseURL("postgres://bellhop:secret@127.0.0.1:1/none"))
+            _ = try DatabaseStore.open(DatabaseURL("postgres://bellhop:secret@127.0.0.1:1/none"))
         }
         #expect(error?.code == .unavailable)
         #expect(error?.isTransient == true)
@@ -299,10 +299,10 @@ import Testing
         let database = try server.makeDatabase()
         defer { server.drop(database) }
         let url = try DatabaseURL(server.url("bellhop_owner", database))
-        @Sendable func openAsOwner() throws -> Store {
+        @Sendable func openAsOwner() throws -> DatabaseStore {
             var options = StoreOptions()
             options.access = .owner
-            return try Store.open(url, options: options, tables: Self.tables)
+            return try DatabaseStore.open(url, options: options, tables: Self.tables)
         }
         let applied = try await concurrently(0..<6) { _ -> [String] in
             let store = try openAsOwner()

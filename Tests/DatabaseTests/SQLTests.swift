@@ -119,7 +119,7 @@ import Values
     }
 
     @Test func emptyList_matchesNothing_andItsNegationEverything() throws {
-        let store = try Store.open(.memory)
+        let store = try DatabaseStore.open(.memory)
         defer { store.close() }
         let none: [Int] = []
         #expect(try store.read { try $0.integer("SELECT 1 IN \(values: none)") } == 0)

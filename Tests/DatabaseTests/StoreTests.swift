@@ -20,21 +20,21 @@ import Values
     private let table = Table("items", read: ["user:{user_id}", "tenant:admin"], write: ["user:{user_id}"])
     private let scope = Scope(tenant: "t", keys: ["user:u1"])
 
-    private let store: Store
+    private let store: DatabaseStore
 
     init() throws { store = try Self.makeStore() }
 
     deinit { store.close() }
 
-    private static func makeStore(_ change: (inout StoreOptions) -> Void = { _ in }) throws -> Store {
+    private static func makeStore(_ change: (inout StoreOptions) -> Void = { _ in }) throws -> DatabaseStore {
         var options = StoreOptions()
         change(&options)
-        let store = try Store.open(.memory, options: options)
+        let store = try DatabaseStore.open(.memory, options: options)
         try store.migrate([items])
         return store
     }
 
-    private static func insert(_ id: String, user: String = "u1", n: Int = 0, into db: Connection) throws {
+    private static func insert(_ id: String, user: String = "u1", n: Int = 0, into db: DatabaseConnection) throws {
         try db.run("INSERT INTO items (id, tenant, user_id, n) VALUES (\(id), \("t"), \(user), \(n))")
     }
 
@@ -84,7 +84,7 @@ import Values
     }
 
     @Test func statementInsideItsOwnCallback_runsBesideIt() throws {
-        func numbers(_ db: Connection, _ depth: Int) throws -> Int {
+        func numbers(_ db: DatabaseConnection, _ depth: Int) throws -> Int {
             try db.rows("SELECT value FROM json_each('[1,2,3]')") { row in
                 let own = try row.integer(0)
                 return try depth == 0 ? own : own * numbers(db, depth - 1)
@@ -274,7 +274,7 @@ import Values
         #expect(log.all == ["last step: [\"done\"]", "done", "after it"])
     }
 
-    private func expectRefused(_ body: @escaping @Sendable (Connection) throws -> Void) {
+    private func expectRefused(_ body: @escaping @Sendable (DatabaseConnection) throws -> Void) {
         let code = errorCode { try store.writeAndWait(body) }
         #expect(code == .notPermitted)
     }
@@ -340,7 +340,7 @@ import Values
     @Test func close_doesWhatIsQueued_thenRefuses() throws {
         let directory = try TemporaryDirectory()
         let url = DatabaseURL.file(directory.file("a.sqlite"))
-        let store = try Store.open(url)
+        let store = try DatabaseStore.open(url)
         try store.migrate([Self.items])
         let done = Collected<Bool>()
         for number in 0..<50 {
@@ -351,7 +351,7 @@ import Values
         #expect(done.all.count == 50)
         #expect(throws: DatabaseError.self) { try store.writeAndWait { try Self.insert("late", into: $0) } }
         #expect(throws: DatabaseError.self) { try store.read { _ in } }
-        let again = try Store.open(url)
+        let again = try DatabaseStore.open(url)
         defer { again.close() }
         #expect(try again.read { try $0.integer("SELECT count(*) FROM items") } == 50)
         #expect(try again.integrityCheck() == [])
@@ -362,7 +362,7 @@ import Values
         var options = StoreOptions()
         options.checkpointPages = 20
         options.checkpointPagesMax = 60
-        let store = try Store.open(.file(directory.file("a.sqlite")), options: options)
+        let store = try DatabaseStore.open(.file(directory.file("a.sqlite")), options: options)
         defer { store.close() }
         try store.migrate([Self.items])
         for number in 0..<400 {

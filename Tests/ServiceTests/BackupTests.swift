@@ -97,7 +97,7 @@ import Threads
         #expect(throws: DatabaseError.self) { try Operations.backUp(settings, to: directory.file("no/folder/copy")) }
         await service.app.shutdown()
         let before = try Data(contentsOf: URL(fileURLWithPath: directory.file("live.sqlite")))
-        let other = try Store.open(DatabaseURL(file: directory.file("other.sqlite")))
+        let other = try DatabaseStore.open(DatabaseURL(file: directory.file("other.sqlite")))
         other.close()
         var damaged = try Data(contentsOf: URL(fileURLWithPath: copy))
         for place in stride(from: 4096, to: damaged.count, by: 512) { damaged[place] ^= 0xff }

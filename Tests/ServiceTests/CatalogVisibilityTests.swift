@@ -15,7 +15,7 @@ import Visibility
 /// therefore be written, and a table added to the catalog is covered automatically.
 @Suite(.timed) struct CatalogVisibilityTests {
     @Test func everyTable_isVisibleAsDeclared_inSwiftAndInSQLite() throws {
-        let store = try Store.open(DatabaseURL("sqlite::memory:"), tables: DemoScenario.tables)
+        let store = try DatabaseStore.open(DatabaseURL("sqlite::memory:"), tables: DemoScenario.tables)
         defer { store.close() }
         try store.migrate([DemoScenario.migration])
         try DemoScenario.play(on: store)
@@ -27,12 +27,12 @@ import Visibility
         defer { server.drop(name) }
         var owning = StoreOptions()
         owning.access = .owner
-        let owner = try Store.open(
+        let owner = try DatabaseStore.open(
             DatabaseURL(server.url("bellhop_owner", name)), options: owning, tables: DemoScenario.tables)
         try owner.migrate([DemoScenario.migration], tables: DemoScenario.tables)
         owner.close()
         try server.makeLogin()
-        let store = try Store.open(DatabaseURL(server.url("bellhop", name)), tables: DemoScenario.tables)
+        let store = try DatabaseStore.open(DatabaseURL(server.url("bellhop", name)), tables: DemoScenario.tables)
         defer { store.close() }
         try DemoScenario.play(on: store)
     }
@@ -40,7 +40,7 @@ import Visibility
 
 private enum DemoScenario {
     static let tables = Catalog.tables.filter { !$0.read.templates.isEmpty || !$0.write.templates.isEmpty }
-    static let memberships = tables.flatMap { $0.read.entries + $0.write.entries }.compactMap(\.membership)
+    static let grants = tables.flatMap { $0.read.entries + $0.write.entries }.compactMap(\.grant)
 
     static let migration = Migration(
         "0001_stage",
@@ -53,7 +53,7 @@ private enum DemoScenario {
     /// table.
     static func columns(of table: Table) -> [String] {
         let own = (table.read.entries + table.write.entries).flatMap(\.columns)
-        let asked = memberships.filter { $0.table.name == table.name }.flatMap { [$0.memberColumn, $0.ofColumn] }
+        let asked = grants.filter { $0.table.name == table.name }.flatMap { [$0.memberColumn, $0.ofColumn] }
         return Set(own + asked).sorted()
     }
 
@@ -94,19 +94,19 @@ private enum DemoScenario {
     /// Returns the scope with all keys that rows grant its owner, by the rule in Swift.
     static func enlarged(_ scope: Scope, _ rows: [Row]) -> Scope {
         var granted: Set<String> = []
-        for membership in memberships {
-            for row in rows where row.table.name == membership.table.name {
+        for grant in grants {
+            for row in rows where row.table.name == grant.table.name {
                 let isOwn = scope.sees(
                     tenant: row.tenant,
-                    audience: [membership.holder].compactMap { $0.key(of: { row.values[$0] }) })
-                guard isOwn, let key = membership.given.key(of: { row.values[$0] }) else { continue }
+                    audience: [grant.holder].compactMap { $0.key(of: { row.values[$0] }) })
+                guard isOwn, let key = grant.grantedKey.key(of: { row.values[$0] }) else { continue }
                 granted.insert(key)
             }
         }
         return scope.adding(granted)
     }
 
-    static func play(on store: Store) throws {
+    static func play(on store: DatabaseStore) throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         let rows = tables.flatMap { table in (0..<24).map { _ in Row(table, &random) } }
@@ -135,7 +135,7 @@ private enum DemoScenario {
         #expect(unseen.isEmpty, "\(unseen.map(\.name))")
     }
 
-    private static func insert(_ rows: [Row], into store: Store) throws {
+    private static func insert(_ rows: [Row], into store: DatabaseStore) throws {
         try store.writeAndWait { db in
             for (number, row) in rows.enumerated() {
                 let columns = DemoScenario.columns(of: row.table)
@@ -150,7 +150,7 @@ private enum DemoScenario {
         }
     }
 
-    private static func read(_ table: Table, as scope: Scope, in store: Store) throws -> Set<Int> {
+    private static func read(_ table: Table, as scope: Scope, in store: DatabaseStore) throws -> Set<Int> {
         try store.read { db in
             try db.enter(scope)
             let woven = Set(try db.rows("SELECT row_number FROM \(table, visibleTo: scope)") { try $0.integer(0) })
@@ -162,7 +162,7 @@ private enum DemoScenario {
         }
     }
 
-    private static func write(_ table: Table, as scope: Scope, in store: Store) throws -> Set<Int> {
+    private static func write(_ table: Table, as scope: Scope, in store: DatabaseStore) throws -> Set<Int> {
         try store.writeAndWait { db in
             try db.enter(scope)
             return Set(

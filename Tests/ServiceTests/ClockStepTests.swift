@@ -89,7 +89,7 @@ import Values
         for watcher in [watchers.votes, watchers.scores] { try await watcher.next("stream:ready") }
         var options = StoreOptions()
         options.access = .readOnly
-        let log = try Store.open(DatabaseURL("sqlite:\(file)"), options: options)
+        let log = try DatabaseStore.open(DatabaseURL("sqlite:\(file)"), options: options)
         defer { log.close() }
         let steps = [-7200, 0, 7200, 0].prefix(effort(quick: 1, full: 4, long: 4))
         for (round, ahead) in ([0] + steps).enumerated() {

@@ -102,7 +102,7 @@ struct ConversationModel {
     }
 
     /// Returns every stored row with one statement.
-    static func storedRows(in db: Connection) throws -> [String] {
+    static func storedRows(in db: DatabaseConnection) throws -> [String] {
         let all = Unscoped.audit("a recount looks at everybody's")
         return try db.rows(
             """
@@ -128,7 +128,7 @@ struct ConversationModel {
     }
 
     /// Returns the differences between the stored rows and the model; an empty list means no drift.
-    func drift(in db: Connection) throws -> [String] {
+    func drift(in db: DatabaseConnection) throws -> [String] {
         let (stored, wanted) = (try Self.storedRows(in: db), rows)
         let found = Set(stored)
         guard found != wanted || stored.count != wanted.count else { return [] }

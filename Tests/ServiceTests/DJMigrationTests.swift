@@ -9,7 +9,7 @@ import Testing
 
 /// The migration of DJ mode on a database that predates it.
 @Suite(.timed) struct DJMigrationTests {
-    private static func insertShopsAndBookings(into db: Connection) throws {
+    private static func insertShopsAndBookings(into db: DatabaseConnection) throws {
         let writing = Unscoped.audit("a test writes")
         try db.run(
             """
@@ -38,7 +38,7 @@ import Testing
         var options = StoreOptions()
         if database != nil { options.access = .owner }
         let url = try database.map { try PostgresServer.shared().url("bellhop_owner", $0) } ?? "sqlite::memory:"
-        let store = try Store.open(DatabaseURL(url), options: options, tables: Catalog.tables)
+        let store = try DatabaseStore.open(DatabaseURL(url), options: options, tables: Catalog.tables)
         defer {
             store.close()
             if let database { try? PostgresServer.shared().drop(database) }

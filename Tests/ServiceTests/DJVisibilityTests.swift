@@ -12,15 +12,15 @@ import Visibility
 
 /// The visibility rule for the actual tables of DJ mode: Swift, SQLite and PostgreSQL decide the same for each row.
 @Suite(.timed) final class DJVisibilityTests {
-    private let sqlite: Store
-    private let postgres: Store
+    private let sqlite: DatabaseStore
+    private let postgres: DatabaseStore
     private let database: TestDatabase
 
     init() throws {
-        sqlite = try Store.open(DatabaseURL("sqlite::memory:"))
+        sqlite = try DatabaseStore.open(DatabaseURL("sqlite::memory:"))
         try sqlite.migrate(Catalog.migrations)
         database = try TestDatabase(on: PostgresServer.shared())
-        postgres = try Store.open(DatabaseURL(database.url), tables: Catalog.tables)
+        postgres = try DatabaseStore.open(DatabaseURL(database.url), tables: Catalog.tables)
     }
 
     deinit {
@@ -134,7 +134,7 @@ import Visibility
     }
 
     /// Returns the numbers of the rows that a statement selects for a scope.
-    private func numbers(_ sql: SQL, in store: Store, as scope: Scope) throws -> Set<Int> {
+    private func numbers(_ sql: SQL, in store: DatabaseStore, as scope: Scope) throws -> Set<Int> {
         try store.writeAndWait { db in
             try db.enter(scope)
             return Set(try db.rows(sql) { try $0.integer(0) })
@@ -191,7 +191,7 @@ import Visibility
                 upvotes: Int.random(in: 0...2, using: &random), downvotes: Int.random(in: 0...2, using: &random)))
     }
 
-    private static func insert(_ items: [DJQueueItem], shop: String, into db: Connection) throws {
+    private static func insert(_ items: [DJQueueItem], shop: String, into db: DatabaseConnection) throws {
         for item in items {
             try db.run(
                 """

@@ -15,7 +15,7 @@ import Values
     /// Runs a statement over a current, a recently removed and a long removed notification. Returns the remaining
     /// ones as `id:title`.
     static func remains(after sql: SQL) throws -> [String] {
-        let store = try Store.open(DatabaseURL("sqlite::memory:"))
+        let store = try DatabaseStore.open(DatabaseURL("sqlite::memory:"))
         defer { store.close() }
         try store.migrate(NotificationsFeature.migrations)
         return try store.writeAndWait { db in
@@ -39,7 +39,7 @@ import Values
 
     /// A full inbox leaves a row for each evicted notification. The last 1,000 rows of a user are kept.
     @Test func removedRowsOfAUser_areBounded() throws {
-        let store = try Store.open(DatabaseURL("sqlite::memory:"))
+        let store = try DatabaseStore.open(DatabaseURL("sqlite::memory:"))
         defer { store.close() }
         try store.migrate(NotificationsFeature.migrations)
         let kept = NotificationsFeature.removedKeptMax

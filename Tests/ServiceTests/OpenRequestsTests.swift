@@ -128,7 +128,7 @@ import Values
         var options = StoreOptions()
         if database != nil { options.access = .owner }
         let url = try database.map { try PostgresServer.shared().url("bellhop_owner", $0) } ?? "sqlite::memory:"
-        let store = try Store.open(DatabaseURL(url), options: options, tables: Catalog.tables)
+        let store = try DatabaseStore.open(DatabaseURL(url), options: options, tables: Catalog.tables)
         defer {
             store.close()
             if let database { try? PostgresServer.shared().drop(database) }
@@ -165,7 +165,7 @@ import Values
         #expect(differences.isEmpty, "\(differences)")
     }
 
-    private static func insertFormerRows(_ db: Connection) throws {
+    private static func insertFormerRows(_ db: DatabaseConnection) throws {
         let writing = Unscoped.audit("a test writes")
         for (id, isOpen) in [("fresh", true), ("seen", true), ("evicted", true), ("answered", false)] {
             try db.run(

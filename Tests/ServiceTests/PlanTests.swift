@@ -13,7 +13,7 @@ import Values
     private static let moment = Timestamp(microseconds: 1)
     /// A database with all tables of the service, for SQLite's query plans.
     private static let store = Result {
-        let store = try Store.open(DatabaseURL("sqlite::memory:"))
+        let store = try DatabaseStore.open(DatabaseURL("sqlite::memory:"))
         try store.migrate(Catalog.migrations)
         return store
     }

@@ -284,7 +284,7 @@ import Values
     @Test func fileThatIsReleased_isTaken() throws {
         let file = folder + "/a.sqlite"
         try Self.expectStart {
-            let other = try Store.open(DatabaseURL(file: file))
+            let other = try DatabaseStore.open(DatabaseURL(file: file))
             return (Self.settings.merging(["DATABASE": "sqlite:\(file)"]) { $1 }, { other.close() })
         }
     }
@@ -292,7 +292,7 @@ import Values
     /// A second process is refused under another name of the file, and beside a process with removed files.
     @Test func databaseThatIsOpen_isOpenedByNoSecondProcess() throws {
         let (file, second) = (folder + "/a.sqlite", folder + "/b.sqlite")
-        let store = try Store.open(DatabaseURL(file: file))
+        let store = try DatabaseStore.open(DatabaseURL(file: file))
         defer { store.close() }
         #expect(link(file, second) == 0)
         let linked = try BellhopProcess(["migrate", "--database", "sqlite:\(second)"]).finish()

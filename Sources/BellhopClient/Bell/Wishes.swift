@@ -9,7 +9,7 @@ struct Wishes {
 
         /// Returns the part of the answer that concerns this store: the first refusal of one of its own tables, if
         /// there is one.
-        func answer(in all: TablesMachine.Answer) -> ServiceAnswer {
+        func answer(in all: TablesMachine.Outcome) -> ServiceAnswer {
             let problem = tables.lazy.compactMap { all.refused[prefix + ($0["id"].string ?? "")] }.first
             let status = problem?["status"].int ?? all.status
             return ServiceAnswer(status: status, headers: [:], body: (problem ?? all.body).data)
@@ -63,7 +63,8 @@ struct Wishes {
     }
 
     /// Removes the callbacks that wait for the answer to the tables, and returns each with its own part of the answer.
-    mutating func takeAnswers(_ answer: TablesMachine.Answer) -> [(@MainActor (ServiceAnswer) -> Void, ServiceAnswer)] {
+    mutating func takeAnswers(_ answer: TablesMachine.Outcome) -> [(@MainActor (ServiceAnswer) -> Void, ServiceAnswer)]
+    {
         let waiting = order.compactMap { key in
             all[key].flatMap { wish in wish.answer.map { ($0, wish.answer(in: answer)) } }
         }

@@ -44,7 +44,7 @@ public struct BookingMachine: FeatureMachine {
         case .event(let name, let data, let id): actions += hear(name, data, id, now: now)
         case .command("change", let wish): actions += change(wish["set"])
         case .answer(let name, let status, let body, _):
-            actions += answered(name, Answer(status: status, body: body), now: now)
+            actions += answered(name, ClassifiedAnswer(status: status, body: body), now: now)
         default: break
         }
         booking = stored.isNull ? .null : pending.map { stored.with($0.set.object ?? [:]) } ?? stored
@@ -85,7 +85,7 @@ public struct BookingMachine: FeatureMachine {
         return [.send(method: "PATCH", path: path, body: set, headers: ["If-Match": seen], as: name)]
     }
 
-    private mutating func answered(_ name: String, _ answer: Answer, now: Int) -> [FeatureAction] {
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
         guard let pending, pending.name == name else { return [] }
         self.pending = nil
         if answer.isTaken {

@@ -44,7 +44,8 @@ public struct ConversationMachine: FeatureMachine {
         }
         switch input {
         case .event(let name, let data, _): actions += hear(name, data)
-        case .answer(let name, let status, let body, _): actions += answered(name, Answer(status: status, body: body))
+        case .answer(let name, let status, let body, _):
+            actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .command(let name, let wish): actions += command(name, wish, now: now)
         default: break
         }
@@ -138,7 +139,7 @@ public struct ConversationMachine: FeatureMachine {
         return [.tell(name: "message:refused", data: told.with(["conversationId": .string(conversationId)]))]
     }
 
-    private mutating func answered(_ name: String, _ answer: Answer) -> [FeatureAction] {
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
         let body = answer.body
         if let index = sending.firstIndex(where: { $0["as"].string == name }) {
             guard answer.isTaken else { return refuse(sending[index], answer.problem) }

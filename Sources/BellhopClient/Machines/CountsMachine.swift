@@ -36,7 +36,8 @@ public struct CountsMachine: FeatureMachine {
         // Registers a write that will change the counts by this much.
         case .command("expect", let wish):
             adjust(Adjustment(key: wish["as"].string ?? "", by: wish["by"], isShown: false))
-        case .answer(let name, let status, let body, _): return answered(name, Answer(status: status, body: body))
+        case .answer(let name, let status, let body, _):
+            return answered(name, ClassifiedAnswer(status: status, body: body))
         default: break
         }
         return []
@@ -53,7 +54,7 @@ public struct CountsMachine: FeatureMachine {
         adjust(Adjustment(key: id, by: ["messages": 1], isShown: true))
     }
 
-    private mutating func answered(_ name: String, _ answer: Answer) -> [FeatureAction] {
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
         if name == "badges" || name == "reconcile" {
             guard answer.isTaken || answer.status == 304 else { return [] }
             // A 304 answers another client's cached state; without local counts they are fetched in full.

@@ -47,13 +47,13 @@ public struct DJMachine: FeatureMachine {
             actions.append(.send("POST", "\(path)/tracks", body, as: "add-\(count)"))
         case .answer(let name, let status, let body, _):
             if name.hasPrefix("vote-") || name.hasPrefix("add-") {
-                actions += answered(name, Answer(status: status, body: body))
+                actions += answered(name, ClassifiedAnswer(status: status, body: body))
             }
         case .connection(false): isLive = false
         default: break
         }
         if !topic.isWanted { isLive = false }
-        if isLive { topic.isHeard() }
+        if isLive { topic.noteAccepted() }
         return actions
     }
 
@@ -68,7 +68,7 @@ public struct DJMachine: FeatureMachine {
         return [.send("PUT", "\(path)/tracks/\(id.pathSegment)/vote", ["vote": .string(side.rawValue)], as: name)]
     }
 
-    private mutating func answered(_ name: String, _ answer: Answer) -> [FeatureAction] {
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
         let id = pending.first { $0.value.name == name }?.key
         if let id {
             pending[id] = nil

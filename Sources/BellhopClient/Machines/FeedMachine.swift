@@ -55,7 +55,8 @@ public struct FeedMachine: FeatureMachine {
         }
         switch input {
         case .event(let name, let data, _): hear(name, data)
-        case .answer(let name, let status, let body, _): actions += answered(name, Answer(status: status, body: body))
+        case .answer(let name, let status, let body, _):
+            actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .timer("banner"), .command("showNew", _): actions += showNew()
         case .command("engage", let wish): actions += engage(wish)
         case .command("more", _):
@@ -146,7 +147,7 @@ public struct FeedMachine: FeatureMachine {
         return [.send(set[name].bool == true ? "PUT" : "DELETE", path, as: "engage-\(count)")]
     }
 
-    private mutating func answered(_ name: String, _ answer: Answer) -> [FeatureAction] {
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
         if name == "more", answer.isTaken {
             stored = FeedMachine.merged(stored, answer.body["items"].array ?? [], FeedMachine.storedMax)
             next = stored.count < FeedMachine.storedMax ? answer.body["next"].string : nil

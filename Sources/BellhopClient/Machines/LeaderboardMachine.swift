@@ -49,7 +49,7 @@ public struct LeaderboardMachine: FeatureMachine {
         }
         if case .connection(false) = input { isLive = false }
         if !topic.isWanted { isLive = false }
-        if isLive { topic.isHeard() }
+        if isLive { topic.noteAccepted() }
         return actions
     }
 

@@ -54,7 +54,8 @@ struct Loading: Sendable, Hashable {
             if isLoading, plan.events.contains(name) { keep(Event(name: name, data: data, now: now)) }
         case .answer(plan.name, let status, let body, let retryAfterSeconds):
             guard isLoading else { break }
-            return answered(Answer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), plan, now: now)
+            return answered(
+                ClassifiedAnswer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), plan, now: now)
         default: break
         }
         return Step()
@@ -77,7 +78,7 @@ struct Loading: Sendable, Hashable {
         since.append(event)
     }
 
-    private mutating func answered(_ answer: Answer, _ plan: Plan, now: Int) -> Step {
+    private mutating func answered(_ answer: ClassifiedAnswer, _ plan: Plan, now: Int) -> Step {
         let again: [FeatureAction] = isAgain ? [.fetch(path: plan.path, as: plan.name)] : []
         let heard = since
         (isLoading, isAgain, since) = (isAgain, false, [])
@@ -94,13 +95,14 @@ struct Loading: Sendable, Hashable {
         failures += 1
         // While the device is offline, no events are delivered until the stream opens.
         if answer.status == 0 { isCovered = false }
-        let at = now + Answer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
+        let at =
+            now + ClassifiedAnswer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
         return Step(actions: [.timer(name: plan.name, at: at)], isTimer: true)
     }
 }
 
 /// An answer, with the classification that machines share.
-struct Answer {
+struct ClassifiedAnswer {
     let status: Int
     let body: JSON
     var retryAfterSeconds: Int?
@@ -146,7 +148,7 @@ struct WatchedTopic: Sendable, Hashable {
     }
 
     /// Notes an event of the topic, which shows that it is not refused.
-    mutating func isHeard() { problem = .null }
+    mutating func noteAccepted() { problem = .null }
 
     mutating func advance(_ input: FeatureInput, topic: String, now: Int) -> [FeatureAction] {
         switch input {

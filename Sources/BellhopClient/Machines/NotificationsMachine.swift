@@ -73,7 +73,8 @@ public struct NotificationsMachine: FeatureMachine {
         }
         switch input {
         case .event(let name, let data, _): actions += hear(name, data, now: now)
-        case .answer(let name, let status, let body, _): actions += answered(name, Answer(status: status, body: body))
+        case .answer(let name, let status, let body, _):
+            actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .command(let name, let wish): actions += command(name, wish, now: now)
         default: break
         }
@@ -184,7 +185,7 @@ public struct NotificationsMachine: FeatureMachine {
         count += 1
     }
 
-    private mutating func answered(_ name: String, _ answer: Answer) -> [FeatureAction] {
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
         if name == "preferences" {
             guard answer.isTaken else { return [] }
             let isFirst = !hasPreferences
@@ -223,7 +224,7 @@ public struct NotificationsMachine: FeatureMachine {
         return [.send("PUT", "/v1/preferences", preferred, as: last.name)]
     }
 
-    private static func refused(_ ids: [String], _ answer: Answer) -> FeatureAction {
+    private static func refused(_ ids: [String], _ answer: ClassifiedAnswer) -> FeatureAction {
         .tell(name: "notifications:refused", data: ["ids": .array(ids.map(JSON.string)), "problem": answer.problem])
     }
 

@@ -28,7 +28,7 @@ public struct QueueMachine: FeatureMachine {
         if case .event("queue:update", let data, _) = input, data["shopId"].string == shopId {
             take(data)
             isLive = true
-            topic.isHeard()
+            topic.noteAccepted()
         }
         if case .connection(false) = input { isLive = false }
         if !topic.isWanted { isLive = false }

@@ -17,11 +17,11 @@ struct TablesMachine: Sendable, Hashable {
     enum Action: Sendable, Hashable {
         case timer(at: Int?)
         case put(streamId: String, count: Int, tables: [JSON], lastEventId: String?)
-        case answered(Answer)
+        case answered(Outcome)
     }
 
     /// The result for the tables.
-    struct Answer: Sendable, Hashable {
+    struct Outcome: Sendable, Hashable {
         let status: Int
         let body: JSON
         /// Why the service refused a table, by the table's id.
@@ -118,7 +118,7 @@ struct TablesMachine: Sendable, Hashable {
     }
 
     private func told(_ said: Said) -> Action {
-        .answered(Answer(status: said.status, body: said.body, refused: refused.mapValues(\.problem)))
+        .answered(Outcome(status: said.status, body: said.body, refused: refused.mapValues(\.problem)))
     }
 
     private mutating func heard(_ asked: [JSON], _ status: Int, _ body: JSON, _ wait: Int, _ now: Int) -> [Action] {

@@ -104,7 +104,8 @@ public struct VisibleRowsMachine: FeatureMachine {
             return put(isForced: name == "retry")
         case .event(let name, let data, let id): return hear(name, data, id)
         case .answer(let name, let status, let body, let retryAfterSeconds):
-            return answered(name, Answer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
+            return answered(
+                name, ClassifiedAnswer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
         default: return []
         }
         return put()
@@ -172,7 +173,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         return []
     }
 
-    private mutating func answered(_ name: String, _ answer: Answer, now: Int) -> [FeatureAction] {
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
         if name == "config", answer.isTaken {
             limits.take(answer.body["subscriptions"])
             return put()
@@ -193,7 +194,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         if !answer.body["pointer"].isNull { problem = problem.with(["pointer": answer.body["pointer"]]) }
         if answer.isFinal { return [.tell(name: "visible-rows:refused", data: ["problem": problem])] }
         failures += 1
-        let wait = Answer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
+        let wait = ClassifiedAnswer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
         return [.timer(name: "retry", at: now + wait)]
     }
 

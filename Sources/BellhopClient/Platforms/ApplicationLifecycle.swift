@@ -4,7 +4,7 @@
 
     /// The lifecycle of a macOS app: a hidden app is in the background; a window behind another app's is still visible.
     public final class ApplicationLifecycle: AppLifecycle {
-        private let state = Told(true)
+        private let state = ManualValue(true)
         private let watching: [Cancelling]
 
         public init() {

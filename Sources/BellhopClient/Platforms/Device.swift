@@ -4,7 +4,7 @@ public enum Device {
         public static var network: any NetworkMonitor { PathNetwork() }
     #else
         /// This platform does not report the network state: the network counts as available until a request fails.
-        public static var network: any NetworkMonitor { ToldNetwork() }
+        public static var network: any NetworkMonitor { ManualNetwork() }
     #endif
 
     #if canImport(UIKit) && !os(watchOS)
@@ -13,7 +13,7 @@ public enum Device {
         public static var lifecycle: any AppLifecycle { ApplicationLifecycle() }
     #else
         /// A command or a server is never in the background.
-        public static var lifecycle: any AppLifecycle { ToldLifecycle() }
+        public static var lifecycle: any AppLifecycle { ManualLifecycle() }
     #endif
 
     #if os(iOS) || os(watchOS) || os(tvOS) || os(visionOS) || os(Android)

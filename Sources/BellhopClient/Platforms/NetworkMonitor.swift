@@ -27,11 +27,11 @@ public protocol AppLifecycle: Sendable {
 
 /// A monitor for devices that do not report their network, as on Linux. The device counts as online until a request
 /// fails; an app that knows the state sets it.
-public final class ToldNetwork: NetworkMonitor {
-    private let state: Told<NetworkState>
+public final class ManualNetwork: NetworkMonitor {
+    private let state: ManualValue<NetworkState>
 
     public init(isOnline: Bool = true) {
-        state = Told(NetworkState(isOnline: isOnline))
+        state = ManualValue(NetworkState(isOnline: isOnline))
     }
 
     public var isOnline: Bool { state.value.isOnline }
@@ -45,11 +45,11 @@ public final class ToldNetwork: NetworkMonitor {
 
 /// The lifecycle of an app that is always in the foreground, as a server or a command is, or that reports its state
 /// itself.
-public final class ToldLifecycle: AppLifecycle {
-    private let state: Told<Bool>
+public final class ManualLifecycle: AppLifecycle {
+    private let state: ManualValue<Bool>
 
     public init(isForeground: Bool = true) {
-        state = Told(isForeground)
+        state = ManualValue(isForeground)
     }
 
     public var isForeground: Bool { state.value }
@@ -58,7 +58,7 @@ public final class ToldLifecycle: AppLifecycle {
 }
 
 /// A value that is set from outside, with its listeners.
-final class Told<Value: Sendable>: Sendable {
+final class ManualValue<Value: Sendable>: Sendable {
     private struct State {
         var value: Value
         var listeners: [Int: AsyncStream<Value>.Continuation] = [:]

@@ -6,7 +6,7 @@
     /// The network state reported by the system's path monitor.
     public final class PathNetwork: NetworkMonitor {
         private let monitor = NWPathMonitor()
-        private let state = Told(NetworkState(isOnline: true))
+        private let state = ManualValue(NetworkState(isOnline: true))
         private let interface = Locked<NWInterface.InterfaceType?>(nil)
 
         public init() {

@@ -4,7 +4,7 @@
 
     /// The lifecycle of an iOS, iPadOS, tvOS or visionOS app: in the foreground while one of its scenes is.
     public final class SceneLifecycle: AppLifecycle {
-        private let state = Told(true)
+        private let state = ManualValue(true)
         private let watching: [Cancelling]
 
         public init() {

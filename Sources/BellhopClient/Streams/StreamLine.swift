@@ -13,7 +13,7 @@ actor StreamLine {
         /// An id without an event: nothing is delivered, but a later connection resumes from there.
         case cursor(String)
         /// The answer to the last requested tables.
-        case tables(TablesMachine.Answer)
+        case tables(TablesMachine.Outcome)
     }
 
     struct Options: Sendable {

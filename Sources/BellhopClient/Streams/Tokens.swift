@@ -159,7 +159,7 @@ final class Tokens: Sendable {
             let given: TokenMachine.Input
             do {
                 if let token = try await provider.token(spent), !token.isEmpty {
-                    let claims = Claims(of: token)
+                    let claims = TokenClaims(of: token)
                     // A fixed token is never replaced; the service reports when it has expired.
                     given = .token(
                         token, subject: claims.subject, identity: claims.identity,

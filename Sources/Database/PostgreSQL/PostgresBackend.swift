@@ -64,7 +64,7 @@ final class PostgresBackend: StoreBackend {
 
     // MARK: Reading
 
-    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value {
+    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (DatabaseConnection) throws -> Value) throws -> Value {
         let pool = isVital ? vital : pool
         let (connection, wasIdle) = try pool.take()
         do {
@@ -79,7 +79,8 @@ final class PostgresBackend: StoreBackend {
     }
 
     private func read<Value>(
-        on connection: PostgresConnection, of pool: PostgresPool, isSingle: Bool, _ body: (Connection) throws -> Value
+        on connection: PostgresConnection, of pool: PostgresPool, isSingle: Bool,
+        _ body: (DatabaseConnection) throws -> Value
     ) throws -> Value {
         defer { pool.give(connection) }
         connection.begin(isSingle ? .single : .reading)
@@ -130,9 +131,9 @@ final class PostgresBackend: StoreBackend {
     var path: String { "" }
     func schemaChanged() { pool.clear() }
 
-    func prepareMigrations(in connection: Connection) throws { try PostgresSchema.prepare(connection) }
+    func prepareMigrations(in connection: DatabaseConnection) throws { try PostgresSchema.prepare(connection) }
 
-    func finishMigrations(of tables: [Table], in connection: Connection) throws {
+    func finishMigrations(of tables: [Table], in connection: DatabaseConnection) throws {
         try PostgresSchema.installPolicies(of: tables, connection)
     }
 

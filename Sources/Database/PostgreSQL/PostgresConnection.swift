@@ -5,7 +5,7 @@ import Threads
 ///
 /// Commands that begin a transaction, set its scope or acquire a lock are not sent on their own. They travel with the
 /// statement that needs them, so that a read costs one round trip.
-final class PostgresConnection: Connection {
+final class PostgresConnection: DatabaseConnection {
     enum Access {
         /// One statement, which is its own transaction.
         case single

@@ -48,7 +48,7 @@ final class PostgresRows: RowSource {
         return Int(row) < result.rowCount
     }
 
-    override func type(at index: Int) -> ColumnType {
+    override func type(at index: Int) -> SQLValueType {
         if PQgetisnull(result.handle, row, Int32(index)) == 1 { return .null }
         let type = types[index]
         if type == OID.bool || OID.integers.contains(type) { return .integer }

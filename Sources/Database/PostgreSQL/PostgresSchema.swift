@@ -8,7 +8,7 @@ enum PostgresSchema {
     /// The lock of a schema change, so that of replicas that start together only one applies it.
     private static let subject = "bellhop:schema"
 
-    static func prepare(_ connection: Connection) throws {
+    static func prepare(_ connection: DatabaseConnection) throws {
         try connection.run(SQL(unchecked: "SELECT pg_advisory_xact_lock(hashtextextended('\(subject)', 0))"))
         try connection.run(SQL(unchecked: "SET LOCAL lock_timeout = '\(lockTimeout)'"))
         let hasRole = try connection.exists("SELECT 1 FROM pg_roles WHERE rolname = \(RowLevelSecurity.role)")
@@ -58,7 +58,7 @@ enum PostgresSchema {
         """
 
     /// Updates the policies if they do not match the tables. Recreating a policy locks its table for a moment.
-    static func installPolicies(of tables: [Table], _ connection: Connection) throws {
+    static func installPolicies(of tables: [Table], _ connection: DatabaseConnection) throws {
         let statements =
             RowLevelSecurity.statements(for: tables) + [
                 "GRANT SELECT ON schema_migrations TO \(RowLevelSecurity.role)",

@@ -31,9 +31,9 @@ final class CommitTurn: Sendable {
 /// answers all of them.
 ///
 /// Other writers, here and on other replicas, write at the same time. A job locks the data on which it bases its writes
-/// (`Connection.lock`). The first job of a group waits for its locks, because the group holds no locks yet. A later job
-/// that meets a lock held elsewhere is postponed to the next group, so that groups never wait for each other in a
-/// cycle.
+/// (`DatabaseConnection.lock`). The first job of a group waits for its locks, because the group holds no locks yet. A
+/// later job that meets a lock held elsewhere is postponed to the next group, so that groups never wait for each other
+/// in a cycle.
 ///
 /// It is created, used and released on its thread.
 struct PostgresWriter {
@@ -128,7 +128,7 @@ struct PostgresWriter {
             let begin = ContinuousClock.now
             try conclude(connection)
             let seconds = (ContinuousClock.now - begin) / .seconds(1)
-            counted.countCommit(jobs: group.answers.count, seconds: seconds)
+            counted.countCommit(jobs: group.completions.count, seconds: seconds)
             counted.jobsFailed += group.failures.count
             for action in connection.takeCommitActions() { action() }
         } catch {
@@ -153,10 +153,10 @@ struct PostgresWriter {
         repeat {
             let next = dropLate(WriteJob.takeNext(&waiting), into: &group)
             guard !next.isEmpty else { continue }
-            connection.waitsForLocks = group.answers.isEmpty
+            connection.waitsForLocks = group.completions.isEmpty
             do {
                 try connection.enter(nil)
-                group.answers += try WriteJob.run(next, on: connection)
+                group.completions += try WriteJob.run(next, on: connection)
             } catch {
                 guard connection.isInTransaction else { throw error }
                 let isContended = (error as? DatabaseError)?.code == .contended

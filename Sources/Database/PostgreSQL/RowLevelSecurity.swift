@@ -73,10 +73,10 @@ public enum RowLevelSecurity {
             return entry.condition.map { "(\($0.text(prefix: "")) AND \(keyCondition))" } ?? keyCondition
         }
             + policy.entries.compactMap { entry in
-                guard let membership = entry.membership else { return nil }
-                return membership.question(
+                guard let grant = entry.grant else { return nil }
+                return grant.existsClause(
                     tenant: "\(table.name).\(table.tenantColumn)",
-                    comparison: membership.holder.comparison,
+                    comparison: grant.holder.comparison,
                     column: "\(table.name).\(entry.template.columns[0])")
             }
     }

@@ -27,9 +27,9 @@ struct ScopeVocabulary: Sendable {
             .filter { names.insert($0.setting).inserted }
     }
 
-    /// Returns the templates whose keys a policy reads: its own, and the holders of its memberships.
+    /// Returns the templates whose keys a policy reads: its own, and the holders of its grants.
     private static func asked(by policy: Policy) -> [AudienceTemplate] {
-        policy.entries.flatMap { [$0.template] + ($0.membership.map { [$0.holder] } ?? []) }
+        policy.entries.flatMap { [$0.template] + ($0.grant.map { [$0.holder] } ?? []) }
     }
 
     /// Returns the settings of a scope: its tenant, and its keys of each kind.

@@ -119,15 +119,15 @@ public final class SourceConnection {
     ///
     /// - Parameter values: The values in text form. Only an ordinary connection accepts any.
     public func ask(_ text: String, _ values: [String?] = []) throws(SourceError) -> [[String?]] {
-        let isSent: Int32
+        let sendResult: Int32
         if replicates {
-            isSent = PQsendQuery(handle, text)
+            sendResult = PQsendQuery(handle, text)
         } else {
             let copies = values.map { $0.map { UnsafePointer(strdup($0)) } ?? nil }
             defer { for copy in copies { free(UnsafeMutablePointer(mutating: copy)) } }
-            isSent = PQsendQueryParams(handle, text, Int32(copies.count), nil, copies, nil, nil, 0)
+            sendResult = PQsendQueryParams(handle, text, Int32(copies.count), nil, copies, nil, nil, 0)
         }
-        guard isSent == 1 else { throw lost() }
+        guard sendResult == 1 else { throw lost() }
         var rows: [[String?]] = []
         var failure: SourceError?
         while let result = try nextResult() {

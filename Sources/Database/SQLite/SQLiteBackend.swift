@@ -64,7 +64,7 @@ final class SQLiteBackend: StoreBackend {
     var trouble: DatabaseError? { file.trouble }
     var hasRoom: Bool { file.hasRoom }
 
-    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (Connection) throws -> Value) throws -> Value {
+    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (DatabaseConnection) throws -> Value) throws -> Value {
         let reader = try readers.take()
         var isReusable = false
         defer { readers.give(reader, isReusable: isReusable) }
@@ -110,8 +110,8 @@ final class SQLiteBackend: StoreBackend {
     var path: String { file.path }
 
     func schemaChanged() { readers.drop() }
-    func prepareMigrations(in connection: Connection) throws {}
-    func finishMigrations(of tables: [Table], in connection: Connection) throws {}
+    func prepareMigrations(in connection: DatabaseConnection) throws {}
+    func finishMigrations(of tables: [Table], in connection: DatabaseConnection) throws {}
 
     func close() {
         closeQueues()

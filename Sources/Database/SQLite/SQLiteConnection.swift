@@ -20,7 +20,7 @@ private struct StatementText: Hashable {
 }
 
 /// A connection to an SQLite file.
-final class SQLiteConnection: Connection {
+final class SQLiteConnection: DatabaseConnection {
     enum Role {
         case writer, reader, checkpointer
     }

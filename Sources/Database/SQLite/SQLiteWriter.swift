@@ -44,13 +44,13 @@ struct SQLiteWriter {
             return
         }
         var group = WriteGroup()
-        group.answers.reserveCapacity(jobs.count)
+        group.completions.reserveCapacity(jobs.count)
         let deadline = ContinuousClock.now + options.batchDuration
         var waiting = jobs
         repeat {
             let next = WriteJob.takeNext(&waiting)
             do {
-                group.answers += try WriteJob.run(next, on: connection)
+                group.completions += try WriteJob.run(next, on: connection)
             } catch {
                 guard connection.isInTransaction else {
                     group.failures += next.map { ($0, error) }
@@ -80,7 +80,7 @@ struct SQLiteWriter {
         let seconds = (ContinuousClock.now - begin) / .seconds(1)
         let walPages = connection.walPages
         queue.finishBatch(isFull: group.isFull ? true : connection.hasWritten ? false : nil) { metrics in
-            metrics.countCommit(jobs: group.answers.count, seconds: seconds)
+            metrics.countCommit(jobs: group.completions.count, seconds: seconds)
             metrics.jobsFailed += group.failures.count
             metrics.walPages = walPages
         }
@@ -94,7 +94,7 @@ struct SQLiteWriter {
         let lost = WriteGroup.lost(error)
         queue.finishBatch(isFull: lost.cause == .full || group.isFull ? true : nil) { metrics in
             metrics.batchesFailed += 1
-            metrics.jobsFailed += group.failures.count + group.answers.count + notBegun.count
+            metrics.jobsFailed += group.failures.count + group.completions.count + notBegun.count
         }
         group.answer(.failure(lost))
         for job in notBegun { job.fail(lost) }

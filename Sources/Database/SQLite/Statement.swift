@@ -144,7 +144,7 @@ final class Statement: RowSource {
         (0..<sqlite3_column_count(handle)).map { String(cString: sqlite3_column_name(handle, $0)) }
     }
 
-    override func type(at index: Int) -> ColumnType {
+    override func type(at index: Int) -> SQLValueType {
         switch sqlite3_column_type(handle, Int32(truncatingIfNeeded: index)) {
         case SQLITE_NULL: .null
         case SQLITE_INTEGER: .integer

@@ -213,7 +213,7 @@ public struct Memberships: Sendable {
             set(index, row, fact, &update)
         } else if let subject = fact.subject {
             let name = SubjectName(membership: index, tenant: fact.tenant, value: subject)
-            if subjects[name] == nil, entryCount >= entriesMax { return Self.isFull(entriesMax) }
+            if subjects[name] == nil, entryCount >= entriesMax { return Self.tooManyEntries(entriesMax) }
             if subjects[name] == nil { subjects[name] = [:] }
         }
         return update.refusal
@@ -237,7 +237,7 @@ public struct Memberships: Sendable {
         if let before { take(before, from: index, &update) }
         var after = fact
         if before == nil, entryCount >= entriesMax {
-            update.refusal = Self.isFull(entriesMax)
+            update.refusal = Self.tooManyEntries(entriesMax)
             return
         }
         if fact.counts, let refusal = refusal(of: fact, index) {
@@ -281,7 +281,7 @@ public struct Memberships: Sendable {
     private func refusal(of fact: MembershipFact, _ index: Int) -> Failure? {
         guard let subject = fact.subject, let object = fact.object else { return nil }
         guard let objects = subjects[SubjectName(membership: index, tenant: fact.tenant, value: subject)] else {
-            return entryCount >= entriesMax ? Self.isFull(entriesMax) : nil
+            return entryCount >= entriesMax ? Self.tooManyEntries(entriesMax) : nil
         }
         guard objects[ID(object)] == nil, objects.count >= TableLimits.grantsPerSubjectMax else { return nil }
         let declaration = memberships[index].declaration
@@ -291,7 +291,7 @@ public struct Memberships: Sendable {
         )
     }
 
-    private static func isFull(_ entriesMax: Int) -> Failure {
+    private static func tooManyEntries(_ entriesMax: Int) -> Failure {
         Failure(
             .unavailable, "memberships.full",
             "\(entriesMax) memberships are remembered, and no more: a table with fewer rows has to carry them.")

@@ -107,7 +107,7 @@ extension RowVersions {
 }
 
 /// The tenants of a change, and its form for each of them.
-public struct Routing: Sendable {
+public struct ChangeRouting: Sendable {
     /// The tenants of its rows: one, or two if the row moved between them.
     public let tenants: [ID<Tenant>]
     /// The change as each tenant may see it; empty for an irrelevant change.
@@ -125,7 +125,7 @@ extension TableDeclaration {
     /// - Throws: `invalid` if the tenant of a row is unknown.
     public func routing(
         of change: RowWrite, at commitTimestamp: Timestamp?, memberships: Memberships
-    ) throws(Failure) -> Routing {
+    ) throws(Failure) -> ChangeRouting {
         let completedOld = completedOld(change, memberships)
         let sides = try sides(of: change, completedOld: completedOld, memberships)
         var tenants: [ID<Tenant>] = []
@@ -133,7 +133,7 @@ extension TableDeclaration {
             tenants.append(tenant)
         }
         guard matters(change, completedOld: completedOld) else {
-            return Routing(tenants: tenants, changes: [], unreached: nil)
+            return ChangeRouting(tenants: tenants, changes: [], unreached: nil)
         }
         let (reach, invalidations): (Reach, [Invalidation])
         do throws(Failure) {
@@ -141,7 +141,7 @@ extension TableDeclaration {
             invalidations = try self.invalidations(
                 of: change, completedOld: completedOld, sides: sides, reach: reach, memberships: memberships)
         } catch {
-            return Routing(tenants: tenants, changes: [], unreached: error)
+            return ChangeRouting(tenants: tenants, changes: [], unreached: error)
         }
         let cause = cause(of: change)
         let (counted, isOnlyCounts) = changedCounts(of: change, completedOld: completedOld)
@@ -162,7 +162,7 @@ extension TableDeclaration {
             return routed.hasAudience ? (tenant, routed) : nil
         }
         let unreached = changes.isEmpty ? missingAudience(sides, change.operation) : nil
-        return Routing(tenants: tenants, changes: changes, unreached: unreached)
+        return ChangeRouting(tenants: tenants, changes: changes, unreached: unreached)
     }
 
     private func keyColumns(of row: RowWrite.Row) -> RowWrite.Row {

@@ -11,7 +11,7 @@ import Synchronization
 /// and migrated. Then come the stream threads, the readers, the delivery of committed events to streams, the writers,
 /// and the request handlers. The listening socket comes last, so that every client that can connect is served.
 public final class App: Sendable {
-    let store: Store
+    let store: DatabaseStore
     let runner: TransactionRunner
     let shards: StreamShards<StreamHub>
     let boards: Leaderboards
@@ -56,7 +56,7 @@ public final class App: Sendable {
         // The database, and what a start reads from it.
         var patience = StartPatience(patience, clock: .system, logger: logger)
         let store = try patience.attempt {
-            try Store.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
+            try DatabaseStore.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
         }
         self.store = store
         // Its threads must not be inside libpq while the process ends, because the libraries that libpq depends on are
@@ -90,27 +90,27 @@ public final class App: Sendable {
         let admission = StreamAdmission()
 
         // The path from a commit to the streams.
-        let road = EventRoad(
+        let pipeline = EventPipeline(
             store, start, clock: clock, shards: shards, boards: boards, admission: admission, settings: settings,
             tracer: tracer, logger: logger)
         start.revocations.register(in: metrics)
-        (pump, rankUpdates) = (road.pump, road.rankUpdates)
-        runner = TransactionRunner(reader: reader, tenants: start.tenants, appendEvents: road.appendEvents)
+        (pump, rankUpdates) = (pipeline.pump, pipeline.rankUpdates)
+        runner = TransactionRunner(reader: reader, tenants: start.tenants, appendEvents: pipeline.appendEvents)
 
         // The streams.
         let streams = Self.streams(
             start, reader, workers, authenticator, boards, admission, features, metrics, logger: logger)
         let directory = StreamDirectory(shards: shards, dependencies: streams)
-        let replicas = road.mailbox.map { [runner] in
+        let replicas = pipeline.mailbox.map { [runner] in
             ReplicaRequests(directory: directory, runner: runner, failures: streams.failures, mailbox: $0)
         }
         self.replicas = replicas
 
         // The path of requests.
-        report = ServiceReport(metrics, checks: Self.checks(store, authenticator, start.revocations, road.pump))
+        report = ServiceReport(metrics, checks: Self.checks(store, authenticator, start.revocations, pipeline.pump))
         let dependencies = Dependencies(
             report: report, boards: boards,
-            streams: .init(dependencies: streams, requests: replicas ?? directory, router: road.router),
+            streams: .init(dependencies: streams, requests: replicas ?? directory, router: pipeline.router),
             changes: .init(
                 memberships: start.memberships, metrics: ChangeMetrics(metrics),
                 isCongested: { Self.isCongested(shards) }, restartStreams: { [pump] in try pump.renewEpoch(in: $0) }),
@@ -123,7 +123,7 @@ public final class App: Sendable {
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
             workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
         server = try patience.attempt { [logger] in
-            try Routing.server(
+            try ServiceRoutes.server(
                 configuration, dispatcher, Catalog.features(servedBy: dependencies), streams, http, shards,
                 logger: logger)
         }
@@ -135,7 +135,7 @@ public final class App: Sendable {
         webhooks = settings.webhook.map { [logger] in
             WebhookSender($0, store: store, clock: clock, admission: admission, metrics: metrics, logger: logger)
         }
-        source = Self.source(start, runner, road.pump, shards, metrics, logger: logger)
+        source = Self.source(start, runner, pipeline.pump, shards, metrics, logger: logger)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true
     }
@@ -192,7 +192,7 @@ public final class App: Sendable {
 
     /// Returns the readiness checks.
     private static func checks(
-        _ store: Store, _ authenticator: Authenticator, _ revocations: RevocationList, _ pump: EventPump
+        _ store: DatabaseStore, _ authenticator: Authenticator, _ revocations: RevocationList, _ pump: EventPump
     ) -> [@Sendable () -> String?] {
         [
             { authenticator.isReady ? nil : "The issuer's keys could not be fetched yet." },

@@ -28,8 +28,8 @@ public enum Operations {
     public static func migrate(_ settings: Settings) throws -> [String] {
         var options = settings.storeOptions
         if settings.database.engine == .postgreSQL { options.access = .owner }
-        return try Store.asOwner(of: settings.database) { [options] in
-            let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
+        return try DatabaseStore.asOwner(of: settings.database) { [options] in
+            let store = try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
             defer { store.close() }
             return try store.migrate(Catalog.migrations, tables: Catalog.tables)
         }
@@ -50,17 +50,17 @@ public enum Operations {
         return Catalog.migrations.filter { pending.contains($0.id) }.map { ($0.id, $0.statements(for: engine)) }
     }
 
-    private static func openToRead(_ settings: Settings) throws -> Store {
+    private static func openToRead(_ settings: Settings) throws -> DatabaseStore {
         var options = settings.storeOptions
         options.access = .readOnly
-        return try Store.open(settings.database, options: options, tables: Catalog.tables)
+        return try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
     }
 
     /// Copies the database into a file while the service is running. The copy contains every write that was answered
     /// before the call.
     public static func backUp(_ settings: Settings, to path: String) throws {
         try requireFile(settings, "pg_dump copies it: see Docs/operations.md")
-        try Store.copy(settings.database, to: path, prepare: makeAnother)
+        try DatabaseStore.copy(settings.database, to: path, prepare: makeAnother)
     }
 
     /// Replaces the database of a stopped service with a copy.
@@ -69,7 +69,7 @@ public enum Operations {
     public static func restore(_ settings: Settings, from path: String) throws -> String? {
         try requireFile(settings, "pg_restore fills it: see Docs/operations.md")
         let moment = Clock.system.now().rfc3339.prefix(19).filter { $0.isLetter || $0.isNumber }
-        return try Store.replace(settings.database, by: path, keepingAs: ".before-\(moment)") { copy in
+        return try DatabaseStore.replace(settings.database, by: path, keepingAs: ".before-\(moment)") { copy in
             // A foreign file, or one of a later version, is refused because of its migrations.
             let pending = try copy.pendingMigrations(Catalog.migrations)
             guard pending.count < Catalog.migrations.count else {
@@ -80,7 +80,7 @@ public enum Operations {
     }
 
     /// Checks a copy, and makes its log take a new epoch at its first start.
-    private static func makeAnother(_ copy: Store) throws {
+    private static func makeAnother(_ copy: DatabaseStore) throws {
         let damage = try copy.integrityCheck()
         guard damage.isEmpty else {
             throw DatabaseError(.corrupt, "the copy is damaged: \(damage.joined(separator: "; "))")

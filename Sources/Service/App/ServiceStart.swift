@@ -13,7 +13,7 @@ struct ServiceStart {
     let revocations: RevocationList
     let tenants: Tenants
 
-    init(_ store: Store, settings: Settings, clock: Clock, logger: Logger) throws {
+    init(_ store: DatabaseStore, settings: Settings, clock: Clock, logger: Logger) throws {
         try Self.prepare(store, logger)
         (log, cursorSecret) = try store.writeAndWait { db in
             // Created once, by the first replica.
@@ -39,7 +39,7 @@ struct ServiceStart {
     }
 
     /// Migrates a file. A server, whose tables the service must not own, is only checked.
-    private static func prepare(_ store: Store, _ logger: Logger) throws {
+    private static func prepare(_ store: DatabaseStore, _ logger: Logger) throws {
         guard store.engine == .sqlite else {
             let pending = try store.pendingMigrations(Catalog.migrations)
             guard pending.isEmpty else {

@@ -285,7 +285,7 @@ struct Dispatcher: Sendable {
 
     private func write(
         _ call: Call, _ claim: Idempotency.Claim?, _ key: LockKey?, _ span: OpenSpan?,
-        _ body: (Transaction) throws -> Response, _ db: Connection
+        _ body: (Transaction) throws -> Response, _ db: DatabaseConnection
     ) throws -> Response {
         try db.lock([key?.name(in: call.caller.tenant), claim?.lockName].compactMap(\.self))
         let traceparent = span?.context.traceparent

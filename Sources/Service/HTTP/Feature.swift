@@ -15,7 +15,7 @@ struct Feature: Sendable {
     /// The checks of `bellhop check` for this feature: each finds contradictions in its rows.
     var audits: [Audit] = []
     /// Memberships whose keys are granted to open streams.
-    var live: [LiveMembership] = []
+    var live: [LiveGrant] = []
     /// The feature's own tables that streams can subscribe to, beside the declared ones.
     var watched: [WatchedTable] = []
     /// The names of the events that its transactions publish, and of the events that streams emit themselves.
@@ -36,7 +36,7 @@ struct Feature: Sendable {
 /// A check that recounts stored numbers. Returns one line per difference.
 struct Audit: Sendable {
     let name: String
-    let run: @Sendable (Connection) throws -> [String]
+    let run: @Sendable (DatabaseConnection) throws -> [String]
 
     /// Returns one line for each user whose stored number differs, ordered by user.
     static func differences(_ name: String, stored: [Owner: Int], recounted: [Owner: Int]) -> [String] {

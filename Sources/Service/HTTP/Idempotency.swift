@@ -101,7 +101,7 @@ enum Idempotency {
     }
 
     /// Returns the stored answer, marked as a replay, or nil.
-    static func find(_ claim: Claim, at now: Timestamp, in db: Connection) throws -> Response? {
+    static func find(_ claim: Claim, at now: Timestamp, in db: DatabaseConnection) throws -> Response? {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
         return try db.row(
             """
@@ -126,7 +126,7 @@ enum Idempotency {
     }
 
     /// Stores an answer. Answers with a secret (`no-store`) are not stored: a repeated request is executed again.
-    static func store(_ response: Response, for claim: Claim, at now: Timestamp, in db: Connection) throws {
+    static func store(_ response: Response, for claim: Claim, at now: Timestamp, in db: DatabaseConnection) throws {
         guard response.headers["Cache-Control"] != "no-store" else { return }
         var body: [UInt8] = []
         if case .bytes(let bytes) = response.body { body = bytes }
@@ -149,7 +149,7 @@ enum Idempotency {
     }
 
     /// Removes the oldest expired answers; returns how many.
-    static func prune(at now: Timestamp, in db: Connection) throws -> Int {
+    static func prune(at now: Timestamp, in db: DatabaseConnection) throws -> Int {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
         return try db.run(
             """

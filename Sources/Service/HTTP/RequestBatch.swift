@@ -32,7 +32,7 @@ final class RequestBatch<Item: Sendable>: Sendable {
     }
 
     private static func answer(
-        _ entries: [Entry], in db: Connection, _ body: (Transaction, [Item]) throws -> [Response]
+        _ entries: [Entry], in db: DatabaseConnection, _ body: (Transaction, [Item]) throws -> [Response]
     ) throws -> [Response] {
         guard let first = entries.first else { return [] }
         if entries.allSatisfy({ $0.caller.writesTogether(with: first.caller) }) {

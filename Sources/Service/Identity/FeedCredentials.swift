@@ -51,17 +51,17 @@ struct FeedCredentials: Sendable {
     /// wrong. Returns nil otherwise, and for a request with an `Authorization` header. A signature is not verified here.
     func refusal(of request: Request) -> Failure? {
         guard request.header("Authorization") == nil else { return nil }
-        func isMissing(_ setting: String, for header: StaticString) -> Failure {
+        func missingFailure(_ setting: String, for header: StaticString) -> Failure {
             Self.refused(
                 "\(header) is sent, and nothing is set that it could prove: set \(Settings.Key.variable(setting)).")
         }
         if request.header(Self.secretHeader) != nil {
-            guard secret != nil else { return isMissing("changesSecret", for: Self.secretHeader) }
+            guard secret != nil else { return missingFailure("changesSecret", for: Self.secretHeader) }
             return sendsSecret(request) == true
                 ? nil : Self.refused("The secret in \(Self.secretHeader) is not the one.")
         }
         guard signingSecrets.isEmpty, request.header(Self.signatureHeader) != nil else { return nil }
-        return isMissing("changesSigningSecrets", for: Self.signatureHeader)
+        return missingFailure("changesSigningSecrets", for: Self.signatureHeader)
     }
 
     private static func refused(_ detail: String) -> Failure { Failure(.unauthenticated, "webhook.refused", detail) }

@@ -40,7 +40,7 @@ enum RateSharing {
     private static let sharedAtOnceMax = 128
 
     /// Adds the requests counted on this replica since the last call, and stores the sums.
-    static func share(_ limiter: RateLimiter, at now: Timestamp, in store: Store) throws {
+    static func share(_ limiter: RateLimiter, at now: Timestamp, in store: DatabaseStore) throws {
         let busy = limiter.busy(at: now)
         for start in stride(from: 0, to: busy.count, by: sharedAtOnceMax) {
             // Sorted, so that replicas that share at the same moment do not deadlock.
@@ -57,7 +57,7 @@ enum RateSharing {
         }
     }
 
-    private static func add(_ part: [RateLimiter.BusyCount], in db: Connection) throws -> [Int] {
+    private static func add(_ part: [RateLimiter.BusyCount], in db: DatabaseConnection) throws -> [Int] {
         let rows = part.map { count -> SQL in
             "(\(count.owner.tenant), \(count.owner.userId.text), \(count.startedAt), \(count.unshared))"
         }

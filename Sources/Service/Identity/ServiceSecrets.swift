@@ -11,7 +11,7 @@ enum ServiceSecrets {
     private static let keeping = Unscoped.bookkeeping("secrets are the service's own")
 
     /// Returns the stored secret, or creates one with 256 bits of the system's random generator.
-    static func secret(named name: String, in db: Connection) throws -> [UInt8] {
+    static func secret(named name: String, in db: DatabaseConnection) throws -> [UInt8] {
         let known = try db.row(
             "SELECT secret FROM \(secrets, unscoped: keeping) WHERE name = \(name)"
         ) { try $0.blob(0) }

@@ -30,7 +30,7 @@ struct EventRouter: Sendable {
 
     /// Ends all streams. They resume, or learn that they cannot: the events that they missed are not in the log. The
     /// next published event follows the given one.
-    func restart(after head: Int64) { shards.post(.begun(head: head, ids: log.ids)) }
+    func restartStreams(after head: Int64) { shards.post(.restart(head: head, ids: log.ids)) }
 
     /// Refuses a token, a session or a user from now on, and closes their streams.
     func revoke(_ revocation: Revocation) {
@@ -68,8 +68,8 @@ struct EventRouter: Sendable {
         case "\(MembershipRegistry.event)":
             let holders = memberships.apply(event.data)
             if !holders.isEmpty { shards.post(.memberships(holders)) }
-        case "\(MembershipKeys.event)":
-            if let change = MembershipKeyChange(event) { shards.post(.granted(change)) }
+        case "\(KeyGrants.event)":
+            if let change = KeyGrantChange(event) { shards.post(.grantChanged(change)) }
         default: receivers[event.name]?(event)
         }
     }

@@ -47,7 +47,7 @@ struct ReplicaRequests: StreamRequests {
     private static let pause: Duration = .seconds(1)
 
     private struct Waiting {
-        let answer: StreamRequest.Answer
+        let answer: StreamRequest.Completion
         let until: ContinuousClock.Instant
     }
 
@@ -74,7 +74,7 @@ struct ReplicaRequests: StreamRequests {
 
     // MARK: Requests
 
-    func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Answer) {
+    func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Completion) {
         if isElsewhere(id) {
             askReplicas(id, as: asker, kind, answer)
         } else {
@@ -95,7 +95,7 @@ struct ReplicaRequests: StreamRequests {
 
     private func askReplicas(
         _ stream: String, as asker: Caller, _ kind: StreamRequest.Kind,
-        _ answer: @escaping StreamRequest.Answer
+        _ answer: @escaping StreamRequest.Completion
     ) {
         let id = String(UInt64.random(in: .min ... .max), radix: 36)
         let isAdmitted = waiting.withLock { waiting in

@@ -17,8 +17,8 @@ struct StreamDependencies: Sendable {
     let authenticator: Authenticator
     let tickets: TicketSeal
     let topicKinds: [TopicKind]
-    /// Memberships by rows of the service whose keys streams have.
-    let live: [LiveMembership]
+    /// Grants by rows of the service whose keys streams have.
+    let live: [LiveGrant]
     let tables: SubscribableTables
     /// Returns the current states of the caller, which are sent again whenever they change.
     let ownStates: @Sendable (Transaction) throws -> [OwnState]

@@ -8,7 +8,7 @@ protocol StreamRequests: Sendable {
     ///
     /// If subscriptions are replaced with a cursor, the changes that the new subscriptions missed are first read from
     /// the log and sent, so that nothing is lost in between.
-    func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Answer)
+    func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Completion)
 
     /// Sends bytes to a stream, which may have ended by now.
     func send(_ bytes: SharedBytes, to id: String, tenant: ID<Tenant>)
@@ -22,7 +22,7 @@ struct StreamDirectory: StreamRequests {
     /// Whether the name belongs to a stream of this process, which may have ended by now.
     func contains(_ id: String) -> Bool { StreamName(id)?.nonce == dependencies.names.nonce }
 
-    func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Answer) {
+    func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Completion) {
         guard case .replace(let draft) = kind, draft.lastEventID != nil, draft.tables?.isEmpty == false else {
             return post(kind, to: id, as: asker, answer)
         }
@@ -33,7 +33,7 @@ struct StreamDirectory: StreamRequests {
     }
 
     private func post(
-        _ kind: StreamRequest.Kind, to id: String, as asker: Caller, _ answer: @escaping StreamRequest.Answer
+        _ kind: StreamRequest.Kind, to id: String, as asker: Caller, _ answer: @escaping StreamRequest.Completion
     ) {
         guard let (shard, place) = find(id) else { return answer(.failure(.notFound("stream"))) }
         shard.post(.request(StreamRequest(stream: place, asker: asker, kind: kind, answer: answer)))
@@ -41,7 +41,7 @@ struct StreamDirectory: StreamRequests {
 
     private func replay(
         _ draft: SubscriptionDraft, of id: String, as asker: Caller, to caller: Caller, rounds: Int,
-        _ answer: @escaping StreamRequest.Answer
+        _ answer: @escaping StreamRequest.Completion
     ) {
         let isAdmitted = dependencies.workers.submit(of: caller.workOwner) {
             let reader = StreamReader(

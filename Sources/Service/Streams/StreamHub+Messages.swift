@@ -8,7 +8,7 @@ extension StreamHub {
         switch message {
         case .events(let events): deliver(events)
         case .keysRead(let stream, let result): keysRead(stream, result)
-        case .granted(let change): apply(change)
+        case .grantChanged(let change): apply(change)
         case .opened(let stream, let result): opened(stream, result)
         case .loaded(let stream, let result): loaded(stream, result)
         case .flushed(let stream):
@@ -16,7 +16,7 @@ extension StreamHub {
             advanceReplay(Int32(stream.index))
         case .revoked(let revocation): revoke(revocation)
         case .memberships(let holders): renewScopes(withAnyOf: holders)
-        case .begun(let head, let ids):
+        case .restart(let head, let ids):
             self.head = head
             self.ids = ids
             recentChanges = RecentChanges(since: head)

@@ -38,8 +38,8 @@ final class StreamHub: StreamProgram {
     var deadlines: [Int64] = []
     /// Slots whose replay waits for the socket.
     var replaying: Set<Int32> = []
-    /// Streams whose membership keys are being read, with the changes of those keys that the log has brought meanwhile.
-    var readingKeys: [Int32: [MembershipKeyChange]] = [:]
+    /// Streams whose granted keys are being read, with the changes of those keys that the log has brought meanwhile.
+    var readingKeys: [Int32: [KeyGrantChange]] = [:]
     /// The row subscriptions of the streams, and their waiting deliveries.
     var rows: RowSubscriptions
     /// States that arrived before the beginning of their streams, and are sent after it.

@@ -10,11 +10,11 @@ import Values
 enum StreamMessage: Sendable {
     /// Committed events, in commit order.
     case events([EncodedEvent])
-    /// A worker has read the membership keys of a stream's user.
+    /// A worker has read the granted keys of a stream's user.
     case keysRead(StreamHandle, Result<Set<String>, any Error>)
-    /// A row of a membership was inserted or deleted, so that a key is granted to, or revoked from, the holders of
+    /// A row that grants keys was inserted or deleted, so that a key is granted to, or revoked from, the holders of
     /// another key.
-    case granted(MembershipKeyChange)
+    case grantChanged(KeyGrantChange)
     /// A worker has read the beginning of a stream.
     case opened(StreamHandle, Result<StreamStart, any Error>)
     /// A worker has read the events that a stream missed during its replay; nil if they exceed the replay limit.
@@ -28,7 +28,7 @@ enum StreamMessage: Sendable {
     ///
     /// The ids are passed with the head. An id of one log with a number of the other would resume after events that no
     /// client received.
-    case begun(head: Int64, ids: EventIDs)
+    case restart(head: Int64, ids: EventIDs)
     case states([EncodedState])
     case request(StreamRequest)
     case send(SharedBytes, to: StreamNames.Place)
@@ -155,7 +155,7 @@ struct StreamDescription: Sendable {
 
 /// A request about an open stream, from its owner, answered by the shard.
 struct StreamRequest: Sendable {
-    typealias Answer = @Sendable (Result<StreamDescription, Failure>) -> Void
+    typealias Completion = @Sendable (Result<StreamDescription, Failure>) -> Void
 
     enum Kind: Sendable {
         case describe
@@ -167,7 +167,7 @@ struct StreamRequest: Sendable {
     /// Only the stream's own user gets an answer; for other users the stream does not exist.
     let asker: Caller
     let kind: Kind
-    let answer: Answer
+    let answer: Completion
 }
 
 /// The public name of an open stream. It encodes the stream's location, so that no table of all streams is needed.

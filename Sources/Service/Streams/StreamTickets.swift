@@ -29,7 +29,7 @@ enum StreamTickets {
 
     /// Deletes the ticket, so that it opens only one stream. Returns nil if it is unknown, used or expired.
     static func redeem(
-        _ ticket: String, at now: Timestamp, in connection: Connection
+        _ ticket: String, at now: Timestamp, in connection: DatabaseConnection
     ) throws -> (caller: Caller, topics: [String])? {
         try connection.row(
             """

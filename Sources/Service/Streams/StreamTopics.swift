@@ -62,7 +62,7 @@ enum StreamTopics {
             keys = held
             let isHeard = kind.audience.contains { template in
                 template.key { _ in id }.map(held.contains) ?? false
-                    || dependencies.live.contains { template.mayEqual($0.membership.given) }
+                    || dependencies.live.contains { template.mayEqual($0.grant.grantedKey) }
             }
             if !isHeard { refused.append(topic) }
             if refused.count == mistakesMax { break }

@@ -28,7 +28,8 @@ enum BadgeLedger {
     private static let keeping = Unscoped.bookkeeping("counts follow from what happens to a user, whoever does it")
 
     /// Returns the counts that the scope may see, or zeros.
-    static func read(_ userId: ID<User>, at now: Timestamp, visibleTo scope: Scope, in db: Connection) throws -> Badges
+    static func read(_ userId: ID<User>, at now: Timestamp, visibleTo scope: Scope, in db: DatabaseConnection) throws
+        -> Badges
     {
         try db.withRows(query(userId, visibleTo: scope)) { try badges(in: $0, at: now) }
     }
@@ -53,7 +54,7 @@ enum BadgeLedger {
     /// - Parameter versionStep: 1 for the transaction's first change of the user, 0 for later ones.
     static func add(
         _ change: BadgeChange, versionStep: Int, to userId: ID<User>, tenant: ID<Tenant>, at now: Timestamp,
-        in db: Connection
+        in db: DatabaseConnection
     ) throws -> Badges {
         let sum = try db.row(
             additionToOne.binding(
@@ -75,7 +76,7 @@ enum BadgeLedger {
     /// Many users take one statement, and on PostgreSQL one round trip.
     static func add(
         _ changes: [(userId: ID<User>, change: BadgeChange)], tenant: ID<Tenant>, at now: Timestamp,
-        in db: Connection
+        in db: DatabaseConnection
     ) throws -> [ID<User>: Badges] {
         var values: [SQLValue] = []
         values.reserveCapacity(changes.count * 7)
@@ -104,7 +105,7 @@ enum BadgeLedger {
     /// - Returns: The new counts, without users that have no counts yet.
     static func add(
         _ change: BadgeChange, toEach users: ArraySlice<ID<User>>, tenant: ID<Tenant>, at now: Timestamp,
-        in db: Connection
+        in db: DatabaseConnection
     ) throws -> [ID<User>: Badges] {
         try sums(
             [
@@ -118,7 +119,7 @@ enum BadgeLedger {
             ], in: db)
     }
 
-    private static func sums(_ statements: [SQL], in db: Connection) throws -> [ID<User>: Badges] {
+    private static func sums(_ statements: [SQL], in db: DatabaseConnection) throws -> [ID<User>: Badges] {
         Dictionary(uniqueKeysWithValues: try db.rows(of: statements) { (ID(try $0.text(5)), try badges($0)) })
     }
 
@@ -130,7 +131,8 @@ enum BadgeLedger {
 
     /// Calls the body with every user's counts, for the recount of `bellhop check`.
     static func all(
-        in db: Connection, _ body: (_ tenant: ID<Tenant>, _ userId: ID<User>, _ counts: BadgeChange) throws -> Void
+        in db: DatabaseConnection,
+        _ body: (_ tenant: ID<Tenant>, _ userId: ID<User>, _ counts: BadgeChange) throws -> Void
     ) throws {
         try db.forEach(
             """

@@ -7,7 +7,7 @@ extension EventLog {
     ///
     /// Events before the oldest row's own event are retained too, back to the previous row: they belong to records that
     /// end after it.
-    static func oldestSequence(in db: Connection) throws -> Int64 {
+    static func oldestSequence(in db: DatabaseConnection) throws -> Int64 {
         let oldest = try db.integer(
             "SELECT sequence - coalesce(step, 1) + 1 FROM \(events, unscoped: keeping) ORDER BY sequence LIMIT 1")
         if let oldest { return Int64(oldest) }
@@ -15,7 +15,7 @@ extension EventLog {
     }
 
     /// Returns the newest event ever, even if it is no longer retained.
-    static func newestSequence(in db: Connection) throws -> Int64 { Int64(try db.integer(position) ?? 0) }
+    static func newestSequence(in db: DatabaseConnection) throws -> Int64 { Int64(try db.integer(position) ?? 0) }
 
     /// A query that runs with another one, and returns the event after which its snapshot is. Numbers are committed in
     /// order, so the snapshot contains everything up to the newest event.
@@ -24,7 +24,8 @@ extension EventLog {
     /// Returns the events of the given routes with `after < sequence ≤ through` that a scope may see, oldest first. Row
     /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit.
     static func replay(
-        in db: Connection, tenant: ID<Tenant>, routes: [String], scope: Scope, after: Int64, through: Int64, limit: Int
+        in db: DatabaseConnection, tenant: ID<Tenant>, routes: [String], scope: Scope, after: Int64, through: Int64,
+        limit: Int
     ) throws -> [StreamEvent]? {
         // A record is found by its last event, which may be after `through`, but at most by the span of a record. A
         // statement that is cut off has found more than the limit of records that end before.
@@ -60,7 +61,7 @@ extension EventLog {
     /// Returns the most recent row changes with receivers among the given keys, up to a number and at most of the given
     /// age. Returns nil if so much was published since that not all of it is read.
     static func recentChanges(
-        in db: Connection, tenant: ID<Tenant>, routes: [String], through sequence: Int64, within age: Duration,
+        in db: DatabaseConnection, tenant: ID<Tenant>, routes: [String], through sequence: Int64, within age: Duration,
         limit: Int
     ) throws -> [StreamEvent]? {
         // The time of the event itself, or of one that its transaction published with it.
@@ -117,7 +118,7 @@ extension EventLog {
     /// - Parameter limit: The number of log rows to read, besides further rows of the same records. If there are more,
     ///   `isAll` is false.
     static func following(
-        _ sequence: Int64, limit: Int, in db: Connection
+        _ sequence: Int64, limit: Int, in db: DatabaseConnection
     ) throws -> (events: [StreamEvent], isAll: Bool) {
         let rowsMax = limit + Limits.recordSpanMax
         var events: [StreamEvent] = []
@@ -140,7 +141,7 @@ extension EventLog {
     }
 
     /// Returns one event; nil if it is not retained.
-    static func event(_ sequence: Int64, in db: Connection) throws -> StreamEvent? {
+    static func event(_ sequence: Int64, in db: DatabaseConnection) throws -> StreamEvent? {
         var found: [StreamEvent] = []
         try db.forEach(
             """
@@ -156,7 +157,9 @@ extension EventLog {
 
     /// Returns a sequence number before all events of a time and later. The distance to the first of them is at most
     /// the number of events since, or the first step.
-    private static func sequence(before moment: Timestamp, through newest: Int64, in db: Connection) throws -> Int64 {
+    private static func sequence(before moment: Timestamp, through newest: Int64, in db: DatabaseConnection) throws
+        -> Int64
+    {
         var distance = firstStep
         while distance < newest {
             let looked = newest - distance
@@ -202,7 +205,7 @@ extension EventLog {
     ///
     /// - Parameter records: The numbers of their last events, in order.
     private static func fetch(
-        _ records: [Int], after: Int64 = 0, through: Int64 = .max, in db: Connection
+        _ records: [Int], after: Int64 = 0, through: Int64 = .max, in db: DatabaseConnection
     ) throws -> [StreamEvent] {
         var events: [StreamEvent] = []
         for start in stride(from: 0, to: records.count, by: fetchedAtOnceMax) {

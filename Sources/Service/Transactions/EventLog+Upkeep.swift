@@ -8,7 +8,7 @@ extension EventLog {
     ///
     /// A restored database of a server has another origin, and its log gets another epoch. It continues from a moment
     /// after which clients know different events.
-    static func epoch(at now: Timestamp, in db: Connection) throws -> String {
+    static func epoch(at now: Timestamp, in db: DatabaseConnection) throws -> String {
         let origin = try db.origin()
         let known = try db.row("SELECT epoch, origin FROM \(epochs, unscoped: keeping)") {
             (epoch: try $0.text(0), origin: try $0.optionalText(1))
@@ -27,7 +27,7 @@ extension EventLog {
 
     /// Makes the next start give the log a new epoch. A copy of the database will assign numbers that the original
     /// assigns to other events.
-    static func forgetEpoch(in db: Connection) throws {
+    static func forgetEpoch(in db: DatabaseConnection) throws {
         try db.run("DELETE FROM \(epochs, unscoped: keeping)")
     }
 
@@ -42,7 +42,7 @@ extension EventLog {
     ///   - sequence: The event whose content is read.
     ///   - comparesOrigin: Whether to query the server and its timeline too.
     static func state(
-        lookingAt sequence: Int64, comparesOrigin: Bool = false, in db: Connection
+        lookingAt sequence: Int64, comparesOrigin: Bool = false, in db: DatabaseConnection
     ) throws -> LogState<LoggedEvent> {
         // First: if a server takes over in between, the connection ends, which reveals it.
         let origin = comparesOrigin ? try db.origin() : nil
@@ -74,7 +74,7 @@ extension EventLog {
     ///
     /// - Returns: False if another replica has already renewed the epoch.
     @discardableResult
-    static func renewEpoch(_ old: String, at now: Timestamp, in db: Connection) throws -> Bool {
+    static func renewEpoch(_ old: String, at now: Timestamp, in db: DatabaseConnection) throws -> Bool {
         try db.run(
             """
             UPDATE \(epochs, unscoped: keeping)
@@ -109,7 +109,7 @@ extension EventLog {
     /// write waits noticeably.
     ///
     /// - Returns: The number of removed events.
-    static func prune(at now: Timestamp, _ retention: Retention, in db: Connection) throws -> Int {
+    static func prune(at now: Timestamp, _ retention: Retention, in db: DatabaseConnection) throws -> Int {
         let floor = try newestSequence(in: db) - Int64(retention.countMax)
         let doomed = try db.rows(
             """

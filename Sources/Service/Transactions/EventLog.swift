@@ -108,7 +108,7 @@ enum EventLog {
     ///
     /// The counter's row is locked from here to the commit, on every replica. So numbers have no gaps, and are
     /// committed in order. A reader that has seen a number has seen, or can read, all numbers before it.
-    static func append(_ pending: [PendingEvents], in db: Connection) throws -> [LoggedEvent] {
+    static func append(_ pending: [PendingEvents], in db: DatabaseConnection) throws -> [LoggedEvent] {
         let count = pending.reduce(0) { $0 + $1.drafts.count }
         let newest = try db.integer(advance.binding(count))
         guard let newest else { throw DatabaseError(.corrupt, "the events have no counter") }

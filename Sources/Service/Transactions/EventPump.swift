@@ -18,7 +18,7 @@ final class EventPump: Sendable {
     /// How long the database counts as reachable after the last contact.
     private static let contactSeconds: Int64 = 3
 
-    private let store: Store
+    private let store: DatabaseStore
     private let clock: Clock
     /// The pause between two polls, which back up the notifications.
     private let pollPause: Duration
@@ -30,9 +30,9 @@ final class EventPump: Sendable {
     /// Delivers events to streams. It is called in order, by one thread at a time, and must not block.
     private let publish: @Sendable ([LoggedEvent]) -> Void
     /// Ends all streams; the next published event follows the given one. It must not block.
-    private let begin: @Sendable (_ head: Int64) -> Void
+    private let restartStreams: @Sendable (_ head: Int64) -> Void
     /// Reload the data that missed events would have changed, each with one statement.
-    private let catchUp: [@Sendable (Connection) throws -> Void]
+    private let catchUp: [@Sendable (DatabaseConnection) throws -> Void]
     private struct State {
         var follower: LogFollower<LoggedEvent>
         var contactAt = ContinuousClock.now
@@ -51,10 +51,11 @@ final class EventPump: Sendable {
     ///
     /// - Parameter head: The newest event when the service started.
     init(
-        store: Store, clock: Clock, log: LogIdentity, head: Int64, revocations: RevocationList,
+        store: DatabaseStore, clock: Clock, log: LogIdentity, head: Int64, revocations: RevocationList,
         revocationsTrusted: Duration, logger: Logger,
-        publish: @escaping @Sendable ([LoggedEvent]) -> Void, begin: @escaping @Sendable (_ head: Int64) -> Void,
-        catchUp: [@Sendable (Connection) throws -> Void]
+        publish: @escaping @Sendable ([LoggedEvent]) -> Void,
+        restartStreams: @escaping @Sendable (_ head: Int64) -> Void,
+        catchUp: [@Sendable (DatabaseConnection) throws -> Void]
     ) {
         self.store = store
         self.clock = clock
@@ -65,7 +66,7 @@ final class EventPump: Sendable {
         self.revocations = revocations
         self.revocationsTrusted = revocationsTrusted
         self.publish = publish
-        self.begin = begin
+        self.restartStreams = restartStreams
         self.catchUp = catchUp
     }
 
@@ -85,7 +86,7 @@ final class EventPump: Sendable {
 
     /// Gives the log a new epoch, in a transaction after which rows are missing: all streams restart once it is
     /// committed.
-    func renewEpoch(in db: Connection) throws {
+    func renewEpoch(in db: DatabaseConnection) throws {
         let now = clock.now()
         try EventLog.renewEpoch(log.epoch, at: now, in: db)
         let epoch = try EventLog.epoch(at: now, in: db)
@@ -93,7 +94,7 @@ final class EventPump: Sendable {
             state.withLock { state in
                 log.epoch = epoch
                 state.follower.renewed(epoch)
-                begin(state.follower.head)
+                restartStreams(state.follower.head)
             }
         }
     }
@@ -191,12 +192,12 @@ final class EventPump: Sendable {
             logger.error(
                 "Cut off from the database: revocations of other replicas are not known, so no token is trusted.",
                 metadata: ["seconds": "\(revocationsTrusted.components.seconds)"])
-            begin(state.follower.head)
+            restartStreams(state.follower.head)
         }
     }
 
     /// Reads with one statement, independent of the load from requests.
-    private func look<Value>(_ body: (Connection) throws -> Value) throws -> Value {
+    private func look<Value>(_ body: (DatabaseConnection) throws -> Value) throws -> Value {
         try store.read(isSingle: true, isVital: true, body)
     }
 
@@ -262,7 +263,7 @@ final class EventPump: Sendable {
         for step in catchUp { try look { try step($0) } }
         state.withLock { state in
             guard change(&state) else { return }
-            begin(state.follower.head)
+            restartStreams(state.follower.head)
             let next = state.follower.publishable()
             if !next.isEmpty { publish(next) }
         }

@@ -48,7 +48,7 @@ final class MembershipRegistry: Sendable {
         var version: Int64 = 0
 
         /// Adds the newer facts of the database.
-        mutating func update(from db: Connection) throws {
+        mutating func update(from db: DatabaseConnection) throws {
             try db.forEach(
                 """
                 SELECT tenant, membership, row_id, subject, object, counts, version
@@ -88,7 +88,7 @@ final class MembershipRegistry: Sendable {
     // MARK: In a transaction
 
     /// Returns the memberships in this transaction, and the number of the last fact.
-    func memberships(in db: Connection) throws -> (Memberships, version: Int64) {
+    func memberships(in db: DatabaseConnection) throws -> (Memberships, version: Int64) {
         guard !catalog.membershipNames.isEmpty else { return (known, 0) }
         var state = state.withLock { $0 }
         try state.update(from: db)
@@ -131,7 +131,7 @@ final class MembershipRegistry: Sendable {
     }
 
     /// Reads all facts, at start and after missed events.
-    func reload(in db: Connection) throws {
+    func reload(in db: DatabaseConnection) throws {
         guard !catalog.membershipNames.isEmpty else { return }
         var found = State(memberships: Memberships(catalog))
         try found.update(from: db)

@@ -18,12 +18,12 @@ final class StorageWatch: Sendable {
     private static let linePause = Duration.seconds(60)
     private static let probePause = Duration.seconds(5)
 
-    private let store: Store
+    private let store: DatabaseStore
     private let clock: Clock
     private let logger: Logger
     private let state = Locked(State())
 
-    init(store: Store, clock: Clock, logger: Logger) {
+    init(store: DatabaseStore, clock: Clock, logger: Logger) {
         (self.store, self.clock, self.logger) = (store, clock, logger)
     }
 

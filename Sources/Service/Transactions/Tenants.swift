@@ -13,11 +13,11 @@ final class Tenants: Sendable {
 
     private let known: Locked<Set<ID<Tenant>>>
 
-    init(in db: Connection) throws {
+    init(in db: DatabaseConnection) throws {
         known = Locked(try Self.read(in: db))
     }
 
-    private static func read(in db: Connection) throws -> Set<ID<Tenant>> {
+    private static func read(in db: DatabaseConnection) throws -> Set<ID<Tenant>> {
         Set(try db.rows("SELECT tenant FROM \(tenants, unscoped: keeping)") { try $0.id(0) })
     }
 
@@ -29,13 +29,13 @@ final class Tenants: Sendable {
     var all: [ID<Tenant>] { known.withLock { $0.sorted() } }
 
     /// Adds the tenants that other replicas have recorded.
-    func refresh(in db: Connection) throws {
+    func refresh(in db: DatabaseConnection) throws {
         let found = try Self.read(in: db)
         known.withLock { $0.formUnion(found) }
     }
 
     /// Records a tenant in the transaction of its first write.
-    func note(_ tenant: ID<Tenant>, in db: Connection) throws {
+    func note(_ tenant: ID<Tenant>, in db: DatabaseConnection) throws {
         guard !known.withLock({ $0.contains(tenant) }) else { return }
         try db.run(
             """

@@ -19,7 +19,7 @@ struct Pruning: Sendable {
     /// Returns a row if there is anything to delete.
     let due: @Sendable (_ now: Timestamp) -> SQL
     /// Deletes some rows; returns their number, at most `Limits.prunedAtOnceMax`.
-    let prune: @Sendable (_ now: Timestamp, Connection) throws -> Int
+    let prune: @Sendable (_ now: Timestamp, DatabaseConnection) throws -> Int
 }
 
 /// The scheduler of periodic work: each feature's ticks for every tenant, and the pruning of the core's own tables.

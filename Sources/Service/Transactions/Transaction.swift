@@ -8,7 +8,7 @@ import Values
 ///
 /// It lives on one thread, and nothing is awaited in it.
 final class Transaction {
-    let db: Connection
+    let db: DatabaseConnection
     let caller: Caller
     let now: Timestamp
     private let reader: TransactionReader
@@ -23,7 +23,7 @@ final class Transaction {
     private var counts: [ID<User>: Badges] = [:]
     private var cache: [ID<Transaction>: Any] = [:]
 
-    init(db: Connection, caller: Caller, reader: TransactionReader, traceparent: String? = nil) {
+    init(db: DatabaseConnection, caller: Caller, reader: TransactionReader, traceparent: String? = nil) {
         self.db = db
         self.caller = caller
         self.traceparent = traceparent

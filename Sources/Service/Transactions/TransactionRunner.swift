@@ -10,15 +10,16 @@ struct TransactionRunner: Sendable {
     /// Numbers and stores the events of a group of transactions, and publishes them once they are committed.
     let appendEvents: GroupStep<PendingEvents>
 
-    var store: Store { reader.store }
+    var store: DatabaseStore { reader.store }
     var clock: Clock { reader.clock }
     var settings: Settings { reader.settings }
 
-    /// Runs one write transaction inside a writer's group. To be called on the writer's thread, within `Store.write`.
+    /// Runs one write transaction inside a writer's group. To be called on the writer's thread, within
+    /// `DatabaseStore.write`.
     ///
     /// - Parameter traceparent: The trace of its events; nil if it is not recorded.
     func write<Result>(
-        as caller: Caller, in db: Connection, traceparent: String? = nil, _ body: (Transaction) throws -> Result
+        as caller: Caller, in db: DatabaseConnection, traceparent: String? = nil, _ body: (Transaction) throws -> Result
     ) throws -> Result {
         try db.enter(caller.scope)
         try tenants.note(caller.tenant, in: db)
@@ -34,7 +35,7 @@ typealias Reaction = @Sendable (Transaction, Fact) throws -> Void
 
 /// The runner of read-only transactions, and the state that all transactions share.
 final class TransactionReader: Sendable {
-    let store: Store
+    let store: DatabaseStore
     let clock: Clock
     let settings: Settings
     let log: LogIdentity
@@ -45,7 +46,8 @@ final class TransactionReader: Sendable {
     let ids = Locked(IDSequence())
 
     init(
-        store: Store, clock: Clock, settings: Settings, log: LogIdentity, reactions: [Reaction], limiter: RateLimiter
+        store: DatabaseStore, clock: Clock, settings: Settings, log: LogIdentity, reactions: [Reaction],
+        limiter: RateLimiter
     ) {
         self.store = store
         self.limiter = limiter

@@ -57,7 +57,7 @@ import Values
 
     private func routing(
         _ new: RowWrite.Row?, _ operation: RowOperation = .insert, old: RowWrite.Row? = nil
-    ) throws -> Routing {
+    ) throws -> ChangeRouting {
         try catalog.tables[0].routing(
             of: RowWrite(operation, old: old, new: new), at: nil, memberships: memberships)
     }

@@ -134,7 +134,7 @@ struct BellTests {
         let made = try await service.client(as: .user("ada")).createConversation(.init(memberIds: ["ben"]))
         let id = made.value.id
         let directory = try TemporaryDirectory()
-        let offline = ToldNetwork(isOnline: false)
+        let offline = ManualNetwork(isOnline: false)
         var options = Bell.Options()
         options.user = "ada"
         options.storage = files(directory)
@@ -152,7 +152,7 @@ struct BellTests {
         }
         // The first process ends without closing, and the next one finds the stored messages. One message is sent
         // before the outbox has been read.
-        options.network = ToldNetwork()
+        options.network = ManualNetwork()
         let after = BellProbe(service, as: .user("ada"), options)
         defer { after.close() }
         let later = after.bell.conversation(id)

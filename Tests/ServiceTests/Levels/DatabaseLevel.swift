@@ -46,7 +46,7 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
     /// Creates a SQLite file at this level.
     func makeFile(in directory: TemporaryDirectory) throws -> TestDatabase {
         let database = TestDatabase(url: "sqlite:\(directory.file("earlier.sqlite"))", name: nil)
-        let store = try Store.open(DatabaseURL(database.url), tables: Catalog.tables)
+        let store = try DatabaseStore.open(DatabaseURL(database.url), tables: Catalog.tables)
         defer { store.close() }
         try store.migrate(applied)
         // The tables are in alphabetical order, so references are checked after all rows exist.
@@ -73,7 +73,7 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
     private static func migrate(_ owner: String, _ migrations: [Migration]) throws {
         var options = StoreOptions()
         options.access = .owner
-        let store = try Store.open(DatabaseURL(owner), options: options, tables: Catalog.tables)
+        let store = try DatabaseStore.open(DatabaseURL(owner), options: options, tables: Catalog.tables)
         defer { store.close() }
         let tables = try tables(of: migrations)
         try store.migrate(migrations, tables: Catalog.tables.filter { tables[$0.name] != nil })
@@ -81,7 +81,7 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
 
     /// Returns the tables that the migrations create, with their columns.
     static func tables(of migrations: [Migration]) throws -> [String: [String]] {
-        let store = try Store.open(DatabaseURL("sqlite::memory:"), tables: Catalog.tables)
+        let store = try DatabaseStore.open(DatabaseURL("sqlite::memory:"), tables: Catalog.tables)
         defer { store.close() }
         try store.migrate(migrations)
         let columns = try store.read { db in

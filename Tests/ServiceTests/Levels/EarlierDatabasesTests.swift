@@ -101,7 +101,7 @@ import Testing
         let directory = try TemporaryDirectory()
         let url = "sqlite:\(directory.file("a.sqlite"))"
         func change(_ statement: String) throws {
-            let store = try Store.open(DatabaseURL(url), tables: Catalog.tables)
+            let store = try DatabaseStore.open(DatabaseURL(url), tables: Catalog.tables)
             defer { store.close() }
             try store.migrate(Catalog.migrations)
             try store.writeAndWait { try $0.runMigration(statement) }

@@ -53,7 +53,7 @@ struct FileCheck {
         do {
             var options = settings.storeOptions
             options.access = .readOnly
-            let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
+            let store = try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
             defer { store.close() }
             let damage = try store.integrityCheck()
             for line in damage {

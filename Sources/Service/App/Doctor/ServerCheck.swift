@@ -34,10 +34,10 @@ struct ServerCheck {
     }
 
     /// Opens the store as the service does, or read-only if the service must not use this role.
-    private func open(_ report: (Finding) -> Void) throws -> Store {
+    private func open(_ report: (Finding) -> Void) throws -> DatabaseStore {
         var options = settings.storeOptions
         do throws(DatabaseError) {
-            let store = try Store.open(settings.database, options: options, tables: Catalog.tables)
+            let store = try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
             report(.good("role", "row-level security holds the service's login"))
             return store
         } catch {
@@ -45,7 +45,7 @@ struct ServerCheck {
             report(.fault("role", error.detail, "connect as a login that owns nothing (Docs/operations.md, Two roles)"))
         }
         options.access = .readOnly
-        return try Store.open(settings.database, options: options, tables: Catalog.tables)
+        return try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
     }
 
     private func migrations(_ pending: [String]) -> Finding {
@@ -62,7 +62,7 @@ struct ServerCheck {
         let secondsAhead: Double
     }
 
-    private func roundTrips(of store: Store) throws -> [RoundTrip] {
+    private func roundTrips(of store: DatabaseStore) throws -> [RoundTrip] {
         // Excludes the cost of connecting and of preparing the statement.
         func ask() throws -> RoundTrip {
             let (begun, before) = (ContinuousClock.now, Clock.system.now())
@@ -102,7 +102,7 @@ struct ServerCheck {
     // MARK: Connections
 
     /// Compares the size of all replicas' pools with the limits of the server, this role and this database.
-    private func connections(_ store: Store) throws -> Finding {
+    private func connections(_ store: DatabaseStore) throws -> Finding {
         let row = try store.read(isSingle: true) { db in
             try db.row(
                 """
@@ -147,7 +147,7 @@ struct ServerCheck {
         var options = settings.storeOptions
         (options.access, options.isPooled) = (.readOnly, false)
         do {
-            let store = try Store.open(address, options: options, tables: Catalog.tables)
+            let store = try DatabaseStore.open(address, options: options, tables: Catalog.tables)
             defer { store.close() }
             _ = try store.read(isSingle: true) { try $0.exists("SELECT 1") }
             return .good("notifications", "\(address) answers")

@@ -67,7 +67,7 @@ extension ChallengesFeature {
 
     /// Returns the differences of a leaderboard in memory from the table, limited to some lines.
     static func differences(
-        of leaderboard: Leaderboard, _ tenant: ID<Tenant>, _ boardId: String, _ db: Connection
+        of leaderboard: Leaderboard, _ tenant: ID<Tenant>, _ boardId: String, _ db: DatabaseConnection
     ) throws -> [String] {
         var found = leaderboard.damage.map { [$0] } ?? []
         var count = 0

@@ -162,12 +162,12 @@ extension ChallengesFeature {
     /// Publishes the changes that came within a second after the last update.
     static let updateTick = Tick(
         name: "challenges.telling", everySeconds: 1,
-        due: { "SELECT 1 FROM \(boardRows, unscoped: bookkeeping) WHERE \(isUnpublished(at: $0)) LIMIT 1" }
+        due: { "SELECT 1 FROM \(boardRows, unscoped: bookkeeping) WHERE \(unpublishedCondition(at: $0)) LIMIT 1" }
     ) { tx in
         let ids: [ID<Challenge>] = try tx.db.rows(
             """
             SELECT challenge_id FROM \(boardRows, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND \(isUnpublished(at: tx.now)) ORDER BY told_at LIMIT \(updatedAtOnceMax)
+            WHERE tenant = \(tx.tenant) AND \(unpublishedCondition(at: tx.now)) ORDER BY told_at LIMIT \(updatedAtOnceMax)
             """
         ) { try $0.id(0) }
         for id in ids {
@@ -178,7 +178,7 @@ extension ChallengesFeature {
         }
     }
 
-    private static func isUnpublished(at now: Timestamp) -> SQL {
+    private static func unpublishedCondition(at now: Timestamp) -> SQL {
         let due = now.adding(seconds: -LeaderboardLimits.updatePauseSeconds)
         return "revision > told_revision AND is_doomed = 0 AND NOT (told_at > \(due) AND told_at <= \(now))"
     }

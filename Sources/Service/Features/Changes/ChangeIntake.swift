@@ -32,7 +32,7 @@ struct ChangeIntake {
     private(set) var result = ChangeResult()
 
     /// Restarts all streams once the transaction is committed.
-    typealias StreamRestart = @Sendable (Connection) throws -> Void
+    typealias StreamRestart = @Sendable (DatabaseConnection) throws -> Void
 
     init(
         _ tables: MembershipRegistry, _ batch: ChangeBatch, _ tx: Transaction,

@@ -81,7 +81,7 @@ struct SourceIntake: Sendable {
     /// - Throws: ``SourcePosition/Moved``, `StoreBusy`, and errors of the database. Then nothing is stored.
     func write(
         _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?,
-        also: @escaping @Sendable (Connection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
+        also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
     ) throws -> Outcome {
         let answer = Monitor<Result<Outcome, any Error>?>(nil)
         try runner.store.write { db in
@@ -101,7 +101,7 @@ struct SourceIntake: Sendable {
     /// Writes like ``write(_:from:to:also:meanwhile:)``, and waits for room in the queue of writes while a thread runs.
     func writeWhenThereIsRoom(
         _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, on thread: LoopThread,
-        also: @escaping @Sendable (Connection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
+        also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
     ) throws -> Outcome {
         while true {
             do {
@@ -113,7 +113,7 @@ struct SourceIntake: Sendable {
         }
     }
 
-    private func take(_ items: [SourceItem], in db: Connection) throws -> Outcome {
+    private func take(_ items: [SourceItem], in db: DatabaseConnection) throws -> Outcome {
         var outcome = Outcome()
         var rest = items[...]
         while let first = rest.first {
@@ -130,7 +130,7 @@ struct SourceIntake: Sendable {
     }
 
     /// Takes in consecutive changes of rows as one delivery.
-    private func take(_ rows: ArraySlice<SourceItem>, in db: Connection, _ outcome: inout Outcome) throws {
+    private func take(_ rows: ArraySlice<SourceItem>, in db: DatabaseConnection, _ outcome: inout Outcome) throws {
         var changes: [TableChange] = []
         for case .change(let change) in rows { changes.append(change) }
         for case .rejected(let reason) in rows { outcome.rejected.append(reason) }
@@ -149,7 +149,7 @@ struct SourceIntake: Sendable {
     }
 
     /// Takes in a message. An error affects only this message: its sender has committed, and could not send it again.
-    private func take(_ message: SourceMessage, in db: Connection, _ outcome: inout Outcome) throws {
+    private func take(_ message: SourceMessage, in db: DatabaseConnection, _ outcome: inout Outcome) throws {
         do {
             guard let receiver = receivers[message.kind] else {
                 throw Failure.invalid("/kind", "is none of \(receivers.keys.sorted().joined(separator: ", "))")

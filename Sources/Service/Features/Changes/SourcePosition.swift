@@ -38,7 +38,7 @@ struct SourcePosition: Sendable, Hashable {
 
     private static let bookkeeping = Unscoped.bookkeeping("how far the app's log is read is nobody's row")
 
-    static func read(slot: String, in db: Connection) throws -> SourcePosition? {
+    static func read(slot: String, in db: DatabaseConnection) throws -> SourcePosition? {
         try db.row(
             """
             SELECT source, lsn, taken, tables, publication FROM \(positions, unscoped: bookkeeping) WHERE slot = \(slot)
@@ -56,7 +56,7 @@ struct SourcePosition: Sendable, Hashable {
     /// A second reader that is still running cannot take in the same data again: it finds another position.
     ///
     /// - Throws: ``Moved`` if another position is stored.
-    func store(replacing known: SourcePosition?, slot: String, at now: Timestamp, in db: Connection) throws {
+    func store(replacing known: SourcePosition?, slot: String, at now: Timestamp, in db: DatabaseConnection) throws {
         try db.lock(["bellhop:source"])
         guard try Self.read(slot: slot, in: db) == known else { throw Moved() }
         try db.run(

@@ -36,7 +36,7 @@ struct SourceSession {
     /// Whether rows are currently missed.
     private var missesRows = false
     /// Called once, when the first data has arrived.
-    private var isReading: (() -> Void)?
+    private var onFirstData: (() -> Void)?
 
     init(
         link: SourceConnection, server: SourceServer, reader: borrowing SourceReader.Parts, metrics: SourceMetrics,
@@ -57,8 +57,8 @@ struct SourceSession {
     ///
     /// - Parameter isReading: Called once the first data has arrived.
     /// - Throws: If the stream ends, or a part cannot be stored. Earlier parts stay stored.
-    mutating func run(_ isReading: @escaping () -> Void) throws {
-        self.isReading = isReading
+    mutating func run(_ onFirstData: @escaping () -> Void) throws {
+        self.onFirstData = onFirstData
         // The heartbeat returns through the log, even if the log contains nothing else.
         try server.beat()
         while !thread.isStopping {
@@ -189,8 +189,8 @@ struct SourceSession {
     }
 
     private mutating func noteReading() {
-        isReading?()
-        isReading = nil
+        onFirstData?()
+        onFirstData = nil
     }
 
     /// The error for rows that were not published for a while, and are published again.

@@ -5,7 +5,7 @@ import Visibility
 
 extension ConversationsFeature {
     /// Each member's own place in a conversation, visible to that member and to backends, but to no other user. These
-    /// rows are the membership: a user with one sees the whole conversation, from its first message.
+    /// rows grant keys: a user with one sees the whole conversation, from its first message.
     static let members = Table(
         "conversation_members", read: ["user:{user_id}", "tenant:service"], write: ["user:{user_id}", "tenant:service"])
 
@@ -57,7 +57,7 @@ extension ConversationsFeature {
                 CREATE INDEX conversations_abandoned ON conversations (tenant, abandoned_at)
                 WHERE abandoned_at IS NOT NULL
                 """,
-                // The key for lookups of memberships.
+                // The key for lookups of grants.
                 """
                 CREATE TABLE conversation_members (
                     tenant TEXT NOT NULL,

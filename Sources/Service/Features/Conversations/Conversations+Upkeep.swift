@@ -70,7 +70,7 @@ extension ConversationsFeature {
 
     /// Checks that numbers have no gaps up to the last. A conversation that is being deleted loses its first messages
     /// gradually.
-    private static func sequenceGaps(in db: Connection) throws -> [String] {
+    private static func sequenceGaps(in db: DatabaseConnection) throws -> [String] {
         try db.rows(
             """
             SELECT c.tenant, c.id, c.last_sequence, COUNT(m.sequence), COALESCE(MAX(m.sequence), 0),
@@ -90,7 +90,7 @@ extension ConversationsFeature {
     }
 
     /// Checks that the places, the list of members and their number agree.
-    private static func memberDifferences(in db: Connection) throws -> [String] {
+    private static func memberDifferences(in db: DatabaseConnection) throws -> [String] {
         try db.rows(
             """
             SELECT c.tenant, c.id, c.member_count,
@@ -112,7 +112,7 @@ extension ConversationsFeature {
     }
 
     /// Checks that each place agrees with the unread messages, counted one by one, and the badge with their sum.
-    private static func unreadDifferences(in db: Connection) throws -> [String] {
+    private static func unreadDifferences(in db: DatabaseConnection) throws -> [String] {
         var differences: [String] = []
         var sums: [Owner: Int] = [:]
         try db.forEach(

@@ -232,7 +232,7 @@ extension DJFeature {
 
     private static let looking = Unscoped.audit("a recount looks at every shop's")
 
-    private static func recount(in db: Connection) throws -> [String] {
+    private static func recount(in db: DatabaseConnection) throws -> [String] {
         try db.rows(
             """
             SELECT track.tenant, track.shop_id, track.track_id, track.upvotes, track.downvotes,
@@ -255,7 +255,7 @@ extension DJFeature {
         }
     }
 
-    private static func contradictions(in db: Connection) throws -> [String] {
+    private static func contradictions(in db: DatabaseConnection) throws -> [String] {
         let silent = try db.rows(
             """
             SELECT shop.tenant, shop.shop_id FROM \(shops, unscoped: looking) AS shop

@@ -12,7 +12,7 @@ enum ExplainFeature {
         let authenticator: Authenticator
         let log: LogIdentity
         /// Memberships by rows of the service whose keys streams have.
-        let live: [LiveMembership]
+        let live: [LiveGrant]
         let tables: SubscribableTables
     }
 
@@ -55,7 +55,7 @@ enum ExplainFeature {
             let explanation = Explanation(
                 of: event, at: cursor, to: claimed, topics: topics, subscriptions: tables,
                 memberships: parts.memberships.known,
-                stored: try MembershipKeys.origins(of: claimed.scope, by: parts.live, in: tx.db))
+                stored: try KeyGrants.origins(of: claimed.scope, by: parts.live, in: tx.db))
             return Response.json(200, explanation)
         }
     }

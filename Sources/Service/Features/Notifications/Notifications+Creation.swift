@@ -256,7 +256,7 @@ extension NotificationsFeature {
         }
         let ids = JSONWriter.object { $0.member("ids", [removed.id]) }
         publish("notification:removed", of: removed.userId, data: ids, tx)
-        if !removed.state.isSeen { tx.record(.notificationsNoticed([removed], isRemoved: true)) }
+        if !removed.state.isSeen { tx.record(.notificationsCleared([removed], isRemoved: true)) }
         try adjust(-removed.badgeShare, of: removed.userId, tx)
     }
 

@@ -23,7 +23,7 @@ extension NotificationsFeature {
     }
 
     /// Returns every user's share of the bell, and the number of stored notifications.
-    private static func recount(in db: Connection) throws -> (bells: [Owner: Int], sizes: [Owner: Int]) {
+    private static func recount(in db: DatabaseConnection) throws -> (bells: [Owner: Int], sizes: [Owner: Int]) {
         var bells: [Owner: Int] = [:]
         var sizes: [Owner: Int] = [:]
         try db.forEach(

@@ -114,7 +114,7 @@ extension NotificationsFeature {
             try remove(notification, tx)
             // Removing a notification implies having seen it.
             if let requestId = notification.requestId {
-                tx.record(.requestsNoticed([requestId], isSeen: true))
+                tx.record(.requestNotificationsMarked([requestId], isSeen: true))
             }
             return try Response.withBadges(tx)
         }
@@ -145,9 +145,9 @@ extension NotificationsFeature {
         try store(change, of: changed, tx)
         publishState(changed.map(\.id), change, of: tx.caller.userId, tx)
         try adjust(badgeChange, of: tx.caller.userId, tx)
-        if !noticed.isEmpty { tx.record(.notificationsNoticed(noticed, isRemoved: false)) }
+        if !noticed.isEmpty { tx.record(.notificationsCleared(noticed, isRemoved: false)) }
         if !requests.isEmpty {
-            tx.record(.requestsNoticed(requests, isSeen: change.seen ?? true))
+            tx.record(.requestNotificationsMarked(requests, isSeen: change.seen ?? true))
         }
         return changed
     }

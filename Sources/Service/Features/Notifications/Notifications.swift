@@ -40,7 +40,7 @@ enum NotificationsFeature {
             after.requestId = nil
             guard after != before else { return }
             try storeHandled(after, within: .reaction("what is dealt with is read, wherever that was done"), tx)
-            if !before.state.isSeen { tx.record(.notificationsNoticed([after], isRemoved: false)) }
+            if !before.state.isSeen { tx.record(.notificationsCleared([after], isRemoved: false)) }
             if after.state != before.state { publishState([after.id], change, of: after.userId, tx) }
             try adjust(after.badgeShare + -before.badgeShare, of: after.userId, tx)
         }
@@ -60,8 +60,9 @@ enum NotificationsFeature {
     static let pruning = Tick(
         name: "notifications.forgetting", everySeconds: 5,
         due: { now in
-            let past = isRemoved(before: now.adding(seconds: -eventRetentionSeconds))
-            let toErase = isRemoved(before: now.adding(seconds: -textRetentionSeconds), andAlso: " AND n.title <> ''")
+            let past = removedCondition(before: now.adding(seconds: -eventRetentionSeconds))
+            let toErase = removedCondition(
+                before: now.adding(seconds: -textRetentionSeconds), andAlso: " AND n.title <> ''")
             return Tenants.any(where: "\(past) OR \(toErase)")
         }
     ) { tx in
@@ -69,7 +70,7 @@ enum NotificationsFeature {
         try tx.db.run(pruning(tenant: tx.tenant, before: tx.now.adding(seconds: -eventRetentionSeconds)))
     }
 
-    private static func isRemoved(before: Timestamp, andAlso condition: SQL = "") -> SQL {
+    private static func removedCondition(before: Timestamp, andAlso condition: SQL = "") -> SQL {
         """
         EXISTS (SELECT 1 FROM \(notifications, unscoped: .bookkeeping("removed rows are nobody's")) AS n
             WHERE n.tenant = t.tenant AND n.removed_at IS NOT NULL\(condition) AND n.removed_at < \(before)

@@ -57,11 +57,11 @@ extension PostsFeature {
     /// storm.
     static let engagementTick = Tick(
         name: "posts.engagement", everySeconds: 1,
-        due: { "SELECT 1 FROM \(posts, unscoped: publishing) WHERE \(isUnpublished(at: $0)) LIMIT 1" }
+        due: { "SELECT 1 FROM \(posts, unscoped: publishing) WHERE \(unpublishedCondition(at: $0)) LIMIT 1" }
     ) { tx in
         let ids: [ID<Post>] = try tx.db.rows(
             """
-            SELECT id FROM \(posts, unscoped: publishing) WHERE tenant = \(tx.tenant) AND \(isUnpublished(at: tx.now))
+            SELECT id FROM \(posts, unscoped: publishing) WHERE tenant = \(tx.tenant) AND \(unpublishedCondition(at: tx.now))
             ORDER BY told_at LIMIT \(PostLimits.engagementsPerStepMax)
             """
         ) { try $0.id(0) }
@@ -79,7 +79,7 @@ extension PostsFeature {
 
     private static let publishing = Unscoped.bookkeeping("the counts of a post go to its own readers")
 
-    private static func isUnpublished(at now: Timestamp) -> SQL {
+    private static func unpublishedCondition(at now: Timestamp) -> SQL {
         // A time in the future was stored before the clock was set back. It must not stop the post until then.
         let due = now.adding(seconds: -PostLimits.engagementIntervalSeconds)
         return "is_untold = 1 AND NOT (told_at > \(due) AND told_at <= \(now))"

@@ -90,7 +90,7 @@ extension PostsFeature {
     ) throws {
         try add(followers: follows ? 1 : -1, to: authorId, tx)
         try add(following: follows ? 1 : -1, to: followerId, tx)
-        MembershipKeys.publish(followed, of: followerId.text, in: authorId.text, isGranted: follows, tx)
+        KeyGrants.publish(followed, of: followerId.text, in: authorId.text, isGranted: follows, tx)
         tx.publish(
             "follow:changed", audience: [AudienceKey.make("user", followerId.text)],
             data: JSONWriter.object { writer in

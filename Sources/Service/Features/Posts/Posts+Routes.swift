@@ -78,7 +78,7 @@ extension PostsFeature {
 
     /// Returns the audience of the feeds that contain the post: the followers, and the author's other devices.
     private static func feedAudience(of authorId: ID<User>) -> [String] {
-        [followed.given.key(of: { _ in authorId.text }), AudienceKey.make("user", authorId.text)].compactMap { $0 }
+        [followed.grantedKey.key(of: { _ in authorId.text }), AudienceKey.make("user", authorId.text)].compactMap { $0 }
     }
 
     // MARK: The feed

@@ -4,7 +4,7 @@ import Values
 import Visibility
 
 extension PostsFeature {
-    /// Follower relations, visible to both users and to backends. These rows are the membership: a follower has the
+    /// Follower relations, visible to both users and to backends. These rows grant keys: a follower has the
     /// author's key.
     static let follows = Table(
         "follows", read: ["user:{follower_id}", "user:{author_id}", "tenant:service"],
@@ -36,16 +36,16 @@ extension PostsFeature {
         "follower:{author_id}", by: follows, member: "follower_id", of: "author_id")
 
     /// The key that gives followers an author's posts.
-    static var followed: Membership {
-        guard let membership = followersKey.membership else { preconditionFailure("followers have their key by rows") }
-        return membership
+    static var followed: KeyGrant {
+        guard let grant = followersKey.grant else { preconditionFailure("followers have their key by rows") }
+        return grant
     }
 
     static let migrations = [
         Migration(
             "0001_posts",
             sql: [
-                // The key for lookups of memberships.
+                // The key for lookups of grants.
                 """
                 CREATE TABLE follows (
                     tenant TEXT NOT NULL,

@@ -34,7 +34,7 @@ extension PostsFeature {
         try engagementDifferences(in: db) + orphans(in: db) + authorDifferences(in: db) + numberDifferences(in: db)
     }
 
-    private static func engagementDifferences(in db: Connection) throws -> [String] {
+    private static func engagementDifferences(in db: DatabaseConnection) throws -> [String] {
         try db.rows(
             """
             SELECT p.tenant, p.id, p.like_count, p.repost_count, COALESCE(e.likes, 0), COALESCE(e.reposts, 0)
@@ -54,7 +54,7 @@ extension PostsFeature {
         }
     }
 
-    private static func orphans(in db: Connection) throws -> [String] {
+    private static func orphans(in db: DatabaseConnection) throws -> [String] {
         try db.rows(
             """
             SELECT e.tenant, e.post_id, COUNT(*) FROM \(engagements, unscoped: recounting) AS e
@@ -67,7 +67,7 @@ extension PostsFeature {
         ) { row in "\(try row.text(0))/\(try row.text(1)): \(try row.integer(2)) engagements are of no post" }
     }
 
-    private static func authorDifferences(in db: Connection) throws -> [String] {
+    private static func authorDifferences(in db: DatabaseConnection) throws -> [String] {
         var counted: [Owner: [Int]] = [:]
         try db.forEach(
             """
@@ -100,7 +100,7 @@ extension PostsFeature {
     }
 
     /// Checks that no post has a number above the counter, which would be reused.
-    private static func numberDifferences(in db: Connection) throws -> [String] {
+    private static func numberDifferences(in db: DatabaseConnection) throws -> [String] {
         try db.rows(
             """
             SELECT p.tenant, MAX(p.sequence), COALESCE(MAX(c.newest), 0) FROM \(posts, unscoped: recounting) AS p

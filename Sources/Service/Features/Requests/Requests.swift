@@ -16,7 +16,7 @@ enum RequestsFeature {
         })
 
     static let reaction: Reaction = { tx, fact in
-        guard case .requestsNoticed(let requests, let isSeen) = fact else { return }
+        guard case .requestNotificationsMarked(let requests, let isSeen) = fact else { return }
         var rest = requests[...]
         while !rest.isEmpty {
             let count = try storeSeen(rest.prefix(storedAtOnceMax), isSeen, tx)

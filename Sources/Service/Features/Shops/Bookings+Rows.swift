@@ -127,7 +127,7 @@ extension ShopsFeature {
     /// Returns the cursor of a page: the start and the id of its last booking.
     static func position(of booking: Booking) -> String { "\(booking.scheduledStart.microseconds) \(booking.id)" }
 
-    private static func isBehind(_ position: String) -> SQL? {
+    private static func afterCondition(_ position: String) -> SQL? {
         let parts = position.split(separator: " ", maxSplits: 1)
         guard parts.count == 2, let start = Int64(parts[0]) else { return nil }
         return "(scheduled_start, id) < (\(start), \(parts[1]))"
@@ -139,7 +139,7 @@ extension ShopsFeature {
     ) throws -> [Booking] {
         let place: [SQL?] = [
             day.map { "scheduled_start >= \($0.lowerBound) AND scheduled_start < \($0.upperBound)" },
-            after.flatMap(isBehind),
+            after.flatMap(afterCondition),
         ]
         return try tx.db.rows(
             """

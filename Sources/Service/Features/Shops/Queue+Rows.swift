@@ -64,7 +64,7 @@ extension ShopsFeature {
     }
 
     /// Returns a row if there is such a shop, of any tenant.
-    static func isAnyMoving(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
+    static func anyMovingStatement(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
         """
         SELECT 1 FROM \(queues, unscoped: bookkeeping) AS queue
         WHERE \(isMoving(at: now, computedBefore: due)) LIMIT 1

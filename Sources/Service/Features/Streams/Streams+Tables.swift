@@ -57,7 +57,8 @@ extension StreamsFeature {
 
     // MARK: Revocations
 
-    static func insertRevocation(_ revocation: Revocation, at now: Timestamp, in connection: Connection) throws {
+    static func insertRevocation(_ revocation: Revocation, at now: Timestamp, in connection: DatabaseConnection) throws
+    {
         try connection.run(
             """
             INSERT INTO \(revocations, unscoped: bookkeeping) (tenant, kind, subject, issued_before, created_at)
@@ -71,7 +72,7 @@ extension StreamsFeature {
     }
 
     /// Returns all stored revocations, for the list in memory, at start.
-    static func revocations(in connection: Connection) throws -> [Revocation] {
+    static func revocations(in connection: DatabaseConnection) throws -> [Revocation] {
         try connection.rows(
             "SELECT tenant, kind, subject, issued_before FROM \(revocations, unscoped: bookkeeping)"
         ) { row in

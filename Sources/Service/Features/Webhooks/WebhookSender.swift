@@ -13,8 +13,6 @@ import Values
 /// threads. So only other webhooks ever wait for a receiver. With several replicas, each sends the attempts that it has
 /// begun. An attempt is leased in its row; if the process is killed, the webhook is sent again when the lease expires.
 final class WebhookSender: Sendable {
-    private typealias Rows = WebhooksFeature
-
     /// The state of the polling loop.
     private struct Progress {
         var busy: Set<Int> = []
@@ -30,7 +28,7 @@ final class WebhookSender: Sendable {
     }
 
     private let settings: WebhookSettings
-    private let store: Store
+    private let store: DatabaseStore
     private let clock: Clock
     /// The users with an open stream. Nil if other replicas, about which this one knows nothing, have streams too.
     private let admission: StreamAdmission?
@@ -45,7 +43,8 @@ final class WebhookSender: Sendable {
     private var pause: Duration { clock.pause(store.engine == .sqlite ? .milliseconds(250) : .seconds(1)) }
 
     init(
-        _ settings: WebhookSettings, store: Store, clock: Clock, admission: StreamAdmission, metrics: MetricsRegistry,
+        _ settings: WebhookSettings, store: DatabaseStore, clock: Clock, admission: StreamAdmission,
+        metrics: MetricsRegistry,
         logger: Logger
     ) {
         (self.settings, self.store, self.clock) = (settings, store, clock)
@@ -60,7 +59,7 @@ final class WebhookSender: Sendable {
             let workers = WorkerPool(name: "webhook", threads: WebhookLimits.slots, queueMax: WebhookLimits.slots)
             var progress = Progress()
             // No other process sends, so the previous process was killed and its leases can end.
-            if store.engine == .sqlite { try? store.writeAndWait { try Rows.endLeases(in: $0) } }
+            if store.engine == .sqlite { try? store.writeAndWait { try WebhooksFeature.endLeases(in: $0) } }
             while thread.wait(atMost: pause) { round(&progress, workers) }
             workers.shutdown()
             // Interrupted attempts are sent by the next process without waiting for the lease.
@@ -94,13 +93,13 @@ final class WebhookSender: Sendable {
         guard free > 0, !isPausing(progress) else { return }
         progress.soughtAt = clock.uptime()
         let (now, begunAt) = (clock.now(), clock.uptime())
-        let due = Rows.due(at: now, except: progress.busy, limit: free)
+        let due = WebhooksFeature.due(at: now, except: progress.busy, limit: free)
         let numbers = try store.read(isSingle: true) { db in try db.rows(due) { try $0.integer(0) } }
         guard !numbers.isEmpty else { return }
         let leasedUntil = now.adding(seconds: Int64(settings.timeoutSeconds) + WebhookLimits.leaseSeconds)
         let attempts = try store.writeAndWait { db in
             try db.lock([LockKey.tick("webhooks").name(in: "")])
-            return try Rows.begin(numbers, at: now, leasedUntil: leasedUntil, in: db)
+            return try WebhooksFeature.begin(numbers, at: now, leasedUntil: leasedUntil, in: db)
         }
         for attempt in attempts {
             progress.busy.insert(attempt.number)
@@ -148,7 +147,7 @@ final class WebhookSender: Sendable {
         let results = ended.map { (attempt: $0.attempt, result: result(of: $0.attempt, $0.outcome, at: now)) }
         do {
             try store.writeAndWait { db in
-                for (attempt, result) in results { try Rows.record(result, of: attempt, at: now, in: db) }
+                for (attempt, result) in results { try WebhooksFeature.record(result, of: attempt, at: now, in: db) }
             }
         } catch {
             finished.withLock { $0 = ended + $0 }
@@ -221,13 +220,13 @@ final class WebhookSender: Sendable {
         guard settings.isAtOnce, let admission else { return }
         let (now, last) = (clock.now(), progress.lookedAt)
         let (newest, owners) = try store.read { db in
-            let newest = try Rows.newest(in: db)
-            return (newest, newest > last ? try Rows.waitingForTheirTime(after: last, at: now, in: db) : [])
+            let newest = try WebhooksFeature.newest(in: db)
+            return (newest, newest > last ? try WebhooksFeature.waitingForTheirTime(after: last, at: now, in: db) : [])
         }
         let away = owners.filter { !admission.hasStream($0) }
         if !away.isEmpty {
             try store.writeAndWait { db in
-                for owner in away { try Rows.makeDue(of: owner, at: now, in: db) }
+                for owner in away { try WebhooksFeature.makeDue(of: owner, at: now, in: db) }
             }
         }
         progress.lookedAt = max(last, newest)
@@ -237,15 +236,15 @@ final class WebhookSender: Sendable {
         let uptime = clock.uptime()
         if let last = progress.tidiedAt, uptime < last + WebhookLimits.upkeepPause { return }
         let now = clock.now()
-        var figures = try store.read { try Rows.figures(in: $0) }
+        var figures = try store.read { try WebhooksFeature.figures(in: $0) }
         let pauseSeconds = max(Int64(WebhookRetry.pauseMax), Int64(settings.afterSeconds))
         if figures.needsUpkeep(at: now, pauseSeconds: pauseSeconds) {
             let dead = try store.writeAndWait { db in
                 try db.lock([LockKey.tick("webhooks").name(in: "")])
-                return try Rows.tidy(at: now, pauseSeconds: pauseSeconds, in: db)
+                return try WebhooksFeature.tidy(at: now, pauseSeconds: pauseSeconds, in: db)
             }
             metrics.noteDead(dead)
-            figures = try store.read { try Rows.figures(in: $0) }
+            figures = try store.read { try WebhooksFeature.figures(in: $0) }
         }
         metrics.note(figures)
         progress.tidiedAt = uptime

@@ -85,10 +85,10 @@ extension WebhooksFeature {
     /// `GET /v1/webhooks/dead`: the webhooks that are no longer retried, newest first.
     private static func listDead(_ call: Call) throws -> Answer {
         let page = try call.page(limitMax: WebhookLimits.pageMax)
-        let isBehind: SQL? = page.after.map { "id < \($0)" }
+        let pageCondition: SQL? = page.after.map { "id < \($0)" }
         let listing: SQL = """
             SELECT \(DeadWebhook.columns) FROM \(outbox, visibleTo: call.caller.scope)
-            WHERE \(SQL.all(["state = 2", isBehind])) ORDER BY id DESC LIMIT \(page.rowsMax)
+            WHERE \(SQL.all(["state = 2", pageCondition])) ORDER BY id DESC LIMIT \(page.rowsMax)
             """
         return .query(listing) { rows in page.response(try rows.rows(DeadWebhook.init), by: \.id) }
     }

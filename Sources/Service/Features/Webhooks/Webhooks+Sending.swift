@@ -55,7 +55,7 @@ extension WebhooksFeature {
 
     /// Selects the first webhook of each lane that may be sent now. A user's notifications never overtake one another,
     /// and nothing overtakes a webhook that is already due, whether it is being sent or waits for a retry.
-    private static func isSendable(at now: Timestamp) -> SQL {
+    private static func sendableCondition(at now: Timestamp) -> SQL {
         """
         o.state = 0 AND o.next_at <= \(now) AND o.leased_until <= \(now) AND o.gives_up_at > \(now) AND NOT EXISTS (
             SELECT 1 FROM \(outbox, unscoped: sending) AS q
@@ -68,10 +68,10 @@ extension WebhooksFeature {
     ///
     /// - Parameter busy: The webhooks that this process is already sending.
     static func due(at now: Timestamp, except busy: Set<Int>, limit: Int) -> SQL {
-        let isFree: SQL? = busy.isEmpty ? nil : "o.number NOT IN \(values: busy.sorted())"
+        let notBusyCondition: SQL? = busy.isEmpty ? nil : "o.number NOT IN \(values: busy.sorted())"
         return """
             SELECT o.number FROM \(outbox, unscoped: sending) AS o
-            WHERE \(SQL.all([isSendable(at: now), isFree])) ORDER BY o.next_at, o.number LIMIT \(limit)
+            WHERE \(SQL.all([sendableCondition(at: now), notBusyCondition])) ORDER BY o.next_at, o.number LIMIT \(limit)
             """
     }
 
@@ -80,14 +80,14 @@ extension WebhooksFeature {
     ///
     /// The caller holds the lock of senders: each replica sees what another has begun.
     static func begin(
-        _ numbers: [Int], at now: Timestamp, leasedUntil: Timestamp, in db: Connection
+        _ numbers: [Int], at now: Timestamp, leasedUntil: Timestamp, in db: DatabaseConnection
     ) throws -> [WebhookAttempt] {
         try db.rows(
             """
             UPDATE \(outbox, unscoped: sending)
             SET attempts = attempts + 1, tried_at = \(now), leased_until = \(leasedUntil)
             WHERE number IN (SELECT o.number FROM webhook_outbox AS o
-                WHERE o.number IN \(values: numbers) AND \(isSendable(at: now)))
+                WHERE o.number IN \(values: numbers) AND \(sendableCondition(at: now)))
             RETURNING number, tenant, id, lane, type, subject, attempts, created_at, gives_up_at, quiet_start, quiet_end,
                 time_zone, data
             """
@@ -102,8 +102,9 @@ extension WebhooksFeature {
 
     // MARK: Outcomes
 
-    static func record(_ result: WebhookResult, of attempt: WebhookAttempt, at now: Timestamp, in db: Connection) throws
-    {
+    static func record(
+        _ result: WebhookResult, of attempt: WebhookAttempt, at now: Timestamp, in db: DatabaseConnection
+    ) throws {
         // Another replica may have begun the next attempt if this one exceeded its lease.
         let own: SQL = "number = \(attempt.number) AND state = 0 AND attempts = \(attempt.attempt)"
         let isThere: Bool
@@ -140,7 +141,7 @@ extension WebhooksFeature {
     }
 
     private static func bury(
-        _ why: WebhookDeath, where condition: SQL, error: String? = nil, at now: Timestamp, in db: Connection
+        _ why: WebhookDeath, where condition: SQL, error: String? = nil, at now: Timestamp, in db: DatabaseConnection
     ) throws -> Int {
         try db.run(
             """
@@ -151,19 +152,19 @@ extension WebhooksFeature {
     }
 
     /// Ends all leases, so that begun attempts are repeated without waiting.
-    static func endLeases(in db: Connection) throws {
+    static func endLeases(in db: DatabaseConnection) throws {
         try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE state = 0 AND leased_until > 0")
     }
 
     // MARK: Early delivery
 
     /// Returns the highest number assigned so far.
-    static func newest(in db: Connection) throws -> Int {
+    static func newest(in db: DatabaseConnection) throws -> Int {
         try db.integer("SELECT max(number) FROM \(outbox, unscoped: sending)") ?? 0
     }
 
     /// Returns the users with notifications that are not due yet, among those written after a number.
-    static func waitingForTheirTime(after number: Int, at now: Timestamp, in db: Connection) throws -> [Owner] {
+    static func waitingForTheirTime(after number: Int, at now: Timestamp, in db: DatabaseConnection) throws -> [Owner] {
         try db.rows(
             """
             SELECT DISTINCT tenant, user_id FROM \(outbox, unscoped: sending)
@@ -173,7 +174,7 @@ extension WebhooksFeature {
     }
 
     /// Makes all waiting notifications of a user due, in order.
-    static func makeDue(of owner: Owner, at now: Timestamp, in db: Connection) throws {
+    static func makeDue(of owner: Owner, at now: Timestamp, in db: DatabaseConnection) throws {
         try db.run(
             """
             UPDATE \(outbox, unscoped: sending) SET due_at = \(now), next_at = \(now)
@@ -210,7 +211,7 @@ extension WebhooksFeature {
         }
     }
 
-    static func figures(in db: Connection) throws -> Figures {
+    static func figures(in db: DatabaseConnection) throws -> Figures {
         let table: SQL = "\(outbox, unscoped: sending)"
         return try db.row(
             """
@@ -236,7 +237,7 @@ extension WebhooksFeature {
     /// Corrects the times of rows that were written or attempted later than now. The clock was ahead then, and their
     /// next attempts would be too late by the same difference. The rows themselves reveal this, even to a process that
     /// starts after the clock was set.
-    private static func setBack(to now: Timestamp, in db: Connection) throws {
+    private static func setBack(to now: Timestamp, in db: DatabaseConnection) throws {
         let ahead = try db.rows(
             """
             SELECT number, \(touchedAt) FROM \(outbox, unscoped: sending) AS o
@@ -266,7 +267,7 @@ extension WebhooksFeature {
     static func tidy(
         at now: Timestamp, pauseSeconds: Int64, waitingMax: Int = WebhookLimits.waitingMax,
         deadMax: Int = WebhookLimits.deadMax,
-        in db: Connection
+        in db: DatabaseConnection
     ) throws -> [WebhookDeath: Int] {
         try setBack(to: now, in: db)
         try db.run(

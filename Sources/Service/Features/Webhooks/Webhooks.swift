@@ -15,7 +15,7 @@ enum WebhooksFeature {
         guard let webhook = tx.settings.webhook else { return }
         switch fact {
         case .notificationsCreated(let created): try add(created, webhook, tx)
-        case .notificationsNoticed(let notifications, let isRemoved):
+        case .notificationsCleared(let notifications, let isRemoved):
             for notifications in Dictionary(grouping: notifications, by: \.userId).values {
                 try withdraw(notifications, isRemoved: isRemoved, tx)
             }

@@ -1,6 +1,6 @@
 import Database
 
-extension Store {
+extension DatabaseStore {
     /// Registers the metrics of the store.
     func register(in registry: MetricsRegistry) {
         registry.register { [self] text in

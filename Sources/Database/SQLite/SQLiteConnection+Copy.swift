@@ -30,7 +30,7 @@ extension SQLiteConnection {
     }
 }
 
-extension Store {
+extension DatabaseStore {
     /// Runs work that may create the files of an SQLite database. If root runs it, the files belong to the owner of
     /// their folder.
     public static func asOwner<Value>(of url: DatabaseURL, _ work: () throws -> Value) throws -> Value {
@@ -43,7 +43,7 @@ extension Store {
     ///
     /// - Parameter prepare: Changes the copy, before it gets its final name.
     public static func copy(
-        _ url: DatabaseURL, to path: String, prepare: (Store) throws -> Void
+        _ url: DatabaseURL, to path: String, prepare: (DatabaseStore) throws -> Void
     ) throws {
         let source = try openSource(url)
         try DatabaseFile.asOwner(of: path) { try copy(source, to: path, prepare: prepare) }
@@ -59,7 +59,7 @@ extension Store {
     }
 
     private static func copy(
-        _ source: SQLiteConnection, to path: String, prepare: (Store) throws -> Void
+        _ source: SQLiteConnection, to path: String, prepare: (DatabaseStore) throws -> Void
     ) throws {
         let folder = DatabaseFile.folder(of: path)
         guard !FileManager.default.fileExists(atPath: path) else {
@@ -68,7 +68,7 @@ extension Store {
         let unfinished = "\(path).unfinished-\(getpid())"
         defer { for end in ["", "-wal", "-shm", ".lock"] { unlink(unfinished + end) } }
         try source.copy(to: unfinished)
-        let made = try Store.open(DatabaseURL(file: unfinished))
+        let made = try DatabaseStore.open(DatabaseURL(file: unfinished))
         do {
             try prepare(made)
             made.close()
@@ -89,7 +89,7 @@ extension Store {
     ///
     /// - Returns: The new path of the old database, if there was one.
     public static func replace(
-        _ url: DatabaseURL, by path: String, keepingAs suffix: String, prepare: (Store) throws -> Void
+        _ url: DatabaseURL, by path: String, keepingAs suffix: String, prepare: (DatabaseStore) throws -> Void
     ) throws -> String? {
         let source = try openSource(DatabaseURL(file: path))
         guard case .file(let target) = url.location else { throw DatabaseError(.url, "\(url) is no file") }
@@ -99,7 +99,8 @@ extension Store {
     }
 
     private static func replace(
-        _ url: DatabaseURL, by source: SQLiteConnection, keepingAs suffix: String, prepare: (Store) throws -> Void
+        _ url: DatabaseURL, by source: SQLiteConnection, keepingAs suffix: String,
+        prepare: (DatabaseStore) throws -> Void
     ) throws -> String? {
         let file = try DatabaseFile(url, access: .exclusive)
         defer { file.release() }

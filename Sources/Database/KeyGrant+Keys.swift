@@ -1,8 +1,8 @@
 import Visibility
 
-extension Membership {
-    /// Returns the keys that this membership grants to a scope's owner, at most `limit` of them.
-    public func keys(of scope: Scope, in db: Connection, limit: Int = .max) throws -> [String] {
+extension KeyGrant {
+    /// Returns the keys that the rows grant to a scope's owner, at most `limit` of them.
+    public func keys(of scope: Scope, in db: DatabaseConnection, limit: Int = .max) throws -> [String] {
         let members = scope.keys.sorted().compactMap { holder.columnValues(of: $0)?.first }
         guard !members.isEmpty else { return [] }
         let named = SQL(unchecked: ofColumn)
@@ -12,11 +12,11 @@ extension Membership {
             WHERE \(SQL(unchecked: memberColumn)) IN \(values: members) LIMIT \(limit)
             """
         ) { row in try row.optionalText(0) }
-        return values.compactMap { value in given.key { _ in value } }
+        return values.compactMap { value in grantedKey.key { _ in value } }
     }
 }
 
 extension Scope {
-    /// Returns the scope with the additional keys that memberships grant to its owner. For decisions without SQL.
+    /// Returns the scope with the additional keys that rows grant to its owner. For decisions without SQL.
     public func adding(_ more: some Sequence<String>) -> Scope { Scope(tenant: tenant, keys: keys.union(more)) }
 }

@@ -3,7 +3,7 @@ import Logging
 import MicroHTTP
 
 /// The parts on an event's path from a commit to the shards: log, pump and router; and the rank updates besides.
-struct EventRoad {
+struct EventPipeline {
     /// The rank updates, which are not events of the log and go directly to the shards.
     let rankUpdates: RankUpdates
     let router: EventRouter
@@ -14,7 +14,8 @@ struct EventRoad {
     let mailbox: ReplicaRequests.Mailbox?
 
     init(
-        _ store: Store, _ start: ServiceStart, clock: Clock, shards: StreamShards<StreamHub>, boards: Leaderboards,
+        _ store: DatabaseStore, _ start: ServiceStart, clock: Clock, shards: StreamShards<StreamHub>,
+        boards: Leaderboards,
         admission: StreamAdmission, settings: Settings, tracer: Tracer?, logger: Logger
     ) {
         let rankUpdates = RankUpdates(
@@ -30,7 +31,7 @@ struct EventRoad {
         let pump = EventPump(
             store: store, clock: clock, log: start.log, head: start.head, revocations: start.revocations,
             revocationsTrusted: .seconds(settings.revocationsTrustedSeconds), logger: logger,
-            publish: { router.publish($0) }, begin: { router.restart(after: $0) },
+            publish: { router.publish($0) }, restartStreams: { router.restartStreams(after: $0) },
             catchUp: [
                 { try start.revocations.insert(StreamsFeature.revocations(in: $0)) },
                 { try start.memberships.reload(in: $0) },

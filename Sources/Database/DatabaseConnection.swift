@@ -11,7 +11,7 @@ public enum DatabaseEngine: String, Sendable {
 ///
 /// It belongs to one thread at a time: the store hands it to a body and takes it back. It is not `Sendable`, so the
 /// compiler confines it. Each engine has its own subclass.
-public class Connection {
+public class DatabaseConnection {
     enum Control: Int, CaseIterable {
         case begin, beginImmediate, commit, rollback, savepoint, release, rollbackTo
     }

@@ -3,7 +3,7 @@ import Threads
 /// An open database. It reads on the calling thread, and writes in groups on the store's own threads.
 ///
 /// Reads never wait for a writer, nor writers for reads. A write is answered after its COMMIT is on disk.
-public final class Store: Sendable {
+public final class DatabaseStore: Sendable {
     public let url: DatabaseURL
     public let options: StoreOptions
     let backend: any StoreBackend
@@ -33,7 +33,7 @@ public final class Store: Sendable {
     ///     transaction around it.
     ///   - isVital: On PostgreSQL a connection is reserved for such reads, so that they do not wait behind others.
     public func read<Value>(
-        isSingle: Bool = false, isVital: Bool = false, _ body: (Connection) throws -> Value
+        isSingle: Bool = false, isVital: Bool = false, _ body: (DatabaseConnection) throws -> Value
     ) throws -> Value {
         try backend.read(isSingle: isSingle, isVital: isVital, body)
     }
@@ -63,7 +63,7 @@ public final class Store: Sendable {
     ///   other's locks.
     /// - Throws: `StoreBusy` if the queue is full. Then `completion` is not called.
     public func write<Value: Sendable>(
-        lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value,
+        lane: Int = 0, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) throws(StoreBusy) {
         try queue(
@@ -99,7 +99,7 @@ public final class Store: Sendable {
     /// Writes and waits without blocking a thread. Cancelling the task does not undo a queued write.
     @discardableResult
     public func write<Value: Sendable>(
-        lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value
+        lane: Int = 0, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value
     ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             do {
@@ -114,7 +114,7 @@ public final class Store: Sendable {
     /// cooperative pool, or on a writer's own thread.
     @discardableResult
     public func writeAndWait<Value: Sendable>(
-        lane: Int = 0, _ body: @escaping @Sendable (Connection) throws -> Value
+        lane: Int = 0, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value
     ) throws -> Value {
         precondition(!backend.isOnWriter, "the writer would wait for itself")
         let answer = Monitor<Result<Value, any Error>?>(nil)

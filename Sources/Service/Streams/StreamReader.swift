@@ -36,15 +36,15 @@ struct StreamReader: Sendable {
     /// All keys of the caller, from the token and from memberships; nil to read them with the rest.
     var keys: Set<String>?
 
-    /// Returns the current membership keys of the caller.
-    func membershipKeys() throws -> Set<String> { try read(membershipKeys) }
+    /// Returns the keys that rows of the service grant the caller now.
+    func grantedKeys() throws -> Set<String> { try read(grantedKeys) }
 
-    private func membershipKeys(_ tx: Transaction) throws -> Set<String> {
-        Set(try MembershipKeys.origins(of: caller.scope, by: dependencies.live, in: tx.db).keys)
+    private func grantedKeys(_ tx: Transaction) throws -> Set<String> {
+        Set(try KeyGrants.origins(of: caller.scope, by: dependencies.live, in: tx.db).keys)
     }
 
     private func allKeys(_ tx: Transaction) throws -> Set<String> {
-        try keys ?? caller.scope.keys.union(membershipKeys(tx))
+        try keys ?? caller.scope.keys.union(grantedKeys(tx))
     }
 
     private func read<Value>(_ body: (Transaction) throws -> Value) throws -> Value {

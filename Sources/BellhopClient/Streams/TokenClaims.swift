@@ -3,7 +3,7 @@ import Foundation
 /// The claims of a token's payload.
 ///
 /// The client does not verify them: the service checks the signature.
-struct Claims: Sendable, Hashable, Encodable {
+struct TokenClaims: Sendable, Hashable, Encodable {
     /// All claims except `iat`, `exp`, `nbf` and `jti`, as canonical JSON.
     ///
     /// These claims decide what a token may do. Tokens of one identity share a cursor and an outbox.
@@ -19,13 +19,13 @@ struct Claims: Sendable, Hashable, Encodable {
         let base64 = parts[1].replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
         let padding = String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
         guard let data = Data(base64Encoded: base64 + padding), let json = try? JSON(parsing: data) else { return }
-        self = Claims(payload: json)
+        self = TokenClaims(payload: json)
     }
 
     init(payload: JSON) {
         guard case .object(var members) = payload else { return }
         for name in ["iat", "exp", "nbf", "jti"] { members[name] = nil }
-        identity = Claims.sorted(.object(members)).text
+        identity = TokenClaims.sorted(.object(members)).text
         subject = payload["sub"].string
         expiresAt = payload["exp"].double.flatMap { Int(exactly: ($0 * 1000).rounded()) }
     }

@@ -4,7 +4,7 @@ import CMicroHTTPD
 /// some requests whose heads it refuses, but announces the end of every connection.
 ///
 /// It belongs to its reactor's thread, and to that reactor's list.
-final class Connection {
+final class HTTPConnection {
     /// The step for which the connection waits.
     enum Phase { case head, body, answer, sending, nextRequest }
 

@@ -3,7 +3,7 @@ import MicroHTTP
 import Values
 
 /// The server with all routes, each with its metrics.
-enum Routing {
+enum ServiceRoutes {
     static func server(
         _ configuration: ServerConfiguration, _ dispatcher: Dispatcher, _ features: [Feature],
         _ streams: StreamDependencies, _ metrics: HTTPMetrics, _ shards: StreamShards<StreamHub>, logger: Logger

@@ -3,12 +3,12 @@ import MicroHTTP
 import Realtime
 
 extension StreamHub {
-    /// Makes a worker read the membership keys of the stream's user. The stream begins when they are available. The log
+    /// Makes a worker read the granted keys of the stream's user. The stream begins when they are available. The log
     /// for these keys is read together with the rest, from one position on.
     func readKeys(_ stream: StreamHandle, _ reader: StreamReader) {
         let slot = Int32(stream.index)
         readingKeys[slot] = []
-        onWorker(slot) { shard in shard.post(.keysRead(stream, Result { try reader.membershipKeys() })) }
+        onWorker(slot) { shard in shard.post(.keysRead(stream, Result { try reader.grantedKeys() })) }
     }
 
     func keysRead(_ stream: StreamHandle, _ result: Result<Set<String>, any Error>) {
@@ -32,7 +32,7 @@ extension StreamHub {
     }
 
     /// Grants a key to, or revokes it from, the streams of one user.
-    func apply(_ change: MembershipKeyChange) {
+    func apply(_ change: KeyGrantChange) {
         var slots: [Int32] = []
         hub.forEachStream(tenant: change.tenant, key: change.holder) { slots.append($0) }
         for slot in slots {
@@ -48,7 +48,7 @@ extension StreamHub {
         }
     }
 
-    /// Replaces the keys from a stream's token if they have changed. Membership keys stay.
+    /// Replaces the keys from a stream's token if they have changed. Granted keys stay.
     func replaceScope(of slot: Int32, from old: Caller, to new: Caller) {
         let (before, after) = (old.scope.keys, new.scope.keys)
         guard after != before || new.omittedKeys != old.omittedKeys else { return }

@@ -3,10 +3,10 @@ import Realtime
 import Values
 import Visibility
 
-/// A membership whose keys open streams have too. So one event reaches all holders of a key, without any cost per
+/// A grant whose keys open streams have too. So one event reaches all holders of a key, without any cost per
 /// holder.
-struct LiveMembership: Sendable {
-    let membership: Membership
+struct LiveGrant: Sendable {
+    let grant: KeyGrant
     /// The maximum number of keys of one user. Each is an entry in the hub for each stream of that user, and a route
     /// that a resuming stream reads.
     let keysMax: Int
@@ -16,16 +16,16 @@ struct LiveMembership: Sendable {
 ///
 /// A stream reads them when it opens, before it reads the log. From then on it follows their changes in the log, in
 /// commit order, on every replica. An event for a key reaches those whose row existed before the event.
-enum MembershipKeys {
-    /// The event in the log that a row of a membership was inserted or deleted.
+enum KeyGrants {
+    /// The event in the log that a granting row was inserted or deleted.
     static let event: StaticString = "bellhop:held"
 
     /// Publishes that a key was granted to, or revoked from, a member, in the transaction that writes the row.
     static func publish(
-        _ membership: Membership, of member: String, in group: String, isGranted: Bool, _ tx: Transaction
+        _ grant: KeyGrant, of member: String, in group: String, isGranted: Bool, _ tx: Transaction
     ) {
-        guard let holder = membership.holder.key(of: { _ in member }),
-            let key = membership.given.key(of: { _ in group })
+        guard let holder = grant.holder.key(of: { _ in member }),
+            let key = grant.grantedKey.key(of: { _ in group })
         else { return }
         let data = JSONWriter.object { writer in
             writer.member("holder", holder)
@@ -35,20 +35,20 @@ enum MembershipKeys {
         tx.publish(event, audience: [], data: data)
     }
 
-    /// Returns the membership keys of the owner of a scope, each with the table whose row grants it.
-    static func origins(of scope: Scope, by live: [LiveMembership], in db: Connection) throws -> [String: String] {
+    /// Returns the granted keys of the owner of a scope, each with the table whose row grants it.
+    static func origins(of scope: Scope, by live: [LiveGrant], in db: DatabaseConnection) throws -> [String: String] {
         var origins: [String: String] = [:]
         for one in live {
-            for key in try one.membership.keys(of: scope, in: db, limit: one.keysMax) {
-                origins[key] = one.membership.table.name
+            for key in try one.grant.keys(of: scope, in: db, limit: one.keysMax) {
+                origins[key] = one.grant.table.name
             }
         }
         return origins
     }
 }
 
-/// A membership key that was granted to, or revoked from, the holders of another key.
-struct MembershipKeyChange: Sendable {
+/// A key that was granted to, or revoked from, the holders of another key.
+struct KeyGrantChange: Sendable {
     let tenant: ID<Tenant>
     let holder: String
     let key: String

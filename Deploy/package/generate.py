@@ -171,7 +171,7 @@ def subcommands(command, path=""):
         lines += [f".SS {escaped('bellhop ' + name)}", escaped(one.get("abstract", ""))]
         discussion = one.get("discussion", "")
         if name == "serve":
-            discussion = discussion[: discussion.index("Each setting is taken")]
+            discussion = discussion[: discussion.index("A setting is read")]
         lines += prose(discussion) + options(one) + subcommands(one, name)
     return lines
 

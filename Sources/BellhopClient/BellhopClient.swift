@@ -20,7 +20,7 @@ public struct BellhopClient: Sendable {
 
         public var description: String {
             switch self {
-            case .unusableURL(let text): "“\(text)” is no usable URL"
+            case .unusableURL(let text): "“\(text)” is not a valid URL"
             case .unreachable(let reason): "the service cannot be reached: \(reason)"
             }
         }

@@ -66,7 +66,7 @@ public struct ServiceAnswer: Sendable {
             return .failure(BellhopClient.TransportFailure.unreachable(error.localizedDescription))
         }
         guard let response = response as? HTTPURLResponse else {
-            return .failure(BellhopClient.TransportFailure.unreachable("the answer is no HTTP"))
+            return .failure(BellhopClient.TransportFailure.unreachable("the response is not HTTP"))
         }
         return .success(
             ServiceAnswer(status: response.statusCode, headers: headers(of: response), body: data ?? Data()))

@@ -43,7 +43,7 @@ final class BatchShare<Item: Sendable, Value: Sendable>: WriteShare {
     @inlinable
     func run(_ jobs: [WriteJob], on connection: DatabaseConnection) throws -> [WriteJob.Completion] {
         let values = try write.body(connection, jobs.map { Self.of($0).item })
-        precondition(values.count == jobs.count, "each item has a value")
+        precondition(values.count == jobs.count, "each item must have a value")
         return jobs.indices.map { index in
             let (completion, value) = (Self.of(jobs[index]).completion, values[index])
             return { outcome in completion(outcome.map { value }) }
@@ -52,7 +52,7 @@ final class BatchShare<Item: Sendable, Value: Sendable>: WriteShare {
 
     @inlinable
     static func of(_ job: WriteJob) -> BatchShare {
-        guard let share = job.share else { preconditionFailure("a job of no batch") }
+        guard let share = job.share else { preconditionFailure("the job belongs to no batch") }
         // All shares of one batch have its type.
         return unsafeDowncast(share, to: BatchShare.self)
     }

@@ -30,7 +30,7 @@ public class DatabaseConnection {
 
     init() {}
 
-    public var engine: DatabaseEngine { preconditionFailure("each form of a connection says which it is") }
+    public var engine: DatabaseEngine { preconditionFailure("a subclass must override engine") }
 
     /// Returns a text that identifies the database. It changes when a server's database is restored from a dump, or the
     /// server from an archive or by the promotion of a standby. Nil for a file, whose origin cannot be determined, and
@@ -137,7 +137,8 @@ public class DatabaseConnection {
         // Rows of RETURNING arrive after all changes are made, but each still carries its check.
         return try perform(woven) { row in
             if try !row.isWithinPolicy() {
-                let error = DatabaseError(.notPermitted, "the scope may not write this row", sql: sql.text)
+                let error = DatabaseError(
+                    .notPermitted, "the caller's scope does not permit writing this row", sql: sql.text)
                 violation = error
                 throw error
             }
@@ -148,7 +149,7 @@ public class DatabaseConnection {
 
     /// Runs a statement, passes its rows to the body until it returns false, and returns the number of changed rows.
     func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
-        preconditionFailure("each form of a connection runs its statements")
+        preconditionFailure("a subclass must override perform")
     }
 
     /// Runs several statements without a check, one after the other.
@@ -159,14 +160,14 @@ public class DatabaseConnection {
 
     static func withoutCheck(_ statement: SQL) -> SQL.Woven {
         let woven = statement.woven()
-        precondition(!woven.hasCheck, "a statement with a check is run by itself")
+        precondition(!woven.hasCheck, "a statement with a check must run alone")
         return woven
     }
 
     /// Runs a statement of a migration. It has no binds and is not cached.
     func runMigration(_ statement: String) throws { try run(SQL(unchecked: statement)) }
 
-    var planPrefix: String { preconditionFailure("each form of a connection explains") }
+    var planPrefix: String { preconditionFailure("a subclass must override planPrefix") }
 
     // MARK: Scope
 
@@ -234,9 +235,9 @@ public class DatabaseConnection {
     /// Called before the last steps of a group, which run without a scope.
     func prepareGroupSteps() throws {}
 
-    var isInTransaction: Bool { preconditionFailure("each form of a connection knows its transaction") }
+    var isInTransaction: Bool { preconditionFailure("a subclass must override isInTransaction") }
 
-    func control(_ control: Control) throws { preconditionFailure("each form of a connection controls") }
+    func control(_ control: Control) throws { preconditionFailure("a subclass must override control") }
 
     func commit() throws { try control(.commit) }
 

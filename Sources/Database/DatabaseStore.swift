@@ -91,7 +91,7 @@ public final class DatabaseStore: Sendable {
         if try backend.queue(lane: lane).append(job) { return }
         let error =
             options.access == .readOnly
-            ? DatabaseError(.readOnly, "the store was opened for reading only")
+            ? DatabaseError(.readOnly, "the store is open read-only")
             : DatabaseError(.unavailable, "the store is closed")
         job.fail(error)
     }
@@ -116,7 +116,7 @@ public final class DatabaseStore: Sendable {
     public func writeAndWait<Value: Sendable>(
         lane: Int = 0, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value
     ) throws -> Value {
-        precondition(!backend.isOnWriter, "the writer would wait for itself")
+        precondition(!backend.isOnWriter, "the writer must not wait for itself")
         let answer = Monitor<Result<Value, any Error>?>(nil)
         try write(lane: lane, body) { result in
             answer.withLock { $0 = result }
@@ -143,7 +143,7 @@ public final class DatabaseStore: Sendable {
     public var trouble: DatabaseError? {
         if let trouble = backend.trouble { return trouble }
         return backend.queues.contains(where: \.isFull)
-            ? DatabaseError(.full, "the disk, or what the database may take of it, is full") : nil
+            ? DatabaseError(.full, "the disk is full, or the database has reached its size limit") : nil
     }
 
     /// Checks with a small write whether there is room again. Blocks.
@@ -175,7 +175,7 @@ public final class DatabaseStore: Sendable {
 
     /// Does the queued work, then closes. Later writes fail with `.unavailable`. Blocks; may be called twice.
     public func close() {
-        precondition(!backend.isOnWriter, "the writer would wait for itself")
+        precondition(!backend.isOnWriter, "the writer must not wait for itself")
         backend.close()
     }
 

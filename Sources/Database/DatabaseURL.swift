@@ -38,12 +38,12 @@ public struct DatabaseURL: Sendable, Hashable, CustomStringConvertible {
         }
         if path.hasPrefix("//") {
             guard path.hasPrefix("///") else {
-                throw DatabaseError(.url, "a path follows sqlite: directly, or sqlite:// if it is absolute")
+                throw DatabaseError(.url, "write the path directly after sqlite:, or an absolute path after sqlite://")
             }
             path = path.dropFirst(2)
         }
         guard !path.isEmpty, path != "/", !path.hasSuffix("/"), !path.utf8.contains(0) else {
-            throw DatabaseError(.url, "sqlite: needs the path of a file")
+            throw DatabaseError(.url, "sqlite: must be followed by the path of a file")
         }
         location = .file(path: String(path))
     }

@@ -15,7 +15,7 @@ public struct Insertion: Sendable {
     ///   - rest: The text after the rows, such as ON CONFLICT and RETURNING. Neither text has values yet; `rest` may
     ///     have placeholders.
     public init(_ into: SQL, columns: Int, _ rest: SQL = "") {
-        precondition(columns > 0 && into.binds.isEmpty && rest.binds.isEmpty, "the rows alone have values")
+        precondition(columns > 0 && into.binds.isEmpty && rest.binds.isEmpty, "only the rows may have values")
         self.columns = columns
         let row = "(" + Array(repeating: "?", count: columns).joined(separator: ", ") + ")"
         forms = (0...Self.rowsAtOnceBits).map { bits in
@@ -28,7 +28,7 @@ public struct Insertion: Sendable {
     ///
     /// - Parameter restValues: The values of the text after the rows.
     public func statements(of values: consuming [SQLValue], followedBy restValues: [SQLValue] = []) -> [SQL] {
-        precondition(values.count % columns == 0, "a row has \(columns) values")
+        precondition(values.count % columns == 0, "a row must have \(columns) values")
         let parts = RowParts.ranges(of: values.count / columns, most: 1 << Self.rowsAtOnceBits)
         guard parts.count == 1 else {
             return parts.map { rows in

@@ -26,7 +26,7 @@ public final class KeyGrant: Sendable {
     let ofColumn: String
 
     init(_ template: AudienceTemplate, by table: Table, member: String, of column: String) {
-        precondition(template.columns.count == 1, "a key that is held has one column: \(template)")
+        precondition(template.columns.count == 1, "a membership key must have exactly one column: \(template)")
         guard let holder = try? AudienceTemplate("user:{\(member)}"), isSQLIdentifier(column) else {
             preconditionFailure("\(member) or \(column) cannot be a column of \(table.name)")
         }
@@ -35,7 +35,7 @@ public final class KeyGrant: Sendable {
         // (PostgreSQL refuses such policies).
         precondition(
             table.read.templates.contains(holder) && table.read.entries.allSatisfy { $0.grant == nil },
-            "\(table.name) must show everybody their own rows, by \(holder), and ask for no membership itself")
+            "\(table.name) must let users read their own rows by \(holder), without a membership")
         self.table = table
         self.holder = holder
         grantedKey = template.over(column)

@@ -157,12 +157,13 @@ extension DatabaseStore {
     }
 
     /// The advice to the operator about an unexpected schema.
-    private static let remedy = "restore a backup of before, or start the version that it belongs to"
+    private static let remedy = "restore an earlier backup, or start the matching version"
 
     private static func pending(_ migrations: [Migration], in connection: DatabaseConnection) throws -> [Migration] {
         var known: [String: Migration] = [:]
         for migration in migrations {
-            precondition(known.updateValue(migration, forKey: migration.id) == nil, "two migrations \(migration.id)")
+            precondition(
+                known.updateValue(migration, forKey: migration.id) == nil, "the migration \(migration.id) exists twice")
         }
         let history = try connection.rows("SELECT id, checksum FROM schema_migrations ORDER BY position") { row in
             (id: try row.text(0), checksum: try row.text(1))
@@ -172,14 +173,14 @@ extension DatabaseStore {
                 throw DatabaseError(
                     .schema,
                     """
-                    the database has migration \(entry.id), which this version does not know: it belongs to a newer \
+                    the database has the migration \(entry.id) of a newer version; \
                     one; \(remedy)
                     """)
             }
             guard migration.checksum(for: connection.engine) == entry.checksum else {
                 throw DatabaseError(
                     .schema,
-                    "migration \(entry.id) is not the one that was applied: its text was changed since; \(remedy)")
+                    "the text of migration \(entry.id) differs from the text that was applied; \(remedy)")
             }
             known[entry.id] = nil
         }

@@ -70,7 +70,7 @@ extension Policy {
         guard let grant = entry.grant else { return nil }
         let members = padded(sortedKeys.compactMap { grant.holder.columnValues(of: $0)?.first })
         guard !members.isEmpty else { return nil }
-        precondition(!prefix.isEmpty, "a policy that asks for memberships needs its table's name: \(self)")
+        precondition(!prefix.isEmpty, "a policy with memberships requires the name of its table: \(self)")
         return SQL(
             unchecked: grant.existsClause(
                 tenant: "?", comparison: comparison(members.count), column: prefix + entry.template.columns[0]),

@@ -69,8 +69,8 @@ public struct Row {
     }
 
     private func type(at index: Int) -> SQLValueType {
-        precondition(generation == statement.generation, "a row was used after its callback: \(statement.text)")
-        precondition(index >= 0 && index < count, "no column \(index): \(statement.text)")
+        precondition(generation == statement.generation, "a row must not be used after its callback: \(statement.text)")
+        precondition(index >= 0 && index < count, "there is no column \(index): \(statement.text)")
         return statement.type(at: index)
     }
 
@@ -82,7 +82,7 @@ public struct Row {
     }
 
     private func mismatch(_ index: Int, _ what: String) -> DatabaseError {
-        DatabaseError(.column, "column \(statement.columnNames[index]) should hold \(what)", sql: statement.text)
+        DatabaseError(.column, "column \(statement.columnNames[index]) must hold \(what)", sql: statement.text)
     }
 }
 
@@ -106,12 +106,12 @@ class RowSource {
 
     final func nextRow() { generation &+= 1 }
 
-    func readNames() -> [String] { preconditionFailure("each source names its columns") }
-    func type(at index: Int) -> SQLValueType { preconditionFailure("each source tells its columns' types") }
-    func integer(at index: Int) -> Int64 { preconditionFailure("each source gives its numbers") }
-    func real(at index: Int) -> Double { preconditionFailure("each source gives its numbers") }
+    func readNames() -> [String] { preconditionFailure("a subclass must override the column names") }
+    func type(at index: Int) -> SQLValueType { preconditionFailure("a subclass must override the column types") }
+    func integer(at index: Int) -> Int64 { preconditionFailure("a subclass must override the reading of numbers") }
+    func real(at index: Int) -> Double { preconditionFailure("a subclass must override the reading of numbers") }
     /// Returns the bytes of a text or blob. They are valid until the next row.
     func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
-        preconditionFailure("each source gives its bytes")
+        preconditionFailure("a subclass must override the reading of bytes")
     }
 }

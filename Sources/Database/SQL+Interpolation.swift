@@ -45,7 +45,8 @@ extension SQL {
         }
 
         public mutating func appendInterpolation(_ table: Table, visibleTo scope: Scope) {
-            precondition(writtenVerb() == nil, "visibleTo reads; a statement that writes needs writableBy: \(sql.text)")
+            precondition(
+                writtenVerb() == nil, "a statement that writes requires writableBy instead of visibleTo: \(sql.text)")
             appendSubquery(of: table, where: table.readPredicate(for: scope))
         }
 
@@ -54,7 +55,7 @@ extension SQL {
                 appendSubquery(of: table, where: table.writePredicate(for: scope))
                 return
             }
-            precondition(sql.target == nil, "a statement writes one table: \(sql.text)")
+            precondition(sql.target == nil, "a statement may write only one table: \(sql.text)")
             sql.text += table.name
             sql.target = WriteTarget(
                 verb: verb, table: table, scope: scope, textOffset: sql.text.utf8.count, bindOffset: sql.binds.count)
@@ -99,7 +100,8 @@ extension SQL {
             if endsWith("UPDATE") { return .update }
             if endsWith("INTO") {
                 // REPLACE deletes conflicting rows, regardless of write policies.
-                precondition(!endsWith("REPLACE INTO"), "a scoped statement takes ON CONFLICT … DO UPDATE: \(sql.text)")
+                precondition(
+                    !endsWith("REPLACE INTO"), "a scoped statement requires ON CONFLICT … DO UPDATE: \(sql.text)")
                 return .insert
             }
             if endsWith("DELETE FROM") { return .delete }

@@ -93,10 +93,10 @@ private struct WriteClauses {
             }
             switch word {
             case "UPDATE" where previous == "DO":
-                precondition(!filtersExistingRows, "one DO UPDATE in a scoped statement: \(text)")
+                precondition(!filtersExistingRows, "a scoped statement may have only one DO UPDATE: \(text)")
                 filtersExistingRows = true
             case "WHERE" where filtersExistingRows && isConditionOpen:
-                precondition(whereEnd == nil, "a second WHERE in a scoped statement: \(text)")
+                precondition(whereEnd == nil, "a scoped statement must not have a second WHERE: \(text)")
                 whereEnd = Place(offset: words.wordEnd, binds: words.bindCount)
             case "RETURNING":
                 hasReturning = true
@@ -150,9 +150,9 @@ private struct SQLWords {
                 bindCount += 1
                 index += 1
             case UInt8(ascii: "-") where index + 1 < bytes.count && bytes[index + 1] == byte:
-                preconditionFailure("a comment in a scoped statement hides what follows from its policy")
+                preconditionFailure("a scoped statement must not contain a comment, which could hide the policy")
             case UInt8(ascii: "/") where index + 1 < bytes.count && bytes[index + 1] == UInt8(ascii: "*"):
-                preconditionFailure("a comment in a scoped statement hides what follows from its policy")
+                preconditionFailure("a scoped statement must not contain a comment, which could hide the policy")
             default:
                 guard Self.isWordByte(byte) else {
                     index += 1

@@ -62,7 +62,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     /// Returns the statement with values for its parameters. For a statement whose text is created once, with `?` as
     /// placeholders.
     public func binding(_ values: any SQLBindable...) -> SQL {
-        precondition(binds.isEmpty, "its values stand in it: \(text)")
+        precondition(binds.isEmpty, "the statement must not have bound values: \(text)")
         var statement = self
         statement.binds = values.map(\.sqlValue)
         return statement
@@ -70,7 +70,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
 
     public mutating func append(_ other: SQL) {
         if let theirs = other.target {
-            precondition(target == nil, "a statement writes one table: \(text)")
+            precondition(target == nil, "a statement may write only one table: \(text)")
             target = theirs
             target?.textOffset += text.utf8.count
             target?.bindOffset += binds.count

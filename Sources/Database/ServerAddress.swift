@@ -58,7 +58,7 @@ struct ServerAddress {
     }
 
     private static let encoding = """
-        percent-encode what is special in the user's name and the password (% as %25, @ as %40, : as %3A, / as %2F, \
+        percent-encode special characters in the user name and the password (% as %25, @ as %40, : as %3A, / as %2F, \
         ? as %3F, # as %23)
         """
 
@@ -67,11 +67,11 @@ struct ServerAddress {
         if escapes.contains(where: { part in part.count < 2 || !part.prefix(2).allSatisfy(\.isHexDigit) }) {
             return "a % is not followed by two hexadecimal digits; \(encoding)"
         }
-        if escapes.contains(where: { $0.hasPrefix("00") }) { return "it has a NUL in it (%00)" }
+        if escapes.contains(where: { $0.hasPrefix("00") }) { return "it contains NUL (%00)" }
         if text.count(where: { $0 == "[" }) != text.count(where: { $0 == "]" }) {
-            return "an IPv6 address is not between [ and ]"
+            return "an IPv6 address must be between [ and ]"
         }
-        return "\(encoding), and name only parameters that libpq knows"
+        return "\(encoding), and use only parameters that libpq supports"
     }
 }
 

@@ -113,7 +113,7 @@ struct WriteGroup {
     static func lost(_ error: any Error) -> DatabaseError {
         let cause = error as? DatabaseError
         return DatabaseError(
-            .unavailable, "nothing of this group of writes was kept: \(cause?.detail ?? "\(error)")",
+            .unavailable, "all writes of this group were rolled back: \(cause?.detail ?? "\(error)")",
             cause: cause?.code)
     }
 }

@@ -20,7 +20,7 @@ enum DetachTest {
         let flags = MHD_USE_EPOLL.rawValue | MHD_USE_TURBO.rawValue
         guard let daemon = cmhd_start(flags, trialHandler, context, &options) else {
             close(descriptors[0])
-            throw ServerError(description: "libmicrohttpd refused to start")
+            throw ServerError(description: "libmicrohttpd cannot start")
         }
         let client = connectTo(port)
         defer {
@@ -39,7 +39,9 @@ enum DetachTest {
             receivesMark(client)
         else {
             throw ServerError(
-                description: "this libmicrohttpd shuts a connection down when it lets go of it: streams cannot work")
+                description:
+                    "this build of libmicrohttpd closes a connection when it hands over its socket, so streams cannot work"
+            )
         }
     }
 

@@ -124,7 +124,7 @@ final class Reactor: @unchecked Sendable {
         event.events = EPOLLIN.rawValue
         event.data.fd = descriptor
         precondition(
-            epoll_ctl(pollDescriptor, EPOLL_CTL_ADD, descriptor, &event) == 0, "a descriptor cannot be watched")
+            epoll_ctl(pollDescriptor, EPOLL_CTL_ADD, descriptor, &event) == 0, "a descriptor cannot be added to epoll")
     }
 
     // MARK: The loop

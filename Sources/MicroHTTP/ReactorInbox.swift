@@ -28,7 +28,7 @@ final class ReactorInbox: Sendable {
 
     init() {
         descriptor = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
-        precondition(descriptor >= 0, "no descriptor is left for an inbox")
+        precondition(descriptor >= 0, "no file descriptor is left for an inbox")
     }
 
     deinit { close(descriptor) }

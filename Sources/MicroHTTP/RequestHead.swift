@@ -11,11 +11,11 @@ import Glibc
 /// a bare LF and a skipped line each break the chain.
 struct RequestHead {
     enum Mistake: String {
-        case line = "The request line is damaged."
-        case broken = "A header is folded, ends without CR, or has a NUL or CR in it."
-        case name = "The name of a header is empty, or has a character in it that names do not have."
-        case host = "Exactly one Host is needed."
-        case target = "The address has a space or a control character in it."
+        case line = "The request line is malformed."
+        case broken = "A header is folded, does not end with CRLF, or contains NUL or CR."
+        case name = "A header name is empty or contains an invalid character."
+        case host = "The request must have exactly one Host header."
+        case target = "The request target contains a space or a control character."
     }
 
     private(set) var mistake: Mistake?
@@ -104,14 +104,14 @@ enum BodyFraming: Equatable {
 
     init(_ head: RequestHead) {
         if head.framingHeaderCount > 1 {
-            self = .unusable("Content-Length or Transfer-Encoding is there more than once.")
+            self = .unusable("The request has more than one Content-Length or Transfer-Encoding header.")
         } else if let coding = head.transferCoding {
             let isKnown = strcasecmp(coding, "chunked") == 0 && !head.isHTTP10
-            self = isKnown ? .chunked : .unusable("The transfer coding is not known here.")
+            self = isKnown ? .chunked : .unusable("The transfer coding is not supported.")
         } else if let length = head.contentLength {
             self =
                 Self.number(length).map { $0 == 0 ? BodyFraming.none : .length($0) }
-                ?? .unusable("Content-Length is no number.")
+                ?? .unusable("Content-Length is not a number.")
         } else {
             self = .none
         }
@@ -128,7 +128,7 @@ enum BodyFraming: Equatable {
         let value = UnsafeBufferPointer(start: bytes, count: strlen(text))
         guard number(value) == nil else { return nil }
         let isNumber = !value.isEmpty && value.allSatisfy { (48...57).contains($0) }
-        return isNumber ? .bodyTooLarge(max: 0) : .malformed(detail: "Content-Length is no number.")
+        return isNumber ? .bodyTooLarge(max: 0) : .malformed(detail: "Content-Length is not a number.")
     }
 
     /// Returns nil if the text is not a number.

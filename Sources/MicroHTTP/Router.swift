@@ -129,7 +129,9 @@ private struct RouteTree {
     var routes: [Route] = []
 
     mutating func add(_ route: Route) throws(Router.Ambiguity) {
-        guard route.pattern.hasPrefix("/") else { throw Router.Ambiguity(description: "\(route.pattern) is no path") }
+        guard route.pattern.hasPrefix("/") else {
+            throw Router.Ambiguity(description: "\(route.pattern) is not a path")
+        }
         let segments = route.pattern.utf8.dropFirst().split(
             separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         try add(route, below: route.pattern == "/" ? [] : segments[...], parameters: 0)
@@ -144,7 +146,7 @@ private struct RouteTree {
                     description: "\(route.pattern) has more than \(PathParameters.countMax) parameters")
             }
             guard !routes.contains(where: { $0.method == route.method }) else {
-                throw Router.Ambiguity(description: "\(route.method.rawValue) \(route.pattern) is served twice")
+                throw Router.Ambiguity(description: "\(route.method.rawValue) \(route.pattern) is registered twice")
             }
             return routes.append(route)
         }

@@ -11,7 +11,7 @@ enum SocketAddress {
         host: String, port: Int, count: Int, backlog: Int
     ) throws(ServerError) -> (descriptors: [Int32], port: Int) {
         guard UInt16(exactly: port) != nil else {
-            throw ServerError(description: "\(port) is no port: they go from 0 to 65535")
+            throw ServerError(description: "\(port) is not a port: use 0 to 65535")
         }
         var hints = addrinfo()
         hints.ai_family = AF_UNSPEC
@@ -21,7 +21,7 @@ enum SocketAddress {
         let result = getaddrinfo(host, "\(port)", &hints, &list)
         guard result == 0, let first = list else {
             throw ServerError(
-                description: "host \(host) is no address of this machine: \(String(cString: gai_strerror(result)))")
+                description: "host \(host) is not an address of this machine: \(String(cString: gai_strerror(result)))")
         }
         defer { freeaddrinfo(first) }
         var descriptors: [Int32] = []
@@ -71,9 +71,9 @@ enum SocketAddress {
         let code = errno
         let reason =
             switch code {
-            case EADDRINUSE: "another process listens there"
-            case EACCES: "this user may not (ports below 1024 are for root)"
-            case EADDRNOTAVAIL: "the address is not one of this machine"
+            case EADDRINUSE: "another process is already listening there"
+            case EACCES: "this user has no permission (ports below 1024 require root)"
+            case EADDRNOTAVAIL: "the address does not belong to this machine"
             default: String(cString: strerror(code))
             }
         return ServerError(

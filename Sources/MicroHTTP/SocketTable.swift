@@ -94,7 +94,7 @@ final class SocketTable {
 
     @inline(__always)
     func assertOwnership() {
-        assert(owner != 0 && pthread_equal(pthread_self(), owner) != 0, "only the shard's thread may do this")
+        assert(owner != 0 && pthread_equal(pthread_self(), owner) != 0, "only the shard's thread may call this")
     }
 
     // MARK: Opening and closing

@@ -27,7 +27,7 @@ final class StreamBacklog {
     /// - Returns: The number of replaced items.
     @discardableResult
     func append(_ bytes: SharedBytes, collapse: UInt64, sent: Int = 0) -> Int {
-        assert(sent == 0 || items.isEmpty, "bytes are sent in order")
+        assert(sent == 0 || items.isEmpty, "bytes must be sent in order")
         var replaced = 0
         if collapse != 0, let index = items.lastIndex(where: { $0.collapse == collapse }),
             index > 0 || sentOfFirst == 0

@@ -43,7 +43,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
 
     /// Starts the shard's thread, on which all of the program's code runs from now on.
     func start(program: Program) {
-        precondition(self.program == nil, "a shard starts once")
+        precondition(self.program == nil, "a shard can start only once")
         self.program = program
         thread.start { [self] in run() }
     }
@@ -89,7 +89,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     // MARK: The loop
 
     private func run() {
-        guard let program else { preconditionFailure("the program is set before the thread is made") }
+        guard let program else { preconditionFailure("the program must be set before the thread starts") }
         table.beginOwnership()
         if options.isPinned { cmhd_keep_on_core(UInt32(index)) }
         let startedAt = options.clock.now()

@@ -143,7 +143,7 @@
         private let handle: UnsafeMutableRawPointer
 
         init() {
-            guard let handle = curl_easy_init() else { fatalError("libcurl makes no handle: there is no memory") }
+            guard let handle = curl_easy_init() else { fatalError("libcurl cannot create a handle: out of memory") }
             self.handle = handle
         }
 

@@ -50,7 +50,7 @@
             let boxed = Unmanaged.passRetained(Body(name, body))
             // Started under the lock, so that the thread can identify itself from its first step.
             let code = state.withLock { state in
-                precondition(state.thread == nil, "\(name) runs already")
+                precondition(state.thread == nil, "\(name) is already running")
                 state.isStopping = false
                 var thread = pthread_t()
                 let code = pthread_create(&thread, nil, { LoopThread.run($0) }, boxed.toOpaque())

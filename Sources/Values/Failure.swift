@@ -44,12 +44,12 @@ public struct Failure: Error, Sendable, Hashable {
 
     /// Returns the failure for a row that does not exist, and equally for one that the caller may not see.
     public static func notFound(_ what: String) -> Failure {
-        Failure(.notFound, "not_found", "There is no such \(what), or you may not see it.")
+        Failure(.notFound, "not_found", "The \(what) does not exist, or you may not see it.")
     }
 
     public static func invalid(_ fields: [Field]) -> Failure {
         Failure(
-            .invalid, "request.invalid", "The request is well formed, but some values are not usable.", fields: fields)
+            .invalid, "request.invalid", "The request is well formed, but some values are invalid.", fields: fields)
     }
 
     public static func invalid(_ pointer: String, _ detail: String) -> Failure {

@@ -39,7 +39,7 @@ public struct Fields: Sendable {
 
     private mutating func rejectUnknown() {
         guard members.keys.contains(where: { !read.contains($0) }) else { return }
-        for name in names where !read.contains(name) { reject(name, "is not known here") }
+        for name in names where !read.contains(name) { reject(name, "is not a known field") }
     }
 
     /// The names of all members, for checks such as "exactly one of".
@@ -66,7 +66,7 @@ public struct Fields: Sendable {
             return nil
         }
         guard text.utf8.count <= bytesMax else {
-            reject(name, "must have at most \(bytesMax) bytes, and has \(text.utf8.count)")
+            reject(name, "must have at most \(bytesMax) bytes, but has \(text.utf8.count)")
             return nil
         }
         guard !text.utf8.contains(0) else {
@@ -80,7 +80,7 @@ public struct Fields: Sendable {
     public mutating func optionalLine(_ name: String, bytesMax: Int) -> String? {
         guard let text = optionalString(name, bytesMax: bytesMax) else { return nil }
         guard text.hasNoControls else {
-            reject(name, "must be one line without control characters")
+            reject(name, "must be a single line without control characters")
             return nil
         }
         return text
@@ -112,7 +112,7 @@ public struct Fields: Sendable {
     /// nothing.
     public mutating func timedID<Entity>(_ name: String, _: Entity.Type = Entity.self) -> ID<Entity> {
         let id: ID<Entity> = id(name)
-        if !id.text.isEmpty, !IDSequence.isTimed(id.text) { reject(name, "must be an id that the service made") }
+        if !id.text.isEmpty, !IDSequence.isTimed(id.text) { reject(name, "must be an id created by the service") }
         return id
     }
 
@@ -162,7 +162,7 @@ public struct Fields: Sendable {
     public mutating func optionalTimestamp(_ name: String) -> Timestamp? {
         guard let text = optionalString(name, bytesMax: 64) else { return nil }
         guard let time = Timestamp(rfc3339: text) else {
-            reject(name, "must be a time as RFC 3339 writes it, such as 2026-01-10T09:30:00Z")
+            reject(name, "must be an RFC 3339 time, such as 2026-01-10T09:30:00Z")
             return nil
         }
         return time

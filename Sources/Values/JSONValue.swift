@@ -96,7 +96,7 @@ private struct JSONReader {
         skipSpace()
         let result = try value()
         skipSpace()
-        guard index == bytes.count else { throw failure("something follows the document") }
+        guard index == bytes.count else { throw failure("unexpected content after the document") }
         return result
     }
 
@@ -114,7 +114,7 @@ private struct JSONReader {
         case UInt8(ascii: "t"): return try word("true", .bool(true))
         case UInt8(ascii: "f"): return try word("false", .bool(false))
         case UInt8(ascii: "n"): return try word("null", .null)
-        case nil: throw failure("the document ends too early")
+        case nil: throw failure("unexpected end of the document")
         case .some(UInt8(ascii: "-")), .some(UInt8(ascii: "0")...UInt8(ascii: "9")): return try number()
         default: throw failure("an unexpected character")
         }
@@ -123,7 +123,7 @@ private struct JSONReader {
     private mutating func word(_ word: StaticString, _ value: JSONValue) throws(Failure) -> JSONValue {
         let end = index + word.utf8CodeUnitCount
         guard end <= bytes.count, word.withUTF8Buffer({ bytes[index..<end].elementsEqual($0) }) else {
-            throw failure("an unknown word")
+            throw failure("an unknown literal")
         }
         index = end
         return value
@@ -132,7 +132,7 @@ private struct JSONReader {
     /// Reads the opening bracket. If the closing bracket follows, reads it too and returns false.
     private mutating func enter(closing: UInt8) throws(Failure) -> Bool {
         depth += 1
-        guard depth <= depthMax else { throw failure("nesting deeper than \(depthMax)") }
+        guard depth <= depthMax else { throw failure("nesting deeper than \(depthMax) levels") }
         index += 1
         skipSpace()
         guard byte == closing else { return true }
@@ -146,17 +146,17 @@ private struct JSONReader {
         // Most objects have several members; this saves two steps of growth.
         var members = [String: JSONValue](minimumCapacity: 6)
         while true {
-            guard byte == UInt8(ascii: "\"") else { throw failure("a key was expected") }
+            guard byte == UInt8(ascii: "\"") else { throw failure("expected a key") }
             let key = try string()
             skipSpace()
-            guard byte == UInt8(ascii: ":") else { throw failure("a colon was expected") }
+            guard byte == UInt8(ascii: ":") else { throw failure("expected a colon") }
             index += 1
             skipSpace()
             let member = try value()
             // Swift takes keys of equivalent letters for the same; only the same bytes replace one another.
             let isRepeated = lastKeyWins && members.index(forKey: key).map { members[$0].key.hasBytes(of: key) } == true
             guard members.updateValue(member, forKey: key) == nil || isRepeated else {
-                throw failure("the key '\(key.prefix(64))' stands twice, the second time before the value that ends")
+                throw failure("duplicate key '\(key.prefix(64))', with a second value that ends")
             }
             skipSpace()
             guard try another(closing: UInt8(ascii: "}")) else { return members }
@@ -184,7 +184,7 @@ private struct JSONReader {
             index += 1
             depth -= 1
             return false
-        default: throw failure("a comma or a closing bracket was expected")
+        default: throw failure("expected a comma or a closing bracket")
         }
     }
 
@@ -246,7 +246,7 @@ private struct JSONReader {
                 decoded += bytes[start..<index]
             }
         }
-        throw failure("a string that does not end")
+        throw failure("an unterminated string")
     }
 
     /// Advances to the next quotation mark, backslash or control character. U+007F may appear unescaped.
@@ -266,7 +266,7 @@ private struct JSONReader {
     }
 
     private mutating func escape(into decoded: inout [UInt8]) throws(Failure) {
-        guard let letter = byte else { throw failure("a string that does not end") }
+        guard let letter = byte else { throw failure("an unterminated string") }
         index += 1
         switch letter {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): decoded.append(letter)
@@ -292,7 +292,7 @@ private struct JSONReader {
     }
 
     private mutating func hexadecimal() throws(Failure) -> UInt32 {
-        guard index + 4 <= bytes.count else { throw failure("an escape that does not end") }
+        guard index + 4 <= bytes.count else { throw failure("an incomplete escape") }
         var value: UInt32 = 0
         for byte in bytes[index..<index + 4] {
             guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { throw failure("an unknown escape") }

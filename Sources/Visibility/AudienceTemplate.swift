@@ -26,7 +26,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
             if part.hasPrefix("{"), part.hasSuffix("}") {
                 let name = String(part.dropFirst().dropLast())
                 guard Self.isColumnName(name) else {
-                    throw Malformed(template: text, reason: "no column is named '\(name)'")
+                    throw Malformed(template: text, reason: "there is no column named '\(name)'")
                 }
                 segments.append(.column(name))
             } else {
@@ -34,7 +34,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
                     byte > 0x20 && byte < 0x7F && !"{}%".utf8.contains(byte)
                 }
                 guard isPlain, !part.isEmpty else {
-                    throw Malformed(template: text, reason: "'\(part)' is neither a constant nor one {column}")
+                    throw Malformed(template: text, reason: "'\(part)' is neither a constant nor a single {column}")
                 }
                 segments.append(.constant(String(part)))
             }

@@ -7,23 +7,23 @@ import Service
 struct Bellhop: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bellhop",
-        abstract: "Badge counts, notifications, bookings and queue waits, brought to each user's door.",
+        abstract: "Serve badge counts, notifications, bookings and queue waits to each user.",
         discussion: """
-            One service computes the counts of people's apps and streams every change to exactly those who may see it.
+            Bellhop computes badge counts and streams every change to exactly the users who may see it.
 
-              Start it, with a secret for tokens and a database file:
+              Start the service with a token secret and a database file:
                 export BELLHOP_JWT_SECRET=$(head -c 32 /dev/urandom | base64)
                 bellhop serve --database sqlite:bellhop.sqlite
 
-              Get a user's token, and read that user's counts:
+              Create a token for a user and read the user's badge counts:
                 TOKEN=$(bellhop token --subject ada)
                 curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/v1/badges
 
-              Follow the user's stream while things happen:
+              Follow the user's stream while the demo runs:
                 bellhop listen --token "$TOKEN"
                 bellhop demo
 
-              All settings, as flags, variables or a file: `bellhop serve --help`.
+              `bellhop serve --help` lists all settings (flags, variables or a file).
             """,
         version: BellhopVersion.text,
         groupedSubcommands: [

@@ -43,17 +43,17 @@ import Testing
         let folder = DatabaseFile.Place(path: "/data", isFolder: true, owner: 0, ownerName: "root", mode: 0o755)
         #expect(
             folder.denial(to: 65532) == """
-                /data belongs to root (uid 0), and the service runs as uid 65532: chown 65532 /data, \
-                or mount a volume that it owns
+                /data belongs to root (uid 0), but the service runs as uid 65532: run chown 65532 /data, \
+                or mount a volume that this user owns
                 """)
         let file = DatabaseFile.Place(path: "/data/a.sqlite", isFolder: false, owner: 1000, ownerName: nil, mode: 0o600)
         #expect(
             file.denial(to: 65532) == """
-                /data/a.sqlite belongs to uid 1000, and the service runs as uid 65532: chown 65532 /data/a.sqlite
+                /data/a.sqlite belongs to uid 1000, but the service runs as uid 65532: run chown 65532 /data/a.sqlite
                 """)
         #expect(file.denial(to: 1000) == nil)
         let own = DatabaseFile.Place(path: "/data", isFolder: true, owner: 65532, ownerName: nil, mode: 0o555)
-        #expect(own.denial(to: 65532) == "/data has mode 555: chmod u+rwx /data")
+        #expect(own.denial(to: 65532) == "/data has mode 555: run chmod u+rwx /data")
     }
 
     @Test func readOnlyFileSystem_isCalledThat() {

@@ -61,7 +61,7 @@ import Testing
     @Test func lockFileThatIsAPipe_isRefused_andBlocksNobody() throws {
         #expect(mkfifo(database + ".lock", 0o600) == 0)
         let error = #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(database)).close() }
-        #expect(error?.detail.contains("is no plain file") == true)
+        #expect(error?.detail.contains("is not a regular file") == true)
     }
 
     @Test(.enabled(if: isRoot, "only root may give files away"))
@@ -119,7 +119,7 @@ import Testing
         let error = #expect(throws: DatabaseError.self) {
             try DatabaseStore.copy(.file(backup), to: inside + "/a.sqlite") { _ in }
         }
-        #expect(error?.detail.contains("done with the rights of uid \(Self.service)") == true, "\(error?.detail ?? "")")
+        #expect(error?.detail.contains("accessed as uid \(Self.service)") == true, "\(error?.detail ?? "")")
     }
 
     @Test(.enabled(if: isRoot, "only root may give folders away"))
@@ -155,7 +155,7 @@ import Testing
         for suffix in ["", "-wal", "-shm", ".lock"] { #expect(unlink(database + suffix) == 0) }
         let error = #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(database)).close() }
         #expect(error?.code == .locked)
-        #expect(error?.detail.contains("process \(getpid()) has them open") == true, "\(error?.detail ?? "")")
+        #expect(error?.detail.contains("process \(getpid()) still has them open") == true, "\(error?.detail ?? "")")
         store.close()
         try DatabaseStore.open(.file(database)).close()
     }

@@ -32,12 +32,12 @@ import Testing
     @Test(arguments: [
         ("postgres://b:pla%nted@h/x", "a % is not followed by two hexadecimal digits"),
         ("postgres://b:planted%@h/x", "a % is not followed by two hexadecimal digits"),
-        ("postgres://b:planted@[::1/x", "an IPv6 address is not between [ and ]"),
-        ("postgres://b:planted%00@h/x", "it has a NUL in it"),
-        ("postgres://b:planted/y@h/x", "percent-encode what is special"),
-        ("postgres://b:5/planted@h/x", "percent-encode what is special"),
-        ("postgres://b:y@planted@h/x", "percent-encode what is special"),
-        ("postgres://b:planted@h/x?planted=1", "name only parameters that libpq knows"),
+        ("postgres://b:planted@[::1/x", "an IPv6 address must be between [ and ]"),
+        ("postgres://b:planted%00@h/x", "it contains NUL"),
+        ("postgres://b:planted/y@h/x", "percent-encode special characters"),
+        ("postgres://b:5/planted@h/x", "percent-encode special characters"),
+        ("postgres://b:y@planted@h/x", "percent-encode special characters"),
+        ("postgres://b:planted@h/x?planted=1", "use only parameters that libpq supports"),
     ])
     func urlThatCannotBeRead_isExplainedWithoutIt(_ url: String, _ reason: String) throws {
         let error = #expect(throws: DatabaseError.self) { try DatabaseURL(url) }

@@ -49,7 +49,7 @@ import Values
         #expect(Set([asked, accepted, declined].map(\.eventId)).count == 3)
         let nameless = UserRequest(
             id: ID("r"), kind: .follow, fromUserId: ID("a"), toUserId: ID("b"), createdAt: Self.later)
-        #expect(RequestNotification.draft(nameless).message == "Somebody wants to follow you")
+        #expect(RequestNotification.draft(nameless).message == "Someone wants to follow you")
     }
 
     @Test(arguments: [

@@ -103,7 +103,7 @@ struct ConversationModel {
 
     /// Returns every stored row with one statement.
     static func storedRows(in db: DatabaseConnection) throws -> [String] {
-        let all = Unscoped.audit("a recount looks at everybody's")
+        let all = Unscoped.audit("a recount reads the rows of all users")
         return try db.rows(
             """
             SELECT 'conversation', id, COALESCE(last_message_id, ''), COALESCE(last_sender_id, ''), last_sequence,

@@ -79,7 +79,7 @@ import Testing
 
     @Test func openPort_cannotBeKnown() throws {
         let text = try Self.unhealthyText(port: "0")
-        #expect(text.contains("the settings leave the port open"))
+        #expect(text.contains("the port in the settings is 0"))
     }
 
     /// Docker accepts only the exit codes 0 and 1.

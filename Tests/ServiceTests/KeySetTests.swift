@@ -61,17 +61,17 @@ import Values
             source: issuer.file.path,
             clock: Clock(now: { Timestamp(microseconds: 0) }, uptime: { time.withLock { $0 } }), logger: logger
         ) {}
-        #expect(lines().contains { $0.contains("cannot be verified by") && $0.contains("skipped=1") })
+        #expect(lines().contains { $0.contains("cannot verify tokens") && $0.contains("skipped=1") })
         try issuer.publish()
         time.withLock { $0 += .seconds(3600) }
         keys.refresh {}
         try await eventually("the set was read again") {
-            lines().count { $0.contains("The signing keys are here.") } == 2
+            lines().count { $0.contains("The signing keys were loaded.") } == 2
         }
         try "{\"keys\": []}".write(to: issuer.file, atomically: true, encoding: .utf8)
         time.withLock { $0 += .seconds(3600) }
         keys.refresh {}
-        try await eventually("an empty set is warned of") { lines().contains { $0.contains("holds no key") } }
+        try await eventually("an empty set is warned of") { lines().contains { $0.contains("The key set is empty") } }
         #expect(!lines().contains { $0.contains("skipped=0") }, "\(lines())")
     }
 

@@ -79,11 +79,11 @@ import Values
     @Test func warningsThatComeAgainAndAgain_areCounted_andToldAtTheEndOfTheMinute() throws {
         let (logger, output) = makeLog(.json)
         for number in 0..<1244 {
-            logger.warning("A request could not be done.", metadata: ["requestId": "\(number)"])
+            logger.warning("A request was not completed.", metadata: ["requestId": "\(number)"])
             logger.info("request")
         }
         logger.error("Something else.")
-        #expect(lines.filter { $0.contains("could not be done") }.count == 10)
+        #expect(lines.filter { $0.contains("was not completed") }.count == 10)
         #expect(lines.filter { $0.contains("\"request\"") }.count == 1244, "only warnings are limited")
         clock.advance(seconds: 59)
         output.tellRepetitions()
@@ -91,13 +91,13 @@ import Values
         clock.advance(seconds: 1)
         output.tellRepetitions()
         let last = try members(#require(lines.last))
-        #expect(last["message"] as? String == "A request could not be done.")
+        #expect(last["message"] as? String == "A request was not completed.")
         #expect(last["level"] as? String == "warning")
         #expect(last["repeated"] as? Int == 1234)
         // The count starts again.
-        logger.warning("A request could not be done.")
+        logger.warning("A request was not completed.")
         #expect(lines.count == 10 + 1244 + 1 + 1 + 1)
-        for _ in 0..<11 { logger.warning("A request could not be done.") }
+        for _ in 0..<11 { logger.warning("A request was not completed.") }
         output.stop()
         #expect(try members(#require(lines.last))["repeated"] as? Int == 2, "the last line counts omitted warnings")
     }

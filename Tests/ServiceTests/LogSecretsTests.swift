@@ -53,7 +53,7 @@ import Values
         for path in ["/v1/badges", "/v1/notifications"] {
             #expect(try await client.with(token: Self.token("ada")).get(path).status == 503)
         }
-        try process.awaitText("A request could not be done.")
+        try process.awaitText("A request was not completed.")
         process.terminate()
         let (status, text) = process.finish()
         #expect(status == 0)

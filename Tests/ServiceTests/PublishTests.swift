@@ -284,7 +284,7 @@ import Testing
         let answer = try await publish(["event": "e", "to": ["ada"], "data": 1])
         #expect(answer.status == 422)
         #expect(
-            answer.json["errors"].array?.first?["detail"].string == "is held by nobody: did you mean user:ada?",
+            answer.json["errors"].array?.first?["detail"].string == "matches no user: did you mean user:ada?",
             "\(answer.json)")
     }
 

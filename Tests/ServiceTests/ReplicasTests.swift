@@ -185,7 +185,7 @@ import Values
         }
         let ready = try await open.get("/readyz")
         #expect(ready.refusal == "503 not_ready")
-        #expect(ready.json["detail"].string?.contains("revocations of other replicas are not known") == true)
+        #expect(ready.json["detail"].string?.contains("revocations of other replicas are unknown") == true)
         #expect(try await open.get("/metrics").text.contains("bellhop_revocations_trusted 0"))
         // The other replica is not affected.
         #expect(try await a.client(as: .user("u2")).get("/v1/me").status == 200)

@@ -40,7 +40,7 @@ import Values
     @Test func folderWhereAFileIsExpected_isCalledThat() throws {
         let (status, text) = try serve(folder)
         #expect(status == 78)
-        #expect(text.contains("database: \(folder) is a folder: name a file in it, as \(folder)/bellhop.sqlite"))
+        #expect(text.contains("database: \(folder) is a folder: name a file in it, such as \(folder)/bellhop.sqlite"))
     }
 
     /// An error in a settings file names the file.
@@ -51,10 +51,10 @@ import Values
         let bytes = directory.file("bytes.yaml")
         try Data([0xFF, 0xFE]).write(to: URL(fileURLWithPath: bytes))
         for (file, reason) in [
-            (broken, "the settings file \(broken) is no YAML: 2:1"), (text, "must contain names and values"),
-            (unknown, "did you mean port? (in \(unknown))"), (bytes, "the settings file \(bytes) is no text in UTF-8"),
+            (broken, "the settings file \(broken) is not valid YAML: 2:1"), (text, "must contain names and values"),
+            (unknown, "did you mean port? (in \(unknown))"), (bytes, "the settings file \(bytes) is not UTF-8 text"),
             (folder, "the settings file \(folder) is a folder"),
-            (folder + "/none.yaml", "there is no settings file \(folder)/none.yaml"),
+            (folder + "/none.yaml", "the settings file \(folder)/none.yaml"),
         ] {
             let (status, said) = try BellhopProcess(["serve", "--config", file], settings: Self.settings).finish()
             #expect(status == 78)
@@ -127,8 +127,8 @@ import Values
         #expect(status == 78)
         #expect(
             text == """
-                bellhop: cannot start: database: \(folder) belongs to root (uid 0), and the service runs as uid 65532: \
-                chown 65532 \(folder), or mount a volume that it owns
+                bellhop: cannot start: database: \(folder) belongs to root (uid 0), but the service runs as uid 65532: \
+                run chown 65532 \(folder), or mount a volume that this user owns
 
                 """)
     }
@@ -142,7 +142,7 @@ import Values
         let (status, text) = try serve(file, as: BellhopProcess.stranger)
         #expect(status == 78)
         #expect(text.contains("\(file) belongs to root (uid 0)"))
-        #expect(text.hasSuffix(": chown 65532 \(file)\n"))
+        #expect(text.hasSuffix(": run chown 65532 \(file)\n"))
     }
 
     /// Usually left behind by an administrator's tool.
@@ -189,7 +189,7 @@ import Values
         let (status, text) = try BellhopProcess(["source", "setup", "--sql", "--tables", "todo", "--role", role])
             .finish()
         #expect(status == 64)
-        #expect(text.contains("is no role that can read"), "\(text)")
+        #expect(text.contains("cannot be used as the reader"), "\(text)")
         #expect(!text.contains("GRANT"))
     }
 
@@ -246,7 +246,9 @@ import Values
         let (status, text) = try BellhopProcess(["serve"], settings: settings, through: ["timeout", "20"]).finish()
         // With this status the unit restarts the service, because the other process may be about to end.
         #expect(status == 75)
-        #expect(text.contains("cannot listen on 127.0.0.1:\(service.port): another process listens there"), "\(text)")
+        #expect(
+            text.contains("cannot listen on 127.0.0.1:\(service.port): another process is already listening there"),
+            "\(text)")
     }
 
     /// Starts a service while another process holds a resource, and releases the resource once the service waits for
@@ -297,13 +299,13 @@ import Values
         #expect(link(file, second) == 0)
         let linked = try BellhopProcess(["migrate", "--database", "sqlite:\(second)"]).finish()
         #expect(linked.status == 1)
-        #expect(linked.text.contains("is in use by a process that opened it by another name"), "\(linked.text)")
+        #expect(linked.text.contains("is in use by a process that opened it under another name"), "\(linked.text)")
         for name in try FileManager.default.contentsOfDirectory(atPath: folder) {
             #expect(unlink(folder + "/" + name) == 0)
         }
         let beside = try BellhopProcess(["migrate", "--database", "sqlite:\(file)"]).finish()
         #expect(beside.status == 1)
-        #expect(beside.text.contains("were removed while process \(getpid()) has them open"), "\(beside.text)")
+        #expect(beside.text.contains("were removed, but process \(getpid()) still has them open"), "\(beside.text)")
     }
 
     @Test func controlCharactersOfRequests_doNotReachTheLog() throws {

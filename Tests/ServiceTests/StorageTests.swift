@@ -73,11 +73,11 @@ import Testing
         #expect(ready.json["detail"].string?.contains("was removed, moved or replaced") == true)
         #expect(try await client.get("/healthz").status == 200)
         #expect(try await client.get("/metrics").text.contains("bellhop_database_trouble{reason=\"moved\"} 1"))
-        try service.process.awaitText("Nothing can be stored.")
+        try service.process.awaitText("Writes are failing.")
         let (status, text) = service.stop()
         #expect(status == 0)
-        #expect(text.components(separatedBy: "Nothing can be stored.").count == 2, "\(text)")
-        #expect(!text.contains("could not be done"), "\(text)")
+        #expect(text.components(separatedBy: "Writes are failing.").count == 2, "\(text)")
+        #expect(!text.contains("was not completed"), "\(text)")
         // The file that is there now is not the service's, and must stay untouched.
         if loss == .logReplaced {
             #expect(try String(contentsOfFile: file + "-wal", encoding: .utf8) == "somebody else's")
@@ -161,18 +161,18 @@ import Testing
         for _ in 0..<20 { _ = try await attempt() }
         // Readers are not affected.
         #expect(try await service.client(as: .user("ada")).get("/v1/badges").json["bell"].int == stored)
-        try service.process.awaitText("Nothing can be stored.")
+        try service.process.awaitText("Writes are failing.")
         try scarcity.end(service.process, folder)
-        try service.process.awaitText("There is room again")
+        try service.process.awaitText("There is free space again")
         #expect(try await client.get("/readyz").status == 200)
         #expect(try await attempt())
         #expect(try await service.client(as: .user("ada")).get("/v1/badges").json["bell"].int == stored)
         let (status, text) = service.stop()
         #expect(status == 0)
-        for line in ["Nothing can be stored.", "There is room again"] {
+        for line in ["Writes are failing.", "There is free space again"] {
             #expect(text.components(separatedBy: line).count == 2, "\(text)")
         }
-        #expect(!text.contains("could not be done"), "\(text)")
+        #expect(!text.contains("was not completed"), "\(text)")
         #expect(!text.contains("Upkeep failed"), "\(text)")
     }
 }

@@ -64,7 +64,7 @@ import Values
         #expect(one.status == 200 && one.headers["ratelimit"]?.contains("r=18") == true, "\(one.text)")
         let many = try await put(10)
         #expect(many.status == 429 && many.headers["retry-after"] != nil, "\(many.text)")
-        #expect(many.json["detail"].string?.contains("count as 24 more") == true, "\(many.text)")
+        #expect(many.json["detail"].string?.contains("count as 24 additional requests") == true, "\(many.text)")
         // The first request of the next minute may exceed the limit; the second one is refused.
         service.clock.advance(seconds: 60)
         #expect(try await put(10).status == 200)

@@ -364,7 +364,7 @@ class Tests:
             command = page.evaluate("navigator.clipboard.readText()")
             assert command.startswith("curl -N ") and f"{self.service.url}/v1/stream" in command
             page.click("text=Explain delivery")
-            page.wait_for_selector(".verdict.yes:has-text('You receive it. The token holds user:ada.')")
+            page.wait_for_selector(".verdict.yes:has-text('You receive it. The token has the key user:ada.')")
             page.fill("#explain-whom", '{"sub": "ben"}')
             page.click("#explain button")
             page.wait_for_selector(".verdict.no:has-text('ben does not receive it.')")

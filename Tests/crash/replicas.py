@@ -690,7 +690,7 @@ def failover(stage):
                 load.wait_for(100)
             stage.wait_until_told(listeners)
             wait_until(lambda: not untold(listeners, before), "every stream to be told of the new epoch")
-        expect_one_line("database server took over", replicas)
+        expect_one_line("another database server took over", replicas)
         gaps = stage.judge(load, listeners, must_be_whole=False, earlier=(before,))
         stage.check()
         return f"{outage(load, [recovery], 'failover')}; {gaps} streams told of the new epoch"

@@ -13,7 +13,8 @@ public enum Bellhop {
             let container = try decoder.singleValueContainer()
             let text = try container.decode(String.self)
             guard let moment = Moment.date(text) else {
-                throw DecodingError.dataCorruptedError(in: container, debugDescription: "“\(text)” is no RFC 3339 time")
+                throw DecodingError.dataCorruptedError(
+                    in: container, debugDescription: "“\(text)” is not an RFC 3339 time")
             }
             return moment
         }
@@ -84,7 +85,7 @@ public enum Bellhop {
         public let reason: String
 
         public var description: String {
-            "the answer \(status)\(requestID.map { " of request \($0)" } ?? "") is not understood: \(reason)"
+            "the response \(status)\(requestID.map { " of request \($0)" } ?? "") cannot be decoded: \(reason)"
         }
     }
 }

@@ -6,7 +6,7 @@ extension Bellhop {
         public let name: String
         public let value: String
 
-        public var description: String { "“\(value)” cannot be the \(name) of a call" }
+        public var description: String { "“\(value)” is not a valid value for the parameter \(name)" }
     }
 
     /// One call before it is sent.

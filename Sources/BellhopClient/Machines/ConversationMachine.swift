@@ -120,7 +120,7 @@ public struct ConversationMachine: FeatureMachine {
     private mutating func post(_ message: JSON) -> [FeatureAction] {
         guard sending.count < ConversationMachine.sendingMax else {
             return refuse(
-                message, ["status": 0, "code": "outbox.full", "detail": "Too many messages wait to be sent."])
+                message, ["status": 0, "code": "outbox.full", "detail": "Too many messages are waiting to be sent."])
         }
         tries += 1
         let name = "send-\(tries)"

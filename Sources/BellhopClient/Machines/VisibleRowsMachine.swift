@@ -68,8 +68,10 @@ public struct VisibleRowsMachine: FeatureMachine {
     private static let levels = [
         Level(
             above: 1000, code: "visible-rows.batch",
-            text: "So many rows cost more than a topic of their own would: make one."),
-        Level(above: 300, code: "visible-rows.many", text: "So many rows are not on one screen: name those that are."),
+            text: "So many rows need a topic of their own: subscribe to it instead."),
+        Level(
+            above: 300, code: "visible-rows.many", text: "More rows than fit on one screen: name only the visible ones."
+        ),
     ]
 
     public init(_ table: Table, limits: Limits = Limits()) {

@@ -210,13 +210,13 @@ public final class Outbox: Sendable {
         done: @escaping Done
     ) throws(UnusableWrite) {
         guard (1...255).contains(key.utf8.count), key.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-            throw UnusableWrite(description: "a key is 1 to 255 visible characters without spaces")
+            throw UnusableWrite(description: "a key must be 1 to 255 visible characters without spaces")
         }
         guard path.hasPrefix("/") else {
-            throw UnusableWrite(description: "a path begins with /, not as in “\(path)”")
+            throw UnusableWrite(description: "a path must begin with /, unlike “\(path)”")
         }
         guard (body?.data.count ?? 0) <= Outbox.bodyBytesMax else {
-            throw UnusableWrite(description: "a body has at most \(Outbox.bodyBytesMax) bytes")
+            throw UnusableWrite(description: "a body must have at most \(Outbox.bodyBytesMax) bytes")
         }
         let now = clock.now()
         let request = Request(method: method, path: path, body: body)
@@ -237,7 +237,7 @@ public final class Outbox: Sendable {
                     tried: state.isLive ? now : nil))
             return nil
         }
-        if isInUse { throw UnusableWrite(description: "the key “\(key)” is in use") }
+        if isInUse { throw UnusableWrite(description: "the key “\(key)” is already in use") }
         if let refusal { return done(.failure(UnsentWrite(reason: refusal, key: key))) }
         tellCount()
         storeNext()

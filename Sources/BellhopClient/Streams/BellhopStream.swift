@@ -177,7 +177,7 @@ public enum StreamFailure: Error, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .refused(let answer): "the stream was refused: \(answer.problem)"
-        case .unreachable(let tries, let reason): "the stream could not be reached in \(tries) tries: \(reason)"
+        case .unreachable(let tries, let reason): "the stream could not be opened after \(tries) attempts: \(reason)"
         }
     }
 }

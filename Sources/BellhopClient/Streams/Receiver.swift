@@ -42,7 +42,7 @@ final class Receiver: Sendable {
 
     func wait(_ continuation: CheckedContinuation<Arrival, any Error>) {
         let arrived: Result<Arrival, any Error>? = state.withLock { state in
-            precondition(state.reader == nil, "a streaming exchange has one reader")
+            precondition(state.reader == nil, "a stream can have only one reader")
             // A cancelled reader receives nothing more, not even bytes that have already arrived.
             if !state.arrivals.isEmpty, state.outcome?.isCancellation != true {
                 let arrival = state.arrivals.removeFirst()

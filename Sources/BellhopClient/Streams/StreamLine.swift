@@ -114,7 +114,7 @@ actor StreamLine {
         await withTaskCancellationHandler {
             if Task.isCancelled { return nil }
             return await withCheckedContinuation { continuation in
-                precondition(reader == nil, "a line has one reader")
+                precondition(reader == nil, "a line can have only one reader")
                 if !said.isEmpty {
                     continuation.resume(returning: said.removeFirst())
                     if said.count < StreamLine.sayingsMax / 2 { proceed() }
@@ -240,7 +240,7 @@ actor StreamLine {
         } catch ExchangeFailure.transport(let reason) {
             hear(.ended(code: "lost", detail: reason), attempt)
         } catch is SSEParser.EventTooLarge {
-            hear(.ended(code: "overflow", detail: "an event is larger than this client takes"), attempt)
+            hear(.ended(code: "overflow", detail: "an event is larger than this client accepts"), attempt)
         } catch {
             hear(.ended(code: "lost", detail: "\(error)"), attempt)
         }
@@ -278,7 +278,9 @@ actor StreamLine {
         }
         let type = headers["content-type"] ?? ""
         guard type.lowercased().hasPrefix("text/event-stream") else {
-            hear(.ended(code: "media_type", detail: "the answer is “\(type)”, not text/event-stream"), attempt)
+            hear(
+                .ended(code: "media_type", detail: "the response has the type “\(type)”, not text/event-stream"),
+                attempt)
             return false
         }
         hear(.head(status: 200), attempt)

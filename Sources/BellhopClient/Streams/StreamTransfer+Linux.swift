@@ -112,7 +112,7 @@
 
         private init() {
             guard ccurl_global_init() == CURLE_OK, let multi = curl_multi_init() else {
-                fatalError("libcurl cannot be initialized: there is no memory")
+                fatalError("libcurl cannot be initialized: out of memory")
             }
             self.multi = multi
             let thread = Thread(block: { [self] in run() })

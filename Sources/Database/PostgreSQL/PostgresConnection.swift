@@ -1,7 +1,7 @@
 import Foundation
 import Threads
 
-/// A connection to PostgreSQL, inside one transaction at a time.
+/// A connection to PostgreSQL, inside only one transaction can run at a time.
 ///
 /// Commands that begin a transaction, set its scope or acquire a lock are not sent on their own. They travel with the
 /// statement that needs them, so that a read costs one round trip.
@@ -97,7 +97,7 @@ final class PostgresConnection: DatabaseConnection {
     /// Sends the pending commands and the statements, and returns the statements' results.
     private func ask(_ statements: [SQL.Woven]) throws -> [PostgresResult] {
         guard !statements.isEmpty else { return [] }
-        guard let access else { preconditionFailure("a statement outside a transaction") }
+        guard let access else { preconditionFailure("a statement must run in a transaction") }
         if isNaming, transactionID == nil { prefix.append(.init(text: Self.name)) }
         let namePlace = prefix.count - 1
         var places: [Int] = []
@@ -108,7 +108,7 @@ final class PostgresConnection: DatabaseConnection {
         let commands = takePrefix()
         exchanges += 1
         if access == .single {
-            precondition(exchanges == 1, "a read that was said to be one statement runs a second one")
+            precondition(exchanges == 1, "a read declared as a single statement must not run a second one")
             // The settings end with the implicit transaction.
             defer { settings = [:] }
             let results = try link.exchange(commands)
@@ -192,7 +192,7 @@ final class PostgresConnection: DatabaseConnection {
     }
 
     override func lock(_ subjects: @autoclosure () -> [String]) throws {
-        precondition(access == .writing, "only a transaction that writes holds subjects")
+        precondition(access == .writing, "only a writing transaction can lock subjects")
         let missing = Set(subjects()).subtracting(locked)
         guard !missing.isEmpty else { return }
         locked.formUnion(missing)
@@ -213,7 +213,7 @@ final class PostgresConnection: DatabaseConnection {
     override var isInTransaction: Bool { access != nil && !link.isBroken }
 
     func begin(_ access: Access) {
-        precondition(self.access == nil, "one transaction at a time")
+        precondition(self.access == nil, "only one transaction can run at a time")
         // If this fails, the connection is lost, and the first statement reports it.
         try? link.forgetIfFull()
         self.access = access
@@ -236,7 +236,7 @@ final class PostgresConnection: DatabaseConnection {
 
     override func control(_ control: Control) throws {
         switch control {
-        case .begin, .beginImmediate: preconditionFailure("a transaction is begun by its access")
+        case .begin, .beginImmediate: preconditionFailure("a transaction must be started with its access mode")
         case .savepoint:
             marks.append((settings, locked))
             prefix.append(.init(text: "SAVEPOINT s\(marks.count)"))
@@ -286,7 +286,7 @@ final class PostgresConnection: DatabaseConnection {
         hasSentCommit = true
         let results = try link.exchange(takePrefix() + [.init(text: "COMMIT")])
         guard results.last?.tag == "COMMIT" else {
-            throw DatabaseError(.contended, "the transaction was rolled back at its end")
+            throw DatabaseError(.contended, "the server rolled the transaction back at commit")
         }
     }
 

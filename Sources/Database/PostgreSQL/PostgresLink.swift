@@ -56,7 +56,7 @@ final class PostgresLink {
         keywords.append(nil)
         values.append(nil)
         guard let handle = PQconnectdbParams(keywords, values, 1) else {
-            throw DatabaseError(.outOfMemory, "no memory for a connection")
+            throw DatabaseError(.outOfMemory, "out of memory for a connection")
         }
         self.handle = handle
         statementsMax = options.statementsMax
@@ -314,7 +314,7 @@ final class PostgresLink {
     private static func message(of handle: OpaquePointer) -> String {
         let text = PQerrorMessage(handle).map { String(cString: $0) } ?? ""
         let line = text.split(separator: "\n").joined(separator: "; ")
-        return line.isEmpty ? "the server has closed it" : line
+        return line.isEmpty ? "the server closed the connection" : line
     }
 
     // MARK: Notifications
@@ -407,7 +407,7 @@ extension SQL.Woven {
 
 extension DatabaseError {
     fileprivate static func withNull(_ sql: String) -> DatabaseError {
-        DatabaseError(.text, "a text holds U+0000, which PostgreSQL cannot store", sql: sql)
+        DatabaseError(.text, "a string contains U+0000, which PostgreSQL cannot store", sql: sql)
     }
 }
 

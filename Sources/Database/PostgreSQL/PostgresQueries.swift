@@ -170,7 +170,7 @@ final class PostgresQueries: Sendable {
     private func converse(_ rest: inout ArraySlice<Job>, on link: PostgresLink) throws(DatabaseError) {
         while let job = rest.first, ContinuousClock.now - job.queuedAt >= statementTimeout {
             rest.removeFirst()
-            job.complete(.failure(DatabaseError(.unavailable, "the query has waited too long", cause: .busy)))
+            job.complete(.failure(DatabaseError(.unavailable, "the query waited too long", cause: .busy)))
         }
         var (commands, settings) = rest.first.map(opening(of:)) ?? ([], [:])
         let opening = commands.count

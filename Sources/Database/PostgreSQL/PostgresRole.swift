@@ -16,17 +16,18 @@ enum PostgresRole {
                     AND pg_has_role(current_user, owner.oid, 'MEMBER'))
             """)
         guard let row = found.first, let version = row[0].flatMap({ Int($0) }), let user = row[1] else {
-            throw DatabaseError(.other, "the server does not say who it is")
+            throw DatabaseError(.other, "the server did not report its version and user")
         }
         guard version >= versionMin else {
-            throw DatabaseError(.cannotOpen, "PostgreSQL 14 or newer is needed, not \(version / 10_000)")
+            throw DatabaseError(
+                .cannotOpen, "PostgreSQL 14 or newer is required, but the server is version \(version / 10_000)")
         }
         guard access == .exclusive else { return }
         if let mighty = row[2] {
-            throw refusal(user, "is, or can become, \(mighty), whom row-level security does not hold")
+            throw refusal(user, "is or can become \(mighty), which bypasses row-level security")
         }
         if let owner = row[3] {
-            throw refusal(user, "owns the tables, or can become \(owner), who does, and could take the policies away")
+            throw refusal(user, "owns the tables or can become their owner, \(owner), and could remove the policies")
         }
     }
 
@@ -34,9 +35,9 @@ enum PostgresRole {
         DatabaseError(
             .role,
             """
-            the service must not connect as \(user), which \(reason). Make a login that owns nothing, as an \
-            administrator: CREATE ROLE bellhop LOGIN PASSWORD '…' IN ROLE \(RowLevelSecurity.role); and use it in \
-            the URL. `bellhop migrate` runs as the owner and makes the role \(RowLevelSecurity.role)
+            the service must not connect as \(user), which \(reason). Create a login that owns nothing, as an \
+            administrator: CREATE ROLE bellhop LOGIN PASSWORD '…' IN ROLE \(RowLevelSecurity.role); then use it in \
+            the URL. `bellhop migrate`, run as the owner, creates the role \(RowLevelSecurity.role)
             """)
     }
 }

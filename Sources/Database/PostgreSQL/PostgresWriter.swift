@@ -180,7 +180,7 @@ struct PostgresWriter {
     }
 
     private static let tooLate = DatabaseError(
-        .unavailable, "the write has waited too long for others", cause: .busy)
+        .unavailable, "the write waited too long for other writes", cause: .busy)
 
     // MARK: The end of a transaction
 
@@ -198,7 +198,7 @@ struct PostgresWriter {
             guard !connection.isUsable, connection.hasSentCommit, let id = connection.transactionID else { throw error }
             self.connection = nil
             guard try isStored(mark, by: id, lostBy: error) else {
-                throw DatabaseError(.unavailable, "the transaction was not kept")
+                throw DatabaseError(.unavailable, "the transaction was not committed")
             }
         }
     }
@@ -228,7 +228,8 @@ struct PostgresWriter {
             }
         }
         throw DatabaseError(
-            .undecided, "a commit was sent and not answered: \(error)", cause: (error as? DatabaseError)?.code)
+            .undecided, "a commit was sent, but the server did not answer: \(error)",
+            cause: (error as? DatabaseError)?.code)
     }
 
     /// Pauses long enough for a server to return or a lock to be released, with jitter, so that writers do not collide

@@ -60,7 +60,7 @@ public final class SourceConnection {
     public init(
         _ url: DatabaseURL, replicates: Bool = false, shouldStop: @escaping () -> Bool = { false }
     ) throws(SourceError) {
-        guard case .server(let address) = url.location else { throw SourceError("42601", "is no postgres:// URL") }
+        guard case .server(let address) = url.location else { throw SourceError("42601", "is not a postgres:// URL") }
         var parameters = [
             ("application_name", "bellhop"), ("connect_timeout", "2"), ("keepalives_idle", "5"),
             ("keepalives_interval", "2"), ("keepalives_count", "3"), ("tcp_user_timeout", "10000"), ("dbname", address),
@@ -108,7 +108,7 @@ public final class SourceConnection {
 
     private static func message(of handle: OpaquePointer) -> String {
         let text = PQerrorMessage(handle).map { String(cString: $0) } ?? ""
-        return text.isEmpty ? "the server has closed the connection" : text
+        return text.isEmpty ? "the server closed the connection" : text
     }
 
     private func lost() -> SourceError { SourceError(nil, "the connection is lost: \(Self.message(of: handle))") }
@@ -160,7 +160,7 @@ public final class SourceConnection {
                 try receive(Array(UnsafeRawBufferPointer(start: buffer, count: Int(count)))[...])
             } else if count == 0 {
                 try waitForInput(Self.pauseMilliseconds)
-                if shouldStop() { throw SourceError(nil, "the service stops") }
+                if shouldStop() { throw SourceError(nil, "the service is stopping") }
             } else {
                 break
             }
@@ -179,7 +179,7 @@ public final class SourceConnection {
     private func nextResult() throws(SourceError) -> PostgresResult? {
         while PQisBusy(handle) == 1 {
             try waitForInput(Self.pauseMilliseconds)
-            if shouldStop() { throw SourceError(nil, "the service stops") }
+            if shouldStop() { throw SourceError(nil, "the service is stopping") }
         }
         return PQgetResult(handle).map { PostgresResult($0) }
     }
@@ -231,7 +231,7 @@ public final class SourceConnection {
             if status == PGRES_FATAL_ERROR { throw error(of: result) }
             if status == PGRES_COPY_BOTH || status == PGRES_COPY_IN { break }
         }
-        throw SourceError(nil, "the server has ended the stream")
+        throw SourceError(nil, "the server ended the stream")
     }
 
     /// Sends a frame. Bytes that the kernel does not accept now are sent with the next frame.

@@ -52,7 +52,7 @@ extension DatabaseFile {
     var trouble: DatabaseError? {
         guard hasMoved.load(ordering: .relaxed) else { return nil }
         return DatabaseError(
-            .moved, "\(path), or a file beside it, was removed, moved or replaced: put it right, and start again")
+            .moved, "\(path) or a file beside it was removed, moved or replaced: restore it, then restart the service")
     }
 
     /// Whether the disk and the file size limit of the process have room for more than a few pages.

@@ -48,7 +48,8 @@ extension DatabaseFile {
 
     private static func ownedUnderAnotherName(_ path: String) -> DatabaseError {
         DatabaseError(
-            .locked, "\(path) is in use by a process that opened it by another name (a hard link); stop that one first")
+            .locked,
+            "\(path) is in use by a process that opened it under another name (a hard link): stop that process first")
     }
 
     /// Opens the lock file, and creates it if it is missing.
@@ -63,11 +64,11 @@ extension DatabaseFile {
         if fstat(descriptor, &status) != 0 {
             fault = "cannot be examined: \(lastSystemError())"
         } else if status.st_mode & S_IFMT != S_IFREG {
-            fault = "is no plain file"
+            fault = "is not a regular file"
         } else if status.st_nlink > 1 {
             fault = "is a hard link to another file"
         } else if !usersOfLock(database).contains(status.st_uid) {
-            fault = "belongs to uid \(status.st_uid), to whom the database does not belong"
+            fault = "belongs to uid \(status.st_uid), which does not own the database"
         }
         guard let fault else { return descriptor }
         close(descriptor)
@@ -102,7 +103,7 @@ extension DatabaseFile {
                 throw DatabaseError(
                     .locked,
                     """
-                    the files of \(path) were removed while process \(process) has them open; stop that one first
+                    the files of \(path) were removed, but process \(process) still has them open: stop that process first
                     """)
             }
         }
@@ -136,14 +137,16 @@ extension DatabaseFile {
         defer { _ = csqlite_use_files_as(geteuid(), getegid(), count, groups) }
         guard csqlite_use_files_as(owner.user, owner.group, 0, nil) == 0 else {
             throw DatabaseError(
-                .cannotOpen, "\(path) belongs to uid \(owner.user), whom this process may not act as: run as that user")
+                .cannotOpen,
+                "\(path) belongs to uid \(owner.user), but this process cannot switch to that user: run it as that user"
+            )
         }
         do {
             return try work()
         } catch let error as DatabaseError where [.cannotOpen, .readOnly, .ioError].contains(error.code) {
             throw DatabaseError(
                 error.code,
-                "\(error.detail) (done with the rights of uid \(owner.user), who controls a part of that path)")
+                "\(error.detail) (accessed as uid \(owner.user), the owner of a part of that path)")
         }
     }
 

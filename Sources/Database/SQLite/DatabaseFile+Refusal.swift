@@ -9,12 +9,13 @@ extension DatabaseFile {
         switch reason {
         case EROFS:
             return DatabaseError(
-                .readOnly, "\(path) is on a file system that is mounted read-only: mount a volume that can be written")
+                .readOnly, "\(path) is on a file system that is mounted read-only: mount a writable volume")
         case EACCES, EPERM:
             guard let place = Place(closestTo: path) else { break }
             return DatabaseError(.readOnly, place.denial(to: geteuid()) ?? plain)
         case ELOOP:
-            return DatabaseError(.cannotOpen, "\(path) is a symbolic link: name the file itself, or remove the link")
+            return DatabaseError(
+                .cannotOpen, "\(path) is a symbolic link: use the path of the file itself, or remove the link")
         default: break
         }
         return DatabaseError(.cannotOpen, plain)
@@ -33,12 +34,13 @@ extension DatabaseFile {
         func denial(to user: uid_t) -> String? {
             guard owner == user else {
                 let name = ownerName.map { "\($0) (uid \(owner))" } ?? "uid \(owner)"
-                let volume = isFolder ? ", or mount a volume that it owns" : ""
-                return "\(path) belongs to \(name), and the service runs as uid \(user): chown \(user) \(path)\(volume)"
+                let volume = isFolder ? ", or mount a volume that this user owns" : ""
+                return
+                    "\(path) belongs to \(name), but the service runs as uid \(user): run chown \(user) \(path)\(volume)"
             }
             let needed = isFolder ? 0o700 : 0o600
             guard mode & needed != needed else { return nil }
-            return "\(path) has mode \(String(mode, radix: 8)): chmod u+\(isFolder ? "rwx" : "rw") \(path)"
+            return "\(path) has mode \(String(mode, radix: 8)): run chmod u+\(isFolder ? "rwx" : "rw") \(path)"
         }
     }
 }

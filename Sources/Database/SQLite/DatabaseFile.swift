@@ -28,7 +28,7 @@ final class DatabaseFile: Sendable {
 
     init(_ url: DatabaseURL, access: StoreOptions.Access) throws(DatabaseError) {
         switch url.location {
-        case .server: throw DatabaseError(.url, "a server is no file")
+        case .server: throw DatabaseError(.url, "a server URL does not name a file")
         case .file(let given):
             path = Self.resolved(given)
             privateDirectory = nil
@@ -39,7 +39,8 @@ final class DatabaseFile: Sendable {
                     let folder = Self.folder(of: path)
                     let isThere = Self.isFolder(folder)
                     throw DatabaseError(
-                        .cannotOpen, isThere ? "there is no database \(path)" : "the folder \(folder) does not exist")
+                        .cannotOpen,
+                        isThere ? "the database \(path) does not exist" : "the folder \(folder) does not exist")
                 }
             } else {
                 // SQLite creates files beside the database. It would report an unwritable folder without naming it.
@@ -50,19 +51,19 @@ final class DatabaseFile: Sendable {
                 }
                 guard !Self.isFolder(path) else {
                     throw DatabaseError(
-                        .cannotOpen, "\(path) is a folder: name a file in it, as \(path)/bellhop.sqlite")
+                        .cannotOpen, "\(path) is a folder: name a file in it, such as \(path)/bellhop.sqlite")
                 }
                 lockDescriptor = Atomic(try Self.lock(path + ".lock", database: path))
             }
         case .memory:
             guard access == .exclusive else {
-                throw DatabaseError(.url, "a database in memory belongs to the process that made it")
+                throw DatabaseError(.url, "a database in memory can only be opened by the process that created it")
             }
             let parent = Self.fastDirectory()
             Self.sweep(parent)
             let directory = parent + "/" + Self.privatePrefix + UUID().uuidString
             guard mkdir(directory, 0o700) == 0 else {
-                throw DatabaseError(.cannotOpen, "cannot make \(directory): \(Self.lastSystemError())")
+                throw DatabaseError(.cannotOpen, "cannot create \(directory): \(Self.lastSystemError())")
             }
             // Locked under another name first. Otherwise a sweep that sees the unlocked file would take it for one of a
             // dead process.
@@ -145,7 +146,7 @@ final class DatabaseFile: Sendable {
             defer { close(descriptor) }
             guard isLocked else { throw DatabaseError(.ioError, "cannot lock \(lockPath): \(reason)") }
             throw DatabaseError(
-                .locked, "\(database) is in use by process \(owner(of: descriptor)); stop that one first")
+                .locked, "\(database) is in use by process \(owner(of: descriptor)): stop that process first")
         }
         let identity = Array("\(getpid())\n".utf8)
         // Only for the error message above; the lock is valid without it.

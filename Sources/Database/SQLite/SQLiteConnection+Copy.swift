@@ -11,7 +11,7 @@ extension SQLiteConnection {
     func copy(to path: String) throws(DatabaseError) {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            throw DatabaseError(.cannotOpen, "cannot make \(path): \(DatabaseFile.lastSystemError())")
+            throw DatabaseError(.cannotOpen, "cannot create \(path): \(DatabaseFile.lastSystemError())")
         }
         close(descriptor)
         var target: OpaquePointer?
@@ -19,7 +19,8 @@ extension SQLiteConnection {
         guard sqlite3_open_v2(path, &target, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, nil) == SQLITE_OK,
             let target, let copying = sqlite3_backup_init(target, "main", database, "main")
         else {
-            throw target.map { DatabaseError.last(of: $0) } ?? DatabaseError(.outOfMemory, "no memory for a connection")
+            throw target.map { DatabaseError.last(of: $0) }
+                ?? DatabaseError(.outOfMemory, "out of memory for a connection")
         }
         let result = sqlite3_backup_step(copying, -1)
         let end = sqlite3_backup_finish(copying)
@@ -63,7 +64,7 @@ extension DatabaseStore {
     ) throws {
         let folder = DatabaseFile.folder(of: path)
         guard !FileManager.default.fileExists(atPath: path) else {
-            throw DatabaseError(.cannotOpen, "there is a file \(path) already")
+            throw DatabaseError(.cannotOpen, "the file \(path) already exists")
         }
         let unfinished = "\(path).unfinished-\(getpid())"
         defer { for end in ["", "-wal", "-shm", ".lock"] { unlink(unfinished + end) } }
@@ -78,7 +79,7 @@ extension DatabaseStore {
         }
         // Fails if another process has created the file meanwhile.
         guard link(unfinished, path) == 0 else {
-            throw DatabaseError(.ioError, "cannot make \(path): \(DatabaseFile.lastSystemError())")
+            throw DatabaseError(.ioError, "cannot create \(path): \(DatabaseFile.lastSystemError())")
         }
         try DatabaseFile.synchronize(folder)
     }
@@ -92,7 +93,7 @@ extension DatabaseStore {
         _ url: DatabaseURL, by path: String, keepingAs suffix: String, prepare: (DatabaseStore) throws -> Void
     ) throws -> String? {
         let source = try openSource(DatabaseURL(file: path))
-        guard case .file(let target) = url.location else { throw DatabaseError(.url, "\(url) is no file") }
+        guard case .file(let target) = url.location else { throw DatabaseError(.url, "\(url) does not name a file") }
         return try DatabaseFile.asOwner(of: target) {
             try replace(url, by: source, keepingAs: suffix, prepare: prepare)
         }
@@ -112,7 +113,7 @@ extension DatabaseStore {
         if let kept {
             file.setAside(as: kept)
             guard link(file.path, kept) == 0 else {
-                throw DatabaseError(.ioError, "cannot make \(kept): \(DatabaseFile.lastSystemError())")
+                throw DatabaseError(.ioError, "cannot create \(kept): \(DatabaseFile.lastSystemError())")
             }
         }
         guard rename(made, file.path) == 0 else {

@@ -70,7 +70,7 @@ final class SQLiteConnection: DatabaseConnection {
         // No mutex: this class guarantees one owner at a time.
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | create
         let result = sqlite3_open_v2(path, &handle, flags, nil)
-        guard let handle else { throw DatabaseError(.outOfMemory, "no memory for a connection") }
+        guard let handle else { throw DatabaseError(.outOfMemory, "out of memory for a connection") }
         guard result == SQLITE_OK else {
             let error = DatabaseError.last(of: handle)
             sqlite3_close_v2(handle)
@@ -229,10 +229,10 @@ final class SQLiteConnection: DatabaseConnection {
     /// system without shared memory, every read would then wait for the writer.
     private func enterWAL() throws(DatabaseError) {
         let statement = try Statement("PRAGMA journal_mode = WAL", in: database, isPersistent: false)
-        guard try statement.step() else { throw DatabaseError(.cannotOpen, "no journal mode") }
+        guard try statement.step() else { throw DatabaseError(.cannotOpen, "the journal mode is missing") }
         let mode = String(decoding: statement.bytes(at: 0, isText: true), as: UTF8.self)
         guard mode == "wal" else {
-            throw DatabaseError(.cannotOpen, "the file system offers journal mode \(mode), not wal")
+            throw DatabaseError(.cannotOpen, "the file system supports only the journal mode \(mode), not wal")
         }
     }
 

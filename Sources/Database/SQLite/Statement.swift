@@ -38,7 +38,7 @@ final class Statement: RowSource {
         guard result == SQLITE_OK else { throw DatabaseError.last(of: database, sql: text) }
         guard let handle, tailLength == 0 else {
             sqlite3_finalize(handle)
-            throw DatabaseError(.statement, "exactly one statement is expected", sql: text)
+            throw DatabaseError(.statement, "expected exactly one statement", sql: text)
         }
         self.handle = handle
         self.database = database

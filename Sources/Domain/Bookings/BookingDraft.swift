@@ -59,9 +59,9 @@ public struct BookingChange: Sendable, Hashable {
         durationMinutes = fields.optionalInt("durationMinutes", in: BookingLimits.durationMinutes)
         if fields.has("barberId") { barberId = .some(fields.optionalID("barberId")) }
         arrived = fields.optionalBool("arrived")
-        if arrived == false { fields.reject("arrived", "can only be true: who has arrived cannot un-arrive") }
+        if arrived == false { fields.reject("arrived", "must be true: an arrival cannot be undone") }
         if status == nil, !isRescheduling, arrived == nil, fields.names.isEmpty {
-            fields.reject("", "must name something to change")
+            fields.reject("", "must change at least one field")
         }
     }
 
@@ -88,7 +88,7 @@ public struct BookingChange: Sendable, Hashable {
         }
         if arrived == true, next.arrivedAt == nil {
             guard actor == .staff else {
-                throw .forbidden("Only the shop may say that a customer has arrived.", code: "booking.staff_only")
+                throw .forbidden("Only the shop may mark a customer as arrived.", code: "booking.staff_only")
             }
             guard next.status.isActive else { throw Self.notChangeable(booking) }
             next.arrivedAt = now
@@ -100,7 +100,7 @@ public struct BookingChange: Sendable, Hashable {
         switch (booking.status, actor) {
         case (.pending, _), (.confirmed, .staff), (.inProgress, .staff): return
         case (.confirmed, .customer):
-            throw .forbidden("A confirmed booking is changed by the shop.", code: "booking.staff_only")
+            throw .forbidden("Only the shop may change a confirmed booking.", code: "booking.staff_only")
         default: throw Self.notChangeable(booking)
         }
     }

@@ -60,12 +60,12 @@ public enum BookingMoves {
         guard !allowed.contains(next) else { return }
         if all(from: status).contains(next) {
             throw .forbidden(
-                "Only the shop may make a booking \(next.rawValue) that is \(status.rawValue).",
+                "Only the shop may change a booking from \(status.rawValue) to \(next.rawValue).",
                 code: "booking.staff_only")
         }
         throw Failure(
             .conflict, "booking.invalid_transition",
-            "A booking that is \(status.rawValue) cannot become \(next.rawValue).",
+            "A booking cannot change from \(status.rawValue) to \(next.rawValue).",
             allowed: allowed.map(\.rawValue))
     }
 
@@ -75,7 +75,7 @@ public enum BookingMoves {
     public static func checkStart(_ start: Timestamp, by actor: BookingActor, at now: Timestamp) throws(Failure) {
         guard actor == .customer, start.adding(seconds: BookingLimits.lateSecondsMax) < now else { return }
         throw Failure(
-            .forbidden, "booking.in_past", "Only the shop may write down what is in the past.",
+            .forbidden, "booking.in_past", "Only the shop may create a booking in the past.",
             fields: [Failure.Field("/scheduledStart", "must not be in the past")])
     }
 }

@@ -91,8 +91,10 @@ public struct ConversationDraft: Sendable, Hashable {
             fields.reject("memberIds/\(index)", "must not contain control characters")
         }
         memberIds = (texts ?? []).map { ID($0) }
-        if kind == .direct, id != nil { fields.reject("id", "cannot be chosen: a pair has one conversation") }
-        if kind == .direct, title != nil { fields.reject("title", "belongs to a group") }
+        if kind == .direct, id != nil {
+            fields.reject("id", "is not allowed for a direct conversation: a pair of users has only one")
+        }
+        if kind == .direct, title != nil { fields.reject("title", "is only allowed for a group") }
     }
 
     /// Checks that a user chose a random id. With guessable ids, a user could try ids and learn from the conflicts
@@ -126,12 +128,12 @@ public struct ConversationDraft: Sendable, Hashable {
         let members = Set(memberIds + (creator.map { [$0] } ?? [])).sorted()
         switch kind {
         case .direct where members.count != 2:
-            throw Failure.invalid("/memberIds", "must make two, who talk to one another")
-        case .group where members.isEmpty: throw Failure.invalid("/memberIds", "must name somebody")
+            throw Failure.invalid("/memberIds", "must result in exactly two members")
+        case .group where members.isEmpty: throw Failure.invalid("/memberIds", "must name at least one user")
         default: break
         }
         guard members.count <= ConversationLimits.membersMax else {
-            throw Failure.invalid("/memberIds", "make more than \(ConversationLimits.membersMax) members")
+            throw Failure.invalid("/memberIds", "must result in at most \(ConversationLimits.membersMax) members")
         }
         return members
     }

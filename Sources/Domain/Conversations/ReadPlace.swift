@@ -36,14 +36,14 @@ public struct ReadPlace: Sendable, Hashable {
     /// - Throws: 422 for a sequence number that no message has yet, and for a step back over too many messages.
     public func target(of change: ReadPositionChange, last: Int) throws(Failure) -> Int {
         guard change.sequence <= last else {
-            throw Failure.invalid("/sequence", "must be at most \(last), the conversation's last")
+            throw Failure.invalid("/sequence", "must be at most \(last), the last sequence of the conversation")
         }
         let wanted = max(change.sequence, joined)
         guard wanted < position else { return wanted }
         guard change.allowsRewind else { return position }
         guard position - wanted <= ConversationLimits.rewindMax else {
             throw Failure.invalid(
-                "/sequence", "must be at most \(ConversationLimits.rewindMax) before your position, \(position)")
+                "/sequence", "must be at most \(ConversationLimits.rewindMax) before your read position, \(position)")
         }
         return wanted
     }

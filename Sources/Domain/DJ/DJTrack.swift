@@ -22,7 +22,7 @@ public struct DJTrack: Sendable, Hashable {
         artistName = Self.name("artistName", in: &fields)
         albumArt = fields.optionalString("albumArt", bytesMax: DJLimits.albumArtBytesMax)
         if let albumArt, !Self.isAddress(albumArt) {
-            fields.reject("albumArt", "must be an address that begins with https://")
+            fields.reject("albumArt", "must be a URL that begins with https://")
         }
     }
 

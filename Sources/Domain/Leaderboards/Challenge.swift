@@ -67,8 +67,8 @@ public struct Challenge: Sendable, Hashable {
             let (sum, isOverflowing) = present.addingReportingOverflow(score)
             guard !isOverflowing else {
                 throw Failure(
-                    .conflict, "score.overflow", "The sum of the scores would not fit into 64 bits.",
-                    fields: [Failure.Field("/score", "is too much beside the present score of \(present)")])
+                    .conflict, "score.overflow", "The sum of the scores would exceed 64 bits.",
+                    fields: [Failure.Field("/score", "is too large to add to the current score of \(present)")])
             }
             return sum
         }
@@ -112,7 +112,7 @@ public struct ChallengeDraft: Sendable, Hashable {
         endsAt = fields.timestamp("endsAt")
         mode = fields.word("mode")
         order = fields.optionalWord("order") ?? .descending
-        if endsAt.microseconds != 0, endsAt <= startsAt { fields.reject("endsAt", "must lie behind startsAt") }
+        if endsAt.microseconds != 0, endsAt <= startsAt { fields.reject("endsAt", "must be after startsAt") }
     }
 
     /// Returns the challenge that results from the draft.
@@ -126,7 +126,8 @@ public struct ChallengeDraft: Sendable, Hashable {
     ) throws(Failure) -> Challenge {
         if let known, hasScores, known.mode != mode || known.order != order {
             throw Failure(
-                .conflict, "challenge.has_scores", "There are scores already: mode and order stay as they are.")
+                .conflict, "challenge.has_scores",
+                "The challenge already has scores, so its mode and order cannot change.")
         }
         return Challenge(
             id: id, name: name, shopId: shopId, startsAt: startsAt, endsAt: endsAt, mode: mode, order: order,

@@ -58,8 +58,8 @@ public struct Leaderboard: Sendable {
 
         public mutating func append(_ user: ID<User>, _ standing: Standing) {
             let slot = board.users.slot(of: user.text)
-            precondition(Int(slot) == board.standings.count, "a user stands on a board once")
-            precondition(board.standings.last.map { $0 < standing } ?? true, "the best come first")
+            precondition(Int(slot) == board.standings.count, "a user has one place on a leaderboard")
+            precondition(board.standings.last.map { $0 < standing } ?? true, "standings are sorted, best first")
             board.standings.append(standing)
         }
 
@@ -153,7 +153,7 @@ public struct Leaderboard: Sendable {
     public var damage: String? {
         for slot in 0..<UInt32(users.count) where users.find(users[slot]) != slot { return "slot \(slot) is not found" }
         let present = standings.count { $0 != .none }
-        guard present == order.count else { return "\(present) standings, and \(order.count) in their order" }
+        guard present == order.count else { return "\(present) standings, but \(order.count) in their order" }
         return order.damage(standings)
     }
 }

@@ -126,7 +126,7 @@ struct StandingOrder: Sendable {
         let index = Self.index(of: standing, in: blocks[block], standings)
         precondition(
             index < blocks[block].count && standings[Int(blocks[block][index])] == standing,
-            "an entry is taken out where it was put")
+            "an entry is removed from the place where it was inserted")
         blocks[block].remove(at: index)
         count -= 1
         if !joinIfSmall(block) { add(-1, to: block) }
@@ -180,7 +180,7 @@ struct StandingOrder: Sendable {
         let slots = blocks.joined()
         guard slots.count == count else { return "\(slots.count) entries where \(count) are counted" }
         for (left, right) in zip(slots, slots.dropFirst()) where standings[Int(left)] >= standings[Int(right)] {
-            return "slots \(left) and \(right) stand in the wrong order"
+            return "slots \(left) and \(right) are in the wrong order"
         }
         for (block, slots) in blocks.enumerated() {
             guard slots.count <= Self.blockMax else { return "a block has \(slots.count) entries" }
@@ -189,7 +189,7 @@ struct StandingOrder: Sendable {
                 continue
             }
             let standing = standings[Int(slot)]
-            if self.block(for: standing) != block { return "slot \(slot) stands outside its block's bounds" }
+            if self.block(for: standing) != block { return "slot \(slot) is outside the bounds of its block" }
             guard find(count(before: standing, standings)) == (block, 0) else {
                 return "slot \(slot) is not where it is counted"
             }

@@ -62,7 +62,7 @@ extension Fields {
         let text = string(name, bytesMax: NotificationCategory.bytesMax)
         guard !text.isEmpty else { return .system }
         guard let category = NotificationCategory(rawValue: text) else {
-            reject(name, "must be a word of lower-case letters, digits, - and _, starting with a letter")
+            reject(name, "must consist of lower-case letters, digits, - and _, and start with a letter")
             return .system
         }
         return category
@@ -71,7 +71,7 @@ extension Fields {
     fileprivate mutating func optionalType(_ name: String) -> NotificationType? {
         guard let text = optionalString(name, bytesMax: NotificationCategory.bytesMax) else { return nil }
         guard let type = NotificationType(rawValue: text) else {
-            reject(name, "must be a word of capital letters, digits, - and _, starting with a letter")
+            reject(name, "must consist of capital letters, digits, - and _, and start with a letter")
             return nil
         }
         return type

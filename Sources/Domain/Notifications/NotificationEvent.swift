@@ -65,7 +65,7 @@ extension NotificationEvent {
             return nil
         }
         guard text.utf8.count <= detailBytesMax else {
-            fields.reject(place, "must have at most \(detailBytesMax) bytes, and has \(text.utf8.count)")
+            fields.reject(place, "must have at most \(detailBytesMax) bytes, but has \(text.utf8.count)")
             return nil
         }
         guard text.hasNoControls else {
@@ -88,7 +88,8 @@ extension NotificationEvent {
         default: names = nil
         }
         guard let names, names.count <= changesMax else {
-            fields.reject("data/changes", "must be a list of at most \(changesMax) names, or an object by name")
+            fields.reject(
+                "data/changes", "must be a list of at most \(changesMax) names, or an object whose keys are names")
             return nil
         }
         return Set(names)

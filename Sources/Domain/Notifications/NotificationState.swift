@@ -65,9 +65,9 @@ public struct NotificationStateChange: Sendable, Hashable {
             return
         }
         if seen == false {
-            fields.reject("seen", "cannot be false for a notification that is to be read or archived")
+            fields.reject("seen", "cannot be false if read or archived is true")
         } else if ["seen", "read", "archived"].allSatisfy({ fields.value($0) == nil }) {
-            fields.reject("seen", "is missing: one of seen, read and archived must be true or false")
+            fields.reject("seen", "is missing: set at least one of seen, read and archived to true or false")
         }
         return nil
     }

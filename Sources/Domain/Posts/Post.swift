@@ -95,10 +95,10 @@ public struct PostDraft: Sendable, Hashable {
         media =
             fields.strings("media", countMax: PostLimits.mediaMax, bytesMax: PostLimits.mediaBytesMax) ?? []
         for (index, address) in media.enumerated() where !address.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) {
-            fields.reject("media/\(index)", "must be an address without spaces and control characters")
+            fields.reject("media/\(index)", "must be a URL without spaces and control characters")
         }
         if media.isEmpty, text.allSatisfy(\.isWhitespace) {
-            fields.reject("text", "must not be blank where there is no media")
+            fields.reject("text", "must not be blank if there is no media")
         }
     }
 }

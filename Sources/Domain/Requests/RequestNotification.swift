@@ -46,7 +46,7 @@ public enum RequestNotification {
     }
 
     private static func asking(_ request: UserRequest) -> String {
-        let who = request.fromName ?? "Somebody"
+        let who = request.fromName ?? "Someone"
         return switch request.kind {
         case .follow: "\(who) wants to follow you"
         case .friend: "\(who) wants to be your friend"

@@ -52,7 +52,7 @@ public struct UserRequest: Sendable, Hashable {
     /// - Throws: 403 for the actor's own request; 409 if it already has another answer.
     public mutating func answer(_ answer: RequestAnswer, by actor: Actor, at now: Timestamp) throws(Failure) {
         guard actor != .requester else {
-            throw .forbidden("Whoever was asked answers.", code: "request.not_yours")
+            throw .forbidden("Only the recipient may answer this request.", code: "request.not_yours")
         }
         guard status != answer.status else { return }
         guard status == .open else { throw Self.answered(status) }
@@ -65,13 +65,13 @@ public struct UserRequest: Sendable, Hashable {
     /// - Throws: 403 for the request of another user; 409 for an answered request.
     public func checkWithdrawal(by actor: Actor) throws(Failure) {
         guard actor != .recipient else {
-            throw .forbidden("Whoever has asked withdraws.", code: "request.not_yours")
+            throw .forbidden("Only the sender may withdraw this request.", code: "request.not_yours")
         }
         guard status == .open else { throw Self.answered(status) }
     }
 
     private static func answered(_ status: Status) -> Failure {
-        Failure(.conflict, "request.answered", "The request was \(status.rawValue) already.", allowed: [])
+        Failure(.conflict, "request.answered", "The request was already \(status.rawValue).", allowed: [])
     }
 }
 
@@ -111,12 +111,13 @@ public struct RequestDraft: Sendable, Hashable {
     /// - Throws: 422 if the requester is ambiguous, and for a request to oneself.
     public func requester(caller: ID<User>, isService: Bool) throws(Failure) -> ID<User> {
         guard let requester = fromUserId ?? (isService ? nil : caller) else {
-            throw Failure.invalid("/fromUserId", "is missing: say for whom")
+            throw Failure.invalid("/fromUserId", "is missing: name the user who sends the request")
         }
         guard isService || requester == caller else {
-            throw Failure.invalid("/fromUserId", "must be yourself: only backends ask for others")
+            throw Failure.invalid(
+                "/fromUserId", "must be your own user id: only a backend may send requests for other users")
         }
-        guard requester != toUserId else { throw Failure.invalid("/toUserId", "must be somebody else") }
+        guard requester != toUserId else { throw Failure.invalid("/toUserId", "must be another user") }
         return requester
     }
 }

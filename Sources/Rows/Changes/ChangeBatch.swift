@@ -39,7 +39,7 @@ public struct ChangeBatch: Sendable, Hashable {
         guard body.count <= ChangeLimits.bodyBytesMax else {
             throw Failure(
                 .tooLarge, "changes.too_large",
-                "A delivery has at most \(ChangeLimits.bodyBytesMax) bytes, and this one has \(body.count).")
+                "A delivery must have at most \(ChangeLimits.bodyBytesMax) bytes, but this one has \(body.count).")
         }
         var scanner = DeliveryScanner(bytes: body)
         var found = try scanner.items()
@@ -57,7 +57,8 @@ public struct ChangeBatch: Sendable, Hashable {
                 }
                 change.originID = change.originID ?? delivery.originID
                 items.append(.change(change))
-            case .success(nil): items.append(.ignored(reason: "a tombstone: the row was told as deleted before"))
+            case .success(nil):
+                items.append(.ignored(reason: "a tombstone: the deletion of the row was already delivered"))
             case .failure(let fault): items.append(.rejected(rejection(of: index, at: fault.pointer, fault.reason)))
             }
         }
@@ -72,14 +73,14 @@ public struct ChangeBatch: Sendable, Hashable {
     ) throws(Failure) -> Result<TableChange?, ChangeFault> {
         guard item.count <= ChangeLimits.itemBytesMax else {
             return .failure(
-                ChangeFault("", "has \(item.count) bytes; at most \(ChangeLimits.itemBytesMax) are taken"))
+                ChangeFault("", "has \(item.count) bytes; at most \(ChangeLimits.itemBytesMax) are accepted"))
         }
         let value: JSONValue
         do throws(Failure) {
             value = try JSONValue(parsing: Array(item), depthMax: ChangeLimits.depthMax, isExact: true)
         } catch {
             guard isArray || item.first == UInt8(ascii: "{") || item.first == UInt8(ascii: "[") else { throw error }
-            return .failure(ChangeFault("", error.detail + " (Bytes are counted from the item's first.)"))
+            return .failure(ChangeFault("", error.detail + " (Byte positions are relative to the start of the item.)"))
         }
         guard isArray || expectation.mayBeDelivered(value) else {
             throw .invalid("", "must be a change, or an array of changes, not \(value.typeName)")
@@ -112,12 +113,13 @@ private enum ChangeExpectation {
         if isCloudEvent, let format, format != .cloudEvents, format != .batch {
             throw Failure(
                 .invalid, "changes.format_contradicted",
-                "The format is given as \(format.rawValue), and the headers say that the body is a CloudEvent.")
+                "The format is given as \(format.rawValue), but the headers declare a CloudEvent.")
         }
         if isBinary {
             guard !isArray else {
                 throw Failure(
-                    .invalid, "changes.not_an_event", "ce- headers describe one event, and the body is an array.")
+                    .invalid, "changes.not_an_event",
+                    "The ce- headers describe a single event, but the body is an array.")
             }
             self = .binaryCloudEvent
         } else if isCloudEvent {
@@ -171,7 +173,7 @@ private enum ChangeExpectation {
         }
         if case .only(let format) = self, ChangeFormat.recognize(members) != format {
             let found = ChangeFormat.recognize(members).map { "is \($0.rawValue)" } ?? ChangeFormat.unrecognized
-            throw ChangeFault("", "must have the form \(format.rawValue), and \(found)")
+            throw ChangeFault("", "must have the format \(format.rawValue), but \(found)")
         }
         return try ChangeFormat.read(ChangeMembers(members: members, pointer: ""))
     }

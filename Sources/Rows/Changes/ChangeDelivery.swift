@@ -22,14 +22,14 @@ public struct ChangeDelivery: Sendable, Hashable {
             guard isAttribute || Self.names.contains(name) else { continue }
             // Of two values, one reader takes the first and another the last, and only one of them was signed.
             guard seen.insert(name).inserted else {
-                mistakes.append(Failure.Field(name, "stands twice"))
+                mistakes.append(Failure.Field(name, "occurs twice"))
                 continue
             }
             if isAttribute {
                 if let decoded = Self.percentDecoded(value) {
                     attributes[String(name.dropFirst(3))] = decoded
                 } else {
-                    mistakes.append(Failure.Field(name, "must be UTF-8, percent-encoded"))
+                    mistakes.append(Failure.Field(name, "must be percent-encoded UTF-8"))
                 }
             } else if name == "content-type" {
                 contentType = value

@@ -85,7 +85,7 @@ struct ChangeMembers {
         guard let text = try string(name) else { return nil }
         guard !text.isEmpty else { throw fault(name, "must not be empty") }
         guard text.utf8.count <= ChangeLimits.nameBytesMax else {
-            throw fault(name, "must have at most \(ChangeLimits.nameBytesMax) bytes, and has \(text.utf8.count)")
+            throw fault(name, "must have at most \(ChangeLimits.nameBytesMax) bytes, but has \(text.utf8.count)")
         }
         guard text.hasNoControls else { throw fault(name, "must not contain control characters") }
         return text
@@ -103,7 +103,7 @@ struct ChangeMembers {
     func timestamp(_ name: String) throws(ChangeFault) -> Timestamp? {
         guard let text = try string(name) else { return nil }
         guard let time = Timestamp(rfc3339: text) else {
-            throw fault(name, "must be a time as RFC 3339 writes it, such as 2026-01-10T09:30:00Z")
+            throw fault(name, "must be an RFC 3339 time, such as 2026-01-10T09:30:00Z")
         }
         return time
     }
@@ -115,10 +115,10 @@ struct ChangeMembers {
         guard case .object(let columns) = value else { throw fault(name, "must be an object, not \(value.typeName)") }
         guard columns.contains(where: { $0.value != .null }) else { return nil }
         guard columns.count <= ChangeLimits.columnsMax else {
-            throw fault(name, "must have at most \(ChangeLimits.columnsMax) columns, and has \(columns.count)")
+            throw fault(name, "must have at most \(ChangeLimits.columnsMax) columns, but has \(columns.count)")
         }
         for column in columns.keys where column.utf8.count > ChangeLimits.nameBytesMax {
-            throw fault(name, "has a column whose name is longer than \(ChangeLimits.nameBytesMax) bytes")
+            throw fault(name, "has a column name longer than \(ChangeLimits.nameBytesMax) bytes")
         }
         return columns
     }

@@ -58,6 +58,6 @@ public enum ChangeFormat: String, Sendable, Hashable, CaseIterable {
 
     /// The reason for the rejection of an item of no known format.
     static let unrecognized =
-        "is none of the known forms: a Supabase Database Webhook, a Realtime postgres_changes frame, a "
-        + "broadcast_changes message, a Debezium event or a CloudEvent"
+        "has an unknown format; supported are a Supabase Database Webhook, a Realtime postgres_changes frame, a "
+        + "broadcast_changes message, a Debezium event and a CloudEvent"
 }

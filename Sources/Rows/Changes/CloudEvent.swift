@@ -21,7 +21,8 @@ struct CloudEvent {
             let deduplicationID = "cloudevents:\(source) \(id)"
             guard deduplicationID.utf8.count <= ChangeLimits.deduplicationIDBytesMax else {
                 throw members.fault(
-                    "id", "is too long: source and id have at most \(ChangeLimits.deduplicationIDBytesMax - 13) bytes")
+                    "id",
+                    "is too long: source and id may have \(ChangeLimits.deduplicationIDBytesMax - 13) bytes in total")
             }
             change.deduplicationID = deduplicationID
         }
@@ -49,7 +50,9 @@ struct CloudEvent {
         guard let encoded = try members.string("data_base64") else {
             return try members.required("data", members.object)
         }
-        guard members.value("data") == nil else { throw members.fault("data_base64", "stands beside data") }
+        guard members.value("data") == nil else {
+            throw members.fault("data_base64", "must not be sent together with data")
+        }
         guard let bytes = RFC4648.decode(encoded) else { throw members.fault("data_base64", "must be base64") }
         let value: JSONValue
         do throws(Failure) {
@@ -74,7 +77,7 @@ struct CloudEvent {
             return try debezium(data).change()
         }
         if ChangeFormat.recognize(data.members) == .cloudEvents {
-            throw ChangeFault(data.pointer, "is a CloudEvent inside a CloudEvent")
+            throw ChangeFault(data.pointer, "must not be a CloudEvent inside a CloudEvent")
         }
         return try ChangeFormat.read(data)
     }
@@ -97,7 +100,7 @@ struct CloudEvent {
             schema = try ConnectSchema(of: data)
         }
         guard rows.members.keys.contains("before") || rows.members.keys.contains("after") else {
-            throw ChangeFault(rows.pointer, "must have before or after, as Debezium's CloudEvents have")
+            throw ChangeFault(rows.pointer, "must have before or after, like Debezium's CloudEvents")
         }
         var source: [String: JSONValue] = [:]
         var renamed: [String: JSONValue] = [:]

@@ -49,8 +49,8 @@ struct ConnectSchema {
             guard elementsLeft >= 0 else {
                 throw ChangeFault(
                     pointer,
-                    "has too many elements: a row's arrays of such a type have at most "
-                        + "\(ChangeLimits.translatedElementsMax) together")
+                    "has too many elements: all arrays of this kind in a row may have at most "
+                        + "\(ChangeLimits.translatedElementsMax) in total")
             }
             var translated: [JSONValue] = []
             for (index, element) in elements.enumerated() {
@@ -78,7 +78,7 @@ struct ConnectSchema {
 
     private func integer(_ value: JSONValue, at pointer: String) throws(ChangeFault) -> Int64 {
         guard case .integer(let integer) = value else {
-            throw ChangeFault(pointer, "must be a whole number, as its schema says, not \(value.typeName)")
+            throw ChangeFault(pointer, "must be a whole number according to its schema, not \(value.typeName)")
         }
         return integer
     }
@@ -123,7 +123,7 @@ struct ConnectSchema {
     }
 
     private func outOfRange(_ pointer: String) -> ChangeFault {
-        ChangeFault(pointer, "is a time that cannot be written: it lies outside the day, or the years 1 to 9999")
+        ChangeFault(pointer, "is a time outside the day or outside the years 1 to 9999")
     }
 
     /// Returns `2018-06-20T15:13:16`, PostgreSQL's form of a timestamp without time zone.
@@ -146,7 +146,7 @@ struct ConnectSchema {
         // `decimal.handling.mode` may have converted it to a string or a double.
         guard case .string(let text) = value else { return value }
         guard let scale = schema.object("parameters")?.string("scale").flatMap({ Int($0) }) else {
-            throw ChangeFault(pointer, "is a decimal whose schema tells no scale")
+            throw ChangeFault(pointer, "is a decimal without a scale in its schema")
         }
         return try ConnectSchema.decimal(text, scale: scale, at: pointer)
     }
@@ -154,7 +154,7 @@ struct ConnectSchema {
     private func variableScaleDecimal(_ value: JSONValue, at pointer: String) throws(ChangeFault) -> JSONValue {
         guard case .object(let members) = value else { return value }
         guard let scale = members.integer("scale"), let text = members.string("value") else {
-            throw ChangeFault(pointer, "must have a scale and a value, as its schema says")
+            throw ChangeFault(pointer, "must have a scale and a value according to its schema")
         }
         return try ConnectSchema.decimal(text, scale: Int(scale), at: pointer)
     }
@@ -162,13 +162,13 @@ struct ConnectSchema {
     /// Converts a two's complement integer, highest byte first, in base64, divided by 10^scale.
     private static func decimal(_ base64: String, scale: Int, at pointer: String) throws(ChangeFault) -> JSONValue {
         guard let bytes = RFC4648.decode(base64), !bytes.isEmpty else {
-            throw ChangeFault(pointer, "must be a decimal's bytes in base64")
+            throw ChangeFault(pointer, "must be the bytes of a decimal in base64")
         }
         guard bytes.count <= ChangeLimits.decimalBytesMax else {
-            throw ChangeFault(pointer, "is a decimal of more than \(ChangeLimits.decimalBytesMax) bytes")
+            throw ChangeFault(pointer, "is a decimal with more than \(ChangeLimits.decimalBytesMax) bytes")
         }
         guard (-ChangeLimits.decimalScaleMax...ChangeLimits.decimalScaleMax).contains(scale) else {
-            throw ChangeFault(pointer, "is a decimal whose scale is beyond \(ChangeLimits.decimalScaleMax)")
+            throw ChangeFault(pointer, "is a decimal with a scale above \(ChangeLimits.decimalScaleMax)")
         }
         var (digits, isNegative) = decimalDigits(bytes)
         if scale > 0 {
@@ -216,7 +216,7 @@ struct ConnectSchema {
             return try JSONValue(
                 parsing: Array(text.utf8), depthMax: ChangeLimits.embeddedDepthMax, isExact: true)
         } catch {
-            throw ChangeFault(pointer, "must be JSON as text, as its schema says: \(error.detail)")
+            throw ChangeFault(pointer, "must be a string of JSON according to its schema: \(error.detail)")
         }
     }
 }

@@ -43,14 +43,14 @@ struct DebeziumEvent {
 
     func change() throws(ChangeFault) -> TableChange {
         let op = try event.required("op", event.string)
-        guard op != "m" else { throw event.fault("op", "is m: a logical decoding message has no row") }
+        guard op != "m" else { throw event.fault("op", "must not be m: a logical decoding message has no row") }
         guard let kind = DebeziumEvent.kinds[op] else { throw event.fault("op", "must be c, u, d, r or t") }
         let table = try source.required("table", source.databaseName)
         // MySQL and related databases have databases instead of schemas.
         var named = try source.databaseName("schema")
         if named == nil { named = try source.databaseName("db") }
         guard let schemaName = named else {
-            throw source.fault("schema", "is missing, and db as well")
+            throw source.fault("schema", "is missing, and db is missing too")
         }
         let before = try row("before")
         let after = try row("after")
@@ -89,7 +89,7 @@ struct DebeziumEvent {
             default: number = nil
             }
             guard let number, Timestamp.writableSeconds.contains(number / (1_000_000 / microseconds)) else {
-                throw source.fault(name, "must be a whole number that is a time before the year 10000")
+                throw source.fault(name, "must be a whole number for a time before the year 10000")
             }
             return number == 0 ? nil : Timestamp(microseconds: number * microseconds)
         }

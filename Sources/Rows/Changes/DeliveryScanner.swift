@@ -17,12 +17,12 @@ struct DeliveryScanner {
     /// separated, or that has too many, is refused as a whole.
     mutating func items() throws(Failure) -> [Range<Int>] {
         skipSpace()
-        guard index < bytes.count else { throw malformed("the document ends too early") }
+        guard index < bytes.count else { throw malformed("unexpected end of the document") }
         isArray = bytes[index] == UInt8(ascii: "[")
         guard isArray else {
             let item = try item()
             skipSpace()
-            guard index == bytes.count else { throw malformed("something follows the document") }
+            guard index == bytes.count else { throw malformed("unexpected content after the document") }
             return [item]
         }
         index += 1
@@ -35,15 +35,15 @@ struct DeliveryScanner {
                 guard items.count < ChangeLimits.itemsMax else {
                     throw Failure(
                         .tooLarge, "changes.too_many",
-                        "A delivery has at most \(ChangeLimits.itemsMax) changes; split it. The next begins at byte "
+                        "A delivery can have at most \(ChangeLimits.itemsMax) changes. Split it: the next change begins at byte "
                             + "\(index).")
                 }
                 items.append(try item())
                 skipSpace()
-                guard index < bytes.count else { throw malformed("the document ends too early") }
+                guard index < bytes.count else { throw malformed("unexpected end of the document") }
                 let byte = bytes[index]
                 guard byte == UInt8(ascii: ",") || byte == UInt8(ascii: "]") else {
-                    throw malformed("a comma or a closing bracket was expected")
+                    throw malformed("expected a comma or a closing bracket")
                 }
                 index += 1
                 if byte == UInt8(ascii: "]") { break }
@@ -51,7 +51,7 @@ struct DeliveryScanner {
             }
         }
         skipSpace()
-        guard index == bytes.count else { throw malformed("something follows the document") }
+        guard index == bytes.count else { throw malformed("unexpected content after the document") }
         return items
     }
 
@@ -59,17 +59,17 @@ struct DeliveryScanner {
         let start = index
         var depth = 0
         repeat {
-            guard index < bytes.count else { throw malformed("the document ends too early") }
+            guard index < bytes.count else { throw malformed("unexpected end of the document") }
             switch bytes[index] {
             case UInt8(ascii: "\""): try skipString()
             case UInt8(ascii: "{"), UInt8(ascii: "["):
                 depth += 1
                 index += 1
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                guard depth > 0 else { throw malformed("a value was expected") }
+                guard depth > 0 else { throw malformed("expected a value") }
                 depth -= 1
                 index += 1
-            case UInt8(ascii: ",") where depth == 0: throw malformed("a value was expected")
+            case UInt8(ascii: ",") where depth == 0: throw malformed("expected a value")
             case UInt8(ascii: "-") where depth == 0, 48...57 where depth == 0:
                 while index < bytes.count, "+-.0123456789eE".utf8.contains(bytes[index]) { index += 1 }
             case _ where depth == 0:
@@ -88,7 +88,7 @@ struct DeliveryScanner {
             guard end < bytes.count, bytes[end] != UInt8(ascii: "\"") else { break }
             end += bytes[end] == UInt8(ascii: "\\") ? 2 : 1
         }
-        guard end < bytes.count else { throw malformed("a string that does not end, and begins") }
+        guard end < bytes.count else { throw malformed("an unterminated string that begins") }
         index = end + 1
     }
 

@@ -29,16 +29,16 @@ enum SupabaseChange {
         switch kind {
         case .insert, .snapshot, .update:
             guard record != nil else {
-                throw members.fault(names.record, "is missing: \(kind.rawValue) has a row after it")
+                throw members.fault(names.record, "is missing: \(kind.rawValue) must include the new row")
             }
             guard oldRecord == nil || kind == .update else {
-                throw members.fault(names.old, "must be null: \(kind.rawValue) has no row before it")
+                throw members.fault(names.old, "must be null: \(kind.rawValue) has no old row")
             }
         case .delete:
             guard oldRecord != nil else {
-                throw members.fault(names.old, "is missing: a deleted row is known by its columns alone")
+                throw members.fault(names.old, "is missing: DELETE must include the old row")
             }
-            guard record == nil else { throw members.fault(names.record, "must be null: DELETE has no row after it") }
+            guard record == nil else { throw members.fault(names.record, "must be null: DELETE has no new row") }
         case .truncate:
             guard record == nil else { throw members.fault(names.record, "must be null: TRUNCATE has no row") }
             guard oldRecord == nil else { throw members.fault(names.old, "must be null: TRUNCATE has no row") }
@@ -109,10 +109,10 @@ enum RealtimeFrame {
         let errors = try errors(data)
         let isCut = errors.contains { $0.contains(rowWasCut) }
         if let error = errors.first(where: { !$0.contains(rowWasCut) }) {
-            throw data.fault("errors", "tells that Realtime withheld the row: \(error.prefix(100))")
+            throw data.fault("errors", "reports that Realtime withheld the row: \(error.prefix(100))")
         }
         if isCut, try data.row("record") == nil, try data.row("old_record") == nil {
-            throw data.fault("errors", "tells that Realtime withheld every column: the row is too large")
+            throw data.fault("errors", "reports that Realtime withheld all columns because the row is too large")
         }
         var change = try SupabaseChange.read(data, kindAt: "type", format: .supabaseRealtime)
         change.commitTimestamp = try data.timestamp("commit_timestamp")

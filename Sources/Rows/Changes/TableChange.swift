@@ -72,7 +72,7 @@ public struct TableChange: Sendable, Hashable {
     /// maps it to a place in the item.
     public func primaryKey(_ columns: [String]) throws(ChangeFault) -> PrimaryKey {
         if let record { return try PrimaryKey(columns, of: record, at: "/record") }
-        guard let oldRecord else { throw ChangeFault("", "names no row: a \(kind.rawValue) has none") }
+        guard let oldRecord else { throw ChangeFault("", "has no row: \(kind.rawValue) does not include one") }
         return try PrimaryKey(columns, of: oldRecord, at: "/oldRecord")
     }
 
@@ -101,14 +101,15 @@ public struct PrimaryKey: Sendable, Hashable {
     public let text: String
 
     init(_ columns: [String], of row: [String: JSONValue], at pointer: String) throws(ChangeFault) {
-        guard !columns.isEmpty else { throw ChangeFault("", "has a table without declared key columns") }
+        guard !columns.isEmpty else { throw ChangeFault("", "belongs to a table without declared primary key columns") }
         var values: [JSONValue] = []
         for column in columns {
             let place = "\(pointer)/\(ChangeMembers.step(column))"
             switch row[column] {
-            case nil: throw ChangeFault(place, "is missing, and belongs to the primary key")
-            case .null: throw ChangeFault(place, "is null, and belongs to the primary key")
-            case .array, .object: throw ChangeFault(place, "must be a single value: it belongs to the primary key")
+            case nil: throw ChangeFault(place, "is missing, but belongs to the primary key")
+            case .null: throw ChangeFault(place, "is null, but belongs to the primary key")
+            case .array, .object:
+                throw ChangeFault(place, "must be a single value, because it belongs to the primary key")
             case .some(let value): values.append(value)
             }
         }
@@ -123,7 +124,8 @@ public struct PrimaryKey: Sendable, Hashable {
         guard text.utf8.count <= ChangeLimits.primaryKeyBytesMax else {
             throw ChangeFault(
                 pointer,
-                "has a primary key of \(text.utf8.count) bytes; at most \(ChangeLimits.primaryKeyBytesMax) are taken")
+                "has a primary key of \(text.utf8.count) bytes; at most \(ChangeLimits.primaryKeyBytesMax) are accepted"
+            )
         }
     }
 }

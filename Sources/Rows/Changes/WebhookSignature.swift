@@ -27,13 +27,13 @@ public enum WebhookSignature {
         public init(_ text: String) throws(Failure) {
             let encoded = text.hasPrefix("whsec_") ? String(text.dropFirst(6)) : text
             guard let key = RFC4648.decode(encoded) else {
-                throw Failure(.invalid, "webhook.bad_secret", "A webhook's secret is whsec_ followed by base64.")
+                throw Failure(.invalid, "webhook.bad_secret", "A webhook secret must be whsec_ followed by base64.")
             }
             guard Secret.keyBytes.contains(key.count) else {
                 throw Failure(
                     .invalid, "webhook.bad_secret",
-                    "A webhook's secret has \(Secret.keyBytes.lowerBound) to \(Secret.keyBytes.upperBound) bytes, "
-                        + "and this one has \(key.count).")
+                    "A webhook secret must have \(Secret.keyBytes.lowerBound) to \(Secret.keyBytes.upperBound) bytes, "
+                        + "but this one has \(key.count).")
             }
             self.key = key
         }
@@ -56,7 +56,7 @@ public enum WebhookSignature {
         case tooManySignatures = "webhook-signature has more than 16 signatures"
         /// There is no signature of the kind `v1,…`. Other kinds are ignored, as the standard requires.
         case noKnownSignature = "webhook-signature has no signature of version v1"
-        case wrongSignature = "webhook-signature does not fit the id, the time and the body"
+        case wrongSignature = "webhook-signature does not match the id, the timestamp and the body"
 
         /// The answer to the caller: 401, with the header at fault.
         public var failure: Failure {
@@ -100,7 +100,7 @@ public enum WebhookSignature {
     ///
     /// - Precondition: The id contains no full stop. The service makes these ids, not users.
     public static func sign(id: String, seconds: Int64, body: [UInt8], secret: Secret, hmac: HMAC) -> String {
-        precondition(isUsable(id), "a webhook's id with a full stop could be divided otherwise")
+        precondition(isUsable(id), "a webhook id must not contain a full stop, which makes the signed text ambiguous")
         return "v1,\(RFC4648.encode(hmac(secret.key, message(id: id, timestamp: String(seconds), body: body))))"
     }
 

@@ -59,19 +59,19 @@ private struct FilterParser {
         guard bytes.count <= FilterLimits.filterBytesMax else {
             throw mistake(
                 at: FilterLimits.filterBytesMax,
-                "a filter has at most \(FilterLimits.filterBytesMax) bytes, and this one \(bytes.count)")
+                "a filter must have at most \(FilterLimits.filterBytesMax) bytes, but this one has \(bytes.count)")
         }
-        if let place = bytes.firstIndex(of: 0) { throw mistake(at: place, "a filter cannot hold NUL") }
+        if let place = bytes.firstIndex(of: 0) { throw mistake(at: place, "a filter must not contain NUL") }
         skipSpaces()
         guard byte != nil else { return [] }
         var conditions: [FilterCondition] = []
         while true {
             skipSpaces()
             guard let first = byte, first != UInt8(ascii: ",") else {
-                throw mistake(at: index, "a condition is missing: there is a comma too many")
+                throw mistake(at: index, "a condition is missing: there is one comma too many")
             }
             guard conditions.count < FilterLimits.conditionsMax else {
-                throw mistake(at: index, "a filter has at most \(FilterLimits.conditionsMax) conditions")
+                throw mistake(at: index, "a filter must have at most \(FilterLimits.conditionsMax) conditions")
             }
             conditions.append(try condition())
             guard byte != nil else { return conditions }
@@ -101,24 +101,24 @@ private struct FilterParser {
         let start = index
         while let byte, byte != UInt8(ascii: "=") {
             guard !FilterBytes.isReserved(byte) else {
-                throw mistake(at: start, "a condition is written column=operator.value")
+                throw mistake(at: start, "a condition must have the form column=operator.value")
             }
             guard byte >= 0x20, byte != 0x7F else {
-                throw mistake(at: index, "a column's name cannot hold control characters")
+                throw mistake(at: index, "a column name must not contain control characters")
             }
             index += 1
         }
-        guard byte != nil else { throw mistake(at: start, "a condition is written column=operator.value") }
+        guard byte != nil else { throw mistake(at: start, "a condition must have the form column=operator.value") }
         let name = trimmed(start..<index)
         index += 1
-        guard !name.isEmpty else { throw mistake(at: start, "a column's name is missing before '='") }
+        guard !name.isEmpty else { throw mistake(at: start, "the column name is missing before '='") }
         guard name.count <= FilterLimits.columnBytesMax else {
-            throw mistake(at: start, "a column's name has at most \(FilterLimits.columnBytesMax) bytes")
+            throw mistake(at: start, "a column name must have at most \(FilterLimits.columnBytesMax) bytes")
         }
         let column = String(decoding: name, as: UTF8.self)
         if column == "or" || column == "and", byte == UInt8(ascii: "(") {
             throw mistake(
-                at: start, "conditions can only be joined by commas, which mean AND; for OR make two subscriptions")
+                at: start, "conditions can only be joined by commas (AND); for OR, use two subscriptions")
         }
         if columns?[column] == nil { try refuse(column, at: start) }
         return column
@@ -128,14 +128,14 @@ private struct FilterParser {
     /// other systems would read as an expression.
     private func refuse(_ column: String, at start: Int) throws(FilterMistake) {
         if column.contains("->") {
-            throw mistake(at: start, "a filter compares columns, and no paths into JSON")
+            throw mistake(at: start, "a filter compares columns; paths into JSON are not supported")
         }
         if column.contains("::") {
-            throw mistake(at: start, "a filter has no casts: a column is compared by its declared type")
+            throw mistake(at: start, "casts are not supported: a column is compared by its declared type")
         }
         guard let columns else { return }
         let names = columns.keys.sorted().prefix(20).joined(separator: ", ")
-        throw mistake(at: start, "the table has no column '\(column.prefix(40))'; declared are \(names)")
+        throw mistake(at: start, "the table has no column '\(column.prefix(40))'; the declared columns are \(names)")
     }
 
     /// Reads up to and including the `.`.
@@ -144,10 +144,10 @@ private struct FilterParser {
         while let byte, byte >= UInt8(ascii: "a"), byte <= UInt8(ascii: "z") { index += 1 }
         let name = String(decoding: bytes[start..<index], as: UTF8.self)
         guard !name.isEmpty else {
-            throw mistake(at: start, "an operator is missing: one of \(Self.operators), each with '.' after it")
+            throw mistake(at: start, "the operator is missing: use one of \(Self.operators), followed by '.'")
         }
         guard byte == UInt8(ascii: ".") else {
-            throw mistake(at: start, "after the operator '\(name.prefix(40))' a '.' and a value are missing")
+            throw mistake(at: start, "the operator '\(name.prefix(40))' must be followed by '.' and a value")
         }
         index += 1
         return name
@@ -159,7 +159,7 @@ private struct FilterParser {
         _ name: String, _ type: ColumnType?, at place: Int
     ) throws(FilterMistake) -> FilterCondition.Test {
         if type == .json, name != "is" {
-            throw mistake(at: place, "values of this column's type are not compared: only 'is.null' asks about them")
+            throw mistake(at: place, "a column of this type supports only 'is.null'")
         }
         switch name {
         case "in": return .within(try set(of: type))
@@ -167,16 +167,17 @@ private struct FilterParser {
         case "isdistinct": return .isDistinct(try value(of: type))
         case "like", "ilike":
             guard type == nil || type == .text else {
-                throw mistake(at: place, "'\(name)' compares texts, and the column is of type \(type?.rawValue ?? "")")
+                throw mistake(at: place, "'\(name)' compares text, but the column is of type \(type?.rawValue ?? "")")
             }
             return .like(try pattern(isCaseInsensitive: name == "ilike"))
         case "match", "imatch":
             throw mistake(
-                at: place, "'\(name)' takes a regular expression, whose cost has no bound; use like or ilike")
-        case "not": throw mistake(at: place, "'not.' stands twice")
+                at: place,
+                "'\(name)' is not supported, because the cost of a regular expression has no bound; use like or ilike")
+        case "not": throw mistake(at: place, "'not.' occurs twice")
         default:
             guard let comparison = FilterCondition.Comparison(rawValue: name) else {
-                throw mistake(at: place, "unknown operator '\(name.prefix(40))'; known are \(Self.operators)")
+                throw mistake(at: place, "unknown operator '\(name.prefix(40))'; use one of \(Self.operators)")
             }
             return .compare(comparison, try value(of: type))
         }
@@ -185,7 +186,7 @@ private struct FilterParser {
     private mutating func set(of type: ColumnType?) throws(FilterMistake) -> FilterValueSet {
         let start = index
         if let set = FilterValueSet(try list(of: type), as: type) { return set }
-        throw mistake(at: start, "the values of 'in' take too many bytes; split them between two subscriptions")
+        throw mistake(at: start, "the values of 'in' have too many bytes; split them into two subscriptions")
     }
 
     private mutating func value(of type: ColumnType?) throws(FilterMistake) -> FilterValue {
@@ -195,11 +196,11 @@ private struct FilterParser {
 
     private func value(_ text: [UInt8], of type: ColumnType?, at start: Int) throws(FilterMistake) -> FilterValue {
         if text.count > FilterLimits.numberBytesMax, type.map(\.isNumberOrTime) ?? (DecimalDigits(text) != nil) {
-            throw mistake(at: start, "a number or a time has at most \(FilterLimits.numberBytesMax) bytes")
+            throw mistake(at: start, "a number or a time must have at most \(FilterLimits.numberBytesMax) bytes")
         }
         guard let type else { return FilterValue(text) }
         if let value = FilterValue(text, as: type) { return value }
-        throw mistake(at: start, "the column is of type \(type.rawValue), and this is no value of it")
+        throw mistake(at: start, "this is not a valid value: the column is of type \(type.rawValue)")
     }
 
     private mutating func identity(of type: ColumnType?) throws(FilterMistake) -> FilterCondition.Identity {
@@ -209,7 +210,8 @@ private struct FilterParser {
             throw mistake(at: start, "'is' takes null, true, false or unknown")
         }
         guard identity == .null || type == nil || type == .boolean else {
-            throw mistake(at: start, "'is.\(word)' asks a boolean, and the column is of type \(type?.rawValue ?? "")")
+            throw mistake(
+                at: start, "'is.\(word)' requires a boolean column, but the column is of type \(type?.rawValue ?? "")")
         }
         return identity
     }
@@ -232,7 +234,7 @@ private struct FilterParser {
         let value = try quoted()
         skipSpaces()
         guard byte == nil || byte == UInt8(ascii: ",") else {
-            throw mistake(at: index, "after a quoted value only a comma can follow")
+            throw mistake(at: index, "only a comma may follow a quoted value")
         }
         return value
     }
@@ -265,19 +267,19 @@ private struct FilterParser {
             switch byte {
             case UInt8(ascii: "\""): return try bounded(value[...], at: start)
             case UInt8(ascii: "\\"):
-                guard let escaped = self.byte else { throw mistake(at: start, "a quoted value does not end") }
+                guard let escaped = self.byte else { throw mistake(at: start, "the closing quotation mark is missing") }
                 value.append(escaped)
                 index += 1
             default: value.append(byte)
             }
         }
-        throw mistake(at: start, "a quoted value does not end")
+        throw mistake(at: start, "the closing quotation mark is missing")
     }
 
     /// Reads `(v,v,…)` and stops at the comma after it, or at the end.
     private mutating func list(of type: ColumnType?) throws(FilterMistake) -> [FilterValue] {
         guard byte == UInt8(ascii: "(") else {
-            throw mistake(at: index, "'in' takes its values in parentheses: in.(1,2)")
+            throw mistake(at: index, "the values of 'in' must be in parentheses: in.(1,2)")
         }
         let start = index
         index += 1
@@ -300,7 +302,7 @@ private struct FilterParser {
             index += 1
             if closing == UInt8(ascii: ")") { break }
             guard closing == UInt8(ascii: ",") else {
-                throw mistake(at: index - 1, "after a quoted value only a comma or ')' can follow")
+                throw mistake(at: index - 1, "only a comma or ')' may follow a quoted value")
             }
         }
         try requireEnd()
@@ -310,7 +312,7 @@ private struct FilterParser {
     private mutating func requireEnd() throws(FilterMistake) {
         skipSpaces()
         guard byte == nil || byte == UInt8(ascii: ",") else {
-            throw mistake(at: index, "after ')' only a comma can follow")
+            throw mistake(at: index, "only a comma may follow ')'")
         }
     }
 
@@ -319,21 +321,21 @@ private struct FilterParser {
         let start = index
         while let byte, byte != UInt8(ascii: ","), byte != UInt8(ascii: ")") {
             guard !FilterBytes.isReserved(byte) else {
-                throw mistake(at: index, "inside 'in' this character must stand in a quoted value")
+                throw mistake(at: index, "a value of 'in' that contains this character must be quoted")
             }
             index += 1
         }
         guard byte != nil else { throw mistake(at: opening, "the parenthesis of 'in' is not closed") }
         let value = trimmed(start..<index)
         guard !value.isEmpty else {
-            throw mistake(at: start, "a value of 'in' is missing; the empty text is written \"\"")
+            throw mistake(at: start, "a value of 'in' is missing; write the empty string as \"\"")
         }
         return try bounded(value, at: start)
     }
 
     private func bounded(_ value: ArraySlice<UInt8>, at position: Int) throws(FilterMistake) -> [UInt8] {
         guard value.count <= FilterLimits.valueBytesMax else {
-            throw mistake(at: position, "a value has at most \(FilterLimits.valueBytesMax) bytes")
+            throw mistake(at: position, "a value must have at most \(FilterLimits.valueBytesMax) bytes")
         }
         return Array(value)
     }

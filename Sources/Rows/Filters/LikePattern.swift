@@ -38,9 +38,9 @@ public struct LikePattern: Sendable, Hashable {
 
         var reason: String {
             switch self {
-            case .endsWithEscape: "the pattern ends with a backslash, which takes a character after it"
+            case .endsWithEscape: "the pattern ends with a backslash, which must be followed by a character"
             case .runTooLong(let count):
-                "\(count) characters stand between two '%', more than the \(FilterLimits.patternRunMax) that can be "
+                "the pattern has \(count) characters between two '%'; at most \(FilterLimits.patternRunMax) can be "
                     + "searched in one pass"
             }
         }

@@ -187,7 +187,7 @@ public struct SubscriptionIndex {
     public mutating func replace(
         _ slot: Int32, tenant: ID<Tenant>, user: ID<User>, with subscriptions: [TableSubscription]
     ) throws(Failure) {
-        precondition(slot >= 0, "a slot is no negative number")
+        precondition(slot >= 0, "a slot number must not be negative")
         try requireRoom(for: subscriptions, slot: slot, tenant: tenant, user: user)
         remove(slot)
         guard !subscriptions.isEmpty else { return }
@@ -238,7 +238,7 @@ public struct SubscriptionIndex {
         guard bytes <= bytesPerUserMax else {
             throw Failure(
                 .rateLimited, "subscriptions.too_many",
-                "The subscriptions of your streams together have more than \(bytesPerUserMax) bytes. Name fewer values, or "
+                "The subscriptions of all your streams exceed \(bytesPerUserMax) bytes in total. Use fewer values, or "
                     + "close another stream first.",
                 retryAfterSeconds: 30)
         }
@@ -247,7 +247,8 @@ public struct SubscriptionIndex {
         let freed = own.reduce(0) { $0 + entries[Int($1)].filter.valueCount }
         guard valueCount - freed + added <= valuesMax else {
             throw Failure(
-                .unavailable, "subscriptions.full", "All streams together have as many filtered values as fit here.",
+                .unavailable, "subscriptions.full",
+                "The service has reached its limit of filter values. Try again later.",
                 retryAfterSeconds: 30)
         }
         var scanned: [Route: Int] = [:]
@@ -268,15 +269,15 @@ public struct SubscriptionIndex {
             guard usersOthers + weight <= scannedPerUserMax else {
                 throw Failure(
                     .rateLimited, "subscriptions.too_many",
-                    "Your streams have as many filters of the table '\(route.table)' without an eq or in condition as one "
-                        + "user may have. Use eq or in, or close another stream first.",
+                    "Your streams have too many filters on the table '\(route.table)' without an eq or in condition. "
+                        + "Use eq or in, or close another stream first.",
                     retryAfterSeconds: 30)
             }
             guard others + weight <= scannedPerTableMax else {
                 throw Failure(
                     .unavailable, "subscriptions.full",
-                    "The table '\(route.table)' has as many filters without an eq or in condition as can be evaluated "
-                        + "at every change.",
+                    "The service has reached its limit of filters without an eq or in condition on the table "
+                        + "'\(route.table)'. Use eq or in, or try again later.",
                     retryAfterSeconds: 30)
             }
         }

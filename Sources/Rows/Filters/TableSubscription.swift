@@ -97,7 +97,7 @@ extension TableSubscription {
     ) throws(Failure) -> [TableSubscription] {
         guard values.count <= FilterLimits.subscriptionsPerStreamMax else {
             throw .invalid(
-                pointer, "a stream has at most \(FilterLimits.subscriptionsPerStreamMax) subscriptions")
+                pointer, "a stream can have at most \(FilterLimits.subscriptionsPerStreamMax) subscriptions")
         }
         var subscriptions: [TableSubscription] = []
         var mistakes: [Failure.Field] = []
@@ -112,12 +112,12 @@ extension TableSubscription {
                 let subscription = try TableSubscription(members, at: place, index: index, columns)
                 subscriptions.append(subscription)
                 if !ids.insert(subscription.id).inserted {
-                    mistakes.append(Failure.Field("\(place)/id", "stands twice: '\(subscription.id)'"))
+                    mistakes.append(Failure.Field("\(place)/id", "is used twice: '\(subscription.id)'"))
                 }
                 if !isDeclared(subscription.schema, subscription.table) {
                     mistakes.append(
                         Failure.Field(
-                            "\(place)/table", "no table \(subscription.schema).\(subscription.table) is declared"))
+                            "\(place)/table", "the table \(subscription.schema).\(subscription.table) is not declared"))
                 }
             } catch {
                 mistakes += error.fields
@@ -134,7 +134,7 @@ extension TableSubscription {
         guard subscriptions.count <= FilterLimits.subscriptionsPerStreamMax else {
             throw .invalid(
                 pointer,
-                "a stream has at most \(FilterLimits.subscriptionsPerStreamMax) subscriptions, and these are "
+                "a stream can have at most \(FilterLimits.subscriptionsPerStreamMax) subscriptions, but this one would have "
                     + "\(subscriptions.count)")
         }
         var mistakes: [Failure.Field] = []
@@ -150,12 +150,14 @@ extension TableSubscription {
                     mistakes.append(
                         Failure.Field(
                             "\(pointer)/\(index)/filter",
-                            "finds no room: a stream has at most \(max) \(what), and these are \(whole)"))
+                            "exceeds the limit: a stream can have at most \(max) \(what), but this one would have \(whole)"
+                        ))
                 }
             }
         }
-        require(\.valueCount, max: FilterLimits.valuesPerStreamMax, "values in all its filters")
-        require(\.searchCount, max: FilterLimits.searchesPerStreamMax, "conditions that search a text between two '%'")
+        require(\.valueCount, max: FilterLimits.valuesPerStreamMax, "values in its filters")
+        require(
+            \.searchCount, max: FilterLimits.searchesPerStreamMax, "conditions that search for text between two '%'")
         guard mistakes.isEmpty else { throw .invalid(Array(mistakes.prefix(mistakesMax))) }
     }
 
@@ -169,7 +171,7 @@ extension TableSubscription {
         let id = fields.optionalString("id", bytesMax: FilterLimits.subscriptionIdBytesMax) ?? String(index)
         let schema = fields.optionalString("schema", bytesMax: FilterLimits.columnBytesMax) ?? "public"
         let table = fields.string("table", bytesMax: FilterLimits.columnBytesMax)
-        if table == "*" { fields.reject("table", "must be one table; a subscription to all of them is not possible") }
+        if table == "*" { fields.reject("table", "must be a single table; a subscription cannot cover all tables") }
         let events = Events.read("event", &fields)
         let columns = columns(schema, table)
         var filter = Filter.all
@@ -209,7 +211,7 @@ extension ColumnSelection {
                 name, countMax: FilterLimits.selectedColumnsMax, bytesMax: FilterLimits.columnBytesMax)
         else { return nil }
         guard !columns.isEmpty else {
-            fields.reject(name, "must name a column; leave it out for all of them")
+            fields.reject(name, "must name at least one column; omit it to get all columns")
             return nil
         }
         for (index, column) in columns.enumerated() where declared.map({ $0[column] == nil }) ?? false {

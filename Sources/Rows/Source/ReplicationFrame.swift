@@ -23,9 +23,9 @@ public enum ReplicationFrame: Sendable, Hashable {
             guard bytes.count >= 25 else { throw fault("it ends too early") }
             self = .data(logEnd: position(at: 9), bytes[25...])
         case UInt8(ascii: "k"):
-            guard bytes.count == 18 else { throw fault("a keepalive has 18 bytes") }
+            guard bytes.count == 18 else { throw fault("a keepalive must have 18 bytes") }
             self = .keepalive(sentUpTo: position(at: 1), wantsReply: bytes[17] == 1)
-        default: throw fault("is none of the frames that a server sends")
+        default: throw fault("the frame has an unknown type")
         }
     }
 

@@ -107,7 +107,9 @@ struct ReplicationReader {
     }
 
     func finish() throws(ReplicationFault) {
-        guard index == bytes.endIndex else { throw fault("\(bytes.endIndex - index) bytes follow its end") }
+        guard index == bytes.endIndex else {
+            throw fault("\(bytes.endIndex - index) bytes follow the end of the message")
+        }
     }
 
     mutating func message() throws(ReplicationFault) -> ReplicationMessage {
@@ -150,7 +152,7 @@ struct ReplicationReader {
             return .message(isTransactional: flags & 1 == 1, at: place, prefix: prefix, content: try take(length))
         default:
             index = bytes.startIndex
-            throw fault("is none of those that version 1 of the protocol has")
+            throw fault("version 1 of the protocol has no such message")
         }
     }
 
@@ -190,7 +192,8 @@ struct ReplicationReader {
         let found = Unicode.Scalar(try byte())
         guard found == letter || found == other else {
             index -= 1
-            throw fault("a row begins with \(letter)\(other.map { " or \($0)" } ?? ""), not with byte \(found.value)")
+            throw fault(
+                "a row must begin with \(letter)\(other.map { " or \($0)" } ?? ""), not with byte \(found.value)")
         }
         let count = try count(UInt16.self, bytesEach: 1)
         var values: [SourceTuple.Value] = []
@@ -208,7 +211,7 @@ struct ReplicationReader {
             return .text(try take(length))
         default:
             index -= 1
-            throw fault("a value is null, unchanged or text, and this one is none of them")
+            throw fault("a value must be null, unchanged or text")
         }
     }
 
@@ -233,7 +236,7 @@ struct ReplicationReader {
         let count = Int(try number(Number.self))
         guard count <= (bytes.endIndex - index) / bytesEach else {
             index = start
-            throw fault("\(count) do not fit into the \(bytes.endIndex - start) bytes that are left")
+            throw fault("\(count) elements do not fit into the remaining \(bytes.endIndex - start) bytes")
         }
         return count
     }
@@ -245,9 +248,9 @@ struct ReplicationReader {
     }
 
     private mutating func text() throws(ReplicationFault) -> String {
-        guard let end = bytes[index...].firstIndex(of: 0) else { throw fault("a name does not end") }
+        guard let end = bytes[index...].firstIndex(of: 0) else { throw fault("a name is not terminated") }
         guard let text = String(validating: bytes[index..<end], as: UTF8.self) else {
-            throw fault("a name that is not UTF-8")
+            throw fault("a name is not UTF-8")
         }
         index = end + 1
         return text
@@ -259,7 +262,7 @@ struct ReplicationReader {
         let (moment, isOver) = Int64(bitPattern: try number(UInt64.self)).addingReportingOverflow(946_684_800_000_000)
         guard !isOver, Timestamp.writableSeconds.contains(moment / 1_000_000) else {
             index = start
-            throw fault("a moment that is not between the years 1 and 9999")
+            throw fault("a time is not between the years 1 and 9999")
         }
         return Timestamp(microseconds: moment)
     }

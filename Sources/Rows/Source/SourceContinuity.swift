@@ -27,15 +27,15 @@ public enum SourceContinuity: Sendable, Hashable {
     case isLost(Loss)
 
     public enum Loss: String, Sendable, Hashable, CaseIterable {
-        case otherLog = "it is another server's, or another database's"
-        case otherTimeline = "another server took over, which may lack what was read, or have skipped what was not"
-        case interrupted = "the process that made the slot has ended before it stored where the slot begins"
-        case noSlot = "there is no such slot any more"
+        case otherLog = "the log belongs to another server or database"
+        case otherTimeline = "another server took over, so rows may be missing or may have been skipped"
+        case interrupted = "the process that created the slot ended before it stored the slot's start position"
+        case noSlot = "the replication slot no longer exists"
         case overfull = "max_slot_wal_keep_size was exceeded"
-        case slotMadeAgain = "the slot was made again by somebody else"
+        case slotMadeAgain = "the slot was recreated by another user or program"
         case unpublished =
-            "the publication, or a table's entry in it, was made again: rows of the time between were not published"
-        case endsEarlier = "the server's log ends before what was read from it: an earlier state was restored"
+            "the publication or a table in it was recreated, so rows in between were not published"
+        case endsEarlier = "the server's log ends before the stored position: an earlier state was restored"
     }
 
     /// The slot's state on the server.

@@ -51,11 +51,11 @@ public struct SourceRows: Sendable {
     ) throws(ChangeFault) -> [String: JSONValue] {
         guard tuple.values.count == relation.columns.count else {
             throw ChangeFault(
-                pointer, "has \(tuple.values.count) values, and the table \(relation.columns.count) columns")
+                pointer, "has \(tuple.values.count) values, but the table has \(relation.columns.count) columns")
         }
         let bytes = tuple.values.reduce(0) { if case .text(let text) = $1 { $0 + text.count } else { $0 } }
         guard bytes <= ChangeLimits.itemBytesMax else {
-            throw ChangeFault(pointer, "has \(bytes) bytes; at most \(ChangeLimits.itemBytesMax) are taken")
+            throw ChangeFault(pointer, "has \(bytes) bytes; at most \(ChangeLimits.itemBytesMax) are accepted")
         }
         var row = [String: JSONValue](minimumCapacity: tuple.values.count)
         for (index, column) in relation.columns.enumerated() where !isOld || column.isOfOldRows {
@@ -123,7 +123,7 @@ extension SourceTuple {
             case UInt8(ascii: "t"): text.append(0x09)
             case UInt8(ascii: "v"): text.append(0x0B)
             case let letter?: text.append(letter)
-            case nil: throw ChangeFault("/record", "has a line that ends within an escape")
+            case nil: throw ChangeFault("/record", "has a line with an incomplete escape")
             }
         }
         return text[...]

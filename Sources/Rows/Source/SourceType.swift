@@ -82,14 +82,14 @@ public indirect enum SourceType: Sendable {
             return try JSONValue(
                 parsing: text, depthMax: ChangeLimits.embeddedDepthMax, isExact: true, lastKeyWins: lastKeyWins)
         } catch {
-            throw ChangeFault("", "has a document that cannot be taken: \(error.detail)")
+            throw ChangeFault("", "has an invalid JSON document: \(error.detail)")
         }
     }
 
     private static func string(_ text: ArraySlice<UInt8>) throws(ChangeFault) -> String {
         if text.allSatisfy({ $0 < 0x80 }) { return String(decoding: text, as: UTF8.self) }
         guard let string = String(validating: text, as: UTF8.self) else {
-            throw ChangeFault("", "has a text that is not UTF-8")
+            throw ChangeFault("", "has text that is not UTF-8")
         }
         return string
     }
@@ -154,7 +154,8 @@ public indirect enum SourceType: Sendable {
                 rest.removeFirst()
             }
             guard plain.count <= ChangeLimits.itemBytesMax else {
-                throw ChangeFault("", "has a document of more than \(ChangeLimits.itemBytesMax) bytes, written out")
+                throw ChangeFault(
+                    "", "has a document of more than \(ChangeLimits.itemBytesMax) bytes when numbers are written out")
             }
         }
         return plain
@@ -210,7 +211,7 @@ private struct ArrayReader {
         (rest, self.element, self.delimiter) = (text, element, delimiter)
     }
 
-    private func fault() -> ChangeFault { ChangeFault("", "has an array that does not end as it begins") }
+    private func fault() -> ChangeFault { ChangeFault("", "has a malformed array") }
 
     mutating func array() throws(ChangeFault) -> JSONValue {
         // `[0:1]={…}`: JSON cannot express array bounds.
@@ -267,13 +268,17 @@ private struct CompositeReader {
 
     init(_ text: ArraySlice<UInt8>) { rest = text }
 
-    private func fault(_ reason: String) -> ChangeFault { ChangeFault("", "has a composite value that \(reason)") }
+    private func fault(_ reason: String) -> ChangeFault {
+        ChangeFault("", "has a malformed composite value: \(reason)")
+    }
 
     mutating func members(_ attributes: [SourceType.Attribute]) throws(ChangeFault) -> [String: JSONValue] {
-        guard rest.popFirst() == UInt8(ascii: "(") else { throw fault("does not begin as one") }
+        guard rest.popFirst() == UInt8(ascii: "(") else { throw fault("the opening parenthesis is missing") }
         var members: [String: JSONValue] = [:]
         for (index, attribute) in attributes.enumerated() {
-            if index > 0, rest.popFirst() != comma { throw fault("has other columns than its type has now") }
+            if index > 0, rest.popFirst() != comma {
+                throw fault("its columns differ from the current columns of its type")
+            }
             let text = try field()
             if let text {
                 members[attribute.name] = try attribute.type.json(of: text[...])
@@ -281,7 +286,9 @@ private struct CompositeReader {
                 members[attribute.name] = .null
             }
         }
-        guard rest.popFirst() == close, rest.isEmpty else { throw fault("has other columns than its type has now") }
+        guard rest.popFirst() == close, rest.isEmpty else {
+            throw fault("its columns differ from the current columns of its type")
+        }
         return members
     }
 
@@ -298,11 +305,11 @@ private struct CompositeReader {
                 rest.removeFirst()
             case quote: isQuoted.toggle()
             case escape:
-                guard let escaped = rest.popFirst() else { throw fault("does not end") }
+                guard let escaped = rest.popFirst() else { throw fault("its end is missing") }
                 text.append(escaped)
             default: text.append(byte)
             }
         }
-        throw fault("does not end")
+        throw fault("its end is missing")
     }
 }

@@ -168,7 +168,7 @@ public struct Memberships: Sendable {
                     guard case .array? = new.row[column] else { continue }
                     update.refusal = .invalid(
                         "/record/\(ChangeMembers.step(column))",
-                        "is a list, and a membership is one id of each: \(declaration.name) needs a row for each")
+                        "is a list, but the membership \(declaration.name) takes a single id: use one row per id")
                 }
             }
         }
@@ -287,14 +287,14 @@ public struct Memberships: Sendable {
         let declaration = memberships[index].declaration
         return Failure.invalid(
             "/record/\(declaration.grantColumn)",
-            "\(declaration.subjectKey(subject)) has \(objects.count) of \(declaration.name), and a scope holds no more"
+            "exceeds the limit: \(declaration.subjectKey(subject)) already has \(objects.count) memberships \(declaration.name)"
         )
     }
 
     private static func tooManyEntries(_ entriesMax: Int) -> Failure {
         Failure(
             .unavailable, "memberships.full",
-            "\(entriesMax) memberships are remembered, and no more: a table with fewer rows has to carry them.")
+            "The service stores at most \(entriesMax) memberships. Declare memberships on tables with fewer rows.")
     }
 
     // MARK: Reading

@@ -32,11 +32,11 @@ struct TableFileReader {
 
     var failure: Failure {
         let shown = mistakes.prefix(TableLimits.mistakesMax)
-        let more = mistakes.count > shown.count ? " The first \(shown.count) are told." : ""
+        let more = mistakes.count > shown.count ? " Only the first \(shown.count) are listed." : ""
         return Failure(
             .invalid, "tables.invalid",
             mistakes.count == 1
-                ? "The file of tables has a mistake." : "The file of tables has \(mistakes.count) mistakes.\(more)",
+                ? "The table file has a mistake." : "The table file has \(mistakes.count) mistakes.\(more)",
             fields: Array(shown))
     }
 
@@ -49,7 +49,7 @@ struct TableFileReader {
 
     mutating func declarations(of document: JSONValue) -> (tables: [Read], topics: [Topic]) {
         guard case .object(let members) = document else {
-            reject("", "must be an object with the member tables, not \(document.typeName)")
+            reject("", "must be an object with the field tables, not \(document.typeName)")
             return ([], [])
         }
         var file = Fields(members)
@@ -105,12 +105,13 @@ extension Fields {
         else {
             reject(
                 "pattern",
-                "must be a word of 1 to \(TableLimits.topicPrefixBytesMax) letters, digits, - and _, a colon, and a name "
+                "must be 1 to \(TableLimits.topicPrefixBytesMax) letters, digits, - and _, then a colon and a name "
                     + "in braces, such as order:{id}")
             return nil
         }
         for (index, template) in templates.enumerated() where template.columns.contains(where: { $0 != column }) {
-            reject("audience/\(index)", "\(template) needs more than {\(column)}, and a topic's name has nothing else")
+            reject(
+                "audience/\(index)", "\(template) uses a column other than {\(column)}, but a topic has only this one")
         }
         return TopicDeclaration(prefix: prefix, column: column, audience: templates)
     }
@@ -166,7 +167,7 @@ extension Fields {
         if has("constant") { return .constant(id("constant", TenantRule.self).text) }
         let column = optionalName("column")
         guard has("through") || has("of") else {
-            if column == nil { reject("column", "is missing; a tenant is a column or a constant") }
+            if column == nil { reject("column", "is missing: name a column or a constant") }
             return .column(name: column, parent: nil)
         }
         return .column(name: column, parent: .init(table: name("through"), key: name("of")))
@@ -198,7 +199,8 @@ extension Fields {
         for (index, entry) in list.enumerated() where !select.contains(entry) {
             reject(
                 "\(name)/\(index)",
-                "\(entry.template) is not among those of select: who may not read a row must not hear of it")
+                "\(entry.template) must also be listed in select: only users who may read a row may receive its changes"
+            )
         }
         return list
     }
@@ -227,13 +229,13 @@ extension Fields {
 
     private mutating func template(_ text: String, at place: String) -> AudienceTemplate? {
         guard text.utf8.count <= TableLimits.templateBytesMax else {
-            reject(place, "must have at most \(TableLimits.templateBytesMax) bytes, and has \(text.utf8.count)")
+            reject(place, "must have at most \(TableLimits.templateBytesMax) bytes, but has \(text.utf8.count)")
             return nil
         }
         do {
             let template = try AudienceTemplate(text)
             if template.leadingConstant != nil { return template }
-            reject(place, "must begin with a constant, as user:{user_id} does: \(text) could make any key")
+            reject(place, "must begin with a constant, as in user:{user_id}: \(text) could produce any key")
         } catch {
             reject(place, error.reason)
         }
@@ -244,7 +246,7 @@ extension Fields {
         let operations = operations()
         let columns = columns("columns", countMax: TableLimits.columnsMax)
         if !columns.isEmpty, !operations.contains(.update) {
-            reject("columns", "can only change in an update, which after does not name")
+            reject("columns", "requires update in after: columns only change in an update")
         }
         return InvalidationGroup(
             operations: operations, columns: columns, keys: queryKeys(), audience: entries("audience"))
@@ -272,7 +274,8 @@ extension Fields {
             guard case .array(let parts) = value, (1...TableLimits.keyPartsMax).contains(parts.count) else {
                 reject(
                     "keys/\(index)",
-                    "must be an array of 1 to \(TableLimits.keyPartsMax) texts, such as [leaderboard, \"{class_id}\"]")
+                    "must be an array of 1 to \(TableLimits.keyPartsMax) strings, such as [leaderboard, \"{class_id}\"]"
+                )
                 return nil
             }
             return QueryKeyTemplate(
@@ -282,7 +285,7 @@ extension Fields {
 
     private mutating func keyPart(_ value: JSONValue, at place: String) -> QueryKeyTemplate.Part? {
         guard case .string(let text) = value, !text.isEmpty, text.utf8.count <= TableLimits.keyPartBytesMax else {
-            reject(place, "must be a text of 1 to \(TableLimits.keyPartBytesMax) bytes")
+            reject(place, "must be a string of 1 to \(TableLimits.keyPartBytesMax) bytes")
             return nil
         }
         if text.hasPrefix("{"), text.hasSuffix("}"), text.utf8.count > 2 {
@@ -290,7 +293,7 @@ extension Fields {
             return checkName(column, at: place) ? .column(column) : nil
         }
         guard !text.contains("{"), !text.contains("}"), text.hasNoControls else {
-            reject(place, "'\(text)' is neither a constant nor one {column}")
+            reject(place, "'\(text)' is neither a constant nor a single {column}")
             return nil
         }
         return .constant(text)
@@ -311,7 +314,7 @@ extension Fields {
         let when = condition()
         guard let subject, let grants else { return nil }
         if ["user", "tenant", "everyone"].contains(grants.leadingConstant) {
-            reject("grants", "\(grants) is given by the token alone: no row may make a caller somebody else")
+            reject("grants", "\(grants) can only come from the token: a row must not change a caller's identity")
         }
         return MembershipDeclaration(name: name, subject: subject, grants: grants, role: role, when: when)
     }
@@ -338,7 +341,8 @@ extension Fields {
             }
             for value in values {
                 switch value {
-                case .array, .object: reject("when/\(column)", "must be compared with texts, numbers, booleans or null")
+                case .array, .object:
+                    reject("when/\(column)", "must be compared with strings, numbers, booleans or null")
                 default: continue
                 }
             }
@@ -369,7 +373,7 @@ extension Fields {
             return nil
         }
         guard (1...countMax).contains(values.count) else {
-            reject(name, "must have 1 to \(countMax) elements, and has \(values.count)")
+            reject(name, "must have 1 to \(countMax) elements, but has \(values.count)")
             return nil
         }
         return values
@@ -395,7 +399,7 @@ extension Fields {
     /// Returns the members of an object whose names are columns, ordered by name.
     private mutating func named(_ name: String, countMax: Int) -> [(key: String, value: JSONValue)] {
         let members = openObject(name) ?? [:]
-        if members.count > countMax { reject(name, "must have at most \(countMax) members") }
+        if members.count > countMax { reject(name, "must have at most \(countMax) fields") }
         for member in members.keys.sorted() { checkName(member, at: "\(name)/\(member)") }
         return members.sorted { $0.key < $1.key }
     }
@@ -408,7 +412,7 @@ extension Fields {
                 reject("\(name)/\(index)", nameRule)
                 continue
             }
-            if names.contains(text) { reject("\(name)/\(index)", "stands twice") }
+            if names.contains(text) { reject("\(name)/\(index)", "occurs twice") }
             names.append(text)
         }
         return names

@@ -49,12 +49,12 @@ extension TableDeclaration {
         if isKeyAlone {
             return .invalid(
                 "/oldRecord",
-                "reaches nobody: of the deleted row only the key was sent, and \(names) says who saw it; "
-                    + "REPLICA IDENTITY FULL sends whole rows")
+                "lacks \(names), which selects the receivers: only the key of the deleted row was sent. Set "
+                    + "REPLICA IDENTITY FULL on the table to send whole rows")
         }
         return .invalid(
             operation == .delete ? "/oldRecord" : "/record",
-            "reaches nobody: the row was sent without \(names), from which its audience is made")
+            "lacks \(names), which selects the receivers, so no user receives this change")
     }
 
     /// Returns the row's own column behind a related column.
@@ -182,11 +182,11 @@ extension TableDeclaration {
         if let name { reasons.append("the row has no \(name)") }
         if let parent {
             reasons.append(
-                "the tenant of the \(parent.table) that \(parent.key) names is not known, or not the only one")
+                "the row of \(parent.table) referenced by \(parent.key) has no single known tenant")
         }
         return .invalid(
             "\(pointer)/\(name ?? parent?.key ?? "")",
-            "whose row of \(qualifiedName) this is cannot be told: \(reasons.joined(separator: ", and "))")
+            "does not identify the tenant of this row of \(qualifiedName): \(reasons.joined(separator: ", and "))")
     }
 
     // MARK: Columns
@@ -231,7 +231,7 @@ extension TableDeclaration {
             guard values.count * views.count <= TableLimits.keysPerRowMax else {
                 throw .invalid(
                     "/record/\(ChangeMembers.step(rowColumn(of: name)))",
-                    "makes \(values.count * views.count) keys by \(name); a row makes at most "
+                    "produces \(values.count * views.count) keys from \(name); a row may produce at most "
                         + "\(TableLimits.keysPerRowMax)")
             }
             views = views.flatMap { view in values.map { view.merging([name: $0]) { $1 } } }

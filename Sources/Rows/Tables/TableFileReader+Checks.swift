@@ -10,7 +10,7 @@ extension TableFileReader {
             var source = column.column
             for _ in table.related where source != name { source = table.related[source]?.column ?? source }
             guard table.related[source] != nil else { continue }
-            reject("\(pointer)/related/\(name)/of", "following it comes back to \(source), and to no column of the row")
+            reject("\(pointer)/related/\(name)/of", "leads back to \(source) instead of a column of the row")
         }
         for (name, list) in [
             ("select", table.audience.select), ("insert", table.audience.insert), ("update", table.audience.update),
@@ -26,16 +26,18 @@ extension TableFileReader {
         for (index, membership) in table.memberships.enumerated() {
             let place = "\(pointer)/memberships/\(index)"
             for column in [membership.subjectColumn, membership.grantColumn] where table.related[column] != nil {
-                reject(place, "\(column) is a related column; a membership is made from the row's own")
+                reject(place, "\(column) is a related column; a membership needs a column of the row itself")
             }
             if membership.subject.mayEqual(membership.grants) {
-                reject("\(place)/grants", "\(membership.grants) may be a subject again: following it would have no end")
+                reject("\(place)/grants", "\(membership.grants) can also be a subject, which makes an endless loop")
             }
         }
         let own = table.tenant
         if case .column(let name, let parent) = own {
             for column in [name, parent?.key].compactMap(\.self) where table.related[column] != nil {
-                reject("\(pointer)/tenant", "\(column) is a related column, and needs the tenant to be known")
+                reject(
+                    "\(pointer)/tenant",
+                    "\(column) is a related column, which cannot be read before the tenant is known")
             }
         }
     }
@@ -46,7 +48,7 @@ extension TableFileReader {
         guard let types = table.types else { return }
         func require(_ columns: [String], at place: String) {
             for column in columns where types[column] == nil && table.related[column] == nil {
-                reject("\(pointer)/\(place)", "the types name no column \(column)")
+                reject("\(pointer)/\(place)", "types does not declare the column \(column)")
             }
         }
         for (index, column) in table.primaryKey.enumerated() { require([column], at: "primaryKey/\(index)") }
@@ -81,11 +83,11 @@ extension TableFileReader {
     private mutating func check(_ group: InvalidationGroup, of table: TableDeclaration, at pointer: String) {
         for (index, column) in group.columns.enumerated() {
             if table.related[column] != nil {
-                reject("\(pointer)/columns/\(index)", "\(column) is a related column: the row does not have it")
+                reject("\(pointer)/columns/\(index)", "\(column) is a related column, not a column of the row")
             } else if !table.columns.isEmpty, !table.columns.contains(column), !table.audienceColumns.contains(column) {
                 reject(
                     "\(pointer)/columns/\(index)",
-                    "\(column) is not among the table's columns: no change of it is heard")
+                    "\(column) is not listed in the table's columns, so its changes are not observed")
             }
         }
         for (index, key) in group.keys.enumerated() {
@@ -95,8 +97,8 @@ extension TableFileReader {
                 if together.count > 1, Set(key.columns.filter { table.related[$0] != nil }).count < 2 {
                     reject(
                         "\(pointer)/keys/\(index)",
-                        "with \(entry.template) it needs \(Self.list(together)): each can have many values, and every "
-                            + "pair would be made")
+                        "combined with \(entry.template) uses \(Self.list(together)): each can have many values, so every "
+                            + "pair would become a key")
                 }
             }
         }
@@ -112,7 +114,7 @@ extension TableFileReader {
                     guard case .column(let column) = content, !entry.template.columns.contains(column) else { continue }
                     reject(
                         "\(pointer)/keys/\(place)/\(part)",
-                        "{\(column)} would be told to \(entry.template), who may not read the row")
+                        "reveals {\(column)} to \(entry.template), which may not read the row")
                 }
             }
         }
@@ -123,7 +125,7 @@ extension TableFileReader {
     private mutating func checkCost(_ columns: [String], of table: TableDeclaration, at place: String) {
         let related = Set(columns.filter { table.related[$0] != nil })
         if related.count > 1 {
-            reject(place, "needs \(Self.list(related)): each can have many values, and every pair would be made")
+            reject(place, "uses \(Self.list(related)): each can have many values, so every pair would become a key")
         }
     }
 
@@ -146,9 +148,10 @@ extension TableFileReader {
         let memberships = known.flatMap(\.memberships)
         if memberships.count > TableLimits.membershipsMax {
             reject(
-                "/tables", "carry \(memberships.count) memberships; at most \(TableLimits.membershipsMax) are followed")
+                "/tables", "declare \(memberships.count) memberships; at most \(TableLimits.membershipsMax) are allowed"
+            )
         } else if MembershipOrder(known).groups == nil {
-            reject("/tables", "have memberships that grant one another's subjects: following them would have no end")
+            reject("/tables", "have memberships that grant each other's subjects, which makes an endless loop")
         }
     }
 
@@ -158,12 +161,12 @@ extension TableFileReader {
         for table in tables {
             guard let declaration = table.declaration else { continue }
             if let first = seen.updateValue(table.pointer, forKey: declaration.qualifiedName) {
-                reject("\(table.pointer)/table", "\(declaration.qualifiedName) is declared at \(first) already")
+                reject("\(table.pointer)/table", "\(declaration.qualifiedName) is already declared at \(first)")
             }
             for (index, membership) in declaration.memberships.enumerated() {
                 let place = "\(table.pointer)/memberships/\(index)/name"
                 if let first = memberships.updateValue(place, forKey: membership.name) {
-                    reject(place, "\(membership.name) is declared at \(first) already")
+                    reject(place, "\(membership.name) is already declared at \(first)")
                 }
             }
         }
@@ -174,7 +177,7 @@ extension TableFileReader {
         for topic in topics {
             let prefix = topic.declaration.prefix
             if let first = seen.updateValue(topic.pointer, forKey: prefix) {
-                reject("\(topic.pointer)/pattern", "topics that begin with \(prefix): are of \(first) already")
+                reject("\(topic.pointer)/pattern", "topics that begin with \(prefix): already belong to \(first)")
             }
         }
     }
@@ -187,20 +190,23 @@ extension TableFileReader {
             where !memberships.contains(column.membership) {
                 reject(
                     "\(table.pointer)/related/\(name)/through",
-                    "no table carries a membership named \(column.membership)")
+                    "no table declares a membership named \(column.membership)")
             }
             guard case .column(_, let parent?) = declaration.tenant else { continue }
             let parents = known.filter { $0.name == parent.table }
             let place = "\(table.pointer)/tenant/through"
             guard parents.count == 1, let first = parents.first else {
                 reject(
-                    place, parents.isEmpty ? "no table is named \(parent.table)" : "\(parent.table) is in two schemas")
+                    place,
+                    parents.isEmpty
+                        ? "no table is named \(parent.table)" : "the table name \(parent.table) exists in two schemas")
                 continue
             }
             if first.memberships.isEmpty || first.primaryKey.count != 1 {
                 reject(
                     place,
-                    "\(parent.table) carries no membership, or has several key columns: its rows are not remembered")
+                    "\(parent.table) must declare a membership and have a single key column: otherwise its rows are not stored"
+                )
             }
         }
     }
@@ -216,7 +222,8 @@ extension TableFileReader {
             for other in others where template.mayEqual(other.template) {
                 reject(
                     place,
-                    "\(template) may make the same key as \(other.template) of \(other.place), with another meaning")
+                    "\(template) can produce the same key as \(other.template) of \(other.place), with a different meaning"
+                )
             }
             seen[template.shape] = (template, place)
         }

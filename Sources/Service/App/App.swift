@@ -196,9 +196,9 @@ public final class App: Sendable {
     ) -> [@Sendable () -> String?] {
         [
             { authenticator.isReady ? nil : "The issuer's keys could not be fetched yet." },
-            { revocations.isTrusted ? nil : "The revocations of other replicas are not known." },
+            { revocations.isTrusted ? nil : "The revocations of other replicas are unknown." },
             {
-                if let trouble = store.trouble { return "Nothing can be stored: \(trouble.detail)." }
+                if let trouble = store.trouble { return "Writes are failing: \(trouble.detail)." }
                 // A file is read now. For a server, the result of the last contact is used, because nothing may wait
                 // for it here.
                 let isReadable =
@@ -214,18 +214,20 @@ public final class App: Sendable {
     ) {
         metrics.register { text in
             text.single(
-                "bellhop_http_requests_read_total", .counter, "Requests whose head was read.", server.requestCount)
+                "bellhop_http_requests_read_total", .counter, "Requests with a complete head.", server.requestCount)
             text.single(
-                "bellhop_http_requests_open", .gauge, "Requests that have begun and are not over.", server.requestsOpen)
+                "bellhop_http_requests_open", .gauge, "Requests in progress.", server.requestsOpen)
             let counters = shards.counters
-            text.single("bellhop_streams_max", .gauge, "Streams that may be open.", shards.streamsMax)
+            text.single("bellhop_streams_max", .gauge, "Maximum number of open streams.", shards.streamsMax)
             text.single(
-                "bellhop_stream_sends_total", .counter, "Calls of the kernel that sent to streams.", counters.sends)
+                "bellhop_stream_sends_total", .counter, "System calls that sent to streams.", counters.sends)
             text.single("bellhop_stream_sent_bytes_total", .counter, "Bytes sent to streams.", counters.sentBytes)
-            text.single("bellhop_stream_stalls_total", .counter, "Times a stream's socket was full.", counters.stalls)
             text.single(
-                "bellhop_stream_collapsed_total", .counter, "States replaced by newer ones.", counters.collapsed)
-            text.single("bellhop_stream_inbox_depth", .gauge, "Messages that wait for shards.", counters.inboxDepth)
+                "bellhop_stream_stalls_total", .counter, "Number of times that a stream's socket buffer was full.",
+                counters.stalls)
+            text.single(
+                "bellhop_stream_collapsed_total", .counter, "Queued states replaced by newer ones.", counters.collapsed)
+            text.single("bellhop_stream_inbox_depth", .gauge, "Messages queued for shards.", counters.inboxDepth)
             boards.write(to: &text)
         }
     }
@@ -258,7 +260,7 @@ public final class App: Sendable {
         ]
         for (name, asked, allowed) in limits where allowed < asked {
             logger.warning(
-                "The limit of descriptors lowers a setting.",
+                "A setting was lowered to the limit of file descriptors.",
                 metadata: [
                     "setting": "\(Settings.Key.variable(name))", "asked": "\(asked)", "holds": "\(allowed)",
                     "RLIMIT_NOFILE": "\(ServerConfiguration.descriptorsMax)",
@@ -269,7 +271,7 @@ public final class App: Sendable {
     private func warnOfUnverifiedServers() {
         for (setting, hosts, mode) in settings.unverifiedServers {
             logger.warning(
-                "A PostgreSQL on another machine is not verified: passwords and rows can be read and changed on the way.",
+                "The connection to a PostgreSQL on another machine is not verified: others on the network could read and change data.",
                 metadata: [
                     "setting": "\(Settings.Key.variable(setting))", "host": "\(hosts.joined(separator: ","))",
                     "sslmode": "\(mode)", "remedy": "sslmode=verify-full&sslrootcert=/path/to/ca.pem",

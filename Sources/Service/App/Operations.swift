@@ -59,7 +59,7 @@ public enum Operations {
     /// Copies the database into a file while the service is running. The copy contains every write that was answered
     /// before the call.
     public static func backUp(_ settings: Settings, to path: String) throws {
-        try requireFile(settings, "pg_dump copies it: see Docs/operations.md")
+        try requireFile(settings, "use pg_dump (see Docs/operations.md)")
         try DatabaseStore.copy(settings.database, to: path, prepare: makeAnother)
     }
 
@@ -67,13 +67,13 @@ public enum Operations {
     ///
     /// - Returns: The new path of the old database, if there was one.
     public static func restore(_ settings: Settings, from path: String) throws -> String? {
-        try requireFile(settings, "pg_restore fills it: see Docs/operations.md")
+        try requireFile(settings, "use pg_restore (see Docs/operations.md)")
         let moment = Clock.system.now().rfc3339.prefix(19).filter { $0.isLetter || $0.isNumber }
         return try DatabaseStore.replace(settings.database, by: path, keepingAs: ".before-\(moment)") { copy in
             // A foreign file, or one of a later version, is refused because of its migrations.
             let pending = try copy.pendingMigrations(Catalog.migrations)
             guard pending.count < Catalog.migrations.count else {
-                throw DatabaseError(.schema, "\(path) is no database of Bellhop")
+                throw DatabaseError(.schema, "\(path) is not a Bellhop database")
             }
             try makeAnother(copy)
         }
@@ -90,7 +90,7 @@ public enum Operations {
 
     private static func requireFile(_ settings: Settings, _ remedy: String) throws {
         guard settings.database.engine == .postgreSQL else { return }
-        throw DatabaseError(.url, "\(settings.database) is a server: \(remedy)")
+        throw DatabaseError(.url, "\(settings.database) is a PostgreSQL server: \(remedy)")
     }
 
     /// Whether a start that has failed may succeed later without a change by the operator.
@@ -110,7 +110,9 @@ public enum Operations {
         let store = try openToRead(settings)
         defer { store.close() }
         let pending = try store.pendingMigrations(Catalog.migrations)
-        guard pending.isEmpty else { return pending.map { "migration \($0) is not applied: run bellhop migrate" } }
+        guard pending.isEmpty else {
+            return pending.map { "migration \($0) has not been applied: run bellhop migrate" }
+        }
         let damage = try store.integrityCheck().map { "the file is damaged: \($0)" }
         // One read, so that all audits see one snapshot of the database.
         return try damage

@@ -44,13 +44,14 @@ struct ServiceStart {
             let pending = try store.pendingMigrations(Catalog.migrations)
             guard pending.isEmpty else {
                 throw DatabaseError(
-                    .schema, "\(pending.count) migrations are not applied: run bellhop migrate as the tables' owner")
+                    .schema,
+                    "\(pending.count) migrations have not been applied: run bellhop migrate as the owner of the tables")
             }
             return
         }
         let applied = try store.migrate(Catalog.migrations)
         if !applied.isEmpty {
-            logger.info("The database was brought up to date.", metadata: ["migrations": "\(applied.count)"])
+            logger.info("The database was migrated.", metadata: ["migrations": "\(applied.count)"])
         }
     }
 }

@@ -20,7 +20,7 @@ public struct SourceSetup: Sendable {
             return nil
         }
         let name = role.isEmpty ? "an empty name" : role
-        return "\(name) is no role that can read: make a login for it, such as bellhop_reader"
+        return "\(name) cannot be used as the reader: create a login such as bellhop_reader"
     }
 
     /// The statements of the setup, as one transaction.

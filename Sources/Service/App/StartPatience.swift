@@ -33,7 +33,7 @@ struct StartPatience {
             } catch  where Self.isHeldByAnother(error) && clock.uptime() < deadline {
                 if !hasWarned {
                     logger.warning(
-                        "Another process holds what this start needs. It is tried again for a moment.",
+                        "Another process holds a resource that is needed to start. Retrying for a short time.",
                         metadata: ["reason": "\(Operations.reason(of: error))"])
                 }
                 hasWarned = true

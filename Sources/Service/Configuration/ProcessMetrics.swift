@@ -11,19 +11,20 @@ enum ProcessMetrics {
             ("replica", replica),
         ]
         metrics.register { text in
-            text.family("bellhop_build_info", .gauge, "What runs: always 1.")
+            text.family("bellhop_build_info", .gauge, "Version of the service; always 1.")
             text.sample("bellhop_build_info", build, 1)
-            text.family("process_start_time_seconds", .gauge, "When the process started, since 1970.")
+            text.family("process_start_time_seconds", .gauge, "Start time of the process in seconds since 1970.")
             text.sample("process_start_time_seconds", [], Double(startedAt.microseconds / 1000) / 1000)
-            text.family("process_cpu_seconds_total", .counter, "Time of processors that the process has taken.")
+            text.family("process_cpu_seconds_total", .counter, "CPU time of the process in seconds.")
             text.sample("process_cpu_seconds_total", [], ProcessUsage.processorSeconds)
             text.single(
-                "process_resident_memory_bytes", .gauge, "Memory of the process.", ProcessUsage.residentBytes)
-            text.single("process_open_fds", .gauge, "Descriptors that are open.", ProcessUsage.openDescriptors)
+                "process_resident_memory_bytes", .gauge, "Resident memory of the process.", ProcessUsage.residentBytes)
+            text.single("process_open_fds", .gauge, "Open file descriptors.", ProcessUsage.openDescriptors)
             text.single(
-                "process_max_fds", .gauge, "Descriptors that may be open.", ServerConfiguration.descriptorsMax)
+                "process_max_fds", .gauge, "Maximum number of open file descriptors.",
+                ServerConfiguration.descriptorsMax)
             text.single(
-                "bellhop_process_allocated_bytes", .gauge, "Memory that is allocated and not freed: grows with a leak.",
+                "bellhop_process_allocated_bytes", .gauge, "Allocated memory that was not freed; grows with a leak.",
                 ProcessUsage.allocatedBytes)
         }
     }

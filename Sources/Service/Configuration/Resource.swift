@@ -7,7 +7,9 @@ enum Resource {
     /// - Parameter name: The name without its folder, as `CResources` lists it.
     static func bytes(_ name: String) -> [UInt8] {
         var count = 0
-        guard let bytes = cresources_find(name, &count) else { preconditionFailure("there is no resource \(name)") }
+        guard let bytes = cresources_find(name, &count) else {
+            preconditionFailure("the resource \(name) does not exist")
+        }
         return Array(UnsafeBufferPointer(start: bytes, count: count))
     }
 }

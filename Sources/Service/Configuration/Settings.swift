@@ -173,7 +173,7 @@ public struct Settings: Sendable {
         tables = try Self.tables(values.text("tables"), reserved: reserved)
         changesSecret = values.optionalText("changesSecret")
         if let changesSecret, changesSecret.utf8.count < 16 {
-            throw Mistake("changesSecret", "must have at least 16 bytes: it opens the way to all tenants")
+            throw Mistake("changesSecret", "must have at least 16 bytes, because it gives access to all tenants")
         }
         changesSigningSecrets = try values.secrets("changesSigningSecrets")
         webhook = try WebhookSettings(values)
@@ -185,7 +185,7 @@ public struct Settings: Sendable {
         corsOrigins = values.list("corsOrigins")
         consoleTokens = values.list("consoleTokens")
         if !consoleTokens.isEmpty, !Self.isLoopback(host) {
-            throw Mistake("consoleTokens", "are for development: the host must be this machine's own, not \(host)")
+            throw Mistake("consoleTokens", "are only for development: host must be a loopback address, not \(host)")
         }
         logLevel = try values.word("logLevel")
         logFormat = try values.word("logFormat")
@@ -193,7 +193,7 @@ public struct Settings: Sendable {
         drainSeconds = try values.int("drainSeconds", in: 0...300)
         shutdownSeconds = try values.int("shutdownSeconds", in: 1...600)
         for origin in corsOrigins where origin != "*" && !origin.contains("://") {
-            throw Mistake("corsOrigins", "\(origin) is no origin; write https://app.example or *")
+            throw Mistake("corsOrigins", "\(origin) is not an origin: use https://app.example or *")
         }
     }
 }
@@ -222,20 +222,20 @@ extension Settings {
         guard secret == nil, jwks == nil else { return }
         throw Mistake(
             description: """
-                no token could be verified: set \(Key.variable("jwtSecret")) (at least 32 bytes) or \
-                \(Key.variable("jwks")) (a file or URL of public keys); `make run` makes a secret for development
+                there is no key to verify tokens: set \(Key.variable("jwtSecret")) (at least 32 bytes) or \
+                \(Key.variable("jwks")) (a file or URL of public keys). For development, `make run` creates a secret
                 """)
     }
 
     private static func requireLength(_ secret: String?) throws {
         guard let secret, secret.utf8.count < 32 else { return }
-        throw Mistake("jwtSecret", "must have at least 32 bytes, as RFC 7518 asks of HS256")
+        throw Mistake("jwtSecret", "must have at least 32 bytes for HS256 (RFC 7518)")
     }
 
     private static func listenURL(_ values: SettingsReader, beside database: DatabaseURL) throws -> DatabaseURL? {
         guard let text = values.optionalText("databaseListen") else { return nil }
         guard database.engine == .postgreSQL, let url = try? DatabaseURL(text), url.engine == .postgreSQL else {
-            throw Mistake("databaseListen", "goes with a postgres:// database, and is such a URL itself")
+            throw Mistake("databaseListen", "must be a postgres:// URL, and requires a postgres:// URL in database")
         }
         return url
     }
@@ -244,11 +244,11 @@ extension Settings {
         let slot = values.text("sourceSlot")
         let isName = slot.utf8.allSatisfy { "_".utf8.contains($0) || $0.isAlphanumeric && !(65...90).contains($0) }
         guard isName, (1...63).contains(slot.utf8.count) else {
-            throw Mistake("sourceSlot", "\(slot) is no name of a slot: up to 63 lower-case letters, digits and _")
+            throw Mistake("sourceSlot", "\(slot) is not a slot name: use up to 63 lower-case letters, digits and _")
         }
         guard let text = values.optionalText("source") else { return (nil, slot) }
         guard let url = try? DatabaseURL(text), url.engine == .postgreSQL else {
-            throw Mistake("source", "must be the URL of the app's database, postgres://user@host/name")
+            throw Mistake("source", "must be the URL of the app's database, such as postgres://user@host/name")
         }
         return (url, slot)
     }
@@ -260,127 +260,141 @@ extension Settings {
 
     /// All settings, in the order of `--help`.
     public static let catalog: [Key] = [
-        Key("host", "Network", "Address to listen on; 0.0.0.0 for all.", "127.0.0.1"),
-        Key("port", "Network", "Port to listen on; 0 takes any free one, and the log tells which.", "8080"),
-        Key("corsOrigins", "Network", "Origins whose pages may call, separated by commas; * for all.", ""),
-        Key("connectionsMax", "Network", "Connections open at a time, streams aside.", "10000"),
-        Key("connectionTimeoutSeconds", "Network", "A connection that says nothing for so long is closed.", "30"),
+        Key("host", "Network", "Address to listen on; 0.0.0.0 for all addresses.", "127.0.0.1"),
+        Key("port", "Network", "Port to listen on; 0 for any free port, which the log names.", "8080"),
+        Key("corsOrigins", "Network", "Origins whose pages may call the API, separated by commas; * for all.", ""),
+        Key("connectionsMax", "Network", "Maximum number of open connections, not counting streams.", "10000"),
+        Key("connectionTimeoutSeconds", "Network", "Seconds of inactivity after which a connection is closed.", "30"),
         Key(
             "database", "Storage",
-            "sqlite:PATH, sqlite::memory: for one that is gone at the end, or postgres://user@host/name.",
+            "Database URL: sqlite:PATH, sqlite::memory: (lost when the service stops), or postgres://user@host/name.",
             "sqlite:bellhop.sqlite", isSecret: true),
-        Key("databaseCacheMegabytes", "Storage", "SQLite: memory for the writer's pages.", "16"),
+        Key("databaseCacheMegabytes", "Storage", "SQLite: page cache of the writer in MiB.", "16"),
         Key(
             "leaderboardMegabytes", "Storage",
             """
-            Memory for the order of leaderboards, some 60 bytes an entry. What does not fit is asked of the database, and \
-            nobody is told of its moves.
+            Memory for sorted leaderboards in MiB, about 60 bytes per entry. Leaderboards beyond it are read from the \
+            database and publish no rank changes.
             """,
             "512"),
         Key(
             "databaseListen", "Storage",
-            "PostgreSQL: a direct URL for notifications, where the other one goes through a pooler.", isSecret: true),
+            "PostgreSQL: direct URL for LISTEN, if the database setting points to a pooler.", isSecret: true),
         Key(
             "databasePooled", "Storage",
-            "true: PostgreSQL is behind a pooler that works by transaction, such as PgBouncer.", "false"),
-        Key("databaseConnections", "Storage", "PostgreSQL: connections that read.", "8"),
-        Key("databaseWriters", "Storage", "PostgreSQL: connections that write.", "4"),
+            "true if PostgreSQL is behind a pooler in transaction mode, such as PgBouncer.", "false"),
+        Key("databaseConnections", "Storage", "PostgreSQL: number of connections for reads.", "8"),
+        Key("databaseWriters", "Storage", "PostgreSQL: number of connections for writes.", "4"),
         Key(
-            "databaseTimeoutSeconds", "Storage", "PostgreSQL: a statement that takes longer is given up with a 503.",
+            "databaseTimeoutSeconds", "Storage",
+            "PostgreSQL: time limit of a statement in seconds; a longer statement fails with 503.",
             "5"),
-        Key("eventsKeptHours", "Storage", "How long a stream can resume after a break.", "24"),
-        Key("eventsKeptMax", "Storage", "Events kept for resuming streams.", "1000000"),
+        Key("eventsKeptHours", "Storage", "Hours for which events are kept, so that a stream can resume.", "24"),
+        Key("eventsKeptMax", "Storage", "Maximum number of events kept for resuming streams.", "1000000"),
         Key(
             "notificationsKept", "Storage",
-            "Notifications stored of each user; beyond it the least important goes. Clients show fewer.", "500"),
-        Key("jwtSecret", "Tokens", "Secret of HS256 tokens, at least 32 bytes.", isSecret: true),
-        Key("jwks", "Tokens", "File or URL of the public keys of ES256, RS256 and EdDSA tokens."),
-        Key("jwtIssuer", "Tokens", "The iss that tokens must have; any if not set."),
-        Key("jwtAudience", "Tokens", "The aud that tokens must name; any if not set."),
+            "Maximum number of stored notifications per user; beyond it, the least important is evicted.", "500"),
+        Key("jwtSecret", "Tokens", "Secret that verifies HS256 tokens, at least 32 bytes.", isSecret: true),
+        Key("jwks", "Tokens", "File or URL of the public keys (JWKS) that verify ES256, RS256 and EdDSA tokens."),
+        Key("jwtIssuer", "Tokens", "Required iss of tokens; any if not set."),
+        Key("jwtAudience", "Tokens", "Required aud of tokens; any if not set."),
         Key(
             "serviceTokenDays", "Tokens",
-            "Longest life of a backend's token; 3660 for a service_role key of Supabase, which lives ten years.",
+            "Maximum lifetime of a backend's token in days; 3660 for Supabase's service_role key (ten years).",
             "\(Limits.tokenDays)"),
         Key(
             "revocationsTrustedSeconds", "Tokens",
-            "PostgreSQL: a replica that is cut off from it this long trusts no token any more.", "120"),
+            "PostgreSQL: seconds without the database after which a replica rejects all tokens.", "120"),
         Key(
-            "claimRole", "Tokens", "Claims that tell the role; of several, the first that is present.",
+            "claimRole", "Tokens", "Claims with the role; the first present claim is used.",
             "app_metadata.user_role,role"),
         Key(
-            "claimTenant", "Tokens", "Claims that tell the tenant; without any of them it is default.",
+            "claimTenant", "Tokens", "Claims with the tenant; without them, the tenant is default.",
             "app_metadata.tenant,app_metadata.school_id,tenant"),
         Key("claimStudent", "Tokens", "Claims with the student's own id.", "app_metadata.student_id,student_id"),
         Key("claimClasses", "Tokens", "Claims with the ids of classes.", "app_metadata.class_ids,class_ids"),
         Key("claimChildren", "Tokens", "Claims with the ids of children.", "app_metadata.child_ids,child_ids"),
-        Key("claimShops", "Tokens", "Claims with the ids of shops of staff.", "app_metadata.shop_ids,shop_ids"),
+        Key("claimShops", "Tokens", "Claims with the shop ids of staff.", "app_metadata.shop_ids,shop_ids"),
         Key("claimTier", "Tokens", "Claims with the customer's tier.", "app_metadata.tier,tier"),
-        Key("streamCookie", "Streams", "The cookie that opens streams, and nothing else.", "bellhop_token"),
-        Key("streamsMax", "Streams", "Streams open at a time; never more than descriptors allow.", "100000"),
-        Key("streamsPerUserMax", "Streams", "Streams of one user: six tabs on each of three devices.", "20"),
-        Key("heartbeatSeconds", "Streams", "Seconds between comments that keep a stream open.", "15"),
-        Key("rateLimitUser", "Limits", "Requests a minute for each user; 0 for no limit.", "300"),
-        Key("rateLimitService", "Limits", "Requests a minute for each backend; 0 for no limit.", "0"),
+        Key(
+            "streamCookie", "Streams", "Name of the cookie that can open streams (and has no other use).",
+            "bellhop_token"),
+        Key(
+            "streamsMax", "Streams", "Maximum number of open streams; lowered to the limit of file descriptors.",
+            "100000"),
+        Key(
+            "streamsPerUserMax", "Streams",
+            "Maximum number of open streams per user (six tabs on each of three devices).", "20"),
+        Key("heartbeatSeconds", "Streams", "Seconds between heartbeats (comments) that keep a stream open.", "15"),
+        Key("rateLimitUser", "Limits", "Requests per minute and user; 0 for no limit.", "300"),
+        Key("rateLimitService", "Limits", "Requests per minute and backend; 0 for no limit.", "0"),
         Key(
             "selfDeclared", "Limits",
-            "true: users post scores of their own, and take the black card's lane without a claim of their token.",
+            "true if users may post their own scores and use the black-card lane without a claim in the token.",
             "false"),
-        Key("tables", "Tables", "A file of tables (YAML), or school, posts, todo: those that are shipped.", "school"),
+        Key("tables", "Tables", "Table file (YAML), or the name of a bundled one: school, posts or todo.", "school"),
         Key(
             "source", "Tables",
-            "The app's own PostgreSQL, postgres://user@host/name: its rows are read from its log, without webhooks.",
+            "URL of the app's PostgreSQL, postgres://user@host/name; its log is read instead of webhooks.",
             isSecret: true),
-        Key("sourceSlot", "Tables", "The replication slot there; another one for each Bellhop of a server.", "bellhop"),
         Key(
-            "changesSecret", "Tables", "A secret that a webhook sends as X-Webhook-Secret instead of a token.",
+            "sourceSlot", "Tables",
+            "Replication slot in the app's PostgreSQL; must differ for each Bellhop on a server.", "bellhop"),
+        Key(
+            "changesSecret", "Tables", "Secret that incoming webhooks send as X-Webhook-Secret instead of a token.",
             isSecret: true),
         Key(
             "changesSigningSecrets", "Tables",
-            "Secrets (whsec_…) by which webhooks are signed (Standard Webhooks); two while keys change.",
+            "Secrets (whsec_…) that verify incoming webhooks (Standard Webhooks); two during a key rotation.",
             isSecret: true),
         Key(
             "webhookURL", "Webhooks",
-            "Where notifications go that reached nobody, and bookings' changes (Docs/webhooks.md).",
+            "URL that receives unseen notifications and changes of bookings (Docs/webhooks.md).",
             isSecret: true),
         Key(
-            "webhookSecrets", "Webhooks", "Secrets (whsec_…) by which they are signed; two while keys change.",
+            "webhookSecrets", "Webhooks", "Secrets (whsec_…) that sign outgoing webhooks; two during a key rotation.",
             isSecret: true),
-        Key("webhookPriorities", "Webhooks", "Priorities of the notifications that are sent.", "URGENT,HIGH"),
-        Key("webhookAfterSeconds", "Webhooks", "How long a notification may be unseen before it is sent.", "30"),
+        Key("webhookPriorities", "Webhooks", "Priorities of notifications that are sent as webhooks.", "URGENT,HIGH"),
+        Key(
+            "webhookAfterSeconds", "Webhooks", "Seconds for which a notification must stay unseen before it is sent.",
+            "30"),
         Key(
             "webhookAtOnce", "Webhooks",
-            "true: without that pause where its user has no open stream, which is known on SQLite alone.", "true"),
-        Key("webhookPrivate", "Webhooks", "true: receivers on private networks, also by http://.", "false"),
-        Key("webhookTimeoutSeconds", "Webhooks", "How long the receiver may take to answer.", "10"),
-        Key("appName", "Texts", "The app's name in the greeting of new users; without it they are just welcome."),
+            "true to send without this delay if the user has no open stream (SQLite only).", "true"),
+        Key("webhookPrivate", "Webhooks", "true to allow receivers on private networks, also over http://.", "false"),
+        Key("webhookTimeoutSeconds", "Webhooks", "Seconds that the receiver may take to answer.", "10"),
+        Key("appName", "Texts", "Name of the app in the welcome notification; without it, the greeting has no name."),
         Key(
             "literalBlackCardFormula", "Texts",
-            "true: the black-card wait by the literal formula, without the cap at the standard wait (R-3).", "false"),
-        Key("reactors", "Threads", "Threads that speak HTTP.", "\(reactorsDefault)"),
-        Key("shards", "Threads", "Threads that own streams.", "\(max(1, cores - reactorsDefault))"),
-        Key("pinShards", "Threads", "true: each shard keeps to a core, on a machine of its own.", "false"),
-        Key("workers", "Threads", "Threads for requests that wait.", "\(max(4, cores))"),
+            "true to compute the black-card wait with the literal formula, not capped at the standard wait (R-3).",
+            "false"),
+        Key("reactors", "Threads", "Number of threads for HTTP connections.", "\(reactorsDefault)"),
+        Key("shards", "Threads", "Number of threads for streams.", "\(max(1, cores - reactorsDefault))"),
+        Key("pinShards", "Threads", "true to pin each stream thread to a core, on a dedicated machine.", "false"),
+        Key("workers", "Threads", "Number of threads for blocking requests.", "\(max(4, cores))"),
         Key(
             "consoleTokens", "Operation",
-            "Development tokens that the page at / offers, separated by commas; only where host is 127.0.0.1.",
+            "Development tokens that the page at / offers, separated by commas; only if host is a loopback address.",
             isSecret: true),
-        Key("logLevel", "Operation", "trace, debug, info, notice, warning, error or critical.", "info"),
-        Key("logFormat", "Operation", "text for people, json for machines: one object a line.", "text"),
-        Key("logRequests", "Operation", "true: a line for each request.", "false"),
+        Key("logLevel", "Operation", "Log level: trace, debug, info, notice, warning, error or critical.", "info"),
+        Key("logFormat", "Operation", "Log format: text, or json with one object per line.", "text"),
+        Key("logRequests", "Operation", "true to log a line for each request.", "false"),
         Key(
             "tracesEndpoint", "Operation",
-            "Where spans go by OTLP/HTTP, such as http://collector:4318/v1/traces; not set: nothing is traced.",
+            "URL for spans by OTLP/HTTP, such as http://collector:4318/v1/traces; not set: no tracing.",
             isSecret: true),
         Key(
-            "tracesHeaders", "Operation", "Headers that the collector asks for, Name=value, separated by commas.",
+            "tracesHeaders", "Operation", "Headers for the collector as Name=value, separated by commas.",
             isSecret: true),
         Key(
-            "tracesPercent", "Operation", "Of a hundred requests that come without a traceparent, how many are traced.",
+            "tracesPercent", "Operation", "Percentage of requests without a traceparent that are traced.",
             "100"),
         Key(
             "drainSeconds", "Operation",
-            "How long the service serves on after SIGTERM, while /readyz says 503; 0 to stop at once.", "5"),
-        Key("shutdownSeconds", "Operation", "How long requests may take to finish when the service stops.", "10"),
+            "Seconds to continue serving after SIGTERM, while /readyz answers 503; 0 to stop at once.", "5"),
+        Key(
+            "shutdownSeconds", "Operation", "Seconds that running requests may take to finish when the service stops.",
+            "10"),
     ]
 }
 
@@ -395,7 +409,7 @@ struct SettingsReader {
 
     func optionalText(_ name: String) -> String? {
         guard let key = Settings.catalog.first(where: { $0.name == name }) else {
-            preconditionFailure("there is no setting \(name)")
+            preconditionFailure("unknown setting \(name)")
         }
         if ignored.contains(name) { return key.fallback }
         let path = ConfigKey(name)
@@ -421,7 +435,7 @@ struct SettingsReader {
         switch text(name).lowercased() {
         case "true", "yes", "1", "on": true
         case "false", "no", "0", "off": false
-        default: throw Settings.Mistake(name, "\(text(name)) is neither true nor false")
+        default: throw Settings.Mistake(name, "\(text(name)) is not true or false")
         }
     }
 
@@ -429,7 +443,7 @@ struct SettingsReader {
     func word<Word: RawRepresentable<String> & CaseIterable>(_ name: String) throws -> Word {
         guard let word = Word(rawValue: text(name)) else {
             throw Settings.Mistake(
-                name, "\(text(name)) is none of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
+                name, "\(text(name)) is not one of \(Word.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         return word
     }

@@ -33,7 +33,8 @@ struct TableFile {
         else {
             throw Failure(
                 .invalid, "tables.unreadable",
-                "\(Self.obstacle(to: name)); shipped are \(Self.shipped.sorted().joined(separator: ", "))")
+                "\(Self.obstacle(to: name)); the bundled table files are \(Self.shipped.sorted().joined(separator: ", "))"
+            )
         }
         try self.init(yaml: text)
     }
@@ -46,10 +47,10 @@ struct TableFile {
         }
         switch isFolder(path) {
         case true?: return "it is a folder"
-        case false?: return "it is no text of at most \(bytesMax) bytes that this user may read"
+        case false?: return "it is not readable text of at most \(bytesMax) bytes"
         case nil:
             let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
-            return isFolder(folder) == nil ? "the folder \(folder) does not exist" : "there is no such file"
+            return isFolder(folder) == nil ? "the folder \(folder) does not exist" : "the file does not exist"
         }
     }
 
@@ -60,13 +61,13 @@ struct TableFile {
             // which takes 5 MB at every start.
             node = try Yams.compose(yaml: text, .basic)
         } catch {
-            throw Failure(.invalid, "tables.invalid", "is no YAML: \(Self.reason(error))")
+            throw Failure(.invalid, "tables.invalid", "is not valid YAML: \(Self.reason(error))")
         }
         var lines: [String: Int] = [:]
         document = node.map { Self.value(of: $0, at: "", &lines) } ?? .null
         guard lines.count < Self.valuesMax else {
             throw Failure(
-                .invalid, "tables.invalid", "has more than \(Self.valuesMax) values, or aliases that repeat them")
+                .invalid, "tables.invalid", "has more than \(Self.valuesMax) values (repeated aliases count)")
         }
         self.lines = lines
     }

@@ -25,7 +25,7 @@ struct TraceSettings: Sendable {
             guard isHeader else {
                 // The text is left out, because it may be a secret.
                 throw Settings.Mistake(
-                    "tracesHeaders", "must be Name=value, several separated by commas; %20 is a space")
+                    "tracesHeaders", "must be Name=value pairs separated by commas; write a space as %20")
             }
             return (parts[0], value)
         }
@@ -35,7 +35,7 @@ struct TraceSettings: Sendable {
             parts.host?.isEmpty == false, parts.user == nil, parts.fragment == nil, parts.path.count > 1
         else {
             throw Settings.Mistake(
-                "tracesEndpoint", "must be the whole address, such as http://collector:4318/v1/traces")
+                "tracesEndpoint", "must be the complete URL, such as http://collector:4318/v1/traces")
         }
         self.url = url
     }

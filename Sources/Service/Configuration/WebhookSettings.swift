@@ -28,7 +28,7 @@ struct WebhookSettings: Sendable {
             try values.list("webhookPriorities").map { word throws(Settings.Mistake) in
                 guard let priority = Priority(rawValue: word) else {
                     let known = Priority.allCases.map(\.rawValue).joined(separator: ", ")
-                    throw Settings.Mistake("webhookPriorities", "\(word) is none of \(known)")
+                    throw Settings.Mistake("webhookPriorities", "\(word) is not one of \(known)")
                 }
                 return priority
             })
@@ -43,7 +43,7 @@ struct WebhookSettings: Sendable {
             throw Settings.Mistake(
                 "webhookSecrets",
                 """
-                must have 1 to \(WebhookSignature.secretsMax) secrets, by which the receiver knows who sends: make one with \
+                must have 1 to \(WebhookSignature.secretsMax) secrets, which prove the sender to the receiver. Create one with \
                 echo whsec_$(head -c 32 /dev/urandom | base64)
                 """)
         }
@@ -54,18 +54,18 @@ struct WebhookSettings: Sendable {
         let isPlain = url.utf8.count <= 2048 && url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
         guard isPlain, let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(),
             scheme == "https" || scheme == "http", let host = parts.host, !host.isEmpty
-        else { throw mistake("must be an address such as https://app.example/hooks") }
+        else { throw mistake("must be a URL such as https://app.example/hooks") }
         guard parts.user == nil, parts.password == nil else {
-            throw mistake("must have no user and no password: the signature says who sends")
+            throw mistake("must not contain a user or password: the signature proves the sender")
         }
-        guard parts.fragment == nil else { throw mistake("must have no part behind #, which is sent to nobody") }
+        guard parts.fragment == nil else { throw mistake("must not contain a fragment (#)") }
         guard !allowsPrivate else { return host }
         let setting = Settings.Key.variable("webhookPrivate")
         guard scheme == "https" else {
-            throw mistake("must be https://, unless \(setting) allows receivers on private networks")
+            throw mistake("must begin with https://, unless \(setting) allows receivers on private networks")
         }
         if let address = RemoteAddress(host.trimmingCharacters(in: ["[", "]"])), !address.isPublic {
-            throw mistake("\(host) is a private address: set \(setting)=true if the receiver is meant to be there")
+            throw mistake("\(host) is a private address: set \(setting)=true to allow it")
         }
         return host
     }

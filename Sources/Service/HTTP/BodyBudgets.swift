@@ -48,7 +48,7 @@ final class BodyBudgets: Sendable {
                     $0[$1.key.label, default: 0] += $1.value
                 }
             }
-            text.family(name, .gauge, "Bytes reserved for the bodies of requests, by who sends them.")
+            text.family(name, .gauge, "Bytes reserved for request bodies, by sender.")
             for (label, sum) in sums.sorted(by: { $0.key < $1.key }) {
                 text.sample(name, [("sender", label)], Double(sum))
             }
@@ -88,12 +88,12 @@ final class BodyBudgets: Sendable {
         guard sender != .unknown else { return noRoom }
         return Failure(
             .rateLimited, "body_budget",
-            "The bodies of your requests may have \(sender.bytesMax) bytes at a time. Wait for answers before you send more.",
+            "Your concurrent request bodies may have \(sender.bytesMax) bytes in total. Wait for responses before you send more.",
             retryAfterSeconds: 1)
     }
 
     static let noRoom = Failure.unavailable(
-        "There is no room for the body of another request now.", code: "request.no_room")
+        "The service has no memory for another request body at the moment. Try again later.", code: "request.no_room")
 
     private final class Reservation: BodyReservation {
         private let bytes: Locked<Int>

@@ -72,7 +72,8 @@ final class Call: Sendable {
 
     static var notJSON: Failure {
         Failure(
-            .unsupportedMediaType, "request.media_type", "The body must be JSON: send it as application/json.",
+            .unsupportedMediaType, "request.media_type",
+            "The body must be JSON with the content type application/json.",
             fields: [Failure.Field("Content-Type", "must be application/json")])
     }
 
@@ -80,13 +81,16 @@ final class Call: Sendable {
         guard let text = request.header("If-Match") else {
             throw Failure(
                 .preconditionRequired, "precondition.required",
-                "Send the version you have seen as If-Match, so that no one else's change is lost.",
+                "Send the resource's ETag as If-Match, so that the change of another client is not overwritten.",
                 fields: [Failure.Field("If-Match", "is missing")])
         }
         guard let version = EntityTag.version(namedBy: text, in: epoch) else {
             throw Failure(
-                .stale, "precondition.stale", "The If-Match header names no version of this resource.",
-                fields: [Failure.Field("If-Match", "must be its ETag, or version and epoch, such as \"3-\(epoch)\"")])
+                .stale, "precondition.stale", "The If-Match header is not an ETag of this resource.",
+                fields: [
+                    Failure.Field(
+                        "If-Match", "must be the resource's ETag, or its version and epoch, such as \"3-\(epoch)\"")
+                ])
         }
         return version
     }

@@ -71,7 +71,8 @@ struct Dispatcher: Sendable {
         if endpoint.access == .feed, isLarge, feeds.isClaimed(by: request) {
             return onWorker(trace) {
                 guard let feed = try feeds.caller(of: request, at: runner.clock.now()) else {
-                    throw Failure(.unauthenticated, "unauthenticated", "The delivery proves nothing.")
+                    throw Failure(
+                        .unauthenticated, "unauthenticated", "The delivery has no valid token, secret or signature.")
                 }
                 trace.noteBackend()
                 let call = try makeCall(request, as: feed, endpoint, at: runner.clock.now())
@@ -106,7 +107,7 @@ struct Dispatcher: Sendable {
             switch try reply() {
             case .response(let response): responder.complete(response)
             case .deferred(let start): start(responder)
-            case .again, .stream: preconditionFailure("a handler answers with a response")
+            case .again, .stream: preconditionFailure("a handler must return a response")
             }
         } catch {
             responder.complete(problem(error, trace))
@@ -158,7 +159,9 @@ struct Dispatcher: Sendable {
         try request.withHeader("Authorization") { header in
             Result { () throws(Failure) in
                 guard let token = BearerToken.of(header) else {
-                    throw Failure(.unauthenticated, "unauthenticated", "Send a token: Authorization: Bearer <JWT>.")
+                    throw Failure(
+                        .unauthenticated, "unauthenticated",
+                        "A token is required. Send it as Authorization: Bearer <JWT>.")
                 }
                 return try authenticator.verdict(on: token, at: now)
             }
@@ -170,8 +173,8 @@ struct Dispatcher: Sendable {
         case .anyone, .bearer: return
         case .service where caller.isService, .feed where caller.isService: return
         case .staffOrService where caller.isService || caller.isStaff: return
-        case .service, .feed: throw .forbidden("Only a backend of the tenant may call this.")
-        case .staffOrService: throw .forbidden("Only staff or a backend of the tenant may call this.")
+        case .service, .feed: throw .forbidden("Only a backend of the tenant may call this endpoint.")
+        case .staffOrService: throw .forbidden("Only staff or a backend of the tenant may call this endpoint.")
         }
     }
 
@@ -261,7 +264,7 @@ struct Dispatcher: Sendable {
         let latest = ContinuousClock.now + .seconds(call.settings.databaseTimeoutSeconds)
         return onWorker(trace) {
             guard ContinuousClock.now < latest else {
-                throw DatabaseError(.unavailable, "the request has waited too long for others", cause: .busy)
+                throw DatabaseError(.unavailable, "the request waited too long for other requests", cause: .busy)
             }
             return .response(conditional(try read(), call.request))
         }
@@ -337,7 +340,7 @@ struct Dispatcher: Sendable {
         // Problems that affect more than one request, such as a full disk, are logged once elsewhere.
         let isSaid = (error as? DatabaseError)?.storageTrouble != nil || failure.code == RevocationList.unknownCode
         if failure.kind == .unavailable, !isSaid {
-            logger.warning("A request could not be done.", metadata: metadata)
+            logger.warning("A request was not completed.", metadata: metadata)
         }
         return .problem(failure)
     }

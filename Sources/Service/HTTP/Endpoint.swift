@@ -47,7 +47,7 @@ final class Endpoint: Sendable {
         _ part: Part?, _ handler: @escaping @Sendable (Call, Part) throws -> Answer
     ) -> @Sendable (Call) throws -> Answer {
         { call in
-            guard let part else { throw Failure(.unavailable, "unavailable", "This process serves no requests.") }
+            guard let part else { throw Failure(.unavailable, "unavailable", "This process does not serve requests.") }
             return try handler(call, part)
         }
     }

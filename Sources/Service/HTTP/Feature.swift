@@ -44,7 +44,8 @@ struct Audit: Sendable {
         return owners.compactMap { owner in
             let (known, present) = (stored[owner] ?? 0, recounted[owner] ?? 0)
             return known == present
-                ? nil : "\(owner.tenant)/\(owner.userId): \(name) is stored as \(known), and is \(present)"
+                ? nil
+                : "\(owner.tenant)/\(owner.userId): the stored \(name) is \(known), but the actual value is \(present)"
         }
     }
 }

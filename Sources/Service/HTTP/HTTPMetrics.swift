@@ -12,9 +12,11 @@ final class HTTPMetrics: Sendable {
             let all = endpoints.withLock { $0 } + [unrouted]
             text.family("bellhop_http_requests_total", .counter, "Requests answered.")
             for endpoint in all { endpoint.writeRequests(to: &text) }
-            text.family("bellhop_http_response_bytes_total", .counter, "Bytes of the answers' bodies.")
+            text.family("bellhop_http_response_bytes_total", .counter, "Bytes of response bodies.")
             for endpoint in all { endpoint.writeBytes(to: &text) }
-            text.family("bellhop_http_request_duration_seconds", .histogram, "From a request's head to its answer.")
+            text.family(
+                "bellhop_http_request_duration_seconds", .histogram,
+                "Time from the end of a request's head to its response.")
             for endpoint in all { endpoint.writeDurations(to: &text) }
         }
     }

@@ -32,7 +32,7 @@ enum Idempotency {
             "CREATE INDEX idempotent_answers_age ON idempotent_answers (created_at)",
         ])
 
-    private static let keeping = Unscoped.bookkeeping("answers are found by the caller's own id")
+    private static let keeping = Unscoped.bookkeeping("stored responses are looked up by the caller's own id")
 
     /// A key with the request that it was sent for.
     struct Claim: Sendable {
@@ -55,7 +55,7 @@ enum Idempotency {
             key.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else {
             throw Failure(
-                .malformed, "idempotency.malformed_key", "The Idempotency-Key is not usable.",
+                .malformed, "idempotency.malformed_key", "The Idempotency-Key is invalid.",
                 fields: [
                     Failure.Field(
                         "Idempotency-Key",
@@ -112,8 +112,11 @@ enum Idempotency {
         ) { row in
             guard try row.blob(0) == claim.fingerprint else {
                 throw Failure(
-                    .invalid, "idempotency.key_reused", "This Idempotency-Key was used for another request.",
-                    fields: [Failure.Field("Idempotency-Key", "was sent with another body, or other headers")])
+                    .invalid, "idempotency.key_reused",
+                    "This Idempotency-Key was already used for a different request.",
+                    fields: [
+                        Failure.Field("Idempotency-Key", "was already used with a different body or different headers")
+                    ])
             }
             var headers = try row.text(2).split(separator: "\n").reduce(into: HeaderFields()) { headers, line in
                 guard let colon = line.firstIndex(of: ":") else { return }

@@ -29,7 +29,7 @@ struct PageCursors: Sendable {
         guard let bytes = RFC4648.decodeURL(cursor.utf8), bytes.count > Self.codeBytes,
             let after = String(validating: bytes[Self.codeBytes...], as: UTF8.self),
             constantTimeEqual(bytes[..<Self.codeBytes], code(of: after, filters))
-        else { throw Failure.invalid("?cursor", "is not one that this list gave for these filters") }
+        else { throw Failure.invalid("?cursor", "is not a cursor of this list with these filters") }
         return after
     }
 

@@ -23,7 +23,7 @@ struct Query: Sendable {
         var mistakes: [Failure.Field] = []
         for (name, value) in request.queryItems {
             if !declared.contains(name) {
-                mistakes.append(Failure.Field("?\(name)", "is not known here"))
+                mistakes.append(Failure.Field("?\(name)", "is not a known parameter"))
             } else if items.updateValue(value ?? "", forKey: name) != nil {
                 mistakes.append(Failure.Field("?\(name)", "must not be repeated"))
             }
@@ -32,7 +32,7 @@ struct Query: Sendable {
     }
 
     func string(_ name: String) throws(Failure) -> String? {
-        precondition(declared.contains(name), "the endpoint does not declare ?\(name)")
+        precondition(declared.contains(name), "the endpoint does not declare the parameter ?\(name)")
         guard let text = items[name] else { return nil }
         guard !text.isEmpty else { throw Failure.invalid("?\(name)", "must not be empty") }
         guard text.utf8.count <= 256, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {

@@ -52,7 +52,8 @@ extension Response {
 
     /// The response to an unexpected error. It has no detail, because the detail belongs in the log.
     static let internalProblem = problem(
-        500, "Internal Server Error", "internal", "Something went wrong here; the request id finds it in the log.")
+        500, "Internal Server Error", "internal",
+        "An internal error occurred. The service's log contains it under the request id.")
 }
 
 /// The members of a problem that depend on the request, added to the outgoing response.
@@ -79,25 +80,27 @@ extension Failure {
             self = .unavailable("Too many writes are waiting.", retryAfterSeconds: max(1, busy.retryAfterSeconds))
         case let error as DatabaseError:
             switch error.code {
-            case .notPermitted: self = .forbidden("You may not change this.", code: "not_permitted")
+            case .notPermitted: self = .forbidden("You may not change this resource.", code: "not_permitted")
             case .undecided:
                 self = .unavailable(
                     """
-                    The database has not said whether this was done. Repeat it with the same Idempotency-Key, or look \
-                    first.
+                    The database did not confirm whether the change was made. Repeat the request with the same \
+                    Idempotency-Key, or read the resource first.
                     """, code: "unavailable.undecided")
             case _ where error.storageTrouble == .full:
                 self = .unavailable(
-                    "The disk is full; nothing was changed.", code: "storage.full",
+                    "The disk is full. The request changed nothing.", code: "storage.full",
                     retryAfterSeconds: Limits.storageRetrySeconds)
             case _ where error.storageTrouble == .moved:
                 self = .unavailable(
-                    "The database is not where it was; only an operator can set that right.", code: "storage.moved",
+                    "The database was moved or removed. An operator must restore it.", code: "storage.moved",
                     retryAfterSeconds: Limits.storageRetrySeconds)
             // The file existed at the start: the process has run out of descriptors, or the file was moved.
-            case .cannotOpen: self = .unavailable("The database cannot be opened now; nothing was changed.")
-            case .text: self.init(.invalid, "validation", "A text holds U+0000, which cannot be stored.")
-            case _ where error.isTransient: self = .unavailable("The database cannot do this now; nothing was changed.")
+            case .cannotOpen:
+                self = .unavailable("The database cannot be opened at the moment. The request changed nothing.")
+            case .text: self.init(.invalid, "validation", "A string contains U+0000, which cannot be stored.")
+            case _ where error.isTransient:
+                self = .unavailable("The database is not available at the moment. The request changed nothing.")
             default: return nil
             }
         default: return nil

@@ -80,24 +80,25 @@ struct ResponseDecoration: Sendable {
     /// Makes the answer to a request that MicroHTTP refuses before any handler.
     func problem(_ problem: TransportProblem) -> Response {
         switch problem {
-        case .notFound: .problem(Failure(.notFound, "route.not_found", "There is nothing at this address."))
+        case .notFound: .problem(Failure(.notFound, "route.not_found", "There is no resource at this address."))
         case .methodNotAllowed(let allow):
             .problem(
-                405, "Method Not Allowed", "route.method_not_allowed", "This address answers \(allow).",
+                405, "Method Not Allowed", "route.method_not_allowed", "This address supports only \(allow).",
                 headers: [("Allow", allow)])
         case .bodyTooLarge(let max):
-            .problem(Failure(.tooLarge, "request.too_large", "The body may have at most \(max) bytes here."))
+            .problem(Failure(.tooLarge, "request.too_large", "The request body must have at most \(max) bytes."))
         case .malformed(let detail): .problem(Failure(.malformed, "request.malformed", detail))
         case .tooManyStreams:
             .problem(
                 .unavailable(
-                    "This service has as many streams as it can hold.", code: "stream.capacity", retryAfterSeconds: 5))
+                    "The service has reached its maximum number of streams. Try again later.", code: "stream.capacity",
+                    retryAfterSeconds: 5))
         case .tooSlow:
             .problem(
                 408, "Request Timeout", "request.too_slow",
-                "The request came too slowly: send its head within 10 seconds, and its body without a pause.")
+                "The request arrived too slowly. Send its head within 10 seconds and its body without a pause.")
         case .noRoomForBody: .problem(BodyBudgets.noRoom)
-        case .unanswered: .problem(.unavailable("The request was not answered in time."))
+        case .unanswered: .problem(.unavailable("The service did not answer the request in time."))
         }
     }
 }

@@ -53,7 +53,7 @@ final class Authenticator: Sendable {
     /// - Parameter token: the bytes after `Bearer `.
     func verdict(on token: UnsafeBufferPointer<UInt8>, at now: Timestamp) throws(Failure) -> Verdict<Principal> {
         guard !token.isEmpty, token.count <= Limits.tokenBytesMax else {
-            throw Claims.refusal("There is no usable token after Bearer.")
+            throw Claims.refusal("The Authorization header must contain a token after Bearer.")
         }
         let hash = VerifiedTokens.hash(of: token)
         let (found, generation) = verified.find(hash, token)
@@ -88,21 +88,21 @@ final class Authenticator: Sendable {
         try token.requireAccessToken()
         if token.algorithm == "HS256" {
             guard let secret, token.isSigned(by: secret) else {
-                throw Claims.refusal("The token's signature is not valid.", .notOurs)
+                throw Claims.refusal("The token's signature is invalid.", .notOurs)
             }
             return .known(try token.claims())
         }
-        guard let keys else { throw Claims.refusal("The token's algorithm is not accepted.", .notOurs) }
+        guard let keys else { throw Claims.refusal("The token's algorithm is not allowed.", .notOurs) }
         switch keys.find(try token.keyId()) {
         case .fetching: return .pending { keys.refresh($0) }
         case .unavailable:
             throw Failure(
-                .unavailable, "keys.unavailable", "The issuer's keys could not be fetched yet.",
+                .unavailable, "keys.unavailable", "The issuer's keys could not be fetched yet. Try again later.",
                 retryAfterSeconds: Int(Limits.keyFetchPauseSeconds))
-        case .unknown: throw Claims.refusal("The token's key is not known.", .notOurs)
+        case .unknown: throw Claims.refusal("The token was signed with an unknown key.", .notOurs)
         case .found(let keys):
             guard keys.contains(where: token.isSigned) else {
-                throw Claims.refusal("The token's signature is not valid.", .notOurs)
+                throw Claims.refusal("The token's signature is invalid.", .notOurs)
             }
             return .known(try token.claims())
         }
@@ -143,7 +143,8 @@ extension Authenticator {
         case .known(let principal): return principal.caller
         case .pending(let start):
             start {}
-            throw Failure(.unavailable, pendingCode, "The token's key is being fetched.", retryAfterSeconds: 1)
+            throw Failure(
+                .unavailable, pendingCode, "The token's key is being fetched. Try again later.", retryAfterSeconds: 1)
         }
     }
 }

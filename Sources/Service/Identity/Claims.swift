@@ -11,17 +11,19 @@ struct Claims: Sendable {
     /// - Parameter isFromIssuer: false for claims that no issuer has signed; they grant no access.
     /// - Throws: `unauthenticated`, with the token's fault.
     func caller(of payload: JSONValue, at now: Timestamp, isFromIssuer: Bool = true) throws(Failure) -> Caller {
-        guard case .object(let members) = payload else { throw Self.refusal("The token's payload is no object.") }
+        guard case .object(let members) = payload else {
+            throw Self.refusal("The token's payload is not a JSON object.")
+        }
         let role = try text(payload, .role) ?? "authenticated"
         let isService = Self.backendNames.contains(role)
         // A backend's key, such as Supabase's `service_role`, belongs to no user.
         let anonymous = isService && members["sub"] == nil ? role : nil
         guard let subject = anonymous ?? members.string("sub"), Fields.isIdentifier(subject) else {
-            throw Self.refusal("The token has no usable sub.")
+            throw Self.refusal("The token's sub is missing or invalid.")
         }
         // A user whose id equals a backend's name must not find the data stored under that name.
         guard isService || !Self.backendNames.contains(subject) else {
-            throw Self.refusal("The token's sub is a name that only backends may have.")
+            throw Self.refusal("The token's sub is reserved for backends.")
         }
         let (issuedAt, expiresAt) = try lifetime(of: members, at: now, isService: isService)
         if isFromIssuer { try checkOrigin(of: members) }
@@ -60,7 +62,7 @@ struct Claims: Sendable {
     private func lifetime(
         of members: [String: JSONValue], at now: Timestamp, isService: Bool
     ) throws(Failure) -> (issuedAt: Timestamp, expiresAt: Timestamp) {
-        guard let expiresAt = try moment(members, "exp") else { throw Self.refusal("The token has no exp.") }
+        guard let expiresAt = try moment(members, "exp") else { throw Self.refusal("The token's exp is missing.") }
         guard expiresAt > now else { throw Self.expired }
         let latest = now.adding(seconds: Limits.clockSkewSeconds)
         if let notBefore = try moment(members, "nbf"), notBefore > latest {
@@ -71,8 +73,9 @@ struct Claims: Sendable {
         guard issuedAt <= latest else { throw Self.refusal("The token was issued in the future.", .notYetValid) }
         let days = isService ? settings.serviceTokenDays : Limits.tokenDays
         guard expiresAt <= latest.adding(seconds: Int64(days) * 86_400) else {
-            let hint = isService ? "; \(Settings.Key.variable("serviceTokenDays")) allows backends more" : ""
-            throw Self.refusal("The token lives longer than \(days) days\(hint).")
+            let hint =
+                isService ? "; \(Settings.Key.variable("serviceTokenDays")) allows backends a longer lifetime" : ""
+            throw Self.refusal("The token's lifetime exceeds \(days) days\(hint).")
         }
         return (issuedAt, expiresAt)
     }
@@ -88,7 +91,7 @@ struct Claims: Sendable {
             case .number(let seconds): Timestamp(seconds: seconds)
             default: nil
             }
-        guard let moment else { throw Self.refusal("The token's \(claim) is no date.") }
+        guard let moment else { throw Self.refusal("The token's \(claim) is not a valid time.") }
         return moment
     }
 
@@ -96,13 +99,13 @@ struct Claims: Sendable {
 
     private func checkOrigin(of members: [String: JSONValue]) throws(Failure) {
         if let issuer = settings.jwtIssuer, members["iss"] != .string(issuer) {
-            throw Self.refusal("The token is from another issuer.", .notOurs)
+            throw Self.refusal("The token has the wrong issuer (iss).", .notOurs)
         }
         guard let audience = settings.jwtAudience else { return }
         switch members["aud"] {
         case let only? where only == .string(audience): return
         case .array(let audiences)? where audiences.contains(.string(audience)): return
-        default: throw Self.refusal("The token is meant for another audience.", .notOurs)
+        default: throw Self.refusal("The token has the wrong audience (aud).", .notOurs)
         }
     }
 
@@ -111,7 +114,7 @@ struct Claims: Sendable {
         switch members[claim] {
         case nil, .null?, .string("")?: return nil
         case .string(let text)? where text.utf8.count <= 256: return text
-        default: throw Self.refusal("The token's \(claim) is not usable.")
+        default: throw Self.refusal("The token's \(claim) is invalid.")
         }
     }
 
@@ -133,7 +136,7 @@ struct Claims: Sendable {
             for id in try list(payload, .shops) { keys.insert(AudienceKey.make("shop", id, "staff")) }
         }
         guard keys.count <= Limits.scopeKeysMax else {
-            throw Self.refusal("The token names more than \(Limits.scopeKeysMax) things its owner may see.")
+            throw Self.refusal("The token's claims give more than \(Limits.scopeKeysMax) keys.")
         }
         return keys
     }
@@ -149,7 +152,7 @@ struct Claims: Sendable {
                 case .object(let members): found = members[name] ?? .null
                 case .null: break
                 default:
-                    throw Self.refusal("The token's \(path.prefix(depth).joined(separator: ".")) is no object.")
+                    throw Self.refusal("The token's \(path.prefix(depth).joined(separator: ".")) is not an object.")
                 }
             }
             if found != .null { return (found, path.joined(separator: ".")) }
@@ -165,19 +168,19 @@ struct Claims: Sendable {
             case .integer(let number): "\(number)"
             default: nil
             }
-        guard let text, Fields.isIdentifier(text) else { throw Self.refusal("The token's \(name) is not usable.") }
+        guard let text, Fields.isIdentifier(text) else { throw Self.refusal("The token's \(name) is invalid.") }
         return text
     }
 
     private func list(_ payload: JSONValue, _ claim: Settings.Claim) throws(Failure) -> [String] {
         guard let (value, name) = try value(payload, claim) else { return [] }
-        guard case .array(let values) = value else { throw Self.refusal("The token's \(name) is no list.") }
+        guard case .array(let values) = value else { throw Self.refusal("The token's \(name) is not a list.") }
         var texts: [String] = []
         for value in values {
             switch value {
             case .string(let text) where Fields.isIdentifier(text): texts.append(text)
             case .integer(let number): texts.append("\(number)")
-            default: throw Self.refusal("The token's \(name) holds what is no id.")
+            default: throw Self.refusal("The token's \(name) contains an invalid id.")
             }
         }
         return texts

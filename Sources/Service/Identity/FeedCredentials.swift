@@ -40,7 +40,7 @@ struct FeedCredentials: Sendable {
         }
         switch sendsSecret(request) {
         case true?: return Self.feed
-        case false?: throw Self.refused("The secret in \(Self.secretHeader) is not the one.")
+        case false?: throw Self.refused("The secret in \(Self.secretHeader) is wrong.")
         case nil:
             if let refusal = refusal(of: request) { throw refusal }
             return nil
@@ -53,12 +53,13 @@ struct FeedCredentials: Sendable {
         guard request.header("Authorization") == nil else { return nil }
         func missingFailure(_ setting: String, for header: StaticString) -> Failure {
             Self.refused(
-                "\(header) is sent, and nothing is set that it could prove: set \(Settings.Key.variable(setting)).")
+                "The request has \(header), but the service has no secret to verify it: set \(Settings.Key.variable(setting))."
+            )
         }
         if request.header(Self.secretHeader) != nil {
             guard secret != nil else { return missingFailure("changesSecret", for: Self.secretHeader) }
             return sendsSecret(request) == true
-                ? nil : Self.refused("The secret in \(Self.secretHeader) is not the one.")
+                ? nil : Self.refused("The secret in \(Self.secretHeader) is wrong.")
         }
         guard signingSecrets.isEmpty, request.header(Self.signatureHeader) != nil else { return nil }
         return missingFailure("changesSigningSecrets", for: Self.signatureHeader)

@@ -33,7 +33,7 @@ struct KeySet: Sendable {
             throw Unusable(description: "it is not valid JSON")
         }
         guard case .object(let members) = value, case .array(let published)? = members["keys"] else {
-            throw Unusable(description: "it is no key set: there is no list of keys")
+            throw Unusable(description: "it is not a key set: the list of keys is missing")
         }
         self.document = document
         for (index, key) in published.enumerated() {
@@ -47,10 +47,10 @@ struct KeySet: Sendable {
     }
 
     private mutating func add(_ key: JSONValue, at index: Int) throws(Unusable) {
-        guard case .object(let members) = key else { throw Unusable(description: "it is no object") }
+        guard case .object(let members) = key else { throw Unusable(description: "it is not an object") }
         var id = "\(index)"
         if let named = members["kid"] {
-            guard case .string(let text) = named else { throw Unusable(description: "its kid is no text") }
+            guard case .string(let text) = named else { throw Unusable(description: "its kid is not a string") }
             id = text
         }
         guard usedCount < Limits.signingKeysMax else { throw Unusable(description: "there are too many keys") }
@@ -68,18 +68,18 @@ struct SigningKey: Sendable {
     ///   read.
     init(_ jwk: [String: JSONValue]) throws(KeySet.Unusable) {
         if let use = jwk["use"], use != .string("sig") {
-            throw KeySet.Unusable(description: "its use is not sig")
+            throw KeySet.Unusable(description: "its use must be sig")
         }
         if let operations = jwk["key_ops"] {
             guard case .array(let names) = operations, names.contains(.string("verify")) else {
-                throw KeySet.Unusable(description: "its key_ops do not name verify")
+                throw KeySet.Unusable(description: "its key_ops must contain verify")
             }
         }
         algorithm = try Self.algorithm(of: jwk)
         do {
             publicKey = try Self.publicKey(of: jwk, algorithm)
         } catch {
-            throw (error as? KeySet.Unusable) ?? KeySet.Unusable(description: "it is damaged, or too small to be safe")
+            throw (error as? KeySet.Unusable) ?? KeySet.Unusable(description: "it is damaged or too small to be secure")
         }
     }
 
@@ -97,11 +97,12 @@ struct SigningKey: Sendable {
             default: []
             }
         guard let usual = fitting.first else {
-            throw KeySet.Unusable(description: "its kind is not known here (\(type ?? "no kty"), \(curve ?? "no crv"))")
+            throw KeySet.Unusable(
+                description: "its key type is not supported (\(type ?? "no kty"), \(curve ?? "no crv"))")
         }
         guard let named = jwk["alg"] else { return usual }
         guard case .string(let name) = named, fitting.contains(name) else {
-            throw KeySet.Unusable(description: "its alg is not known here, or does not fit its kty")
+            throw KeySet.Unusable(description: "its alg is not supported or does not match its kty")
         }
         return name
     }
@@ -130,14 +131,14 @@ struct SigningKey: Sendable {
     private static func point(_ jwk: [String: JSONValue], on curve: PublicKey.Curve) throws -> PublicKey {
         let (x, y) = (try bytes(jwk, "x"), try bytes(jwk, "y"))
         guard x.count == curve.coordinateBytes, y.count == curve.coordinateBytes else {
-            throw KeySet.Unusable(description: "its coordinates are not of \(curve.coordinateBytes) bytes")
+            throw KeySet.Unusable(description: "its coordinates must have \(curve.coordinateBytes) bytes")
         }
         return try PublicKey(curve, x: x, y: y)
     }
 
     private static func bytes(_ jwk: [String: JSONValue], _ name: String) throws(KeySet.Unusable) -> [UInt8] {
         guard let text = jwk.string(name), let bytes = RFC4648.decodeURL(text.utf8), !bytes.isEmpty else {
-            throw KeySet.Unusable(description: "it has no usable \(name)")
+            throw KeySet.Unusable(description: "its \(name) is missing or invalid")
         }
         return bytes
     }

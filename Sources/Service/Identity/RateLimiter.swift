@@ -56,7 +56,7 @@ extension Failure {
             .rateLimited, "event_budget",
             """
             Your requests may publish \(shortage.limit) \(shortage.unit.rawValue) in \(Limits.rateWindowSeconds) \
-            seconds, beside a share of each: this one goes to many.
+            seconds, in addition to the share that each request has. This request publishes to too many receivers.
             """,
             retryAfterSeconds: Int(shortage.resetSeconds))
     }
@@ -64,7 +64,7 @@ extension Failure {
     static func rateLimited(_ rate: RateBucket.State) -> Failure {
         Failure(
             .rateLimited, "rate_limited",
-            "You may make \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds.",
+            "You may send \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds.",
             retryAfterSeconds: Int(rate.resetSeconds))
     }
 }

@@ -35,7 +35,7 @@ enum RateSharing {
                 """),
         ])
 
-    private static let keeping = Unscoped.bookkeeping("how often somebody calls is the service's own count")
+    private static let keeping = Unscoped.bookkeeping("request counts belong to the service")
     /// The number of rows per statement.
     private static let sharedAtOnceMax = 128
 

@@ -92,7 +92,7 @@ final class RevocationList: Sendable {
         metrics.register { [self] text in
             text.single(
                 "bellhop_revocations_trusted", .gauge,
-                "0 while other replicas can have revoked tokens that are not known here.", isTrusted ? 1 : 0)
+                "1 if the revocations of all replicas are known, else 0.", isTrusted ? 1 : 0)
         }
     }
 
@@ -101,11 +101,12 @@ final class RevocationList: Sendable {
     func requireValid(_ caller: Caller, at now: Timestamp) throws(Failure) {
         guard isTrusted else {
             throw Failure(
-                .unavailable, Self.unknownCode, "Whether the token was revoked is not known here at the moment.",
+                .unavailable, Self.unknownCode,
+                "The service cannot check at the moment whether the token was revoked. Try again later.",
                 retryAfterSeconds: Limits.revocationsRetrySeconds)
         }
         guard caller.expiresAt > now else { throw Claims.expired }
-        guard !isRevoked(caller) else { throw Claims.refusal("The token was revoked.", .revoked) }
+        guard !isRevoked(caller) else { throw Claims.refusal("The token has been revoked.", .revoked) }
     }
 }
 

@@ -8,7 +8,7 @@ enum ServiceSecrets {
         "0001_secrets",
         sql: ["CREATE TABLE service_secrets (name TEXT NOT NULL PRIMARY KEY, secret BLOB NOT NULL) STRICT"])
 
-    private static let keeping = Unscoped.bookkeeping("secrets are the service's own")
+    private static let keeping = Unscoped.bookkeeping("secrets belong to the service, not to a user")
 
     /// Returns the stored secret, or creates one with 256 bits of the system's random generator.
     static func secret(named name: String, in db: DatabaseConnection) throws -> [UInt8] {

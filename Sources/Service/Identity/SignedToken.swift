@@ -13,9 +13,9 @@ struct SignedToken: Sendable {
         let parts = token.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let head = RFC4648.decodeURL(parts[0]), let body = RFC4648.decodeURL(parts[1]),
             let signature = RFC4648.decodeURL(parts[2])
-        else { throw Claims.refusal("The token is no JWT.") }
+        else { throw Claims.refusal("The token is not a JWT.") }
         guard case .object(let header) = try Self.json(head), let algorithm = header.string("alg") else {
-            throw Claims.refusal("The token names no algorithm.")
+            throw Claims.refusal("The token's alg is missing.")
         }
         (self.header, self.algorithm, payload, self.signature) = (header, algorithm, body, signature)
         signed = Array(token[..<parts[1].endIndex])
@@ -24,18 +24,20 @@ struct SignedToken: Sendable {
     /// Returns the key id that the token names, if any.
     func keyId() throws(Failure) -> String? {
         guard let id = header["kid"] else { return nil }
-        guard case .string(let text) = id else { throw Claims.refusal("The token's kid is no text.") }
+        guard case .string(let text) = id else { throw Claims.refusal("The token's kid is not a string.") }
         return text
     }
 
     /// - Throws: if the token declares itself as something other than an access token (RFC 8725 §3.11), or requires
     ///   extensions that are not supported (RFC 7515 §4.1.11).
     func requireAccessToken() throws(Failure) {
-        guard header["crit"] == nil else { throw Claims.refusal("The token has critical headers.") }
+        guard header["crit"] == nil else {
+            throw Claims.refusal("The token has critical headers (crit), which are not supported.")
+        }
         guard let type = header["typ"] else { return }
         let known = ["jwt", "at+jwt", "application/jwt", "application/at+jwt"]
         guard case .string(let name) = type, known.contains(name.lowercased()) else {
-            throw Claims.refusal("The token's typ is neither JWT nor at+jwt.")
+            throw Claims.refusal("The token's typ must be JWT or at+jwt.")
         }
     }
 
@@ -55,7 +57,7 @@ struct SignedToken: Sendable {
         do throws(Failure) {
             return try JSONValue(parsing: bytes)
         } catch {
-            throw Claims.refusal("The token holds no JSON.")
+            throw Claims.refusal("The token does not contain valid JSON.")
         }
     }
 }

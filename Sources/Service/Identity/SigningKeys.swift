@@ -75,7 +75,7 @@ struct SigningKeys: Sendable {
         metrics.register { [state] text in
             let (used, skipped) = state.withLock { ($0.set?.usedCount ?? 0, $0.set?.skippedCount ?? 0) }
             text.family(
-                "bellhop_signing_keys", .gauge, "Keys of the issuer's set, by whether tokens can be verified by them.")
+                "bellhop_signing_keys", .gauge, "Keys of the issuer's key set, by whether they can verify tokens.")
             text.sample("bellhop_signing_keys", [("state", "used")], Double(used))
             text.sample("bellhop_signing_keys", [("state", "skipped")], Double(skipped))
         }
@@ -145,15 +145,15 @@ struct SigningKeys: Sendable {
 
     /// Logs skipped keys once per key set, which is fetched again every ten minutes.
     private func report(_ set: KeySet, after before: KeySet?) {
-        logger.info("The signing keys are here.", metadata: ["keys": "\(set.usedCount)"])
+        logger.info("The signing keys were loaded.", metadata: ["keys": "\(set.usedCount)"])
         let hasBecomeEmpty = set.keys.isEmpty && before?.keys.isEmpty != true
         guard set.skippedCount > 0 else {
-            if hasBecomeEmpty { logger.warning("The key set holds no key. No token can be verified.") }
+            if hasBecomeEmpty { logger.warning("The key set is empty, so no token can be verified.") }
             return
         }
         guard hasBecomeEmpty || set.skipped != before?.skipped else { return }
         logger.warning(
-            "The key set holds keys that tokens cannot be verified by.",
+            "The key set contains keys that cannot verify tokens.",
             metadata: [
                 "used": "\(set.usedCount)", "skipped": "\(set.skippedCount)",
                 "reasons": "\(set.skipped.joined(separator: "; "))",
@@ -162,7 +162,7 @@ struct SigningKeys: Sendable {
 
     private static func reasonOfNone(_ set: KeySet) -> String {
         let reasons = set.skipped.isEmpty ? "" : ": " + set.skipped.joined(separator: "; ")
-        return "there is no key in it that tokens can be verified by\(reasons)"
+        return "it contains no key that can verify tokens\(reasons)"
     }
 
     // MARK: Reading a key set
@@ -199,7 +199,7 @@ struct SigningKeys: Sendable {
     }
 
     private static let plainRefusal =
-        "an address must begin with https://; http:// is accepted of loopback addresses alone"
+        "the URL must begin with https:// (http:// is only accepted for loopback addresses)"
 
     /// Issuers may be in a private network. The client follows no redirect, uses no proxy of the environment, and stops
     /// at the size limit of a document.
@@ -212,11 +212,11 @@ struct SigningKeys: Sendable {
             return document.count <= Limits.keySetBytesMax
         }
         if let failure = answer.failure {
-            throw KeySet.Unusable(description: "the issuer could not be asked: \(failure.rawValue)")
+            throw KeySet.Unusable(description: "the issuer could not be reached: \(failure.rawValue)")
         }
         if (300..<400).contains(answer.status) {
             throw KeySet.Unusable(
-                description: "the issuer answered \(answer.status): set the address that it redirects to")
+                description: "the issuer answered \(answer.status): set the URL that it redirects to")
         }
         guard answer.status == 200 else {
             throw KeySet.Unusable(description: "the issuer answered \(answer.status)")

@@ -146,10 +146,10 @@ struct ReplicaRequests: StreamRequests {
     }
 
     private static let late = Failure.unavailable(
-        "A request of another replica came too late: it is slow, or the replicas' clocks differ.")
+        "A request of another replica arrived too late: the replica is slow, or the replicas' clocks differ.")
 
     private static let unanswered = Failure.unavailable(
-        "The stream's replica could not be asked.", code: "stream.unanswered")
+        "The replica of the stream could not be reached.", code: "stream.unanswered")
 
     private func publish(
         _ name: StaticString, tenant: ID<Tenant>, _ data: [UInt8], orElse fail: @escaping @Sendable () -> Void
@@ -173,7 +173,7 @@ struct ReplicaRequests: StreamRequests {
 
     private func receive(_ event: StreamEvent) {
         guard case .object(let members)? = try? JSONValue(parsing: event.data) else {
-            return failures.note(.event, Failure(.invalid, "event.unreadable", "\(event.name) is no JSON object"))
+            return failures.note(.event, Failure(.invalid, "event.unreadable", "\(event.name) is not a JSON object"))
         }
         switch event.name {
         case "\(Self.asked)": answerOwn(members, tenant: event.tenant)

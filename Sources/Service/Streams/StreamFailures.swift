@@ -42,7 +42,7 @@ final class StreamFailures: Sendable {
         metrics.register { [tallies] text in
             let totals = tallies.withLock { $0.mapValues(\.total) }
             text.family(
-                "bellhop_stream_failures_total", .counter, "Streams, or parts of them, that could not be served.")
+                "bellhop_stream_failures_total", .counter, "Streams or parts of streams that failed.")
             for reason in Reason.allCases {
                 text.sample(
                     "bellhop_stream_failures_total", [("reason", reason.rawValue)], Double(totals[reason] ?? 0))
@@ -60,7 +60,7 @@ final class StreamFailures: Sendable {
         }
         guard isDue else { return }
         logger.warning(
-            "A scope has no room for all keys that memberships give it.",
+            "A scope reached its limit, so some keys of memberships were left out.",
             metadata: [
                 "tenant": "\(caller.tenant)", "user": "\(caller.userId.text)", "keys": "\(caller.scope.keys.count)",
                 "omitted": "\(caller.omittedKeys)",
@@ -85,9 +85,9 @@ final class StreamFailures: Sendable {
             return count
         }
         guard count > 0 else { return }
-        let detail = (error as? Failure)?.detail ?? error.map { "\($0)" } ?? "too much waits"
+        let detail = (error as? Failure)?.detail ?? error.map { "\($0)" } ?? "the backlog is full"
         logger.warning(
-            "Streams could not be served.",
+            "Streams failed.",
             metadata: ["reason": "\(reason.rawValue)", "count": "\(count)", "error": "\(detail)"])
     }
 }

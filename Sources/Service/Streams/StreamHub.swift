@@ -69,7 +69,7 @@ final class StreamHub: StreamProgram {
     // MARK: Opening and closing
 
     func streamOpened(_ stream: StreamHandle, context: any Sendable) {
-        guard var opener = context as? StreamOpener else { preconditionFailure("streams are opened by StreamRoute") }
+        guard var opener = context as? StreamOpener else { preconditionFailure("only StreamRoute opens streams") }
         // Memberships may have changed since the token was verified; later changes arrive as messages.
         opener = opener.speaking(for: dependencies.memberships.scoped(opener.caller))
         let slot = Int32(stream.index)

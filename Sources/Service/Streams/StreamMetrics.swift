@@ -28,22 +28,26 @@ final class StreamMetrics: Sendable {
             func write(_ name: String, _ kind: MetricsText.Kind, _ help: String, _ value: borrowing Atomic<Int>) {
                 text.single(name, kind, help, value.load(ordering: .relaxed))
             }
-            write("bellhop_streams_open", .gauge, "Streams that are open now.", open)
-            write("bellhop_streams_opened_total", .counter, "Streams that were opened.", opened)
+            write("bellhop_streams_open", .gauge, "Open streams.", open)
+            write("bellhop_streams_opened_total", .counter, "Opened streams.", opened)
             let closings = closings.withLock { $0 }
-            text.family("bellhop_streams_closed_total", .counter, "Streams that are over, by what ended them.")
+            text.family("bellhop_streams_closed_total", .counter, "Closed streams, by reason.")
             for ending in StreamEnding.allCases {
                 text.sample(
                     "bellhop_streams_closed_total", [("reason", ending.rawValue)], Double(closings[ending] ?? 0))
             }
-            write("bellhop_stream_events_total", .counter, "Events delivered to streams, live.", deliveries)
-            write("bellhop_stream_event_bytes_total", .counter, "Bytes of events delivered, live.", deliveredBytes)
-            write("bellhop_stream_replays_total", .counter, "Streams that resumed from a cursor.", replays)
+            write("bellhop_stream_events_total", .counter, "Live events delivered to streams.", deliveries)
+            write(
+                "bellhop_stream_event_bytes_total", .counter, "Bytes of live events delivered to streams.",
+                deliveredBytes)
+            write("bellhop_stream_replays_total", .counter, "Streams resumed from a cursor.", replays)
             write("bellhop_stream_replayed_events_total", .counter, "Events replayed from the log.", replayedEvents)
-            write("bellhop_stream_resyncs_total", .counter, "Streams told to fetch everything again.", resyncs)
-            write("bellhop_stream_topics", .gauge, "Shared topics that open streams subscribed to.", topics)
-            write("bellhop_stream_table_subscriptions", .gauge, "Subscriptions to rows of open streams.", tables)
-            write("bellhop_stream_overflows_total", .counter, "Streams whose client read too slowly.", overflows)
+            write("bellhop_stream_resyncs_total", .counter, "Resyncs sent to streams.", resyncs)
+            write("bellhop_stream_topics", .gauge, "Shared topics with subscriptions of open streams.", topics)
+            write("bellhop_stream_table_subscriptions", .gauge, "Row subscriptions of open streams.", tables)
+            write(
+                "bellhop_stream_overflows_total", .counter, "Streams closed because the client read too slowly.",
+                overflows)
         }
     }
 }

@@ -35,7 +35,7 @@ struct StreamRoute: Sendable {
             let carried = bearer == nil ? cookie(of: request) : nil
             if carried != nil { try requireOwnOrigin(of: request) }
             guard let token = bearer ?? carried else {
-                throw Failure(.unauthenticated, "unauthenticated", "A token or a ticket is needed to open a stream.")
+                throw Failure(.unauthenticated, "unauthenticated", "Opening a stream requires a token or a ticket.")
             }
             switch try dependencies.authenticator.admit(token) {
             case .known(let principal): return try open(principal.caller, wanted, [])
@@ -69,7 +69,7 @@ struct StreamRoute: Sendable {
             case "lastEventId" where wanted.lastEventID == nil: wanted.lastEventID = value
             case "ticket" where wanted.ticket == nil: wanted.ticket = value
             case "lastEventId", "ticket": throw Failure.invalid("?\(name)", "must not be repeated")
-            default: throw Failure.invalid("?\(name)", "is not known here")
+            default: throw Failure.invalid("?\(name)", "is not a known parameter")
             }
         }
         // A browser that reconnects by itself sends the header; the value of the query is outdated then.
@@ -108,7 +108,7 @@ struct StreamRoute: Sendable {
 
     private static let foreignOrigin = Failure(
         .forbidden, "origin.not_allowed",
-        "A page of this origin may not open a stream by the cookie; send a token or a ticket.")
+        "Pages of this origin may not open a stream with the cookie. Send a token or a ticket.")
 
     private func cookie(of request: Request) -> String? {
         guard let cookies = request.header("Cookie") else { return nil }
@@ -170,7 +170,7 @@ struct StreamRoute: Sendable {
 
     private static let busy = "The database is busy."
     private static let ticketInvalid = Failure(
-        .unauthenticated, "stream.ticket_invalid", "The ticket is unknown, used or expired.")
+        .unauthenticated, "stream.ticket_invalid", "The ticket is unknown, already used or expired.")
 
     // MARK: Opening
 
@@ -188,7 +188,7 @@ struct StreamRoute: Sendable {
             lease = dependencies.admission.lease(to: caller.owner, max: max)
             guard lease != nil else {
                 throw Failure(
-                    .rateLimited, "stream.too_many", "You have \(max) open streams; close one first.",
+                    .rateLimited, "stream.too_many", "You already have \(max) open streams. Close one first.",
                     retryAfterSeconds: 10)
             }
         }

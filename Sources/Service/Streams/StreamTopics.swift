@@ -26,7 +26,7 @@ enum StreamTopics {
             } else if topics.count < StreamLimits.topicsMax {
                 topics.append(text)
             } else {
-                mistakes.append(Failure.Field(pointer(index), "is one more than the \(StreamLimits.topicsMax) allowed"))
+                mistakes.append(Failure.Field(pointer(index), "exceeds the limit of \(StreamLimits.topicsMax) topics"))
                 break
             }
         }
@@ -68,9 +68,11 @@ enum StreamTopics {
             if refused.count == mistakesMax { break }
         }
         guard let first = refused.first else { return }
-        let fields = refused.map { Failure.Field(pointer($0), "the token holds no key by which \($0) is heard") }
+        let fields = refused.map {
+            Failure.Field(pointer($0), "the token has no key that permits subscribing to \($0)")
+        }
         throw Failure(
-            .forbidden, "topic.forbidden", "The token holds no key by which \(first) is heard.", fields: fields)
+            .forbidden, "topic.forbidden", "The token has no key that permits subscribing to \(first).", fields: fields)
     }
 
     /// Returns the place of a topic in a body's list.
@@ -84,7 +86,7 @@ enum StreamTopics {
         }
         guard let (_, id) = split(text, kinds: kinds), Fields.isIdentifier(id) else {
             let known = kinds.map { "\($0.prefix):{id}" }.sorted().joined(separator: ", ")
-            return "is no topic; there are: \(personal)\(known.isEmpty ? "" : ", ")\(known)"
+            return "is not a topic; the topics are \(personal)\(known.isEmpty ? "" : ", ")\(known)"
         }
         return nil
     }

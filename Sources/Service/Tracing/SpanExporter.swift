@@ -33,8 +33,8 @@ final class SpanExporter: Sendable {
         metrics.register { text in
             let state = state.withLock { $0 }
             text.single(
-                "bellhop_spans_exported_total", .counter, "Spans that the collector has taken.", state.exported)
-            text.family("bellhop_spans_dropped_total", .counter, "Spans that were given up, by reason.")
+                "bellhop_spans_exported_total", .counter, "Spans accepted by the collector.", state.exported)
+            text.family("bellhop_spans_dropped_total", .counter, "Dropped spans, by reason.")
             text.sample("bellhop_spans_dropped_total", [("reason", "overflow")], Double(state.overflowed))
             text.sample("bellhop_spans_dropped_total", [("reason", "collector")], Double(state.refused))
         }
@@ -107,7 +107,7 @@ final class SpanExporter: Sendable {
             case .failed(let failure): failure.rawValue
             }
         logger.warning(
-            "Spans were dropped: the collector does not take them.",
+            "Spans were dropped, because the collector does not accept them.",
             metadata: ["spans": .stringConvertible(batch.count), "reason": "\(reason)"])
         return false
     }

@@ -25,7 +25,7 @@ enum BadgeLedger {
             """
         ])
 
-    private static let keeping = Unscoped.bookkeeping("counts follow from what happens to a user, whoever does it")
+    private static let keeping = Unscoped.bookkeeping("counts change when another user's action affects the user")
 
     /// Returns the counts that the scope may see, or zeros.
     static func read(_ userId: ID<User>, at now: Timestamp, visibleTo scope: Scope, in db: DatabaseConnection) throws
@@ -60,7 +60,7 @@ enum BadgeLedger {
             additionToOne.binding(
                 tenant, userId.text, max(0, change.messages), max(0, change.requests), max(0, change.bell),
                 now.microseconds, change.messages, change.requests, change.bell, versionStep), badges(_:))
-        guard let sum else { throw DatabaseError(.other, "counts were written and not given back") }
+        guard let sum else { throw DatabaseError(.other, "counts were written but not returned") }
         return sum
     }
 
@@ -137,7 +137,7 @@ enum BadgeLedger {
         try db.forEach(
             """
             SELECT tenant, user_id, messages, requests, bell
-            FROM \(badges, unscoped: .audit("a recount looks at everybody's"))
+            FROM \(badges, unscoped: .audit("a recount reads the rows of all users"))
             """
         ) { row in
             let counts = BadgeChange(

@@ -5,29 +5,33 @@ extension DatabaseStore {
     func register(in registry: MetricsRegistry) {
         registry.register { [self] text in
             let metrics = metrics()
-            text.single("bellhop_database_size_bytes", .gauge, "Bytes on disk, the log included.", sizeBytes)
+            text.single(
+                "bellhop_database_size_bytes", .gauge, "Bytes on disk, including the write-ahead log.", sizeBytes)
             let trouble = self.trouble?.code
-            text.family("bellhop_database_trouble", .gauge, "1 while nothing can be stored, by the reason.")
+            text.family("bellhop_database_trouble", .gauge, "1 while writes fail, by reason.")
             text.sample("bellhop_database_trouble", [("reason", "full")], trouble == .full ? 1 : 0)
             text.sample("bellhop_database_trouble", [("reason", "moved")], trouble == .moved ? 1 : 0)
             text.single("bellhop_database_commits_total", .counter, "Groups committed.", metrics.batches)
             text.single("bellhop_database_writes_total", .counter, "Writes committed.", metrics.jobs)
             text.single(
-                "bellhop_database_writes_undone_total", .counter, "Writes undone by their error.", metrics.jobsFailed)
+                "bellhop_database_writes_undone_total", .counter, "Writes rolled back because of an error.",
+                metrics.jobsFailed)
             text.single(
-                "bellhop_database_commits_failed_total", .counter, "Groups that were lost.", metrics.batchesFailed)
+                "bellhop_database_commits_failed_total", .counter, "Groups of writes whose commit failed.",
+                metrics.batchesFailed)
             text.single(
-                "bellhop_database_groups_retried_total", .counter, "Groups done again after a loss of the connection.",
+                "bellhop_database_groups_retried_total", .counter, "Groups of writes repeated after a lost connection.",
                 metrics.batchesRetried)
             text.single(
-                "bellhop_database_writes_refused_total", .counter, "Writes refused: queue full.", metrics.refused)
-            text.single("bellhop_database_queue_depth", .gauge, "Writes that wait.", metrics.queueDepth)
+                "bellhop_database_writes_refused_total", .counter, "Writes rejected because the queue was full.",
+                metrics.refused)
+            text.single("bellhop_database_queue_depth", .gauge, "Queued writes.", metrics.queueDepth)
             text.single("bellhop_database_wal_pages", .gauge, "Pages in the write-ahead log.", metrics.walPages)
             text.single(
-                "bellhop_database_checkpoints_failed_total", .counter, "Checkpoints that failed.",
+                "bellhop_database_checkpoints_failed_total", .counter, "Failed checkpoints.",
                 metrics.checkpointsFailed
             )
-            text.family("bellhop_database_commit_duration_seconds", .histogram, "Time of COMMIT, the fsync included.")
+            text.family("bellhop_database_commit_duration_seconds", .histogram, "Duration of COMMIT, including fsync.")
             text.histogram(
                 "bellhop_database_commit_duration_seconds", bounds: StoreMetrics.commitSecondsBounds,
                 counts: metrics.commitSecondsBuckets, sum: metrics.commitSeconds)

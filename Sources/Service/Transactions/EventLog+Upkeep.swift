@@ -63,7 +63,7 @@ extension EventLog {
                 origin: try row.optionalText(contentCount + 2)
             )
         }
-        guard let state = states.first else { throw DatabaseError(.corrupt, "the log has no counter, or no name") }
+        guard let state = states.first else { throw DatabaseError(.corrupt, "the event log has no counter or no name") }
         return LogState(
             newest: state.newest, epoch: state.epoch, content: found.first.map { LoggedEvent(event: $0) },
             isMoved: origin != nil && state.origin != nil && origin != state.origin)

@@ -100,7 +100,7 @@ enum EventLog {
         Migration("0006_event_traces", sql: ["ALTER TABLE events ADD COLUMN trace TEXT"]),
     ]
 
-    static let keeping = Unscoped.bookkeeping("the log is read by routes, which are the reader's own keys")
+    static let keeping = Unscoped.bookkeeping("the log is filtered by the reader's own keys")
 
     // MARK: Writing
 
@@ -111,7 +111,7 @@ enum EventLog {
     static func append(_ pending: [PendingEvents], in db: DatabaseConnection) throws -> [LoggedEvent] {
         let count = pending.reduce(0) { $0 + $1.drafts.count }
         let newest = try db.integer(advance.binding(count))
-        guard let newest else { throw DatabaseError(.corrupt, "the events have no counter") }
+        guard let newest else { throw DatabaseError(.corrupt, "the event log has no counter") }
         var sequence = Int64(newest - count)
         var logged: [LoggedEvent] = []
         logged.reserveCapacity(count)

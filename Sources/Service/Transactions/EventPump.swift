@@ -167,7 +167,7 @@ final class EventPump: Sendable {
             return !state.isFailing
         }
         if isNew {
-            logger.warning("The event log cannot be read; it is tried again.", metadata: ["reason": "\(error)"])
+            logger.warning("The event log cannot be read. Retrying.", metadata: ["reason": "\(error)"])
         }
     }
 
@@ -190,7 +190,7 @@ final class EventPump: Sendable {
         state.withLock { state in
             guard ContinuousClock.now - state.caughtUpAt >= revocationsTrusted, revocations.distrust() else { return }
             logger.error(
-                "Cut off from the database: revocations of other replicas are not known, so no token is trusted.",
+                "The database cannot be reached, so revocations of other replicas are unknown. All tokens are rejected.",
                 metadata: ["seconds": "\(revocationsTrusted.components.seconds)"])
             restartStreams(state.follower.head)
         }
@@ -220,7 +220,7 @@ final class EventPump: Sendable {
             let now = clock.now()
             if try store.writeAndWait({ try EventLog.renewEpoch(epoch, at: now, in: $0) }) {
                 logger.error(
-                    "The log has lost published events, or may have: a database server took over; streams begin again.",
+                    "The event log may have lost published events, because another database server took over. All streams resync.",
                     metadata: ["published": "\(question.head)", "newest": "\(found.newest)"])
             }
             try adopt(look { try EventLog.state(lookingAt: 0, in: $0) }, question)

@@ -35,7 +35,7 @@ final class MembershipRegistry: Sendable {
             "CREATE INDEX membership_facts_version ON membership_facts (version)",
         ])
 
-    private static let keeping = Unscoped.bookkeeping("who belongs where decides scopes, and is read by none")
+    private static let keeping = Unscoped.bookkeeping("memberships determine scopes and are never returned to callers")
 
     let catalog: TableCatalog
     /// Grows whenever memberships change. Anything derived from an older generation is derived again.

@@ -36,12 +36,12 @@ final class StorageWatch: Sendable {
                 defer { state.isSaid = false }
                 return state.isSaid
             }
-            if wasSaid { logger.info("There is room again: what is sent is stored.") }
+            if wasSaid { logger.info("There is free space again: writes succeed.") }
             return
         }
         guard isDue(\.loggedAt, now, after: Self.linePause) else { return }
         state.withLock { $0.isSaid = true }
-        logger.error("Nothing can be stored.", metadata: ["reason": "\(trouble)"])
+        logger.error("Writes are failing.", metadata: ["reason": "\(trouble)"])
     }
 
     private func isDue(

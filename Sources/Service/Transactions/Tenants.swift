@@ -9,7 +9,7 @@ final class Tenants: Sendable {
     static let migration = Migration(
         "0001_tenants", sql: ["CREATE TABLE tenants (tenant TEXT NOT NULL PRIMARY KEY) STRICT"])
 
-    private static let keeping = Unscoped.bookkeeping("which tenants there are is no tenant's row")
+    private static let keeping = Unscoped.bookkeeping("the list of tenants belongs to no tenant")
 
     private let known: Locked<Set<ID<Tenant>>>
 

@@ -120,7 +120,7 @@ final class Ticker: Sendable {
     private func report(_ error: any Error, of name: String) {
         // StorageWatch reports it once a minute.
         if (error as? DatabaseError)?.storageTrouble != nil { return }
-        logger.error("Upkeep failed; it is tried again.", metadata: ["tick": "\(name)", "reason": "\(error)"])
+        logger.error("Upkeep failed. Retrying.", metadata: ["tick": "\(name)", "reason": "\(error)"])
     }
 
     /// Whether there is work. All work of one interval is checked by one statement. Otherwise an idle service would

@@ -114,7 +114,7 @@ final class Transaction {
     func settle() throws {
         var index = 0
         while index < facts.count {
-            precondition(index < Limits.factsMax, "reactions answer one another without end")
+            precondition(index < Limits.factsMax, "reactions trigger each other in an endless loop")
             let fact = facts[index]
             for reaction in reader.reactions { try reaction(self, fact) }
             index += 1

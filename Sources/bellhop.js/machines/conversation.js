@@ -126,7 +126,7 @@ function command(state, input) {
 function post(state, message) {
   const { conversationId } = state;
   if (state.sending.length >= sendingMax) {
-    const problem = { status: 0, code: "outbox.full", detail: "Too many messages wait to be sent." };
+    const problem = { status: 0, code: "outbox.full", detail: "Too many messages are waiting to be sent." };
     return refuse(state, message, problem);
   }
   const { id, text } = message;

@@ -22,9 +22,9 @@ const restMsMax = 1000;
 const levels = [
   {
     above: 1000, code: "visible-rows.batch",
-    text: "So many rows cost more than a topic of their own would: make one.",
+    text: "So many rows need a topic of their own: subscribe to it instead.",
   },
-  { above: 300, code: "visible-rows.many", text: "So many rows are not on one screen: name those that are." },
+  { above: 300, code: "visible-rows.many", text: "More rows than fit on one screen: name only the visible ones." },
 ];
 /** The defaults of `/v1/config`, until it has answered. */
 const defaults = { valuesMax: 1000, perStreamMax: 100, valuesPerStreamMax: 10_000, filterBytesMax: 65_536 };

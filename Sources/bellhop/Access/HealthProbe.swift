@@ -29,7 +29,7 @@ struct HealthProbe {
         }
         let head = try receive("HTTP/1.1 200".utf8.count, from: descriptor)
         guard head.hasPrefix("HTTP/1."), let status = Int(head.dropFirst(9).prefix(3)) else {
-            throw Terminal.failure("the answer of \(address) is not HTTP")
+            throw Terminal.failure("the response of \(address) is not HTTP")
         }
         guard status == 200 else { throw Terminal.failure("\(address)/healthz answered \(status)") }
     }
@@ -41,7 +41,7 @@ struct HealthProbe {
         var list: UnsafeMutablePointer<addrinfo>?
         let result = getaddrinfo(host, "\(port)", &hints, &list)
         guard result == 0, let first = list else {
-            throw Terminal.failure("\(host) is no address: \(String(cString: gai_strerror(result)))")
+            throw Terminal.failure("\(host) is not a valid address: \(String(cString: gai_strerror(result)))")
         }
         defer { freeaddrinfo(first) }
         let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)

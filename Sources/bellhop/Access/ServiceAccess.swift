@@ -6,7 +6,7 @@ import Values
 
 /// The option for the address of a running service.
 struct ServiceAccess: ParsableArguments {
-    @Option(help: "The running service (or BELLHOP_URL).")
+    @Option(help: "URL of the running service (or BELLHOP_URL).")
     var url: String?
 
     var baseURL: String {
@@ -33,7 +33,7 @@ struct DevelopmentToken {
     static func requireSecret() throws -> String {
         guard let secret = ProcessInfo.processInfo.environment["BELLHOP_JWT_SECRET"], !secret.isEmpty else {
             throw ValidationError(
-                "BELLHOP_JWT_SECRET is not set; it must be the secret that the service verifies with.")
+                "BELLHOP_JWT_SECRET is not set. Set it to the secret with which the service verifies tokens.")
         }
         return secret
     }

@@ -3,15 +3,15 @@ import Service
 
 struct Backup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Copy an SQLite database into a file, beside the running service.",
+        abstract: "Back up an SQLite database to a file, also while the service runs.",
         discussion: """
-            The copy is whole and checked: all that was answered with 201 before is in it. A service that starts with it \
-            gives the log of events another name, so that every client fetches what it shows once.
+            The copy is complete and checked: it contains every write that was confirmed before. A service started with \
+            it renames its event log, so that every client fetches its data once.
 
               bellhop backup /backups/monday.sqlite --database sqlite:/var/lib/bellhop/bellhop.sqlite
             """)
 
-    @Argument(help: ArgumentHelp("The copy. There must be no file of that name.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The file to create. It must not exist.", valueName: "file"))
     var file: String
 
     @OptionGroup var settings: SettingsFlags
@@ -25,14 +25,14 @@ struct Backup: AsyncParsableCommand {
 
 struct Restore: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Put a backup in the place of a stopped service's SQLite database.",
+        abstract: "Restore a backup as the SQLite database of a stopped service.",
         discussion: """
-            The database that was there stays beside it under another name.
+            Keeps the previous database beside it under another name.
 
               bellhop restore /backups/monday.sqlite --database sqlite:/var/lib/bellhop/bellhop.sqlite
             """)
 
-    @Argument(help: ArgumentHelp("A file that bellhop backup has made.", valueName: "file"))
+    @Argument(help: ArgumentHelp("A file created by `bellhop backup`.", valueName: "file"))
     var file: String
 
     @OptionGroup var settings: SettingsFlags
@@ -40,7 +40,7 @@ struct Restore: AsyncParsableCommand {
     func run() async throws {
         let settings = try await settings.load(verifiesTokens: false)
         let kept = try SettingsLoading.explainingFailure { try Operations.restore(settings, from: file) }
-        Terminal.line("\(Terminal.paint("✓", .green)) The database is that of \(file).")
-        if let kept { Terminal.line("What was there before is \(kept).") }
+        Terminal.line("\(Terminal.paint("✓", .green)) Restored from \(file).")
+        if let kept { Terminal.line("The previous database is now \(kept).") }
     }
 }

@@ -4,18 +4,18 @@ import Service
 
 struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Recount every badge and look for damage; or ask a running service for its health.",
+        abstract: "Check the database for wrong counts and damage, or check a running service.",
         discussion: """
-            Without --url: opens the database, recounts all badges from their notifications, looks for bookings that \
-            overlap and for damage of the file. Exit code 1 if anything differs.
-            With --url: exit code 0 if the address answers 200 within three seconds; `bellhop health` asks the service \
-            on this machine, with less effort.
+            Without --url: opens the database, recounts all badges, and looks for overlapping bookings and \
+            damage of the file. The exit code is 1 if it finds a difference.
+            With --url: the exit code is 0 if the address answers 200 within three seconds. For the service on this machine, \
+            `bellhop health` is simpler.
 
               bellhop check --database sqlite:bellhop.sqlite
               bellhop check --url https://bell.example.org/healthz
             """)
 
-    @Option(help: "Ask this address instead of opening the database.")
+    @Option(help: "Address to check instead of the database.")
     var url: String?
 
     @OptionGroup var settings: SettingsFlags
@@ -26,7 +26,8 @@ struct Check: AsyncParsableCommand {
         let differences = try SettingsLoading.explainingFailure { try Operations.check(settings) }
         for difference in differences { Terminal.line("\(Terminal.paint("✗", .red)) \(difference)") }
         guard differences.isEmpty else { throw Terminal.failure("\(differences.count) differences") }
-        Terminal.line("\(Terminal.paint("✓", .green)) Every count is exact, no booking overlaps, the file is sound.")
+        Terminal.line(
+            "\(Terminal.paint("✓", .green)) All counts are correct, no bookings overlap, and the file is undamaged.")
     }
 
     private func askHealth(_ text: String) async throws {

@@ -5,43 +5,44 @@ import Service
 
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Look at everything that the service depends on, and say what to mend.",
+        abstract: "Check everything that the service depends on, and suggest fixes.",
         discussion: """
-            Looks at settings, files of tables, keys, descriptors, disks, clocks, the database and its rights, and the source; \
-            with --url also at the way through the proxies: HTTP version, compression, whether a stream arrives as it is sent \
-            (which waits for a heartbeat, 15 seconds), and what should not be reached from outside. Changes nothing, and \
-            prints no secret. Run it as the user and with the settings of the service.
+            Checks settings, table files, keys, descriptors, disks, clocks, the database and its permissions, and the source; \
+            with --url also the path through proxies: HTTP version, compression, unbuffered delivery of a stream \
+            (waits 15 seconds for a heartbeat), and paths that must not be public. Changes nothing and \
+            prints no secrets. Run it as the service's user, with the service's settings.
 
               bellhop doctor --config bellhop.yaml
               bellhop doctor --url https://bells.example --token "$TOKEN"
 
-            Without --token, a token goes to this machine, to BELLHOP_URL and to the host setting only.
+            Without --token, it sends a token only to this machine, to BELLHOP_URL and to the address in the setting host.
 
-            ✓ is good, ! should be mended, ✗ must be. Exit code 1 with any ✗; with --strict also with any !.
+            ✓ is good, ! is a warning, ✗ is an error. The exit code is 1 after any ✗, with --strict also after any !.
             """)
 
-    @Option(help: "The address that clients use.")
+    @Option(help: "Address that clients use.")
     var url: String?
 
-    @Option(help: "Opens a stream there (or BELLHOP_TOKEN); else a token is made by the settings' secret.")
+    @Option(
+        help: "Token for opening a stream there (or BELLHOP_TOKEN); by default, made with the secret in the settings.")
     var token: String?
 
-    @Flag(help: "Send the token to --url, whoever answers there.")
+    @Flag(help: "Send the token to --url even if the address is not known to be yours.")
     var sendToken = false
 
-    @Option(help: "Replicas on one PostgreSQL.")
+    @Option(help: "Number of replicas that share the PostgreSQL.")
     var replicas = 2
 
-    @Flag(help: "Warnings count too.")
+    @Flag(help: "Also fail on warnings.")
     var strict = false
 
-    @Flag(help: "As JSON, one object a line.")
+    @Flag(help: "Print JSON, one object per line.")
     var json = false
 
     @OptionGroup var settings: SettingsFlags
 
     func validate() throws {
-        guard (1...10_000).contains(replicas) else { throw ValidationError("--replicas is a number from 1 on.") }
+        guard (1...10_000).contains(replicas) else { throw ValidationError("--replicas must be at least 1.") }
     }
 
     func run() async throws {
@@ -71,7 +72,7 @@ struct Doctor: AsyncParsableCommand {
             }
         }
         guard faults > 0 || (strict && warnings > 0) else { return }
-        throw Terminal.failure("\(faults) must be mended, \(warnings) should be")
+        throw Terminal.failure("\(faults) errors, \(warnings) warnings")
     }
 
     private func streamToken(_ settings: Settings) -> String? {

@@ -3,15 +3,15 @@ import Service
 
 struct Health: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Ask the service on this machine for its health.",
+        abstract: "Check the health of the service on this machine.",
         discussion: """
-            For containers: exit code 0 if /healthz answers 200 within three seconds, else 1 and a line that says why. \
-            Where the service listens is taken from the same flags, variables and file as by `serve`.
+            For containers: the exit code is 0 if /healthz answers 200 within three seconds, else 1 with the reason. \
+            The address comes from the same flags, variables and file as for `serve`.
 
               BELLHOP_PORT=9000 bellhop health
               HEALTHCHECK CMD ["/usr/bin/bellhop", "health"]
 
-            `bellhop check --url` asks any other address.
+            For any other address, use `bellhop check --url`.
             """)
 
     @OptionGroup var settings: SettingsFlags
@@ -20,7 +20,8 @@ struct Health: AsyncParsableCommand {
         do {
             let address = try await settings.loadAddress()
             guard address.port != 0 else {
-                throw Terminal.failure("the settings leave the port open (0): give the one that the log names")
+                throw Terminal.failure(
+                    "the port in the settings is 0 (any free port): pass the port that the log names with --port")
             }
             try HealthProbe(host: address.host, port: address.port).run()
         } catch is ExitCode {

@@ -4,36 +4,36 @@ import Foundation
 
 struct Listen: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Follow a user's stream in the terminal, resuming by itself.",
+        abstract: "Follow a user's stream in the terminal, with automatic resume.",
         usage: "bellhop listen [<url>] (--subject <name> | --token <token>) [<options>]",
         discussion: """
-            Prints each event once, in order, however often the connection breaks. Without a token it mints one for \
-            --subject with BELLHOP_JWT_SECRET.
+            Prints each event once and in order, even after connection losses. Without a token, it creates one for \
+            --subject from BELLHOP_JWT_SECRET.
 
               bellhop listen --subject ada
               bellhop listen https://bell.example.org --token "$TOKEN" --topics queue:s1
               bellhop listen --subject ada --json | jq .data
             """)
 
-    @Argument(help: "The service (or BELLHOP_URL) [http://127.0.0.1:8080].")
+    @Argument(help: "URL of the service (or BELLHOP_URL) [http://127.0.0.1:8080].")
     var url: String?
 
     @Option(help: "Bearer token (or BELLHOP_TOKEN).")
     var token: String?
 
-    @Option(help: "Mint a token for this user instead.")
+    @Option(help: "Create a token for this user instead.")
     var subject: String?
 
     @Option(help: "Shared topics, separated by commas: queue:s1,dj:s1,leaderboard:c1.")
     var topics: String?
 
-    @Option(help: "Start after this event instead of now.")
+    @Option(help: "Id of the event to start after, instead of now.")
     var lastEventId: String?
 
-    @Flag(help: "One JSON object a line: {id, event, data}.")
+    @Flag(help: "Print one JSON object per line: {id, event, data}.")
     var json = false
 
-    @Option(help: "Tries in a row that may fail before giving up.")
+    @Option(help: "Number of failed attempts in a row before giving up.")
     var tries = 10
 
     func run() async throws {
@@ -62,7 +62,8 @@ struct Listen: AsyncParsableCommand {
             return .fixed(token)
         }
         guard let subject else {
-            throw Terminal.failure("a stream belongs to somebody: give --token, BELLHOP_TOKEN or --subject", code: 64)
+            throw Terminal.failure(
+                "a stream requires a user: pass --token or --subject, or set BELLHOP_TOKEN", code: 64)
         }
         let secret = try DevelopmentToken.requireSecret()
         return BellhopClient.TokenProvider { DevelopmentToken(subject: subject).signed(with: secret) }

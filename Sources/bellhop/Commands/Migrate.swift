@@ -3,22 +3,22 @@ import Service
 
 struct Migrate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Bring the database to this version's tables and policies.",
+        abstract: "Update the database to the tables and policies of this version.",
         discussion: """
-            Safe to run again, and from many replicas at once: what has been done is not done twice.
-            SQLite: `serve` does it by itself.
-            PostgreSQL: run it as the owner of the database, which the service itself must not be. It makes the role \
-            bellhop_service; then an administrator makes a login for the service:
+            It is safe to run again, and from several replicas at once.
+            SQLite: `serve` migrates automatically.
+            PostgreSQL: run it as the owner of the database; the service must use another login. It creates the role \
+            bellhop_service. Then an administrator creates a login for the service:
 
               bellhop migrate --database postgres://owner@host/bellhop
               CREATE ROLE bellhop LOGIN PASSWORD '…' IN ROLE bellhop_service;
               bellhop serve --database postgres://bellhop:…@host/bellhop
 
-            See first what it will do:
+            Preview the statements:
               bellhop migrate --dry-run --database postgres://owner@host/bellhop
             """)
 
-    @Flag(help: "Print the statements that would run, and change nothing.")
+    @Flag(help: "Print the statements without running them.")
     var dryRun = false
 
     @OptionGroup var settings: SettingsFlags
@@ -28,7 +28,8 @@ struct Migrate: AsyncParsableCommand {
         if dryRun { return try show(SettingsLoading.explainingFailure { try Operations.pendingMigrations(settings) }) }
         let applied = try SettingsLoading.explainingFailure { try Operations.migrate(settings) }
         for id in applied { Terminal.line("\(Terminal.paint("✓", .green)) \(id)") }
-        Terminal.line(applied.isEmpty ? "Nothing to do: the database is up to date." : "\(applied.count) done.")
+        Terminal.line(
+            applied.isEmpty ? "Nothing to do: the database is up to date." : "\(applied.count) migrations applied.")
     }
 
     /// Prints a SQL script; everything else is printed as SQL comments.
@@ -41,6 +42,6 @@ struct Migrate: AsyncParsableCommand {
         Terminal.line(
             pending.isEmpty
                 ? "-- Nothing to do: the database is up to date."
-                : "-- \(pending.count) to do, in one transaction; the policies of the tables follow.")
+                : "-- \(pending.count) migrations to apply in one transaction, followed by the policies of the tables.")
     }
 }

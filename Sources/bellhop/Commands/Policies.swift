@@ -4,25 +4,25 @@ import Service
 
 struct Policies: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print who may see and change what: every table, one page.",
+        abstract: "Print the read and write policies of all tables.",
         discussion: """
-            A row may be seen by callers whose scope has one of its keys, within the row's tenant: user:{user_id} is \
-            the user of the row, tenant:service a trusted backend, tenant:admin an administrator.
+            Callers of the row's tenant may read a row if their scope contains one of its keys: user:{user_id} is \
+            the row's user, tenant:service a trusted backend, and tenant:admin an administrator.
 
               bellhop policies                          the service's own tables
-              bellhop policies --tables school          the tables of an app, as they are shipped
-              bellhop policies --tables tables.yaml     your own: checked first, each mistake with its line
+              bellhop policies --tables school          the bundled tables of an example app
+              bellhop policies --tables tables.yaml     your own tables, after checking the file
 
-            A file with mistakes ends it with 78.
+            The exit code is 78 if the file has mistakes; each is printed with its line.
             """)
 
     @Flag(help: "As JSON.")
     var json = false
 
-    @Flag(help: "As the statements by which `bellhop migrate` has PostgreSQL enforce it.")
+    @Flag(help: "Print the statements with which `bellhop migrate` makes PostgreSQL enforce the policies.")
     var sql = false
 
-    @Option(help: ArgumentHelp("A file that declares an app's tables, or school, posts, todo.", valueName: "file"))
+    @Option(help: ArgumentHelp("Table file, or the name of a bundled one: school, posts or todo.", valueName: "file"))
     var tables: String?
 
     func run() throws {
@@ -43,7 +43,7 @@ struct Policies: ParsableCommand {
     }
 
     func validate() throws {
-        guard tables == nil || !sql else { throw ValidationError("--sql is about the service's own tables.") }
+        guard tables == nil || !sql else { throw ValidationError("--sql cannot be combined with --tables.") }
     }
 
     private func text(_ keys: [String]) -> String {

@@ -4,7 +4,7 @@ import Service
 
 struct Routes: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print every route: method, path, who may call it, which feature answers.")
+        abstract: "Print all routes with method, path, required role and feature.")
 
     @Flag(help: "As JSON.")
     var json = false

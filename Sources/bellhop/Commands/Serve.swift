@@ -8,11 +8,11 @@ struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the service until it is stopped.",
         discussion: """
-            SIGTERM or SIGINT stops it cleanly: streams are closed with a reason, writes are finished. After SIGTERM it \
-            first serves on for drainSeconds, while /readyz says 503. A second one stops it at once. SIGHUP is ignored.
+            SIGTERM or SIGINT stops it cleanly: it closes streams with a reason and finishes writes. After SIGTERM, it \
+            first continues to serve for drainSeconds, while /readyz answers 503. A second signal stops it at once. SIGHUP is ignored.
 
               bellhop serve --port 9000 --database sqlite:/var/lib/bellhop/bellhop.sqlite
-              BELLHOP_PORT=0 bellhop serve        any free port; the log names it
+              BELLHOP_PORT=0 bellhop serve        any free port, named in the log
               bellhop serve --config bellhop.yaml
 
 

@@ -5,48 +5,49 @@ import Service
 /// Commands for the app's own database, whose log the service reads.
 struct Source: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Prepare the app's own PostgreSQL, whose rows `serve --source` reads from its log.",
+        abstract: "Prepare the app's PostgreSQL for `serve --source`, which reads rows from its log.",
         subcommands: [Setup.self])
 
     struct Setup: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make the publication and the functions bellhop.notify and bellhop.publish.",
+            abstract: "Create the publication and the functions bellhop.notify and bellhop.publish.",
             discussion: """
-                Run it as the owner of the tables, or a superuser; again whenever the file of tables has changed. What \
-                is there already stays. The slot is made by the service itself when it first starts.
+                Run it as the owner of the tables or as a superuser, and again after each change of the table file. It keeps \
+                existing objects. The service creates the replication slot at its first start.
 
                   bellhop source setup --database postgres://admin@app/db --tables tables.yaml \
                       --role bellhop_reader --sender app
                   bellhop serve --source postgres://bellhop_reader@app/db --tables tables.yaml
 
-                The role needs REPLICATION: CREATE ROLE bellhop_reader LOGIN REPLICATION PASSWORD '…'
+                The role requires REPLICATION: CREATE ROLE bellhop_reader LOGIN REPLICATION PASSWORD '…'
                 """)
 
-        @Option(help: ArgumentHelp("The app's database.", valueName: "url"))
+        @Option(help: ArgumentHelp("URL of the app's database.", valueName: "url"))
         var database: String?
 
-        @Option(help: ArgumentHelp("The file that declares its tables, or school, posts, todo.", valueName: "file"))
+        @Option(
+            help: ArgumentHelp("Table file, or the name of a bundled one: school, posts or todo.", valueName: "file"))
         var tables: String
 
-        @Option(help: ArgumentHelp("Who reads: is granted SELECT on the tables.", valueName: "name"))
+        @Option(help: ArgumentHelp("Role that reads the log; it gets SELECT on the tables.", valueName: "name"))
         var role: String?
 
         @Option(
             help: ArgumentHelp(
                 """
-                A role that may call bellhop.notify and bellhop.publish, for every tenant or for those named; several \
-                are given one by one. Roles of earlier setups stay.
+                Role that may call bellhop.notify and bellhop.publish, for all tenants or only the named ones. Repeatable. \
+                Roles of earlier setups keep their permission.
                 """, valueName: "role[=tenant,…]"))
         var sender: [String] = []
 
-        @Flag(help: "Print what would be done, and do nothing.")
+        @Flag(help: "Print the statements without running them.")
         var sql = false
 
         func validate() throws {
-            guard sql || database != nil else { throw ValidationError("--database is needed, or --sql.") }
+            guard sql || database != nil else { throw ValidationError("Pass --database or --sql.") }
             if let mistake = role.flatMap(SourceSetup.mistake) { throw ValidationError("--role: \(mistake).") }
             for text in sender where SourceSender(text) == nil {
-                throw ValidationError("--sender \(text): name a role, or ROLE=TENANT,TENANT. PUBLIC is not allowed.")
+                throw ValidationError("--sender \(text): must be a role, or ROLE=TENANT,TENANT. PUBLIC is not allowed.")
             }
         }
 

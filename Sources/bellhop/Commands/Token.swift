@@ -3,20 +3,20 @@ import BellhopClient
 
 struct Token: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Mint a development token (HS256).",
+        abstract: "Create a development token (HS256).",
         usage: "bellhop token --subject <subject> [--role <role>] [<options>]",
         discussion: """
-            Signs with BELLHOP_JWT_SECRET, the secret that the service verifies with, and prints the token alone.
+            Signs the token with BELLHOP_JWT_SECRET, which must be the service's secret, and prints only the token.
 
               bellhop token --subject ada
               bellhop token --subject backend --role service_role --lifetime 12h
               bellhop token --subject sam --role staff --claim 'app_metadata.shop_ids=["s1"]'
             """)
 
-    @Option(help: "The user that the token is for (sub).")
+    @Option(help: "User of the token (sub).")
     var subject: String
 
-    @Option(help: "Role: service_role, staff, admin … (app_metadata.user_role).")
+    @Option(help: "Role, such as service_role, staff or admin (app_metadata.user_role).")
     var role: String?
 
     @Option(help: "Tenant (app_metadata.tenant).")
@@ -24,10 +24,10 @@ struct Token: AsyncParsableCommand {
 
     @Option(
         name: .customLong("claim"),
-        help: ArgumentHelp("A further claim; JSON or text, dots for nesting. Repeatable.", valueName: "name=value"))
+        help: ArgumentHelp("Additional claim as JSON or text; dots nest. Repeatable.", valueName: "name=value"))
     var claims: [String] = []
 
-    @Option(help: "How long it is valid: 90s, 15m, 1h, 7d.", transform: Lifetime.init(text:))
+    @Option(help: "Lifetime, such as 90s, 15m, 1h or 7d.", transform: Lifetime.init(text:))
     var lifetime = Lifetime(seconds: 3600)
 
     func run() async throws {
@@ -39,14 +39,14 @@ struct Token: AsyncParsableCommand {
     }
 
     func validate() throws {
-        guard !subject.isEmpty else { throw ValidationError("A token needs a subject.") }
+        guard !subject.isEmpty else { throw ValidationError("--subject must not be empty.") }
         var sink: [String: JSON] = [:]
         for claim in claims { try Token.add(claim, to: &sink) }
     }
 
     static func add(_ claim: String, to claims: inout [String: JSON]) throws {
         guard let equals = claim.firstIndex(of: "="), equals > claim.startIndex else {
-            throw ValidationError("“\(claim)” is no claim: write name=value.")
+            throw ValidationError("“\(claim)” is not a claim: write name=value.")
         }
         let path = claim[..<equals].split(separator: ".").map(String.init)
         let text = String(claim[claim.index(after: equals)...])
@@ -75,7 +75,7 @@ extension Lifetime {
         let unit = text.last.flatMap { units[$0] }
         let digits = unit == nil ? text : String(text.dropLast())
         guard let count = Int(digits), count > 0, count <= 3650 * 86400 / (unit ?? 1) else {
-            throw ValidationError("“\(text)” is no lifetime: write 90s, 15m, 1h or 7d (at most 3650d).")
+            throw ValidationError("“\(text)” is not a lifetime: write 90s, 15m, 1h or 7d (at most 3650d).")
         }
         seconds = count * (unit ?? 1)
     }

@@ -4,54 +4,54 @@ import Foundation
 
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Fill a running service with believable life and keep it moving.",
+        abstract: "Fill a running service with realistic, changing data.",
         usage: "bellhop demo [--school] [--url <url>] [<options>]",
         discussion: """
-            Works through the HTTP API as a backend, a shop's staff and its customers would, with tokens it mints \
-            from BELLHOP_JWT_SECRET: users and their visits, a barber shop with bookings that move, walk-ins, a queue; \
-            people who write to each other and ask to be friends, choose the shop's music, win points, and follow what \
-            the barbers post.
+            Calls the HTTP API like a backend, a shop's staff and its customers, with tokens that it creates \
+            from BELLHOP_JWT_SECRET. It simulates visits, bookings, walk-ins and the queue of a barber shop. The users \
+            also send messages and friend requests, vote for music, win points, and follow the posts of \
+            the barbers.
 
-              bellhop demo                        until Ctrl-C, an act each two seconds
-              bellhop demo --acts 200 --pace 0    as fast as it goes, then stop
+              bellhop demo                        an action every two seconds until Ctrl-C
+              bellhop demo --acts 200 --pace 0    200 actions without a pause
 
-            It prints the console's address; in another terminal, a stream:
+            It prints the address of the console. To follow a stream in another terminal:
               bellhop listen --subject ada --topics queue:demo-shop,dj:demo-shop
 
-            With --school a small school's day passes: its rows come as webhooks, and below each stands what teachers, \
-            pupils, a parent and the admin receive. The service must know the school's tables, as it does unless it is \
-            started with others.
+            With --school, it simulates a day at a small school. It sends rows as webhooks and prints, below each row, what \
+            teachers, pupils, a parent and the admin receive. The service must use the tables `school`, which is the \
+            default.
 
               bellhop demo --school
               TOKEN=$(bellhop token --subject ruth --role teacher --tenant demo-school)
               bellhop listen --token "$TOKEN"
 
-            With --source it writes to-do lists into a PostgreSQL of yours, in a table `todos` that it makes, and tells \
-            the service nothing: that reads the database's log.
+            With --source, it creates the table `todos` in your PostgreSQL and writes to-do lists to it. It does not call \
+            the service, which reads the changes from the database's log.
 
-              bellhop demo --source postgres://admin@localhost/app      makes the table, and stops
+              bellhop demo --source postgres://admin@localhost/app      creates the table
               bellhop serve --tables todo --source postgres://admin@localhost/app
               bellhop demo --source postgres://admin@localhost/app
             """)
 
     @OptionGroup var service: ServiceAccess
 
-    @Flag(help: "A school's day instead, as rows of its tables.")
+    @Flag(help: "Simulate a day at a school, as rows of its tables.")
     var school = false
 
-    @Option(help: ArgumentHelp("To-do lists in this PostgreSQL, whose log is read.", valueName: "url"))
+    @Option(help: ArgumentHelp("Write to-do lists to this PostgreSQL, whose log the service reads.", valueName: "url"))
     var source: String?
 
-    @Option(help: "Seconds between two acts.")
+    @Option(help: "Seconds between two actions.")
     var pace = 2.0
 
-    @Option(help: "Stop after so many acts.")
+    @Option(help: "Number of actions; no limit by default.")
     var acts: Int?
 
-    @Option(help: "Seed of all choices; the same seed makes the same choices.")
+    @Option(help: "Random seed; the same seed gives the same actions.")
     var seed: UInt64 = 1
 
-    @Option(help: "Tenant that the life happens in; of the school [demo-school].")
+    @Option(help: "Tenant of the data; with --school, the default is demo-school.")
     var tenant = "default"
 
     func run() async throws {
@@ -61,7 +61,7 @@ struct Demo: AsyncParsableCommand {
         let scenario = DemoScenario(baseURL: service.baseURL, secret: secret, tenant: tenant, seed: seed)
         try await reportingFailures {
             try await scenario.prepare()
-            Terminal.line("Watch it as ada in the console: \(await scenario.consoleLink(as: "ada"))")
+            Terminal.line("Open the console as ada: \(await scenario.consoleLink(as: "ada"))")
             try await play { try await scenario.act() }
         }
     }
@@ -74,7 +74,7 @@ struct Demo: AsyncParsableCommand {
         try await reportingFailures {
             let listening = try await day.prepare()
             defer { for task in listening { task.cancel() } }
-            Terminal.line("Watch it as ruth, a teacher, in the console: \(await day.consoleLink(as: "ruth"))")
+            Terminal.line("Open the console as ruth, a teacher: \(await day.consoleLink(as: "ruth"))")
             try await play { try await day.act() }
             try await day.settle()
         }
@@ -85,7 +85,7 @@ struct Demo: AsyncParsableCommand {
         try await reportingFailures {
             let listening = try await lists.prepare()
             defer { for task in listening { task.cancel() } }
-            Terminal.line("Watch it as ada in the console: \(await lists.consoleLink())")
+            Terminal.line("Open the console as ada: \(await lists.consoleLink())")
             try await play { try await lists.act() }
         }
     }
@@ -104,12 +104,12 @@ struct Demo: AsyncParsableCommand {
         do {
             try await body()
         } catch let failure as BellhopClient.TransportFailure {
-            throw Terminal.failure("\(failure) (\(service.baseURL)); start it with `bellhop serve`")
+            throw Terminal.failure("\(failure) (\(service.baseURL)); start the service with `bellhop serve`")
         }
     }
 
     func validate() throws {
-        guard pace >= 0, pace <= 3600 else { throw ValidationError("--pace must lie between 0 and 3600 seconds.") }
+        guard pace >= 0, pace <= 3600 else { throw ValidationError("--pace must be between 0 and 3600 seconds.") }
     }
 }
 

@@ -38,7 +38,7 @@ extension DemoScenario {
         // The track was played meanwhile.
         guard answer.status != 404, answer.status != 409 else { return }
         let score = try expect(answer, "vote as \(guest)").json
-        let words = vote == "none" ? "takes back a vote on" : "votes \(vote)"
+        let words = vote == "none" ? "withdraws a vote for" : "votes \(vote)"
         let place = "position \(score["position"].int ?? 0), score \(score["score"].int ?? 0)"
         say("\(guest) \(words) \(track["trackName"].string ?? id): \(place).")
     }
@@ -48,9 +48,9 @@ extension DemoScenario {
         let body: JSON = ["trackId": .string(id), "trackName": .string(name), "artistName": .string(artist)]
         let answer = try await user(guest).post("/v1/shops/\(DemoScenario.shop)/dj/tracks", body)
         // The queue, or the guest's share of it, is full.
-        guard answer.status != 409 else { return say("\(guest) has to wait with another song.") }
+        guard answer.status != 409 else { return say("\(guest) cannot add another song yet.") }
         try expect(answer, "add \(name) as \(guest)")
-        say(answer.status == 200 ? "\(guest) wants to hear \(name) too." : "\(guest) adds \(name) by \(artist).")
+        say(answer.status == 200 ? "\(guest) also votes for \(name)." : "\(guest) adds \(name) by \(artist).")
     }
 
     func playNext() async throws {
@@ -69,7 +69,7 @@ extension DemoScenario {
             "endsAt": .string(midnight.addingTimeInterval(30 * day).ISO8601Format()),
         ]
         try await expect(backend.put("/v1/challenges/\(DemoScenario.challenge)", body), "open the challenge")
-        say("The best regulars win: a month of points begins.")
+        say("A one-month points challenge for regular customers starts.")
     }
 
     func winPoints() async throws {

@@ -53,7 +53,9 @@ extension DemoScenario {
         let place: JSON = ["sequence": .integer(Int64(last))]
         let answer = try await userElsewhere(reader).put("/v1/conversations/\(id)/read-position", place)
         let unread = try expect(answer, "read as \(reader)").json["badges"]["messages"].int ?? 0
-        say("\(reader) reads \(conversation["unread"].int ?? 0) messages on a second device; \(unread) are left.")
+        say(
+            "On a second device, \(reader) reads \(conversation["unread"].int ?? 0) messages; \(unread) unread messages remain."
+        )
     }
 
     func askToBeFriends() async throws {
@@ -61,7 +63,10 @@ extension DemoScenario {
         let asked = pick(DemoScenario.customers.filter { $0 != asker })
         let body: JSON = ["kind": "friend", "toUserId": .string(asked), "fromName": .string(asker.capitalized)]
         let answer = try expect(await user(asker).post("/v1/requests", body), "ask \(asked) as \(asker)")
-        say(answer.status == 200 ? "\(asker) still waits for \(asked)." : "\(asker) asks \(asked) to be friends.")
+        say(
+            answer.status == 200
+                ? "\(asker) is still waiting for an answer from \(asked)." : "\(asker) sends \(asked) a friend request."
+        )
     }
 
     func answerRequest() async throws {
@@ -76,7 +81,7 @@ extension DemoScenario {
             // It was answered or withdrawn meanwhile.
             guard answer.status != 404, answer.status != 409 else { return }
             try expect(answer, "answer \(asker) as \(asked)")
-            return say("\(asked) has \(status) what \(asker) asked.")
+            return say("\(asked) has \(status) the request of \(asker).")
         }
         try await askToBeFriends()
     }

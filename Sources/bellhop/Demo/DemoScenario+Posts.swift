@@ -18,7 +18,7 @@ extension DemoScenario {
                     user(customer).put("/v1/users/\(author)/followers/me"), "follow \(author) as \(customer)")
             }
         }
-        say("Everybody follows a barber; \(DemoScenario.customers[0]) follows all \(DemoScenario.barbers.count).")
+        say("Each customer follows a barber; \(DemoScenario.customers[0]) follows all \(DemoScenario.barbers.count).")
     }
 
     func post() async throws {
@@ -61,8 +61,8 @@ extension DemoScenario {
         let answer = try await user(customer).put(path)
         let isNew = try expect(answer, "follow \(author) as \(customer)").status == 201
         if isNew { return say("\(customer) follows \(name).") }
-        try await expect(user(customer).delete(path), "follow \(author) no more as \(customer)")
-        say("\(customer) follows \(name) no more.")
+        try await expect(user(customer).delete(path), "unfollow \(author) as \(customer)")
+        say("\(customer) no longer follows \(name).")
     }
 
     func lookAtFeed() async throws {

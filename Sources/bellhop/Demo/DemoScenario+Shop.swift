@@ -97,9 +97,9 @@ extension DemoScenario {
         let expected = Set(
             try await openVisits().filter { $0.status != "in-progress" && $0.start < soon }.map(\.barber))
         let idle = DemoScenario.barbers.map(\.0).filter { !expected.contains($0) }
-        guard !idle.isEmpty else { return say("Somebody walks in, sees the line, and leaves.") }
+        guard !idle.isEmpty else { return say("A walk-in sees the line and leaves.") }
         try await takeWalkIn(to: pick(idle))
-        say("Somebody walks in and waits.")
+        say("A walk-in joins the line.")
     }
 
     @discardableResult
@@ -110,7 +110,7 @@ extension DemoScenario {
             "durationMinutes": .integer(Int64(minutes)), "barberId": .string(barber),
         ]
         return try expect(
-            await staff.post("/v1/shops/\(DemoScenario.shop)/queue/entries", body), "take a walk-in")
+            await staff.post("/v1/shops/\(DemoScenario.shop)/queue/entries", body), "add a walk-in")
     }
 
     /// Makes the next due move at the shop, one at a time.

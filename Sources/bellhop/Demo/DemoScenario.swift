@@ -35,14 +35,14 @@ actor DemoScenario {
     /// Creates the shop, its barbers and customers, and their relations.
     func prepare() async throws {
         let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]
-        try await expect(backend.put("/v1/shops/\(DemoScenario.shop)", shop), "make the shop")
+        try await expect(backend.put("/v1/shops/\(DemoScenario.shop)", shop), "create the shop")
         for (id, name) in DemoScenario.barbers {
             let barber: JSON = ["onDuty": true, "name": .string(name)]
             try await expect(staff.put("/v1/shops/\(DemoScenario.shop)/barbers/\(id)", barber), "put \(name) on duty")
         }
-        say("The Cut Club opens: \(DemoScenario.barbers.map(\.1).joined(separator: ", ")) are on duty.")
+        say("The Cut Club opens. On duty: \(DemoScenario.barbers.map(\.1).joined(separator: ", ")).")
         for customer in DemoScenario.customers { try await event("auth.signup", for: customer, data: [:]) }
-        say("\(DemoScenario.customers.count) people sign up: \(DemoScenario.customers.joined(separator: ", ")).")
+        say("\(DemoScenario.customers.count) users sign up: \(DemoScenario.customers.joined(separator: ", ")).")
         try await fillChairs()
         try await openMusic()
         try await openChallenge()

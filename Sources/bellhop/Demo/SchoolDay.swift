@@ -69,7 +69,7 @@ actor SchoolDay {
             insert("parent_students", ["parent_id": .string(parent), "student_id": .string(child)])
         }
         try await send(rows)
-        say("\(rows.count) rows say who belongs where: two classes, \(pupils.count) pupils, two parents.")
+        say("\(rows.count) rows define the memberships: two classes, \(pupils.count) pupils, two parents.")
         var listening: [Task<Void, Never>] = []
         for person in Self.people { listening.append(try await open(person)) }
         say("\(Self.people.map { "\($0.id) (\($0.role))" }.joined(separator: ", ")) open the app.")
@@ -131,7 +131,7 @@ actor SchoolDay {
 
     private func rush() async throws {
         minute = 8 * 60 + 2
-        say("Morning rush: dora marks \(pupils.count) children, each a row of attendance.")
+        say("Morning rush: dora records the attendance of \(pupils.count) pupils, one row each.")
         try await send(
             pupils.map {
                 let status = pick(["present", "present", "present", "late"])
@@ -141,7 +141,9 @@ actor SchoolDay {
 
     private func sticker() async throws {
         let sticker = pick(Self.stickers)
-        say("ruth gives mia a sticker, \(sticker): a row of student_stickers, and mia's points.", after: 70)
+        say(
+            "ruth gives mia the sticker \(sticker): a row of student_stickers and an update of mia's points.", after: 70
+        )
         let points = Int.random(in: 1...5, using: &random)
         let before = pupils[0]
         pupils[0].points += points
@@ -171,7 +173,8 @@ actor SchoolDay {
         let before = pupils[1]
         pupils[1].room = before.room == "3a" ? "3b" : "3a"
         say(
-            "noah moves from \(before.room) to \(pupils[1].room): both teachers' lists, and noah's own keys.", after: 60
+            "noah moves from \(before.room) to \(pupils[1].room): the lists of both teachers and noah's keys change.",
+            after: 60
         )
         try await send([update("students", from: columns(of: before), to: columns(of: pupils[1]))])
     }
@@ -181,10 +184,10 @@ actor SchoolDay {
         func row(_ teacher: String) -> [String: JSON] {
             ["id": "3a", "teacher_id": .string(teacher), "name": "Class 3a"]
         }
-        say("omar takes 3a over for a lesson: ruth no longer receives it, without reconnecting.", after: 30)
+        say("omar takes over class 3a for a lesson: ruth's open stream no longer receives its rows.", after: 30)
         try await send([update("classes", from: row("ruth"), to: row("omar"))])
         try await settle()
-        say("… and ruth has it back.", after: 45)
+        say("ruth takes class 3a back.", after: 45)
         try await send([update("classes", from: row("omar"), to: row("ruth"))])
     }
 
@@ -196,8 +199,8 @@ actor SchoolDay {
             ]
         ])
         try DemoClient.expect(answer, "send a row of another school")
-        let outcome = answer.json["rejected"][0]["reason"].string ?? "accepted, and delivered to nobody here"
-        say("A sticker of another school for its own mia: \(outcome).", after: 10)
+        let outcome = answer.json["rejected"][0]["reason"].string ?? "accepted, and not delivered to any user here"
+        say("A sticker for a pupil mia of another school: \(outcome).", after: 10)
     }
 
     // MARK: Rows
@@ -241,7 +244,7 @@ actor SchoolDay {
     private func send(_ rows: [JSON]) async throws {
         let answer = try DemoClient.expect(await deliver(rows), "send \(rows.count) rows")
         guard let refused = answer.json["rejected"][0]["reason"].string else { return }
-        throw Terminal.failure("a row was not accepted: \(refused); does the service run with --tables school?")
+        throw Terminal.failure("a row was rejected: \(refused). Check that the service runs with --tables school.")
     }
 
     /// Posts rows with the feed's secret if there is one, otherwise as a backend of the school.
@@ -277,7 +280,7 @@ actor SchoolDay {
         case "stream:scope":
             let keys = (event.json["scope"].array ?? []).compactMap(\.string).filter { $0 != "everyone" }
             print(person, Terminal.paint("now sees  ", .bold) + Terminal.safe(keys.joined(separator: "  ")))
-        case "stream:resync": print(person, "has to fetch everything again")
+        case "stream:resync": print(person, "must fetch everything again")
         default: break
         }
     }

@@ -51,7 +51,7 @@ actor TodoLists {
         try await requireReading()
         var listening: [Task<Void, Never>] = []
         for person in Self.people { listening.append(try await open(person)) }
-        say("ada and ben have opened their lists.")
+        say("ada and ben open their lists.")
         return listening
     }
 
@@ -61,8 +61,8 @@ actor TodoLists {
         guard metrics?.contains("\nbellhop_source_connected 1") == true else {
             throw Terminal.failure(
                 """
-                the table is there and published, and no service at \(client.baseURL) reads it: start \
-                `bellhop serve --tables todo --source URL`, and run this again
+                the table exists and is published, but no service at \(client.baseURL) reads it: start \
+                `bellhop serve --tables todo --source URL`, then run this again
                 """)
         }
     }
@@ -109,19 +109,21 @@ actor TodoLists {
             say("ada writes “\(title)”: INSERT.")
             try run("INSERT INTO todos (user_id, title) VALUES ('ada', $1)", title)
         case 1:
-            say("ben writes three at once, in one transaction.")
+            say("ben writes three in one transaction: INSERT.")
             try run("INSERT INTO todos (user_id, title) SELECT 'ben', unnest($1::text[])", "{Bread,Butter,Jam}")
         case 2:
             say("ada ticks everything off: UPDATE.")
             try run("UPDATE todos SET done = true WHERE user_id = 'ada' AND NOT done")
         case 3:
-            say("Somebody changes their mind: a row and an event that are rolled back. Nobody hears of either.")
+            say("A transaction with a row and an event is rolled back: no stream receives either of them.")
             try run("BEGIN")
             try run("INSERT INTO todos (user_id, title) VALUES ('ada', 'Never mind')")
             try run("SELECT bellhop.publish('todo:cheer', \"to\" => array['user:ada'])")
             try run("ROLLBACK")
         default:
-            say("The done ones go, and in the same transaction their owner is cheered: DELETE and bellhop.publish.")
+            say(
+                "One transaction deletes the finished to-dos and sends their owner an event: DELETE and bellhop.publish."
+            )
             try run("BEGIN")
             try run(
                 """

@@ -9,16 +9,16 @@ enum EventSummary {
         "queue:update": "{shopId|}: {queueLength} waiting, about {estimatedWaitTimes.standard|0} min ({state|})",
         "stream:closing": "{reason}", "stream:resync": "{reason}",
         "message:created": "{message.senderId}: {preview}",
-        "message:deleted": "message {sequence} of {conversationId|} is taken back",
+        "message:deleted": "message {sequence} of {conversationId|} was deleted",
         "conversation:read": "{conversationId|} read up to {readPosition}",
-        "conversation:removed": "{conversationId}: no longer in it",
+        "conversation:removed": "{conversationId}: no longer a member",
         "request:created": "{kind}: {fromUserId} → {toUserId}, {status|}",
         "request:updated": "{kind}: {fromUserId} → {toUserId}, {status|}",
         "request:removed": "{kind}: {fromUserId} → {toUserId}, {status|}",
         "dj:queue_update": "{trackId}: position {position}, {upvotes|0} up, {downvotes|0} down",
         "track:added": "{trackName} ({artistName|}), for {addedBy|}: position {position|0}",
         "track:playing": "now playing {trackName} ({artistName|})", "track:removed": "{trackId} {reason|}",
-        "leaderboard:update": "{challengeId}: rank {rank} with {score|0}", "feed:post_removed": "{postId} is gone",
+        "leaderboard:update": "{challengeId}: rank {rank} with {score|0}", "feed:post_removed": "{postId} was removed",
     ]
 
     /// Returns one line, or nil for other events and for events of an unknown shape.
@@ -27,7 +27,7 @@ enum EventSummary {
         if let line = lines[event.name].flatMap({ filled($0, json) }) {
             let countsUnread = event.name.hasPrefix("message:") || event.name == "conversation:read"
             guard countsUnread, let unread = json["unread"].int else { return line }
-            return "\(line)  (\(unread) unread here, \(json["badges"]["messages"].int ?? 0) in all)"
+            return "\(line)  (\(unread) unread in this conversation, \(json["badges"]["messages"].int ?? 0) in total)"
         }
         return switch event.name {
         case "badges:update": badges(json)
@@ -62,7 +62,7 @@ enum EventSummary {
 
     private static func badges(_ json: JSON) -> String? {
         BadgeCounts(json).map {
-            "\($0.total) waiting: bell \($0.bell), requests \($0.requests), messages \($0.messages)"
+            "\($0.total) in total: bell \($0.bell), requests \($0.requests), messages \($0.messages)"
         }
     }
 
@@ -86,13 +86,13 @@ enum EventSummary {
     private static func leaderboard(_ json: JSON) -> String? {
         guard let challenge = json["challengeId"].string else { return nil }
         if let moved = json["moved"].array {
-            return "\(challenge), \(json["entries"].int ?? 0) on it: \(moved.count) of the first lines have moved"
+            return "\(challenge), \(json["entries"].int ?? 0) entries: \(moved.count) of the top entries changed"
         }
         guard let top = json["top"].array else { return nil }
         let best = top.prefix(3).map { item in
             "\(item["rank"].int ?? 0). \(item["userId"].string ?? "") \(item["score"].int ?? 0)"
         }
-        return "\(challenge), \(json["entries"].int ?? 0) on it: \(best.joined(separator: ", "))"
+        return "\(challenge), \(json["entries"].int ?? 0) entries: \(best.joined(separator: ", "))"
     }
 
     private static func post(_ json: JSON) -> String? {

@@ -26,11 +26,11 @@ struct TablesReport {
         if asJSON { return Terminal.line(JSON.array(tables.map(json)).text) }
         Terminal.line(matrix)
         // One section per line: as one literal of tuples, the compiler took five seconds for its types.
-        show(["TABLE", "KEY", "TENANT", "WINDOW", "UPDATES THAT COUNT"], settings, evenIfEmpty: true)
-        show(["TABLE", "COUNTS OF engagement_update"], counts)
-        show(["TABLE", "AFTER", "MAKES STALE", "DELIVERED TO"], invalidations)
+        show(["TABLE", "KEY", "TENANT", "WINDOW", "OBSERVED COLUMNS"], settings, evenIfEmpty: true)
+        show(["TABLE", "COUNTS IN engagement_update"], counts)
+        show(["TABLE", "AFTER", "INVALIDATES", "DELIVERED TO"], invalidations)
         show(["TABLE", "COLUMN", "FROM"], related)
-        show(["TABLE", "MEMBERSHIP", "WHO HAS", "GETS", "IF"], memberships)
+        show(["TABLE", "MEMBERSHIP", "SUBJECT", "GRANTS", "CONDITION"], memberships)
     }
 
     private func show(_ header: [String], _ rows: [[String]], evenIfEmpty: Bool = false) {
@@ -54,8 +54,9 @@ struct TablesReport {
                 entry.when.text.map { "* \(table.qualifiedName): \(entry.template) where \($0)" }
             }
         }
-        let legend = "i u d: sees the row and receives its insert, update, delete; s: sees it, and receives none"
-        let lines = [Terminal.table(["WHO SEES"] + kinds, rows), Terminal.paint(legend, .faint)] + conditions
+        let legend =
+            "i, u, d: may read the row and receives inserts, updates, deletes; s: may read the row, receives no changes"
+        let lines = [Terminal.table(["READERS OF"] + kinds, rows), Terminal.paint(legend, .faint)] + conditions
         return lines.joined(separator: "\n")
     }
 
@@ -99,7 +100,7 @@ struct TablesReport {
                 return [
                     table.qualifiedName, list(group.operationNames) + columns,
                     group.keys.map(\.text).joined(separator: " "),
-                    group.audienceTexts.map(list) ?? "who receives the row's change",
+                    group.audienceTexts.map(list) ?? "receivers of the row's change",
                 ]
             }
         }
@@ -175,7 +176,7 @@ extension TenantRule {
         case .constant(let tenant): tenant
         case .column(let name, nil): name.map { "{\($0)}" } ?? ""
         case .column(let name, let parent?):
-            (name.map { "{\($0)}, else " } ?? "") + "that of \(parent.table) by {\(parent.key)}"
+            (name.map { "{\($0)}, else " } ?? "") + "tenant of \(parent.table) by {\(parent.key)}"
         }
     }
 }

@@ -7,12 +7,12 @@ import Yams
 
 /// The settings flags of commands that work on a service or its database.
 struct SettingsFlags: ParsableArguments {
-    @Option(name: .long, help: ArgumentHelp("Settings as a YAML or JSON file (or BELLHOP_CONFIG).", valueName: "file"))
+    @Option(name: .long, help: ArgumentHelp("YAML or JSON file with settings (or BELLHOP_CONFIG).", valueName: "file"))
     var config: String?
 
     @Argument(
         parsing: .allUnrecognized,
-        help: ArgumentHelp("Any setting of the list as --name value.", valueName: "--setting value"))
+        help: ArgumentHelp("Any setting of the list below, as --name value.", valueName: "--setting value"))
     var flags: [String] = []
 
     /// Reads all settings. A mistake is reported in one line, with exit code 78, the `EX_CONFIG` of sysexits.h.
@@ -84,7 +84,7 @@ struct SettingsLoading {
             guard known.contains(flag) else { throw ValidationError(unknown("flag", flag, among: known)) }
             guard seen.insert(flag).inserted else { throw ValidationError("\(flag) is given twice") }
             guard let value = rest.popFirst(), !value.hasPrefix("--") else {
-                throw ValidationError("\(flag) needs a value")
+                throw ValidationError("\(flag) requires a value")
             }
         }
     }
@@ -103,11 +103,11 @@ struct SettingsLoading {
             // JSON is a subset of YAML, so one reader serves both. Only names matter, so scalars need no types.
             root = try Yams.compose(yaml: try Self.text(of: file), .basic)
         } catch let error as YamlError {
-            throw ValidationError("the settings file \(file) is no YAML: \(error)")
+            throw ValidationError("the settings file \(file) is not valid YAML: \(error)")
         }
         guard let root else { return InMemoryProvider(name: file, values: [:]) }
         guard root.mapping != nil else {
-            throw ValidationError("the settings file \(file) must contain names and values, as in port: 9000")
+            throw ValidationError("the settings file \(file) must contain names and values, such as port: 9000")
         }
         let known = Settings.catalog.map(\.name)
         for name in try SettingsLoading.keys(of: root, at: "") where !known.contains(name) {
@@ -136,14 +136,14 @@ struct SettingsLoading {
     private static func text(of file: String) throws -> String {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: file, isDirectory: &isFolder) else {
-            throw ValidationError("there is no settings file \(file)")
+            throw ValidationError("the settings file \(file) does not exist")
         }
         guard !isFolder.boolValue else { throw ValidationError("the settings file \(file) is a folder") }
         guard let data = FileManager.default.contents(atPath: file) else {
             throw ValidationError("the settings file \(file) cannot be read by this user")
         }
         guard let text = String(validating: data, as: UTF8.self) else {
-            throw ValidationError("the settings file \(file) is no text in UTF-8")
+            throw ValidationError("the settings file \(file) is not UTF-8 text")
         }
         return text
     }
@@ -159,7 +159,7 @@ struct SettingsLoading {
         let closest = known.min { SettingsLoading.distance($0, name) < SettingsLoading.distance($1, name) }
         let isClose = closest.map { SettingsLoading.distance($0, name) <= 3 } ?? false
         let hint = isClose ? "did you mean \(closest ?? "")?" : "`bellhop serve --help` lists all settings"
-        return "there is no \(kind) \(name); \(hint)"
+        return "unknown \(kind) \(name); \(hint)"
     }
 
     /// Returns the number of letters to insert, remove or change (Levenshtein distance).
@@ -194,9 +194,9 @@ struct SettingsLoading {
     /// The catalogue of all settings, as `--help` shows it.
     static var helpText: String {
         var lines = [
-            "Each setting is taken from its flag, else its variable, else the file (same names as the flags, in "
-                + "camelCase), else its default, in brackets. Secrets belong into variables or the file: flags are seen by "
-                + "others on the machine."
+            "A setting is read from its flag, else its variable, else the file (the flag's name in "
+                + "camelCase), else its default, shown in brackets. Put secrets into variables or the file: other users of "
+                + "the machine can see flags."
         ]
         var group = ""
         for key in Settings.catalog {

@@ -35,10 +35,10 @@ import Values
     static let malformed: [Malformed] = [
         // Unknown formats.
         Malformed("[[]]", "/0", "must be an object, not an array"),
-        Malformed("{}", "", "is none of the known forms"),
-        Malformed(#"{"event": "phx_reply", "payload": {"status": "ok"}}"#, "", "is none of the known forms"),
-        Malformed(#"{"event": "broadcast", "payload": {"event": "typing", "payload": {}}}"#, "", "none of the known"),
-        Malformed(#"{"id": 1, "__deleted": "true"}"#, "", "is none of the known forms"),
+        Malformed("{}", "", "has an unknown format"),
+        Malformed(#"{"event": "phx_reply", "payload": {"status": "ok"}}"#, "", "has an unknown format"),
+        Malformed(#"{"event": "broadcast", "payload": {"event": "typing", "payload": {}}}"#, "", "has an unknown format"),
+        Malformed(#"{"id": 1, "__deleted": "true"}"#, "", "has an unknown format"),
         // Supabase Database Webhooks.
         Malformed(#"{"type": "INSERT", "table": "t", "record": {"id": 1}}"#, "/schema", "is missing"),
         Malformed(#"{"type": "insert", "table": "t", "schema": "s", "record": {"id": 1}}"#, "/type", "must be INSERT"),
@@ -64,13 +64,13 @@ import Values
         Malformed(frame(#""type": "*", "record": {"id": 1}"#), "/payload/data/type", "must be INSERT"),
         Malformed(
             frame(#""type": "INSERT", "record": {"id": 1}, "commit_timestamp": "yesterday""#),
-            "/payload/data/commit_timestamp", "must be a time"),
+            "/payload/data/commit_timestamp", "must be an RFC 3339 time"),
         Malformed(
             frame(#""type": "INSERT", "record": {"id": 1}, "columns": [{"type": "int4"}]"#),
             "/payload/data/columns/0", "must be an object with a name"),
         Malformed(
             frame(#""type": "UPDATE", "record": {}, "old_record": {}, "errors": ["Error 413: Payload Too Large"]"#),
-            "/payload/data/errors", "withheld every column"),
+            "/payload/data/errors", "withheld all columns"),
         // broadcast_changes.
         Malformed(
             #"{"event": "x", "payload": {"operation": "UPSERT", "table": "t", "schema": "s"}}"#, "/payload/operation",
@@ -85,7 +85,7 @@ import Values
         Malformed(debezium(#""op": "x""#), "/op", "must be c, u, d, r or t"),
         Malformed(#"{"op": "m", "source": {"table": "", "schema": ""}}"#, "/op", "has no row"),
         Malformed(#"{"op": "c", "source": {"schema": "s"}, "after": {"id": 1}}"#, "/source/table", "is missing"),
-        Malformed(#"{"op": "c", "source": {"table": "t"}, "after": {"id": 1}}"#, "/source/schema", "and db as well"),
+        Malformed(#"{"op": "c", "source": {"table": "t"}, "after": {"id": 1}}"#, "/source/schema", "and db is missing too"),
         Malformed(#"{"op": "c", "source": "s", "after": {"id": 1}}"#, "/source", "must be an object"),
         Malformed(debezium(#""op": "c""#), "/after", "is missing"),
         Malformed(debezium(#""op": "u", "after": "{\"_id\": 1}""#), "/after", "must be an object, not a string"),
@@ -108,10 +108,11 @@ import Values
         Malformed(#"{"specversion": "1.0", "id": "1", "source": "/"}"#, "/type", "is missing"),
         Malformed(cloudEvent(#""data": null"#), "/data", "is missing"),
         Malformed(cloudEvent(#""data": "{}""#), "/data", "must be an object, not a string"),
-        Malformed(cloudEvent(#""time": "now", "data": {}"#), "/time", "must be a time"),
-        Malformed(cloudEvent(#""data": {"id": 1}"#), "/data", "is none of the known forms"),
+        Malformed(cloudEvent(#""time": "now", "data": {}"#), "/time", "must be an RFC 3339 time"),
+        Malformed(cloudEvent(#""data": {"id": 1}"#), "/data", "has an unknown format"),
         Malformed(cloudEvent(#""data": {"specversion": "1.0"}"#), "/data", "inside a CloudEvent"),
-        Malformed(cloudEvent(#""data": {}, "data_base64": "e30=""#), "/data_base64", "stands beside data"),
+        Malformed(
+            cloudEvent(#""data": {}, "data_base64": "e30=""#), "/data_base64", "must not be sent together with data"),
         Malformed(cloudEvent(#""data_base64": "e3""#), "/data_base64", "must be base64"),
         Malformed(cloudEvent(#""data_base64": "e3s=""#), "/data_base64", "not valid JSON"),
         Malformed(
@@ -119,7 +120,7 @@ import Values
             "/data", "must have before or after"),
         Malformed(cloudEvent(#""data_base64": "W10=""#), "/data_base64", "must be a JSON object, not an array"),
         // Invalid JSON in an item whose end can be found.
-        Malformed(#"[{"type": "INSERT", "type": "DELETE"}]"#, "/0", "stands twice"),
+        Malformed(#"[{"type": "INSERT", "type": "DELETE"}]"#, "/0", "duplicate key"),
         Malformed(#"[{"a": 01}]"#, "/0", "not valid JSON"),
         Malformed(#"[{"a": 12345678901234567890.}]"#, "/0", "not valid JSON"),
         Malformed(#"[{]]"#, "/0", "not valid JSON"),

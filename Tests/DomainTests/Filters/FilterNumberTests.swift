@@ -96,7 +96,7 @@ import Values
         let columns = type.map { ["id": $0] }
         for text in ["id=eq.\(long)", "id=in.(\(long))"] {
             let mistake = try #require(Self.mistake(text, columns))
-            #expect(mistake.reason == "a number or a time has at most 128 bytes")
+            #expect(mistake.reason == "a number or a time must have at most 128 bytes")
             #expect(mistake.position == text.utf8.count - long.utf8.count - (text.hasSuffix(")") ? 1 : 0))
         }
         // Text of the same length is compared as text.

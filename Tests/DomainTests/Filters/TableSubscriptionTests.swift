@@ -64,7 +64,7 @@ import Testing
                 "/tables/5/filter", "/tables/6/select/1", "/tables/7/filter",
             ])
         #expect(mistakes[0].contains("at byte 12: 'pints"))
-        #expect(mistakes[0].contains("declared are at, data, id, points"))
+        #expect(mistakes[0].contains("the declared columns are at, data, id, points"))
         #expect(mistakes[1].contains("paths into JSON"))
         #expect(mistakes[2].contains("casts"))
         #expect(mistakes[3].contains("of type integer"))

@@ -115,7 +115,7 @@ import Values
         let bare = try routing(["id": "t"])
         #expect(bare.changes.isEmpty)
         #expect(bare.unreached?.fields.first?.pointer == "/record")
-        #expect(bare.unreached?.fields.first?.detail.contains("without project_id, watcher_ids, kind, state") == true)
+        #expect(bare.unreached?.fields.first?.detail.contains("lacks project_id, watcher_ids, kind, state") == true)
         let whole: RowWrite.Row = [
             "id": "t", "project_id": .null, "watcher_ids": .array([]), "kind": "public", "state": "draft",
         ]

@@ -52,12 +52,12 @@ import Values
         }
         let unset = try await refusal(bare, ["X-Webhook-Secret": FeedProbe.secret])
         #expect(unset.0 == "401 webhook.refused")
-        #expect(unset.1.contains("X-Webhook-Secret is sent"))
+        #expect(unset.1.contains("The request has X-Webhook-Secret"))
         #expect(unset.1.contains("set BELLHOP_CHANGES_SECRET"))
         let unsigned = try await refusal(bare, ["webhook-signature": "v1,YQ=="])
         #expect(unsigned.1.contains("set BELLHOP_CHANGES_SIGNING_SECRETS"))
         let wrong = try await refusal(probe.service.anyone, ["X-Webhook-Secret": "another"])
-        #expect(wrong == ("401 webhook.refused", "The secret in X-Webhook-Secret is not the one."))
+        #expect(wrong == ("401 webhook.refused", "The secret in X-Webhook-Secret is wrong."))
         #expect(try await refusal(bare, [:]).0 == "401 unauthenticated")
     }
 
@@ -156,7 +156,7 @@ import Values
             as: .service(tenant: "A"))
         #expect(answer.counts == [202, 1, 0, 2], "\(answer.text)")
         #expect(answer.places == ["1 /1/record", "2 /2/record"], "\(answer.text)")
-        #expect(answer.text.contains("is a row of tenant B, and the sender is of A"))
+        #expect(answer.text.contains("belongs to the tenant B, but the sender belongs to A"))
         #expect(try await ann.next("query:invalidate").json["causes"][0]["recordId"].string == "m1")
         // An update can neither take over nor give away a row of another tenant, and a delete cannot remove one.
         let moved = try await probe.send(

@@ -47,7 +47,7 @@ import Testing
         #expect(todos["invalidates"].array?.map { $0["keys"] } == [["todos"]])
         let (status, text) = try BellhopProcess(["policies", "--tables", "school"]).finish()
         #expect(status == 0)
-        #expect(text.contains("WHO SEES"))
+        #expect(text.contains("READERS OF"))
         #expect(text.contains("{school_id}, else that of students by {student_id}"))
     }
 

@@ -101,7 +101,7 @@ import Testing
         ])
         #expect(bare.counts == [202, 1, 0, 2], "\(bare.text)")
         #expect(bare.places == ["0 /0/record", "2 /2/old_record"], "\(bare.text)")
-        #expect(bare.json["rejected"][0]["reason"].string?.contains("without team-id") == true, "\(bare.text)")
+        #expect(bare.json["rejected"][0]["reason"].string?.contains("lacks team-id") == true, "\(bare.text)")
     }
 
     /// Protocol 2.0.0 of Supabase Realtime, alone and among other items, and Debezium Server's media type for arrays.

@@ -18,7 +18,7 @@ import Testing
         #expect(found.contains { $0.topic == "round trip" }, "the grade depends on the speed of this machine")
         #expect(!found.contains { $0.grade == .fault }, "\(found)")
         let many = try await DoctorTests.findings(["database": database.url], replicas: 1000)
-        DoctorTests.expect(.fault, "connections", "1000 × 14 for each replica", in: many)
+        DoctorTests.expect(.fault, "connections", "1000 replicas × 14 connections", in: many)
     }
 
     @Test func roles_thatPassByThePolicies_areFaults() async throws {
@@ -27,7 +27,7 @@ import Testing
         defer { database.drop() }
         let name = try #require(database.name)
         let mighty = try await DoctorTests.findings(["database": server.url("postgres", name)])
-        DoctorTests.expect(.fault, "role", "whom row-level security does not hold", in: mighty)
+        DoctorTests.expect(.fault, "role", "which bypasses row-level security", in: mighty)
         DoctorTests.expect(.good, "migrations", "all are applied", in: mighty)
         let owner = try await DoctorTests.findings(["database": server.url("bellhop_owner", name)])
         DoctorTests.expect(.fault, "role", "owns the tables", in: owner)
@@ -54,7 +54,8 @@ import Testing
         var settings = app.settings
         settings["database"] = "sqlite::memory:"
         var found = try await DoctorTests.findings(settings)
-        DoctorTests.expect(.fault, "source", "there is no publication bellhop: run bellhop source setup", in: found)
+        DoctorTests.expect(
+            .fault, "source", "the publication bellhop does not exist: run bellhop source setup", in: found)
         try app.setUp()
         found = try await DoctorTests.findings(settings)
         DoctorTests.expect(.good, "source", "can be read", in: found)
@@ -100,17 +101,17 @@ import Testing
         DoctorTests.expect(.warning, "fences", "/metrics and /readyz can be reached", in: found)
         DoctorTests.expect(.good, "entity tags", "", in: found)
         DoctorTests.expect(.good, "stream", "the first event arrives after", in: found)
-        DoctorTests.expect(.good, "stream", "what follows arrives too", in: found)
+        DoctorTests.expect(.good, "stream", "the next event or heartbeat arrives", in: found)
         #expect(found.contains { $0.topic == "clock" })
         let refused = try await look(at: service.baseURL, token: "nonsense")
-        DoctorTests.expect(.warning, "stream", "the token was refused with 401", in: refused)
-        DoctorTests.expect(.warning, "stream", "none was opened", in: try await look(at: service.baseURL, token: nil))
+        DoctorTests.expect(.warning, "stream", "the token was rejected with 401", in: refused)
+        DoctorTests.expect(.warning, "stream", "there is no token", in: try await look(at: service.baseURL, token: nil))
     }
 
     /// Each case waits in vain for one event, so that wait is as short as possible.
     @Test(arguments: [
         (BufferingProxy.Habit.buffersAll, 1, "nothing arrives within 1 s"),
-        (.buffersTheRest, 300, "no heartbeat follows within 1 s"), (.compresses, 300, "compressed (gzip) on the way"),
+        (.buffersTheRest, 300, "no heartbeat follows within 1 s"), (.compresses, 300, "a proxy compresses it (gzip)"),
     ])
     func proxies_thatBuffer_areFoundOut(
         _ habit: BufferingProxy.Habit, _ firstEventSeconds: Double, _ text: String
@@ -148,7 +149,7 @@ import Testing
 
     @Test func addresses_whereNobodyIs_areFaults() async throws {
         DoctorTests.expect(
-            .fault, "public address", "there is no answer (unreachable)",
+            .fault, "public address", "no answer (unreachable)",
             in: try await look(at: "http://127.0.0.1:1", token: nil))
         let wrong = try ScriptedReceiver { _ in .status(404) }
         defer { wrong.stop() }

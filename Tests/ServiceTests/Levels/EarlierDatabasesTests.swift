@@ -115,6 +115,6 @@ import Testing
         let changed = try serve()
         #expect(changed.status == 78)
         #expect(changed.text.contains("0001_shops"), "\(changed.text)")
-        #expect(changed.text.contains("restore a backup of before, or start the version that it belongs to"))
+        #expect(changed.text.contains("restore an earlier backup, or start the matching version"))
     }
 }

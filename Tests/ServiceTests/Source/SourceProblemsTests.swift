@@ -18,9 +18,9 @@ import Testing
 
     @Test func publicationsAndRights_areNamed() async throws {
         let app = try AppDatabase(isSetUp: false)
-        #expect(problem(app).contains("there is no publication bellhop: run bellhop source setup"))
+        #expect(problem(app).contains("the publication bellhop does not exist: run bellhop source setup"))
         try app.run("CREATE PUBLICATION bellhop FOR TABLE tasks WITH (publish = 'insert')")
-        #expect(problem(app).contains("leaves operations out"))
+        #expect(problem(app).contains("lacks operations"))
         try app.run(
             "ALTER PUBLICATION bellhop SET (publish = 'insert, update, delete, truncate', publish_via_partition_root)")
         #expect(problem(app).contains("the publication bellhop lacks public.team_members: run bellhop source setup"))
@@ -40,14 +40,14 @@ import Testing
     @Test func slotOfSomebodyElse_isLeftAlone() async throws {
         let app = try AppDatabase()
         try app.run("SELECT pg_create_logical_replication_slot('\(app.name)', 'test_decoding')")
-        #expect(problem(app).contains("belongs to somebody else (test_decoding, this database): set sourceSlot"))
+        #expect(problem(app).contains("belongs to another program (test_decoding, this database): set sourceSlot"))
         try await app.drop()
     }
 
     @Test func wrongLogins_areToldFromServersThatAreAway() async throws {
         let app = try AppDatabase()
         let nowhere = app.server.url(app.reader, "no_such_database")
-        #expect(problem(app, ["source": nowhere]).contains("the login is refused"))
+        #expect(problem(app, ["source": nowhere]).contains("the login was rejected"))
         // An unreachable server is retried, and the service starts without it.
         #expect(problem(app, ["source": "postgres://nobody@127.0.0.1:1/app"]) == "none")
         try await app.drop()
@@ -57,7 +57,7 @@ import Testing
         let app = try AppDatabase()
         #expect(try app.setUp().allSatisfy { !$0.contains("public.") })
         try app.run("ALTER TABLE tasks REPLICA IDENTITY DEFAULT")
-        #expect(try app.setUp().contains { $0.contains("public.tasks: old rows come with their key alone") })
+        #expect(try app.setUp().contains { $0.contains("public.tasks: old rows contain only their key") })
         try app.run("ALTER TABLE tasks DROP CONSTRAINT tasks_pkey")
         #expect(throws: SourceProblem.self) { try app.setUp() }
         try await app.drop()

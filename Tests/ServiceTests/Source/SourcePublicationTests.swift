@@ -15,11 +15,11 @@ import Testing
         let stream = try await service.listenToTasks()
         try app.run("DROP PUBLICATION bellhop", "INSERT INTO tasks (id) VALUES ('missed')")
         try await eventually("an operator is told the way out") {
-            lines().contains { $0.contains("there is no publication bellhop: run bellhop source setup") }
+            lines().contains { $0.contains("the publication bellhop does not exist: run bellhop source setup") }
         }
         try app.setUp()
         try await stream.next("stream:resync")
-        try await eventually("it is read again") { lines().count { $0.contains("The app's log is read.") } >= 2 }
+        try await eventually("it is read again") { lines().count { $0.contains("Reading the app's log.") } >= 2 }
         #expect(try await service.metric("bellhop_source_slot_lost_total") == 1)
         let again = try await service.listenToTasks()
         try app.insertTasks(1...1)
@@ -71,7 +71,7 @@ import Testing
         let stream = try await service.listenToTasks()
         try app.run("ALTER PUBLICATION bellhop SET (publish = 'insert')")
         service.clock.advance(seconds: 11)
-        try await eventually("an operator is told") { lines().contains { $0.contains("leaves operations out") } }
+        try await eventually("an operator is told") { lines().contains { $0.contains("lacks operations") } }
         try app.setUp()
         service.clock.advance(seconds: 11)
         try await stream.next("stream:resync")

@@ -123,7 +123,7 @@ import Values
         second.start()
         defer { second.stop() }
         try await eventually("the operator is informed") {
-            lines().contains { $0.contains("by a Bellhop with another database") }
+            lines().contains { $0.contains("Another Bellhop with a different database") }
         }
         let isConnected = metrics.isConnected.load(ordering: .relaxed)
         #expect(!isConnected)
@@ -172,13 +172,13 @@ import Values
         try await eventually("the slot is made again") { metrics.slotsLost.load(ordering: .relaxed) == 1 }
         // Only changes after this point are in the new slot.
         try await eventually("its state is read") {
-            lines().contains { $0.contains("The app's tables with memberships were read.") }
+            lines().contains { $0.contains("The app's tables with memberships have been read.") }
         }
         try publish("a")
         try await eventually("it reads on") { taken.withLock { $0 } == ["a"] }
         // The line appears twice if data arrived before the server refused to send more.
-        #expect(lines().count { $0.contains("The app's log is read.") } <= 2)
-        #expect(lines().contains { $0.contains("was made again: rows of the time between were not published") })
+        #expect(lines().count { $0.contains("Reading the app's log.") } <= 2)
+        #expect(lines().contains { $0.contains("was recreated, so rows in between were not published") })
         second.stop()
         try await app.drop()
     }

@@ -15,7 +15,7 @@ import Testing
         let error = #expect(throws: (any Error).self) {
             try app.run(#"SELECT bellhop.publish('order:changed', "to" => array['everyone', 'ada'], data => '1')"#)
         }
-        #expect(error.map { "\($0)" }?.contains("nobody holds the key \"ada\"") == true)
+        #expect(error.map { "\($0)" }?.contains("the key \"ada\" matches no user") == true)
         try app.run(#"SELECT bellhop.publish('order:changed', "to" => array['everyone', 'user:ada'], data => '1')"#)
         try app.run("SELECT bellhop.publish('order:changed', topic => 'order:ada', data => '1')")
         try await app.drop()

@@ -217,14 +217,14 @@ import Values
     // MARK: Settings
 
     @Test(arguments: [
-        ("webhookURL", "http://hooks.example/x", "must be https://"),
+        ("webhookURL", "http://hooks.example/x", "must begin with https://"),
         ("webhookURL", "https://127.0.0.1/x", "is a private address"),
         ("webhookURL", "https://[::1]/x", "is a private address"),
-        ("webhookURL", "https://ada:secret@hooks.example/", "no user and no password"),
-        ("webhookURL", "https://hooks.example/#here", "behind #"),
+        ("webhookURL", "https://ada:secret@hooks.example/", "must not contain a user or password"),
+        ("webhookURL", "https://hooks.example/#here", "must not contain a fragment"),
         ("webhookURL", "ftp://hooks.example/", "https://app"),
         ("webhookURL", "https:///x", "https://app"), ("webhookSecrets", "", "1 to 4 secrets"),
-        ("webhookSecrets", "whsec_c2hvcnQ=", "has 24 to 64 bytes"), ("webhookPriorities", "CRITICAL", "is none of LOW"),
+        ("webhookSecrets", "whsec_c2hvcnQ=", "must have 24 to 64 bytes"), ("webhookPriorities", "CRITICAL", "is not one of LOW"),
         ("webhookTimeoutSeconds", "0", "between 1 and 60"), ("webhookAfterSeconds", "-1", "between 0 and 86400"),
     ])
     func mistakes_areRefusedAtTheStart(_ name: String, _ value: String, _ problem: String) throws {

@@ -19,15 +19,15 @@ public struct Examination: Sendable {
 
     /// Checks from this machine. Each finding is reported as soon as it is known, because some take seconds.
     public func examine(_ report: (Finding) -> Void) async {
-        report(.good("settings", "all can be used"))
+        report(.good("settings", "all are valid"))
         report(tables)
         for finding in MachineCheck.descriptors(settings) { report(finding) }
         switch settings.database.location {
         case .memory:
             report(
                 .warning(
-                    "database", "it is in memory, and gone when the service stops",
-                    "set \(Settings.Key.variable("database")) to a file or a PostgreSQL"))
+                    "database", "it is in memory and will be lost when the service stops",
+                    "set \(Settings.Key.variable("database")) to a file or a PostgreSQL URL"))
         case .file(let path): FileCheck(settings, path: path).examine(report)
         case .server: ServerCheck(settings, replicas: replicas).examine(report)
         }
@@ -57,8 +57,8 @@ public struct Examination: Sendable {
         if token != nil, !isTrusted, !isKnown {
             report(
                 .warning(
-                    "stream", "no token was sent to \(publicAddress): whoever answers there could use it",
-                    "give --send-token if it is your service, or set BELLHOP_URL to it"))
+                    "stream", "no token was sent to \(publicAddress), because it is not known to be your service",
+                    "if it is your service, pass --send-token or set BELLHOP_URL to it"))
             return PublicAddressCheck(
                 publicAddress, token: nil, heartbeatSeconds: settings.heartbeatSeconds, patience: patience
             ).examine { if $0.topic != "stream" { report($0) } }
@@ -79,16 +79,18 @@ public struct Examination: Sendable {
         }
         return .warning(
             "settings file",
-            "\(file) holds \(secrets.sorted().joined(separator: ", ")), and every user of this machine can read or write it "
+            "\(file) contains \(secrets.sorted().joined(separator: ", ")), but every user of this machine can read or write it "
                 + "(mode \(String(status.st_mode & 0o777, radix: 8)))",
-            "chmod o= \(file)")
+            "run chmod o= \(file)")
     }
 
     /// Returns a finding for each invalid setting.
     public static func findings(of mistakes: [Settings.Mistake]) -> [Finding] {
         mistakes.map { mistake in
             let lines = mistake.description.split(separator: "\n").map { $0.drop { $0 == " " } }
-            return .fault("settings", lines.joined(separator: "; "), "correct it; bellhop serve --help lists all")
+            return .fault(
+                "settings", lines.joined(separator: "; "),
+                "correct the setting; bellhop serve --help lists all settings")
         }
     }
 
@@ -103,7 +105,7 @@ public struct Examination: Sendable {
     private var tables: Finding {
         let tables = settings.tables.tables
         let memberships = tables.count { !$0.memberships.isEmpty }
-        return .good("tables", "\(tables.count) are declared, \(memberships) of them with memberships")
+        return .good("tables", "\(tables.count) declared, \(memberships) with memberships")
     }
 
     private func examine(_ source: DatabaseURL) -> Finding {
@@ -114,7 +116,7 @@ public struct Examination: Sendable {
             return .fault("source", "\(problem)", "see Docs/source.md")
         } catch {
             return .fault(
-                "source", "\(source): \(error)", "start it, or correct its address: until then nothing is read")
+                "source", "\(source): \(error)", "start the server, or correct the URL; until then no rows are read")
         }
     }
 }

@@ -15,17 +15,17 @@ struct FileCheck {
         guard access(folder, W_OK | X_OK) == 0 else {
             return report(
                 .fault(
-                    "database", "the folder \(folder) cannot be written to: \(SystemError(errno))",
-                    "make it, and give it to the user of the service (the image's is 65532)"))
+                    "database", "the folder \(folder) is not writable: \(SystemError(errno))",
+                    "create it, and make the service's user its owner (65532 in the image)"))
         }
         do throws(SystemError) {
             report(MachineCheck.disk(freeBytes: try MachineCheck.freeBytes(of: folder), of: folder))
             report(MachineCheck.flushes(try MachineCheck.flushSeconds(in: folder)))
         } catch {
-            report(.fault("disk", "nothing can be written below \(folder): \(error)", "mend the disk, or make room"))
+            report(.fault("disk", "cannot write to \(folder): \(error)", "repair the disk, or free space"))
         }
         guard access(path, F_OK) == 0 else {
-            return report(.good("database", "there is none at \(path) yet: the service makes it when it starts"))
+            return report(.good("database", "\(path) does not exist yet; the service creates it at its start"))
         }
         for file in [path, path + "-wal", path + "-shm"] where access(file, F_OK) == 0 {
             if let finding = rights(of: file) { report(finding) }
@@ -39,14 +39,14 @@ struct FileCheck {
         guard stat(file, &status) == 0 else { return nil }
         guard access(file, R_OK | W_OK) == 0 else {
             return .fault(
-                "database", "\(file) belongs to user \(status.st_uid), and cannot be written to by \(geteuid())",
-                "run this as the user of the service; if it is that one: chown \(geteuid()) \(file)")
+                "database", "\(file) belongs to uid \(status.st_uid) and is not writable by uid \(geteuid())",
+                "run doctor as the service's user; if it already does: run chown \(geteuid()) \(file)")
         }
         guard status.st_mode & 0o077 != 0 else { return nil }
         return .warning(
             "database",
             "\(file) can be read by other users of this machine (mode \(String(status.st_mode & 0o777, radix: 8)))",
-            "chmod 600 \(file)")
+            "run chmod 600 \(file)")
     }
 
     private func examineContent(_ report: (Finding) -> Void) {
@@ -57,23 +57,23 @@ struct FileCheck {
             defer { store.close() }
             let damage = try store.integrityCheck()
             for line in damage {
-                report(.fault("database", "the file is damaged: \(line)", "stop the service, and restore a backup"))
+                report(.fault("database", "the file is damaged: \(line)", "stop the service and restore a backup"))
             }
-            if damage.isEmpty { report(.good("database", "\(path) is sound")) }
+            if damage.isEmpty { report(.good("database", "\(path) is not damaged")) }
             let mode = try store.read { try $0.row("PRAGMA journal_mode") { try $0.text(0) } } ?? "none"
             report(
                 mode == "wal"
                     ? log
                     : .warning(
-                        "journal", "the mode is \(mode), which the service changes to wal when it starts",
-                        "see to it that no other program sets it"))
+                        "journal", "the mode is \(mode); the service changes it to wal at its start",
+                        "check that no other program changes it"))
             let pending = try store.pendingMigrations(Catalog.migrations)
             report(
                 .good(
                     "migrations",
-                    pending.isEmpty ? "all are applied" : "\(pending.count) will be applied when the service starts"))
+                    pending.isEmpty ? "all are applied" : "\(pending.count) will be applied at the service's start"))
         } catch {
-            report(.fault("database", Operations.reason(of: error), "mend what it says, or restore a backup"))
+            report(.fault("database", Operations.reason(of: error), "fix the reported problem, or restore a backup"))
         }
     }
 
@@ -83,6 +83,6 @@ struct FileCheck {
         let text = "the write-ahead log has \(MachineCheck.size(bytes))"
         return bytes < DoctorLimits.logBytesHigh
             ? .good("journal", text)
-            : .warning("journal", text, "look for a program that has the file open, and reads for hours (lsof)")
+            : .warning("journal", text, "find a program that keeps the file open for hours (lsof)")
     }
 }

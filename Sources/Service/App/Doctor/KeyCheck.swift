@@ -17,8 +17,8 @@ struct KeyCheck {
                 let reason = SigningKeys.reason(of: error)
                 report(
                     .fault(
-                        "keys", "the key set cannot be used: \(reason)",
-                        "correct \(Settings.Key.variable("jwks")), or see to the issuer"))
+                        "keys", "the key set is not usable: \(reason)",
+                        "correct \(Settings.Key.variable("jwks")), or check the issuer"))
             }
         }
         let unset = [("jwtIssuer", settings.jwtIssuer), ("jwtAudience", settings.jwtAudience)].filter { $0.1 == nil }
@@ -26,19 +26,19 @@ struct KeyCheck {
             let names = unset.map { Settings.Key.variable($0.0) }.joined(separator: " and ")
             report(
                 .warning(
-                    "keys", "every token that the issuer signs is let in, also those for other services",
+                    "keys", "every token of the issuer is accepted, including tokens for other services",
                     "set \(names)"))
         }
     }
 
     static func findings(of set: KeySet) -> [Finding] {
         let used = set.keys.sorted { $0.key < $1.key }.flatMap { id, keys in keys.map { "\(id) (\($0.algorithm))" } }
-        let skipped = set.skipped.map { Finding.warning("keys", "\($0), and is left out", "take it out of the set") }
+        let skipped = set.skipped.map { Finding.warning("keys", "\($0); the key is ignored", "remove it from the set") }
         let more = set.skippedCount - set.skipped.count
         return [
             used.isEmpty
-                ? .fault("keys", "no key of the set can verify a token", "publish one: ES256, RS256 or EdDSA")
-                : .good("keys", "the set has \(used.joined(separator: ", "))")
-        ] + skipped + (more > 0 ? [.warning("keys", "\(more) more are left out", "take them out of the set")] : [])
+                ? .fault("keys", "no key of the set can verify a token", "publish a key for ES256, RS256 or EdDSA")
+                : .good("keys", "the key set has \(used.joined(separator: ", "))")
+        ] + skipped + (more > 0 ? [.warning("keys", "\(more) more keys are ignored", "remove them from the set")] : [])
     }
 }

@@ -16,14 +16,14 @@ enum MachineCheck {
             ("connectionsMax", settings.connectionsMax, lowered.connectionsMax),
         ].filter { $0.2 < $0.1 }
         guard !limits.isEmpty else {
-            return [.good("descriptors", "\(available), enough for all streams and connections that are set")]
+            return [.good("descriptors", "\(available), enough for the maximum number of streams and connections")]
         }
         return limits.map { name, asked, allowed in
             .warning(
-                "descriptors", "\(available) allow \(allowed) where \(name) asks for \(asked)",
+                "descriptors", "\(available) allow only \(allowed), but \(name) is \(asked)",
                 """
-                raise the limit of the service (LimitNOFILE, ulimits), or set \(Settings.Key.variable(name)) to what it \
-                really needs
+                raise the service's limit (LimitNOFILE, ulimits), or lower \(Settings.Key.variable(name)) to the number \
+                that you need
                 """)
         }
     }
@@ -38,12 +38,12 @@ enum MachineCheck {
     }
 
     static func disk(freeBytes: Int, of folder: String) -> Finding {
-        let text = "\(size(freeBytes)) are free below \(folder)"
+        let text = "\(size(freeBytes)) free in \(folder)"
         if freeBytes < DoctorLimits.freeBytesMin {
-            return .fault("disk", text, "make room: when it is full nothing can be stored")
+            return .fault("disk", text, "free space: a full disk stops all writes")
         }
         if freeBytes < DoctorLimits.freeBytesLow {
-            return .warning("disk", text, "make room, or shorten \(Settings.Key.variable("eventsKeptHours"))")
+            return .warning("disk", text, "free space, or lower \(Settings.Key.variable("eventsKeptHours"))")
         }
         return .good("disk", text)
     }
@@ -51,12 +51,13 @@ enum MachineCheck {
     static func temporaryFolder(_ folder: String) -> Finding {
         guard access(folder, W_OK | X_OK) == 0 else {
             return .warning(
-                "temporary files", "\(folder) takes none: \(SystemError(errno))", "set TMPDIR to one that does")
+                "temporary files", "\(folder) is not writable: \(SystemError(errno))", "set TMPDIR to a writable folder"
+            )
         }
         guard let free = try? freeBytes(of: folder) else { return .good("temporary files", folder) }
-        let text = "\(size(free)) are free below \(folder)"
+        let text = "\(size(free)) free in \(folder)"
         return free < DoctorLimits.temporaryBytesLow
-            ? .warning("temporary files", text, "make room, or set TMPDIR") : .good("temporary files", text)
+            ? .warning("temporary files", text, "free space, or set TMPDIR") : .good("temporary files", text)
     }
 
     // MARK: Flushes
@@ -85,13 +86,13 @@ enum MachineCheck {
     /// - Parameter seconds: The duration of each flush, in ascending order.
     static func flushes(_ seconds: [Double]) -> Finding {
         let (median, most) = (seconds[seconds.count / 2], seconds[seconds.count - 1])
-        let text = "a flush takes \(milliseconds(median)) at the median, \(milliseconds(most)) at most"
+        let text = "a flush takes \(milliseconds(median)) (median), \(milliseconds(most)) (maximum)"
         guard median > DoctorLimits.flushSecondsHigh || most > DoctorLimits.flushSecondsMax else {
             return .good("flushes", text)
         }
         return .warning(
             "flushes", text,
-            "each commit waits for one: put the database on a local disk that is not shared or throttled")
+            "each commit waits for a flush: put the database on a local disk that is not shared or throttled")
     }
 
     // MARK: Formatting

@@ -27,10 +27,11 @@ struct PublicAddressCheck {
         let (health, secondsAhead) = ask("/healthz")
         guard health.status == 200 else {
             let what =
-                health.failure.map { "there is no answer (\($0.rawValue))" } ?? "/healthz answers \(health.status)"
+                health.failure.map { "no answer (\($0.rawValue))" } ?? "/healthz answers \(health.status)"
             return report(
                 .fault(
-                    "public address", "\(address): \(what)", "see to the name, the certificate and the proxy's route"))
+                    "public address", "\(address): \(what)",
+                    "check the host name, the certificate and the proxy's route"))
         }
         report(.good("public address", "\(address) answers"))
         report(version(health.httpVersion))
@@ -39,7 +40,7 @@ struct PublicAddressCheck {
         report(compression)
         guard let token else {
             return report(
-                .warning("stream", "none was opened, for want of a token", "give --token, or the settings' jwtSecret"))
+                .warning("stream", "not checked, because there is no token", "pass --token, or set jwtSecret"))
         }
         StreamCheck(address, token: token, heartbeatSeconds: heartbeatSeconds, patience: patience, client)
             .examine(report)
@@ -68,9 +69,9 @@ struct PublicAddressCheck {
         version.hasPrefix("1")
             ? .warning(
                 "HTTP version",
-                "it is HTTP/\(version), over which a browser opens six connections: the seventh tab hangs",
-                "speak HTTP/2 at the proxy, with TLS")
-            : .good("HTTP version", "it is HTTP/\(version)")
+                "HTTP/\(version): browsers open at most six connections, so the seventh tab hangs",
+                "enable HTTP/2 with TLS at the proxy")
+            : .good("HTTP version", "HTTP/\(version)")
     }
 
     private func examineFences(_ report: (Finding) -> Void) {
@@ -81,7 +82,7 @@ struct PublicAddressCheck {
                 ? .good("fences", "/metrics and /readyz cannot be reached from here")
                 : .warning(
                     "fences", "\(open.joined(separator: " and ")) can be reached from here",
-                    "refuse them at the proxy, unless this address is your network's own"))
+                    "block them at the proxy, unless this address is internal"))
     }
 
     /// A proxy that compresses answers weakens or removes their entity tags, and `If-Match` refuses those.
@@ -89,11 +90,12 @@ struct PublicAddressCheck {
         let (answer, _) = ask("/v1/config", [("Accept-Encoding", "gzip, br")])
         let tag = answer.headers["etag"] ?? ""
         guard tag.isEmpty || tag.hasPrefix("W/") else {
-            return .good("entity tags", "they arrive as they are")
+            return .good("entity tags", "they arrive unchanged")
         }
         let how = answer.headers["content-encoding"].map { ", compressed by \($0)" } ?? ""
         return .warning(
-            "entity tags", "they arrive \(tag.isEmpty ? "not at all" : "weakened")\(how), and If-Match refuses those",
+            "entity tags",
+            "they arrive \(tag.isEmpty ? "not at all" : "weakened")\(how), so requests with If-Match fail",
             "do not compress application/json at the proxy")
     }
 }
@@ -153,25 +155,27 @@ private struct StreamCheck {
 
     private func findings(_ answer: ObservedAnswer, _ seen: Seen) -> [Finding] {
         if answer.status == 401 || answer.status == 403 {
-            return [.warning("stream", "the token was refused with \(answer.status)", "give one that is good: --token")]
+            return [
+                .warning("stream", "the token was rejected with \(answer.status)", "pass a valid token with --token")
+            ]
         }
         if answer.status > 0, answer.status != 200 {
-            return [.fault("stream", "/v1/stream answers \(answer.status)", "see to the proxy's route, and to /readyz")]
+            return [.fault("stream", "/v1/stream answers \(answer.status)", "check the proxy's route and /readyz")]
         }
         if let encoding = answer.headers["content-encoding"] {
             return [
                 .fault(
-                    "stream", "it is compressed (\(encoding)) on the way, and events wait for one another",
+                    "stream", "a proxy compresses it (\(encoding)), which delays events",
                     "do not compress text/event-stream at the proxy")
             ]
         }
         guard let ready = seen.readyAt else {
-            let what = answer.status == 200 ? "its head arrives, and no event" : "nothing arrives"
+            let what = answer.status == 200 ? "the response head arrives, but no event" : "nothing arrives"
             return [
                 .fault(
                     "stream",
-                    "\(what) within \(Int(patience.firstEventSeconds)) s: something in between holds it back",
-                    "turn buffering off for text/event-stream (nginx: proxy_buffering off, or heed X-Accel-Buffering)")
+                    "\(what) within \(Int(patience.firstEventSeconds)) s: a proxy buffers the stream",
+                    "turn off buffering for text/event-stream (nginx: proxy_buffering off, or honor X-Accel-Buffering)")
             ]
         }
         let first = Finding.good(
@@ -181,11 +185,11 @@ private struct StreamCheck {
                 first,
                 .fault(
                     "stream",
-                    "no heartbeat follows within \(heartbeatSeconds) s: something in between holds it back, or ends it",
-                    "turn buffering off for text/event-stream, and have the proxy wait longer than heartbeatSeconds"),
+                    "no heartbeat follows within \(heartbeatSeconds) s: a proxy buffers or closes the stream",
+                    "turn off buffering for text/event-stream, and set the proxy's timeout above heartbeatSeconds"),
             ]
         }
         let seconds = Int((next - ready) / .seconds(1))
-        return [first, .good("stream", "what follows arrives too, after \(seconds) s")]
+        return [first, .good("stream", "the next event or heartbeat arrives after \(seconds) s")]
     }
 }

@@ -15,7 +15,7 @@ struct ServerCheck {
             let store = try open(report)
             defer { store.close() }
             let version = try store.read { try $0.row("SHOW server_version") { try $0.text(0) } } ?? ""
-            report(.good("database", "\(settings.database) answers; it is PostgreSQL \(version)"))
+            report(.good("database", "\(settings.database) answers (PostgreSQL \(version))"))
             report(migrations(try store.pendingMigrations(Catalog.migrations)))
             let trips = try roundTrips(of: store)
             report(Self.latency(trips.map(\.seconds).sorted()))
@@ -38,7 +38,7 @@ struct ServerCheck {
         var options = settings.storeOptions
         do throws(DatabaseError) {
             let store = try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
-            report(.good("role", "row-level security holds the service's login"))
+            report(.good("role", "row-level security applies to the service's login"))
             return store
         } catch {
             guard error.code == .role else { throw error }
@@ -51,7 +51,7 @@ struct ServerCheck {
     private func migrations(_ pending: [String]) -> Finding {
         pending.isEmpty
             ? .good("migrations", "all are applied")
-            : .fault("migrations", "\(pending.count) are not applied", "run bellhop migrate as the tables' owner")
+            : .fault("migrations", "\(pending.count) are not applied", "run bellhop migrate as the owner of the tables")
     }
 
     // MARK: Time
@@ -83,18 +83,19 @@ struct ServerCheck {
     static func latency(_ seconds: [Double]) -> Finding {
         let (median, most) = (seconds[seconds.count / 2], seconds[seconds.count - 1])
         let text =
-            "a question takes \(MachineCheck.milliseconds(median)) at the median, \(MachineCheck.milliseconds(most)) at most"
+            "a query takes \(MachineCheck.milliseconds(median)) (median), \(MachineCheck.milliseconds(most)) (maximum)"
         return median > DoctorLimits.roundTripSecondsHigh
             ? .warning(
-                "round trip", text, "put the service near its database: in one zone, without a slow proxy between")
+                "round trip", text,
+                "run the service near its database: in the same zone, without a slow proxy in between")
             : .good("round trip", text)
     }
 
     static func clock(secondsAhead: Double, of other: String) -> Finding {
         let difference = abs(secondsAhead)
         let rounded = (difference * 1000).rounded() / 1000
-        let text = "it is \(rounded) s \(secondsAhead < 0 ? "behind" : "ahead of") that of \(other)"
-        let remedy = "set the clocks by NTP (timedatectl status)"
+        let text = "this clock is \(rounded) s \(secondsAhead < 0 ? "behind" : "ahead of") the clock of \(other)"
+        let remedy = "synchronize the clocks with NTP (timedatectl status)"
         if difference > DoctorLimits.clockSecondsHigh { return .fault("clock", text, remedy) }
         return difference > DoctorLimits.clockSecondsLow ? .warning("clock", text, remedy) : .good("clock", text)
     }
@@ -116,7 +117,7 @@ struct ServerCheck {
             ) { (try $0.integer(0), try $0.integer(1), try $0.integer(2), try $0.integer(3)) }
         }
         guard let (most, others, ofRole, ofDatabase) = row else {
-            return .warning("connections", "the server does not say how many it allows", "look at max_connections")
+            return .warning("connections", "the server did not report its limit", "check max_connections")
         }
         let limits = [most - others] + [ofRole, ofDatabase].filter { $0 >= 0 }
         return Self.connections(
@@ -129,11 +130,12 @@ struct ServerCheck {
     /// - Parameter free: The connections that other clients leave free.
     static func connections(each: Int, replicas: Int, free: Int, isPooled: Bool) -> Finding {
         let needed = each * replicas
-        let text = "\(replicas) × \(each) for each replica, where \(free) can be had"
+        let text = "\(replicas) replicas × \(each) connections; \(free) are available"
         if needed <= free { return .good("connections", text) }
         if isPooled {
             return .warning(
-                "connections", text, "that is for the pooler: its pool must be smaller than what can be had")
+                "connections", text,
+                "this limit applies to the pooler: its pool must be smaller than the available number")
         }
         return .fault(
             "connections", text,
@@ -154,7 +156,7 @@ struct ServerCheck {
         } catch {
             return .warning(
                 "notifications", "\(address): \(Operations.reason(of: error))",
-                "correct \(Settings.Key.variable("databaseListen")): until then events of other replicas come once a second"
+                "correct \(Settings.Key.variable("databaseListen")): until then, events of other replicas arrive only once per second"
             )
         }
     }

@@ -5,7 +5,7 @@ import Values
 extension ChallengesFeature {
     /// Finds counters that differ from a recount, and standings that differ from their scores.
     static let boardAudit = Audit(name: "challenges") { db in
-        let why = Unscoped.audit("all boards are counted again")
+        let why = Unscoped.audit("a recount reads all boards")
         let counters = try db.rows(
             """
             SELECT board.tenant, board.challenge_id, board.entries, board.revision,
@@ -35,14 +35,14 @@ extension ChallengesFeature {
                 ELSE -1 - score.score END OR score.reached > score.revision
             LIMIT 100
             """
-        ) { "\(try $0.text(0))/\(try $0.text(1)): \(try $0.text(2)) does not stand where the score belongs" }
+        ) { "\(try $0.text(0))/\(try $0.text(1)): \(try $0.text(2)) has a stored rank that does not match the score" }
         return counters + standings
     }
 
     /// Compares the order that the in-memory structure makes of the rows, inserted one by one in no order, with the
     /// order of SQL.
     static let orderAudit = Audit(name: "leaderboards") { db in
-        let why = Unscoped.audit("all boards are ordered again")
+        let why = Unscoped.audit("the check sorts all boards")
         let boards = try db.rows(
             "SELECT tenant, board_id, challenge_id FROM \(boardRows, unscoped: why) WHERE is_doomed = 0"
         ) { (tenant: ID<Tenant>(try $0.text(0)), id: try $0.text(1), challengeId: try $0.text(2)) }
@@ -75,19 +75,19 @@ extension ChallengesFeature {
             """
             SELECT user_id, rank() OVER (ORDER BY standing) AS place,
                 row_number() OVER (ORDER BY standing, reached) AS row
-            FROM \(scores, unscoped: .audit("a board is ordered again"))
+            FROM \(scores, unscoped: .audit("the check sorts a board"))
             WHERE tenant = \(tenant) AND board_id = \(boardId) AND standing IS NOT NULL
             """
         ) { row in
             let user = ID<User>(try row.text(0))
             let place = Place(rank: try row.integer(1), position: try row.integer(2))
             let own = leaderboard.entry(of: user)?.place
-            if own != place { found.append("\(user) is \(place), and the structure says \(String(describing: own))") }
+            if own != place { found.append("\(user) is \(place), but the structure has \(String(describing: own))") }
             count += 1
             return found.count < differencesMax
         }
         if found.isEmpty, count != leaderboard.count {
-            found.append("\(count) entries, and the structure has \(leaderboard.count)")
+            found.append("\(count) entries, but the structure has \(leaderboard.count)")
         }
         return found
     }

@@ -55,7 +55,7 @@ extension ChallengesFeature {
         guard count < LeaderboardLimits.challengesMax else {
             throw Failure(
                 .conflict, "challenge.too_many",
-                "There are \(LeaderboardLimits.challengesMax) challenges already; delete an old one.")
+                "There are already \(LeaderboardLimits.challengesMax) challenges. Delete one first.")
         }
     }
 

@@ -39,7 +39,7 @@ struct ScoreRow: Sendable, Equatable {
 
 extension ChallengesFeature {
     static let bookkeeping = Unscoped.bookkeeping(
-        "a board's counters belong to the service; everybody may see its order")
+        "a board's counters belong to the service; all users may read its order")
 
     /// The columns that ``board(_:)`` reads, in order.
     private static let columns: SQL = """
@@ -58,7 +58,7 @@ extension ChallengesFeature {
     }
 
     static func board(_ row: Row) throws -> BoardRow {
-        let fault = "a challenge has a mode that cannot be"
+        let fault = "a stored challenge has an unknown mode"
         let challenge = Challenge(
             id: try row.id(0), name: try row.text(1), shopId: try row.optionalID(2), startsAt: try row.moment(3),
             endsAt: try row.moment(4), mode: try row.word(5, orElse: fault), order: try row.word(6, orElse: fault),
@@ -114,7 +114,9 @@ extension ChallengesFeature {
 
     /// Checks that a scoped statement changed a row. If it changed no row, the caller may not write it.
     private static func requirePermission(_ changedRows: Int) throws {
-        guard changedRows == 1 else { throw Failure.forbidden("You may not change this.", code: "not_permitted") }
+        guard changedRows == 1 else {
+            throw Failure.forbidden("You may not change this challenge.", code: "not_permitted")
+        }
     }
 
     /// Hides a challenge at once. `removalTick` removes its scores gradually.

@@ -208,7 +208,7 @@ extension Leaderboards {
                 try isNew ? build(board) : catchUp(board)
             } catch {
                 logger.warning(
-                    isNew ? "A leaderboard could not be read." : "A leaderboard is behind.",
+                    isNew ? "A leaderboard could not be read." : "A leaderboard is not up to date.",
                     metadata: ["reason": "\(error)"])
                 if isNew { board.withLock { $0.giveUpBuilding() } }
             }

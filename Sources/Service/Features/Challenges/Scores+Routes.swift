@@ -22,19 +22,19 @@ extension ChallengesFeature {
         let id = try call.pathID(0, Challenge.self)
         guard call.request.header("Idempotency-Key") != nil else {
             throw Failure(
-                .malformed, "idempotency.missing_key", "Send an Idempotency-Key, so that no score counts twice.",
+                .malformed, "idempotency.missing_key", "An Idempotency-Key is required, so that no score counts twice.",
                 fields: [Failure.Field("Idempotency-Key", "is missing")])
         }
         let draft = try call.body { fields in
             let draft = ScoreDraft(reading: &fields)
             if call.caller.isService, draft.userId == nil {
-                fields.reject("userId", "is missing: a backend says whose score it is")
+                fields.reject("userId", "is missing: a backend must name the user of the score")
             }
             return draft
         }
         guard call.settings.selfDeclared || isJudge(call.caller) else {
             throw Failure.forbidden(
-                "Points are earned: a backend posts them, or whoever administers the tenant.", code: "score.not_judge")
+                "Only a backend or an administrator of the tenant may post scores.", code: "score.not_judge")
         }
         let user = draft.userId ?? call.caller.userId
         return .write(locking: .challenge(id)) { tx in
@@ -98,7 +98,7 @@ extension ChallengesFeature {
         board.hasNames = board.hasNames || row.displayName != nil
         guard board.entries <= LeaderboardLimits.entriesMax else {
             throw Failure(
-                .conflict, "challenge.full", "A leaderboard has at most \(LeaderboardLimits.entriesMax) entries.")
+                .conflict, "challenge.full", "A leaderboard can have at most \(LeaderboardLimits.entriesMax) entries.")
         }
         row.revision = board.revision
         if row.score != known?.score { row.reached = board.revision }

@@ -72,7 +72,7 @@ struct ChangeIntake {
     /// Takes in a change; returns false for a duplicate.
     private mutating func take(_ change: TableChange) throws -> Bool {
         guard let table = tables.catalog.find(schema: change.schema, table: change.table) else {
-            throw Failure.invalid("/table", "no table \(change.schema).\(change.table) is declared")
+            throw Failure.invalid("/table", "the table \(change.schema).\(change.table) is not declared")
         }
         guard change.kind != .truncate else { return try truncate(table, change) }
         do throws(ChangeFault) {
@@ -109,7 +109,7 @@ struct ChangeIntake {
         let pointer = write.new == nil ? "/oldRecord" : "/record"
         for tenant in tenants where !tx.caller.isOfAllTenants && tenant != tx.tenant {
             guard table.namesTenant(write) else { throw table.unknownTenant(at: pointer) }
-            throw Failure.invalid(pointer, "is a row of tenant \(tenant), and the sender is of \(tx.tenant)")
+            throw Failure.invalid(pointer, "belongs to the tenant \(tenant), but the sender belongs to \(tx.tenant)")
         }
     }
 
@@ -117,7 +117,7 @@ struct ChangeIntake {
     /// deleted. If they exceed the limit of a delivery, all streams restart instead.
     private mutating func truncate(_ table: TableDeclaration, _ change: TableChange) throws -> Bool {
         guard tx.caller.isOfAllTenants else {
-            throw Failure.invalid("", "takes away the rows of all tenants, and the sender is of \(tx.tenant)")
+            throw Failure.invalid("", "would remove the rows of all tenants, but the sender belongs to \(tx.tenant)")
         }
         if let id = change.deduplicationID, try !ChangesFeature.addDelivery(id, tx) { return false }
         if !change.isReadAgain { try tellGone(table, change) }

@@ -46,13 +46,13 @@ enum ChangesFeature {
     @Sendable private static func takeChanges(_ call: Call, _ parts: Parts) throws -> Answer {
         guard !parts.isCongested() else {
             throw Failure(
-                .unavailable, "changes.congested", "Streams are told more slowly than changes come.",
+                .unavailable, "changes.congested", "Streams receive changes more slowly than they arrive.",
                 retryAfterSeconds: 1)
         }
         let format = try call.query.string("format").map { name throws(Failure) in
             guard let format = ChangeFormat(rawValue: name) else {
                 let known = ChangeFormat.allCases.map(\.rawValue).joined(separator: ", ")
-                throw Failure.invalid("?format", "is none of \(known)")
+                throw Failure.invalid("?format", "must be one of \(known)")
             }
             return format
         }
@@ -87,7 +87,7 @@ enum ChangesFeature {
             "CREATE INDEX change_deliveries_age ON change_deliveries (tenant, created_at)",
         ])
 
-    private static let bookkeeping = Unscoped.bookkeeping("ids of deliveries are asked for by the feed that sends them")
+    private static let bookkeeping = Unscoped.bookkeeping("only the feed that sent a delivery asks for its id")
 
     /// Stores an id; returns false if it is already stored.
     static func addDelivery(_ id: String, _ tx: Transaction) throws -> Bool {
@@ -157,7 +157,7 @@ final class ChangeMetrics: Sendable {
     }
 
     private func write(to text: inout MetricsText) {
-        text.family("bellhop_changes_total", .counter, "Items of deliveries of table changes.")
+        text.family("bellhop_changes_total", .counter, "Received table changes, by result.")
         for (result, count) in [
             ("accepted", accepted.load(ordering: .relaxed)), ("duplicate", duplicates.load(ordering: .relaxed)),
             ("rejected", rejected.load(ordering: .relaxed)),

@@ -94,7 +94,7 @@ struct SourceDecoder {
         _ bytes: ArraySlice<UInt8>, _ items: (inout SourceDecoder, Timestamp) throws -> [SourceItem?]
     ) throws -> Piece? {
         guard let (place, committedAt, number) = transaction else {
-            throw ReplicationFault(kind: nil, place: 0, reason: "a change outside a transaction")
+            throw ReplicationFault(kind: nil, place: 0, reason: "a change arrived outside a transaction")
         }
         transaction?.number += 1
         guard !reached.hasTaken(place, number + 1) else { return nil }
@@ -109,7 +109,7 @@ struct SourceDecoder {
     private func rows(of relation: UInt32) throws -> SourceRows? {
         guard let rows = relations[relation] else {
             throw ReplicationFault(
-                kind: nil, place: 0, reason: "a row of relation \(relation), which was not described")
+                kind: nil, place: 0, reason: "a row belongs to the unknown relation \(relation)")
         }
         return rows
     }

@@ -31,7 +31,8 @@ extension SourceMessage {
     /// Reads `{"kind": "notify", "tenant": "A", …}`; without a tenant it belongs to the default one.
     init(reading content: ArraySlice<UInt8>) throws(Failure) {
         guard content.count <= SourceLimits.messageBytesMax else {
-            throw Failure.invalid("", "has \(content.count) bytes; at most \(SourceLimits.messageBytesMax) are taken")
+            throw Failure.invalid(
+                "", "has \(content.count) bytes; at most \(SourceLimits.messageBytesMax) are accepted")
         }
         guard case .object(var members) = try JSONValue(parsing: Array(content)) else {
             throw Failure.invalid("", "must be a JSON object")
@@ -152,7 +153,7 @@ struct SourceIntake: Sendable {
     private func take(_ message: SourceMessage, in db: DatabaseConnection, _ outcome: inout Outcome) throws {
         do {
             guard let receiver = receivers[message.kind] else {
-                throw Failure.invalid("/kind", "is none of \(receivers.keys.sorted().joined(separator: ", "))")
+                throw Failure.invalid("/kind", "must be one of \(receivers.keys.sorted().joined(separator: ", "))")
             }
             try db.savepoint {
                 try runner.write(as: .system(tenant: message.tenant), in: db) { try receiver(message.members, $0) }

@@ -20,27 +20,29 @@ final class SourceMetrics: Sendable {
             "bellhop_source_connected", .gauge, "1 on the replica that reads the app's log, else 0.",
             isConnected.load(ordering: .relaxed) ? 1 : 0)
         text.single(
-            "bellhop_source_lag_bytes", .gauge, "Bytes of the app's log that are not stored here yet.",
+            "bellhop_source_lag_bytes", .gauge, "Bytes of the app's log that are not stored yet.",
             lagBytes.load(ordering: .relaxed))
         text.family(
             "bellhop_source_lag_seconds", .gauge,
-            "Time since the commit of what was stored last; 0 where nothing waits.")
+            "Time since the commit of the last stored change; 0 if no change is waiting.")
         text.sample("bellhop_source_lag_seconds", [], Double(lagMilliseconds.load(ordering: .relaxed)) / 1000)
         text.single(
-            "bellhop_source_transactions_total", .counter, "Transactions of the app that were read.",
+            "bellhop_source_transactions_total", .counter, "Transactions read from the app's log.",
             transactions.load(ordering: .relaxed))
         text.single(
-            "bellhop_source_rows_total", .counter, "Rows' changes and messages of the app's log that were taken in.",
+            "bellhop_source_rows_total", .counter, "Row changes and messages accepted from the app's log.",
             rows.load(ordering: .relaxed))
         text.single(
-            "bellhop_source_rejected_total", .counter, "Those that were not, each with a reason in the log.",
+            "bellhop_source_rejected_total", .counter,
+            "Row changes and messages rejected from the app's log; the service's log gives the reasons.",
             rejected.load(ordering: .relaxed))
         text.single(
-            "bellhop_source_slot_lost_total", .counter, "Times that the slot was lost, and streams began anew.",
+            "bellhop_source_slot_lost_total", .counter,
+            "Number of times that the replication slot was lost and all streams resynced.",
             slotsLost.load(ordering: .relaxed))
         text.single(
             "bellhop_source_unsigned_total", .counter,
-            "Messages that were ignored: neither bellhop.notify nor bellhop.publish wrote them.",
+            "Messages ignored because neither bellhop.notify nor bellhop.publish wrote them.",
             unsigned.load(ordering: .relaxed))
     }
 

@@ -41,19 +41,19 @@ final class SourceNotices: Sendable {
 
     /// Logs a problem. A new problem is logged at once.
     func trouble(_ reason: String) {
-        warn("The app's log cannot be read; it is tried again.", reason)
+        warn("The app's log cannot be read. Retrying.", reason)
     }
 
     /// Logs that rows which the app writes now are not received.
     func missesRows(_ reason: String) {
-        warn("Rows of the app are missed; once they are published again, all streams begin anew.", reason)
+        warn("Rows of the app are not being published. All streams resync when they are published again.", reason)
     }
 
     /// Logs that another Bellhop reads the slot. If both took the slot in turn, each would lose the data that the other
     /// reads.
     func foreignReader(of slot: String) {
         warn(
-            "The app's log is read by a Bellhop with another database; this one waits. Set sourceSlot to another name.",
+            "Another Bellhop with a different database reads this replication slot. Set sourceSlot to another name.",
             "slot \(slot)")
     }
 
@@ -75,7 +75,7 @@ final class SourceNotices: Sendable {
 
     /// Logs that events of the app's transactions are ignored.
     func ignoresEvents(_ reason: String) {
-        warn("Events by bellhop.notify and bellhop.publish are ignored.", reason)
+        warn("Events from bellhop.notify and bellhop.publish are ignored.", reason)
     }
 
     /// Counts and logs a message that neither function wrote.
@@ -89,6 +89,7 @@ final class SourceNotices: Sendable {
     func rejected(_ reasons: [String]) {
         guard let first = reasons.first, let count = state.withLock({ $0.rejected.add(reasons.count) }) else { return }
         logger.warning(
-            "Items of the app's log were not taken.", metadata: ["count": "\(count)", "first": "\(first.prefix(500))"])
+            "Changes from the app's log were rejected.",
+            metadata: ["count": "\(count)", "first": "\(first.prefix(500))"])
     }
 }

@@ -36,7 +36,7 @@ struct SourcePosition: Sendable, Hashable {
     static let publicationMigration = Migration(
         "0003_source_positions", sql: ["ALTER TABLE source_positions ADD COLUMN publication TEXT"])
 
-    private static let bookkeeping = Unscoped.bookkeeping("how far the app's log is read is nobody's row")
+    private static let bookkeeping = Unscoped.bookkeeping("the read position of the app's log belongs to no user")
 
     static func read(slot: String, in db: DatabaseConnection) throws -> SourcePosition? {
         try db.row(
@@ -71,7 +71,7 @@ struct SourcePosition: Sendable, Hashable {
 
     /// Another reader has stored a position meanwhile.
     struct Moved: Error, CustomStringConvertible {
-        let description = "another replica has read on"
+        let description = "another replica has already read further"
     }
 
     private static let (first, again) = ("making ", "making again ")

@@ -89,7 +89,7 @@ final class SourceReader: Sendable {
                     return try session.run { [self] in
                         isReading()
                         notices.forgetTroubles()
-                        notices.info("The app's log is read.", ["slot": "\(slot)", "from": "\(position.lsn)"])
+                        notices.info("Reading the app's log.", ["slot": "\(slot)", "from": "\(position.lsn)"])
                         if let ignored { notices.ignoresEvents(ignored) }
                     }
                 } catch is SourceSession.Gap {
@@ -187,7 +187,7 @@ final class SourceReader: Sendable {
         let made = try link.ask("CREATE_REPLICATION_SLOT \(SourceServer.quoted(slot)) LOGICAL pgoutput EXPORT_SNAPSHOT")
         guard let row = made.first, row.count >= 3, let start = row[1].flatMap({ LSN($0) }), let snapshot = row[2]
         else {
-            throw SourceProblem("the server has made a slot, and did not say where it begins")
+            throw SourceProblem("the server created a slot but did not report its start position")
         }
         let state = SourceSnapshot(server: server, intake: parts.intake, tables: membershipTables, thread: thread)
         notices.rejected(try state.read(at: snapshot, while: mark))
@@ -201,7 +201,7 @@ final class SourceReader: Sendable {
         lossIsNoted.store(false, ordering: .relaxed)
         hasGap.store(false, ordering: .relaxed)
         if !membershipTables.isEmpty {
-            notices.info("The app's tables with memberships were read.", ["tables": "\(membershipTables.count)"])
+            notices.info("The app's tables with memberships have been read.", ["tables": "\(membershipTables.count)"])
         }
         withExtendedLifetime(link) {}
         return position
@@ -212,7 +212,7 @@ final class SourceReader: Sendable {
         guard !lossIsNoted.exchange(true, ordering: .relaxed) else { return }
         metrics.add(1, to: metrics.slotsLost)
         notices.error(
-            "The app's log was lost: all streams begin anew, and tables with memberships are read again.",
+            "The position in the app's log was lost. All streams resync, and tables with memberships are read again.",
             ["slot": "\(slot)", "reason": "\(loss.rawValue)"])
     }
 

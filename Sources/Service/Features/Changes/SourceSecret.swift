@@ -66,7 +66,7 @@ extension SourceServer {
     func reasonToIgnoreEvents() throws(SourceError) -> String? {
         switch try secretRights() {
         case "t": nil
-        case nil: "the database was set up by an earlier version: run bellhop source setup"
+        case nil: "an earlier version set up the database: run bellhop source setup again"
         default: "the role may not read bellhop.secret: run bellhop source setup with --role"
         }
     }

@@ -43,15 +43,15 @@ struct SourceServer {
         }
         throw SourceProblem(
             """
-            a pooler stands in between, which passes no replication: name the database's own host and port (Supabase: the \
+            a pooler is in between, which does not support replication: use the database's own host and port (Supabase: the \
             direct connection, db.PROJECT.supabase.co:5432)
             """)
     }
 
     private static func loginRemedy(_ error: SourceError) -> String {
         error.sqlState == "42501"
-            ? "the role has not the right: ALTER ROLE name REPLICATION (RDS: GRANT rds_replication TO name)"
-            : "the login is refused (\(error)): mend user, password or database of the URL, or the server's pg_hba.conf"
+            ? "the role lacks REPLICATION: run ALTER ROLE name REPLICATION (RDS: GRANT rds_replication TO name)"
+            : "the login was rejected (\(error)): correct the user, password or database in the URL, or the server's pg_hba.conf"
     }
 
     /// Opens an ordinary connection.
@@ -82,18 +82,18 @@ struct SourceServer {
     func requireReadable(_ tables: [TableDeclaration]) throws {
         guard connection.serverVersion >= Self.versionMin else {
             throw SourceProblem(
-                "PostgreSQL 14 or later is needed, and this is version \(connection.serverVersion / 10_000): upgrade it"
+                "PostgreSQL 14 or later is required, but the server is version \(connection.serverVersion / 10_000): upgrade it"
             )
         }
         if try value("SELECT pg_is_in_recovery()") == "t" {
-            throw SourceProblem("the server is a standby: name the primary")
+            throw SourceProblem("the server is a standby: use the URL of the primary")
         }
         let level = try value("SHOW wal_level") ?? ""
         guard level == "logical" else {
             throw SourceProblem(
                 """
-                wal_level is \(level): ALTER SYSTEM SET wal_level = logical and restart the server (RDS: \
-                rds.logical_replication = 1 in its parameter group)
+                wal_level is \(level): run ALTER SYSTEM SET wal_level = logical and restart the server (RDS: \
+                rds.logical_replication = 1 in the parameter group)
                 """)
         }
         let mayReplicate = try value(
@@ -104,7 +104,7 @@ struct SourceServer {
             """)
         guard mayReplicate == "t" else {
             throw SourceProblem(
-                "the role has not the right: ALTER ROLE name REPLICATION (RDS: GRANT rds_replication TO name)")
+                "the role lacks REPLICATION: run ALTER ROLE name REPLICATION (RDS: GRANT rds_replication TO name)")
         }
         try requirePublication(of: tables)
         for table in tables where !table.memberships.isEmpty { try requireSelect(on: table) }
@@ -138,16 +138,16 @@ struct SourceServer {
     ///
     /// - Throws: A ``SourceProblem`` if rows of a table would be missed.
     func requirePublication(of tables: [TableDeclaration]) throws {
-        let remedy = "run bellhop source setup with this file of tables"
+        let remedy = "run bellhop source setup with this table file"
         let found = try ask(
             "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot FROM pg_publication WHERE pubname = $1",
             [Self.publication])
         guard let publication = found.first else {
-            throw SourceProblem("there is no publication \(Self.publication): \(remedy)")
+            throw SourceProblem("the publication \(Self.publication) does not exist: \(remedy)")
         }
         guard publication == ["t", "t"] else {
             throw SourceProblem(
-                "the publication \(Self.publication) leaves operations out, or names partitions one by one: \(remedy)"
+                "the publication \(Self.publication) lacks operations, or lists partitions one by one: \(remedy)"
             )
         }
         let published = try ask(
@@ -175,11 +175,12 @@ struct SourceServer {
         for row in rows {
             let name = row[2] ?? table.qualifiedName
             guard row[0] == "t" else {
-                throw SourceProblem("the role may not read \(name), which says who belongs where: GRANT SELECT on it")
+                throw SourceProblem(
+                    "the role may not read \(name), which defines memberships: run GRANT SELECT ON \(name) TO the role")
             }
             if row[1] == "t" {
                 throw SourceProblem(
-                    "row-level security hides rows of \(name) from the role: ALTER ROLE name BYPASSRLS")
+                    "row-level security hides rows of \(name) from the role: run ALTER ROLE name BYPASSRLS")
             }
         }
     }
@@ -204,7 +205,7 @@ struct SourceServer {
         guard row[0] == "pgoutput", row[1] == "t" else {
             throw SourceProblem(
                 """
-                the slot \(name) belongs to somebody else (\(row[0] ?? "physical replication"), \
+                the slot \(name) belongs to another program (\(row[0] ?? "physical replication"), \
                 \(row[1] == "t" ? "this database" : "another database")): set sourceSlot to another name
                 """)
         }
@@ -216,7 +217,8 @@ struct SourceServer {
     /// Returns the end of the server's log. Nothing after it was ever sent.
     func end() throws -> LSN {
         guard let end = try value("SELECT pg_current_wal_flush_lsn()").flatMap({ LSN($0) }) else {
-            throw SourceProblem("the server does not say where its log ends: connect to a PostgreSQL")
+            throw SourceProblem(
+                "the server did not report the end of its log: check that the URL names a PostgreSQL server")
         }
         return end
     }

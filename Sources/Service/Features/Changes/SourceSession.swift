@@ -195,7 +195,7 @@ struct SourceSession {
 
     /// The error for rows that were not published for a while, and are published again.
     struct Gap: Error, CustomStringConvertible {
-        let description = "rows of the app were not published for a while"
+        let description = "some rows of the app were not published"
     }
 
     /// Checks at intervals whether the tables are still published. If some are not, the others are still read.

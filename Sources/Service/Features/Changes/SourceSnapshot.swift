@@ -90,7 +90,7 @@ extension SourceServer {
             WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
                 AND a.attgenerated = '' ORDER BY a.attnum
             """, [table.schema, table.name])
-        guard !rows.isEmpty else { throw SourceProblem("there is no table \(table.qualifiedName) any more") }
+        guard !rows.isEmpty else { throw SourceProblem("the table \(table.qualifiedName) no longer exists") }
         return SourceRelation(
             id: 0, schema: table.schema, name: table.name,
             columns: rows.map { row in

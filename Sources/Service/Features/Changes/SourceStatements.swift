@@ -81,14 +81,14 @@ enum SourceStatements {
             ) AS thing JOIN pg_roles owner ON owner.oid = thing.owner
             WHERE owner.rolname <> current_user AND NOT owner.rolsuper LIMIT 1;
             IF FOUND THEN
-                RAISE EXCEPTION 'the % % belongs to %, who could change it later: run the setup as %, or DROP it first',
+                RAISE EXCEPTION 'the % % belongs to %, which could change it later: run the setup as %, or DROP it first',
                     other.kind, other.name, other.owner, other.owner;
             END IF;
             SELECT role.rolname AS name INTO other FROM pg_namespace n, aclexplode(n.nspacl) AS entry
                 JOIN pg_roles role ON role.oid = entry.grantee
                 WHERE n.nspname = 'bellhop' AND entry.privilege_type = 'CREATE' AND entry.grantee <> n.nspowner LIMIT 1;
             IF FOUND THEN
-                RAISE EXCEPTION '% may make functions in the schema bellhop: REVOKE CREATE ON SCHEMA bellhop FROM %',
+                RAISE EXCEPTION '% may create functions in the schema bellhop: REVOKE CREATE ON SCHEMA bellhop FROM %',
                     other.name, quote_ident(other.name);
             END IF;
         END $$
@@ -112,7 +112,7 @@ enum SourceStatements {
                 INSERT INTO bellhop.secret (value)
                     VALUES (replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''));
                 COMMENT ON TABLE bellhop.senders IS
-                    'Sessions of these roles send events of these tenants alone; null stands for every tenant';
+                    'Sessions of these roles may send events of these tenants only; null means all tenants';
             END IF;
         END $$
         """
@@ -128,7 +128,7 @@ enum SourceStatements {
                     AND NOT EXISTS (SELECT 1 FROM pg_class c, aclexplode(c.relacl) AS reader
                         WHERE c.oid = 'bellhop.secret'::regclass AND reader.grantee = entry.grantee) LIMIT 1;
             IF FOUND THEN
-                RAISE EXCEPTION '% could send events until now: add --sender %, or REVOKE USAGE ON SCHEMA bellhop FROM %',
+                RAISE EXCEPTION '% can already send events: add --sender %, or REVOKE USAGE ON SCHEMA bellhop FROM %',
                     other, other, quote_ident(other);
             END IF;
         END $$
@@ -163,7 +163,7 @@ enum SourceStatements {
             content text := (message || jsonb_build_object('tenant', of_tenant))::text;
         BEGIN
             IF octet_length(content) > \(SourceLimits.messageBytesMax) THEN
-                RAISE EXCEPTION 'bellhop: the event has % bytes; at most \(SourceLimits.messageBytesMax) are taken',
+                RAISE EXCEPTION 'bellhop: the event has % bytes; at most \(SourceLimits.messageBytesMax) are accepted',
                     octet_length(content) USING ERRCODE = 'program_limit_exceeded';
             END IF;
             IF sender <> current_user AND NOT (SELECT rolsuper FROM pg_roles WHERE rolname = sender) AND (
@@ -172,7 +172,7 @@ enum SourceStatements {
                 FROM bellhop.senders s JOIN pg_roles r ON r.rolname = s.role
                 WHERE pg_has_role(sender, r.oid, 'USAGE'))
             THEN
-                RAISE EXCEPTION 'bellhop: the role % sends no events of tenant %', sender, coalesce(of_tenant, 'default')
+                RAISE EXCEPTION 'bellhop: the role % may not send events of the tenant %', sender, coalesce(of_tenant, 'default')
                     USING ERRCODE = 'insufficient_privilege', HINT = 'bellhop source setup --sender ROLE=TENANT';
             END IF;
             PERFORM pg_logical_emit_message(true, 'bellhop', (SELECT value FROM bellhop.secret) || content);
@@ -196,7 +196,7 @@ enum SourceStatements {
             unheld text := (SELECT one FROM unnest(keys) AS one WHERE one <> 'everyone' AND strpos(one, ':') = 0 LIMIT 1);
         BEGIN
             IF unheld IS NOT NULL THEN
-                RAISE EXCEPTION 'bellhop.publish: nobody holds the key "%"', unheld
+                RAISE EXCEPTION 'bellhop.publish: the key "%" matches no user', unheld
                     USING ERRCODE = '22023', HINT = format('Did you mean user:%s?', unheld);
             END IF;
             RETURN keys;
@@ -258,7 +258,7 @@ extension SourceServer {
     /// - Throws: A ``SourceProblem`` if the setup would do harm.
     func remarks(of tables: [TableDeclaration]) throws -> [String] {
         guard connection.serverVersion >= Self.versionMin else {
-            throw SourceProblem("PostgreSQL 14 or later is needed, and this is an earlier one: upgrade it")
+            throw SourceProblem("PostgreSQL 14 or later is required, but the server is older: upgrade it")
         }
         var found: [String] = []
         let settings =
@@ -271,12 +271,12 @@ extension SourceServer {
             ).first ?? []
         if settings.first != "logical" {
             found.append(
-                "wal_level is \(settings[0] ?? ""): ALTER SYSTEM SET wal_level = logical and restart the server")
+                "wal_level is \(settings[0] ?? ""): run ALTER SYSTEM SET wal_level = logical and restart the server")
         }
         if settings[1] == "-1" {
             found.append(
                 """
-                max_slot_wal_keep_size is unlimited: while Bellhop is away, its slot may fill the disk; \
+                max_slot_wal_keep_size is unlimited: while Bellhop is stopped, its slot can fill the disk; run \
                 ALTER SYSTEM SET max_slot_wal_keep_size = '10GB'
                 """)
         }
@@ -284,7 +284,7 @@ extension SourceServer {
             found.append("no replication slot is free: raise max_replication_slots")
         }
         if settings[3] == "0" {
-            found.append("max_wal_senders is 0: raise it to as many as there are replicas, and one more")
+            found.append("max_wal_senders is 0: raise it to the number of replicas plus one")
         }
         for table in tables { found += try remarks(of: table) }
         return found
@@ -299,7 +299,8 @@ extension SourceServer {
             """, [table.schema, table.name]
         ).first
         guard let row else {
-            throw SourceProblem("there is no table \(table.qualifiedName): mend the file, or make it first")
+            throw SourceProblem(
+                "the table \(table.qualifiedName) does not exist: correct the table file, or create the table first")
         }
         let remedy = "ALTER TABLE \(table.qualifiedName) REPLICA IDENTITY FULL"
         switch (row[0], row[1]) {
@@ -307,8 +308,8 @@ extension SourceServer {
         case ("n", _), ("d", "f"):
             throw SourceProblem(
                 """
-                \(table.qualifiedName) has no replica identity: its UPDATEs and DELETEs would fail once it is published; \
-                add a primary key, or \(remedy)
+                \(table.qualifiedName) has no replica identity, so its UPDATEs and DELETEs would fail once it is published: \
+                add a primary key, or run \(remedy)
                 """)
         default:
             let deciding = Set(table.audience.select.flatMap { $0.template.columns + $0.when.columns })
@@ -316,8 +317,8 @@ extension SourceServer {
             let missed = deciding.isEmpty ? "" : " (\(deciding.joined(separator: ", ")))"
             return [
                 """
-                \(table.qualifiedName): old rows come with their key alone, so who could see a row before\(missed) is not \
-                known: deletes and moves may reach nobody; \(remedy)
+                \(table.qualifiedName): old rows contain only their key, so the previous readers of a row\(missed) are not \
+                known, and deletes and moves may reach no user: run \(remedy)
                 """
             ]
         }

@@ -81,7 +81,7 @@ extension ConversationsFeature {
     /// Returns the answer for an id that was used before: the first answer, with the current counts.
     private static func repeated(_ known: Message, _ tx: Transaction) throws -> Response {
         guard known.senderId == tx.caller.userId else {
-            throw Failure(.conflict, "message.id_taken", "Somebody else's message has this id.")
+            throw Failure(.conflict, "message.id_taken", "A message of another user already has this id.")
         }
         let conversation = try require(known.conversationId, tx)
         let place = try findPlace(of: tx.caller.userId, in: known.conversationId, tx)
@@ -108,7 +108,7 @@ extension ConversationsFeature {
             if known.deletedAt == nil {
                 guard let erased = try erase(messageId, in: id, tx) else {
                     throw Failure.forbidden(
-                        "Only its sender, or a backend, deletes a message.", code: "message.not_yours")
+                        "Only the sender or a backend may delete a message.", code: "message.not_yours")
                 }
                 try publish(deletionOf: erased, last: last, tx)
             }

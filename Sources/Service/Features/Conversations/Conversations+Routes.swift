@@ -44,7 +44,7 @@ extension ConversationsFeature {
             if let pair, let known = try reopen(pair, for: members, tx) { return known }
             if let id = draft.id, try isTaken(id, tx) {
                 guard let known = try find(id, tx) else {
-                    throw Failure(.conflict, "conversation.id_taken", "There is another conversation of this id.")
+                    throw Failure(.conflict, "conversation.id_taken", "Another conversation already has this id.")
                 }
                 return try response(200, known, tx)
             }
@@ -106,7 +106,7 @@ extension ConversationsFeature {
             guard conversation.memberCount < ConversationLimits.membersMax else {
                 throw Failure(
                     .conflict, "conversation.full",
-                    "A conversation has at most \(ConversationLimits.membersMax) members.")
+                    "A conversation can have at most \(ConversationLimits.membersMax) members.")
             }
             try tx.lock(.user(userId))
             // Written with the caller's right, before the new member has one.
@@ -133,7 +133,8 @@ extension ConversationsFeature {
             try storeMemberCount(of: conversation, tx)
             guard let place = try deletePlace(of: userId, in: id, tx) else {
                 throw Failure.forbidden(
-                    "Members leave by themselves; only a backend removes others.", code: "conversation.not_yours")
+                    "A member may only remove themselves; only a backend may remove other members.",
+                    code: "conversation.not_yours")
             }
             let unread = place.unread(of: conversation.lastSequence)
             try tx.adjustBadges(of: userId, messages: -unread)
@@ -153,7 +154,7 @@ extension ConversationsFeature {
 
     private static func requireGroup(_ conversation: Conversation) throws(Failure) {
         guard conversation.kind == .group else {
-            throw Failure(.conflict, "conversation.direct", "A conversation between two stays between them.")
+            throw Failure(.conflict, "conversation.direct", "The members of a direct conversation cannot change.")
         }
     }
 
@@ -166,7 +167,7 @@ extension ConversationsFeature {
         return .write(locking: .conversation(id)) { tx in
             let last = try require(id, tx).lastSequence
             let userId = tx.caller.userId
-            let before = try findPlace(of: userId, in: id, tx).required("place in it")
+            let before = try findPlace(of: userId, in: id, tx).required("membership")
             var place = before
             try place.move(to: try place.target(of: change, last: last), last: last) { run in
                 try tx.db.integer(countExcluded(in: run, of: userId, in: id, tenant: tx.tenant)) ?? 0

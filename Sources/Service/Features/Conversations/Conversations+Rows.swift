@@ -3,8 +3,8 @@ import Domain
 import Values
 
 extension ConversationsFeature {
-    private static let countingUnread = Unscoped.reaction("what is said in a conversation changes each member's counts")
-    private static let counting = Unscoped.bookkeeping("a number is taken of messages, none is shown")
+    private static let countingUnread = Unscoped.reaction("a message changes the counts of all members")
+    private static let counting = Unscoped.bookkeeping("messages are only counted, not returned")
 
     /// Returns a list of the caller's conversations, the one with the newest message first.
     ///
@@ -51,7 +51,7 @@ extension ConversationsFeature {
     static func isTaken(_ id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
         try tx.db.exists(
             """
-            SELECT 1 FROM \(conversations, unscoped: .bookkeeping("whether an id is free concerns all")) AS c
+            SELECT 1 FROM \(conversations, unscoped: .bookkeeping("a free id must be free for all users")) AS c
             WHERE c.tenant = \(tx.tenant) AND c.id = \(id)
             """)
     }
@@ -61,7 +61,7 @@ extension ConversationsFeature {
         try tx.db.row(
             """
             SELECT \(columns)
-            FROM \(conversations, unscoped: .reaction("who of a pair begins anew comes back to it")) AS c
+            FROM \(conversations, unscoped: .reaction("a user who starts a direct conversation again returns to it")) AS c
             WHERE c.tenant = \(tx.tenant) AND c.pair = \(pair)
             """, conversation)
     }
@@ -117,18 +117,18 @@ extension ConversationsFeature {
     static func seat(_ userId: ID<User>, in id: ID<Conversation>, last: Int, _ tx: Transaction) throws {
         let count = try tx.db.integer(
             """
-            SELECT COUNT(*) FROM \(members, unscoped: .bookkeeping("the bound holds whoever adds somebody"))
+            SELECT COUNT(*) FROM \(members, unscoped: .bookkeeping("the limit applies regardless of who adds a member"))
             WHERE tenant = \(tx.tenant) AND user_id = \(userId)
             """)
         guard count ?? 0 < ConversationLimits.conversationsOfUserMax else {
             throw Failure(
                 .conflict, "conversation.too_many",
-                "Nobody can be in more than \(ConversationLimits.conversationsOfUserMax) conversations.")
+                "A user can be in at most \(ConversationLimits.conversationsOfUserMax) conversations.")
         }
         let place = ReadPlace(joining: last)
         try tx.db.run(
             """
-            INSERT INTO \(members, unscoped: .reaction("whoever is added to a conversation gets a place in it"))
+            INSERT INTO \(members, unscoped: .reaction("a user who is added becomes a member"))
                 (tenant, user_id, conversation_id, joined, position, excluded)
             VALUES (\(tx.tenant), \(userId), \(id), \(place.joined), \(place.position), \(place.excluded))
             """)
@@ -168,7 +168,7 @@ extension ConversationsFeature {
         guard let place else { return nil }
         try tx.db.run(
             """
-            DELETE FROM \(rosters, unscoped: .reaction("who has given up their place is in no list"))
+            DELETE FROM \(rosters, unscoped: .reaction("a user who left is removed from the list"))
             WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND user_id = \(userId)
             """)
         return place

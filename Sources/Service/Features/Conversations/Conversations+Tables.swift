@@ -119,7 +119,7 @@ extension ConversationsFeature {
 
     static func conversation(_ row: Row) throws -> Conversation {
         var conversation = Conversation(
-            id: try row.id(0), kind: try row.word(1, orElse: "a conversation has a kind that cannot be"),
+            id: try row.id(0), kind: try row.word(1, orElse: "a stored conversation has an unknown kind"),
             title: try row.optionalText(2), createdBy: try row.optionalID(3), createdAt: try row.moment(4),
             memberCount: try row.integer(5), lastSequence: try row.integer(6), order: try row.text(7))
         if let id: ID<Message> = try row.optionalID(8), let senderId: ID<User> = try row.optionalID(9) {

@@ -25,7 +25,7 @@ extension ConversationsFeature {
         }
     }
 
-    private static let tidying = Unscoped.bookkeeping("what nobody is in is nobody's")
+    private static let tidying = Unscoped.bookkeeping("a conversation without members belongs to no user")
     /// Rows of one step, for which all writes wait: some milliseconds.
     private static let prunedAtOnceMax = 4
 
@@ -61,7 +61,7 @@ extension ConversationsFeature {
 
     // MARK: Recounting
 
-    private static let recounting = Unscoped.audit("a recount looks at everybody's")
+    private static let recounting = Unscoped.audit("a recount reads the rows of all users")
 
     /// Compares every stored number of conversations with a recount.
     static let audit = Audit(name: "conversations") { db in
@@ -137,10 +137,14 @@ extension ConversationsFeature {
         try BadgeLedger.all(in: db) { tenant, userId, counts in
             let counted = sums.removeValue(forKey: Owner(tenant: tenant, userId: userId)) ?? 0
             guard counts.messages != counted else { return }
-            differences.append("\(tenant)/\(userId): messages is stored as \(counts.messages), and is \(counted)")
+            differences.append(
+                "\(tenant)/\(userId): the stored number of messages is \(counts.messages), but the actual number is \(counted)"
+            )
         }
         for (owner, counted) in sums where counted != 0 {
-            differences.append("\(owner.tenant)/\(owner.userId): messages is not stored, and is \(counted)")
+            differences.append(
+                "\(owner.tenant)/\(owner.userId): the number of messages is not stored, but the actual number is \(counted)"
+            )
         }
         return differences
     }

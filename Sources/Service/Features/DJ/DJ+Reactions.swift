@@ -136,7 +136,7 @@ extension DJFeature {
         """
     }
 
-    private static let pruning = Unscoped.bookkeeping("what is past its time is forgotten for everybody")
+    private static let pruning = Unscoped.bookkeeping("expired rows are deleted for all users")
 
     /// Deletes expired presences and attempts in small steps. Until then they have no effect.
     static let presenceTick = Tick(

@@ -47,7 +47,9 @@ extension DJFeature {
     private static func play(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let trackId = try call.body { fields in
-            if !fields.has("trackId") { fields.reject("trackId", "is missing; null stops the music") }
+            if !fields.has("trackId") {
+                fields.reject("trackId", "is missing: name a track, or null to stop the music")
+            }
             return fields.optionalID("trackId", DJTrack.self)
         }
         return .write(locking: .dj(id)) { tx in
@@ -95,7 +97,7 @@ extension DJFeature {
 
     static func requireActive(_ session: DJSession) throws {
         guard session.isActive else {
-            throw Failure(.conflict, "dj.not_active", "The shop's guests do not choose the music now.")
+            throw Failure(.conflict, "dj.not_active", "The shop's guests cannot choose the music at the moment.")
         }
     }
 

@@ -3,7 +3,7 @@ import Domain
 import Values
 
 extension DJFeature {
-    static let counting = Unscoped.reaction("counts follow from votes, whoever casts them; only numbers leave")
+    static let counting = Unscoped.reaction("votes of all users are counted; only the counts are returned")
 
     // MARK: Sessions
 
@@ -54,7 +54,7 @@ extension DJFeature {
     static func note(_ shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            INSERT INTO \(shops, unscoped: .reaction("a shop is known by the fact of it"))
+            INSERT INTO \(shops, unscoped: .reaction("the row is created together with the shop"))
                 (tenant, shop_id, asks_code, is_active, version, told_second, told_count)
             VALUES (\(tx.tenant), \(shopId), 0, 0, 0, 0, 0) ON CONFLICT (tenant, shop_id) DO NOTHING
             """)
@@ -230,7 +230,7 @@ extension DJFeature {
     /// Recounts all votes, and looks for contradictions in sessions. A sound database has no differences.
     static let audit = Audit(name: "dj") { db in try recount(in: db) + contradictions(in: db) }
 
-    private static let looking = Unscoped.audit("a recount looks at every shop's")
+    private static let looking = Unscoped.audit("a recount reads the rows of all shops")
 
     private static func recount(in db: DatabaseConnection) throws -> [String] {
         try db.rows(
@@ -264,7 +264,7 @@ extension DJFeature {
                 AND track.shop_id = shop.shop_id AND track.removed_at IS NULL
             WHERE shop.current_item IS NOT NULL AND track.item_id IS NULL LIMIT 100
             """
-        ) { "\(try $0.text(0))/\(try $0.text(1)): plays a track that is not queued" }
+        ) { "\(try $0.text(0))/\(try $0.text(1)): the current track is not in the queue" }
         let closed = try db.rows(
             """
             SELECT DISTINCT shop.tenant, shop.shop_id FROM \(shops, unscoped: looking) AS shop
@@ -272,7 +272,7 @@ extension DJFeature {
                 ON track.tenant = shop.tenant AND track.shop_id = shop.shop_id AND track.removed_at IS NULL
             WHERE shop.is_active = 0 LIMIT 100
             """
-        ) { "\(try $0.text(0))/\(try $0.text(1)): has a queue without a session" }
+        ) { "\(try $0.text(0))/\(try $0.text(1)): has a queue but no session" }
         let orphaned = try db.rows(
             """
             SELECT vote.tenant, vote.shop_id, count(*) FROM \(votes, unscoped: looking) AS vote
@@ -280,7 +280,7 @@ extension DJFeature {
                 ON track.tenant = vote.tenant AND track.item_id = vote.item_id
             WHERE track.item_id IS NULL GROUP BY vote.tenant, vote.shop_id LIMIT 100
             """
-        ) { "\(try $0.text(0))/\(try $0.text(1)): has \(try $0.integer(2)) votes on no track" }
+        ) { "\(try $0.text(0))/\(try $0.text(1)): has \(try $0.integer(2)) votes for missing tracks" }
         return silent + closed + orphaned
     }
 }

@@ -43,7 +43,7 @@ extension DJFeature {
         let id = try call.pathID(0, Shop.self)
         return .read { tx in
             guard try requireOwnShop(id, tx).asksCode else {
-                throw Failure(.conflict, "presence.no_code", "The shop asks its guests for no code.")
+                throw Failure(.conflict, "presence.no_code", "The shop does not require a code.")
             }
             let window = PresenceCode.Window(at: tx.now)
             let code = try code(of: id, in: window, tx)
@@ -82,17 +82,17 @@ extension DJFeature {
     /// The failure is returned and not thrown, because the attempt must be stored.
     private static func refusal(of typed: String?, at shopId: ID<Shop>, _ tx: Transaction) throws -> Failure? {
         guard let typed else {
-            throw Failure.forbidden("The shop asks for the code that it shows.", code: "presence.code_required")
+            throw Failure.forbidden("The shop requires the code that it displays.", code: "presence.code_required")
         }
         let attempts = try ownAttempts(tx)
         if let wait = attempts.waitSeconds(at: tx.now) {
             throw Failure(
-                .rateLimited, "presence.too_many_codes", "You have tried too many codes that were wrong.",
+                .rateLimited, "presence.too_many_codes", "You have entered too many wrong codes. Try again later.",
                 retryAfterSeconds: wait)
         }
         guard try !isValid(typed, at: shopId, tx) else { return nil }
         try store(attempts.addingFailure(at: tx.now), tx)
-        return .forbidden("That is not the code which the shop shows.", code: "presence.wrong_code")
+        return .forbidden("The code is wrong. Enter the code that the shop displays.", code: "presence.wrong_code")
     }
 
     /// `DELETE …/presence/me`: removes the caller's presence, if there is any.

@@ -5,8 +5,8 @@ import Values
 import Visibility
 
 extension DJFeature {
-    private static let following = Unscoped.reaction("a booking in progress shows where its customer is")
-    private static let bookkeeping = Unscoped.bookkeeping("wrong codes are counted for whoever tries them")
+    private static let following = Unscoped.reaction("a booking in progress places its customer at the shop")
+    private static let bookkeeping = Unscoped.bookkeeping("wrong codes are counted per user")
 
     /// Returns the caller's longest current presence at a shop, if there is one.
     static func presence(in shopId: ID<Shop>, _ tx: Transaction) throws -> Presence? {
@@ -18,7 +18,7 @@ extension DJFeature {
             """
         ) { row in
             Presence(
-                shopId: shopId, source: try row.word(0, orElse: "a presence has a source that cannot be"),
+                shopId: shopId, source: try row.word(0, orElse: "a stored presence has an unknown source"),
                 since: try row.moment(1), expiresAt: try row.moment(2))
         }
     }

@@ -36,12 +36,13 @@ extension DJFeature {
     private static func checkRoom(in shopId: ID<Shop>, isOwn: Bool, _ tx: Transaction) throws {
         let count = try countTracks(in: shopId, tx)
         guard count.all < DJLimits.tracksMax else {
-            throw Failure(.conflict, "dj.queue_full", "The queue has \(DJLimits.tracksMax) tracks, and takes no more.")
+            throw Failure(
+                .conflict, "dj.queue_full", "The queue is full: it can have at most \(DJLimits.tracksMax) tracks.")
         }
         guard isOwn || count.own < DJLimits.tracksPerUserMax else {
             throw Failure(
                 .conflict, "dj.too_many_tracks",
-                "You have \(DJLimits.tracksPerUserMax) tracks in the queue: wait until one was played.")
+                "You already have \(DJLimits.tracksPerUserMax) tracks in the queue. Wait until one has been played.")
         }
     }
 
@@ -52,10 +53,12 @@ extension DJFeature {
             var shop = try requireShop(id, tx)
             let item = try findTrack(trackId, in: id, tx).required("track")
             guard item.id != shop.session.currentItem else {
-                throw Failure(.conflict, "dj.playing", "The track is playing: let another one play, or none.")
+                throw Failure(
+                    .conflict, "dj.playing",
+                    "The track is playing. Set another current track, or null, before you remove it.")
             }
             guard try remove(item.id, tx) else {
-                throw notPermitted("Only who has added a track, or the shop, may take it out.")
+                throw notPermitted("Only the user who added the track, or the shop, may remove it.")
             }
             try store(&shop, tx)
             publishRemoved(trackId, "removed", in: shop.session, tx)

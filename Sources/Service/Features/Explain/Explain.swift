@@ -34,18 +34,19 @@ enum ExplainFeature {
         let claims = fields.value("claims")
         let topics = fields.strings("topics", countMax: StreamLimits.topicsMax) ?? []
         let listed = fields.values("tables", countMax: FilterLimits.subscriptionsPerStreamMax) ?? []
-        if (token == nil) == (claims == nil) { fields.reject("", "must have either token or claims") }
+        if (token == nil) == (claims == nil) { fields.reject("", "must contain either token or claims") }
         try fields.finish()
         let tables = try TableSubscription.list(listed, at: "/tables", columns: parts.tables.columns)
-        let (ids, noEvent) = (parts.log.ids, Failure.invalid("/eventId", "is no id of an event"))
+        let (ids, noEvent) = (parts.log.ids, Failure.invalid("/eventId", "is not an event id"))
         guard let cursor = Cursor(eventId) else { throw noEvent }
         guard cursor.epoch == ids.epoch else {
-            throw Failure.invalid("/eventId", "is of another log: the database was made anew, or restored, since")
+            throw Failure.invalid(
+                "/eventId", "belongs to another event log: the database was recreated or restored since")
         }
         guard let sequence = ids.sequence(of: cursor) else { throw noEvent }
         let claimed = try person(token, claims, call, parts)
         guard call.caller.isOfAllTenants || claimed.tenant == call.caller.tenant else {
-            throw Failure.invalid(token == nil ? "/claims" : "/token", "is of another tenant than the caller")
+            throw Failure.invalid(token == nil ? "/claims" : "/token", "belongs to another tenant than the caller")
         }
         let tenant = claimed.tenant
         return .read { tx in

@@ -41,41 +41,46 @@ struct Explanation: JSONWritable {
 
     private var verdict: (isDelivered: Bool, reason: String) {
         guard isTenants else {
-            return (false, "The event is of tenant \(event.tenant), and the token of \(caller.tenant).")
+            return (
+                false, "The event belongs to the tenant \(event.tenant), but the token belongs to \(caller.tenant)."
+            )
         }
         if let change { return verdict(on: change) }
         guard let key = ownKey(of: event.audience) else {
-            return (false, "The token holds none of the keys of the event's audience.")
+            return (false, "The token has none of the keys of the event's audience.")
         }
         if let topic = event.topic, !topics.contains(where: topic.hasBytes) {
-            return (false, "The token holds \(key), but the stream must have named the topic \(topic).")
+            return (false, "The token has the key \(key), but the stream must also subscribe to the topic \(topic).")
         }
-        return (true, "The token holds \(key).")
+        return (true, "The token has the key \(key).")
     }
 
     private func verdict(on change: RowChange) -> (isDelivered: Bool, reason: String) {
         let watched = subscriptions.map { watch($0, change) }
         if let receiving = watched.first(where: { $0.transition != nil }) {
-            return (true, "The subscription \(receiving.subscription.id) is told: \(receiving.reason)")
+            return (true, "The subscription \(receiving.subscription.id) receives it: \(receiving.reason)")
         }
         for stale in change.invalidations {
             guard let key = ownKey(of: stale.audience) else { continue }
-            return (true, "The token holds \(key), which hears that \(stale.key) is stale.")
+            return (true, "The token has the key \(key), which receives the invalidation of \(stale.key).")
         }
         if let other = watched.first { return (false, "The subscription \(other.subscription.id): \(other.reason)") }
         guard ownKey(of: change.oldReaders + change.newReaders) != nil else {
-            return (false, "The token holds no key by which the row is seen or one of its query keys is heard.")
+            return (false, "The token has no key that may read the row or receive its invalidations.")
         }
-        return (false, "The row is visible, but no subscription asks for it and none of its query keys is theirs.")
+        return (
+            false,
+            "The row is visible, but no subscription matches it, and the token receives none of its invalidations."
+        )
     }
 
     private func watch(_ subscription: TableSubscription, _ change: RowChange) -> Watched {
         func no(_ reason: String) -> Watched { (subscription, nil, reason) }
         guard subscription.schema == change.schema, subscription.table == change.table else {
-            return no("It asks for \(subscription.schema).\(subscription.table).")
+            return no("It subscribes to \(subscription.schema).\(subscription.table).")
         }
         guard subscription.events.contains(change.operation.subscribed) else {
-            return no("It does not ask for \(change.operation.eventName).")
+            return no("It does not subscribe to \(change.operation.eventName).")
         }
         let (seesOld, seesNew) = (ownKey(of: change.oldReaders), ownKey(of: change.newReaders))
         let transition = subscription.transition(
@@ -83,15 +88,16 @@ struct Explanation: JSONWritable {
             seesNew: seesNew != nil)
         if let transition, transition != .leave || change.mayLeave(subscription, seesNew: seesNew != nil) {
             return (
-                subscription, transition, "the row is seen by \(seesNew ?? seesOld ?? ""), and the filter matches."
+                subscription, transition,
+                "the key \(seesNew ?? seesOld ?? "") may read the row, and the filter matches."
             )
         }
-        guard seesOld != nil || seesNew != nil else { return no("The token holds no key by which the row is seen.") }
+        guard seesOld != nil || seesNew != nil else { return no("The token has no key that may read the row.") }
         let seen = (seesNew != nil ? change.new : nil) ?? change.comparedOld ?? [:]
         guard let mismatch = subscription.filter.mismatch(in: seen) else {
-            return no("The filter matches a row that the token does not see.")
+            return no("The filter matches a row that the token may not read.")
         }
-        return no("The filter's \(mismatch.condition) keeps the row out: \(mismatch.column) is \(mismatch.reason).")
+        return no("The condition \(mismatch.condition) excludes the row: \(mismatch.column) is \(mismatch.reason).")
     }
 
     // MARK: Writing

@@ -78,7 +78,7 @@ extension NotificationsFeature {
 
     private static let insertion = Insertion(
         """
-        INSERT INTO \(notifications, unscoped: .reaction("whoever caused it, the service notifies the user"))
+        INSERT INTO \(notifications, unscoped: .reaction("the service creates notifications about the actions of other users"))
             (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data, sounds,
             vibrates, created_at, request_id, seen_at)
         """, columns: 16, "ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING")
@@ -86,7 +86,7 @@ extension NotificationsFeature {
     private static func isStored(_ notification: Notification, _ tx: Transaction) throws -> Bool {
         try tx.db.exists(
             """
-            SELECT 1 FROM \(notifications, unscoped: .reaction("whether it was just inserted"))
+            SELECT 1 FROM \(notifications, unscoped: .reaction("checks whether it was just inserted"))
             WHERE tenant = \(tx.tenant) AND user_id = \(notification.userId) AND id = \(notification.id)
                 AND removed_at IS NULL
             """)
@@ -97,10 +97,10 @@ extension NotificationsFeature {
     private static func first(of repeated: Notification, _ tx: Transaction) throws -> Notification {
         let found = try tx.db.row(
             """
-            SELECT \(columns) FROM \(notifications, unscoped: .reaction("a repeated event is answered like the first"))
+            SELECT \(columns) FROM \(notifications, unscoped: .reaction("a repeated event gets the response of the first"))
             WHERE tenant = \(tx.tenant) AND user_id = \(repeated.userId) AND event_id = \(repeated.eventId)
             """, notification)
-        guard var first = found else { throw DatabaseError(.corrupt, "an event id is taken by no notification") }
+        guard var first = found else { throw DatabaseError(.corrupt, "no notification has the used event id") }
         let wasBornSeen = first.state.seenAt == first.createdAt
         first.state = NotificationState(seenAt: wasBornSeen ? first.createdAt : nil)
         return first
@@ -148,7 +148,7 @@ extension NotificationsFeature {
             })
         return try drafts.map { draft in
             guard let inbox = inboxes[draft.userId] else {
-                throw DatabaseError(.corrupt, "an inbox was written and did not come back")
+                throw DatabaseError(.corrupt, "an inbox was written but not returned")
             }
             return inbox
         }
@@ -156,7 +156,7 @@ extension NotificationsFeature {
 
     private static let addition = Insertion(
         """
-        INSERT INTO \(inboxes, unscoped: .bookkeeping("the service's own count of what it stores"))
+        INSERT INTO \(inboxes, unscoped: .bookkeeping("the counts of stored rows belong to the service"))
             (tenant, user_id, time_zone, newest_at, kept, evicting, sound, haptics)
         """, columns: 8,
         """
@@ -179,7 +179,7 @@ extension NotificationsFeature {
         guard change != 0 else { return }
         try tx.db.run(
             """
-            UPDATE \(inboxes, unscoped: .bookkeeping("the service's own count of what it stores"))
+            UPDATE \(inboxes, unscoped: .bookkeeping("the counts of stored rows belong to the service"))
             SET kept = kept + \(change) WHERE tenant = \(tx.tenant) AND user_id = \(userId)
             """)
     }
@@ -188,7 +188,7 @@ extension NotificationsFeature {
     static func storePreferences(_ wanted: Preferences, of userId: ID<User>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            INSERT INTO \(inboxes, unscoped: .bookkeeping("a copy of what the user has just set"))
+            INSERT INTO \(inboxes, unscoped: .bookkeeping("a copy of the user's new settings"))
                 (tenant, user_id, kept, evicting, sound, haptics, quiet_start, quiet_end, time_zone)
             VALUES (\(tx.tenant), \(userId), 0, 0, \(wanted.sound), \(wanted.haptics),
                 \(wanted.quietHours?.startMinute), \(wanted.quietHours?.endMinute), \(wanted.timeZone))
@@ -215,7 +215,7 @@ extension NotificationsFeature {
         of count: Int, before newcomer: ID<Notification>, of userId: ID<User>, tenant: ID<Tenant>, at now: Timestamp
     ) -> SQL {
         """
-        UPDATE \(notifications, unscoped: .reaction("the cap applies whoever notifies"))
+        UPDATE \(notifications, unscoped: .reaction("the limit applies regardless of who creates the notification"))
         SET removed_at = \(now) WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id IN (
             SELECT id FROM notifications
             WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id <> \(newcomer)
@@ -229,7 +229,9 @@ extension NotificationsFeature {
         let userId = newcomer.userId
         let evicted = try tx.db.rows(
             eviction(of: count, before: newcomer.id, of: userId, tenant: tx.tenant, at: tx.now), notification)
-        guard evicted.count == count else { throw DatabaseError(.corrupt, "an inbox has fewer than are counted") }
+        guard evicted.count == count else {
+            throw DatabaseError(.corrupt, "an inbox has fewer notifications than its count")
+        }
         for notification in evicted.sorted(by: { $0.id < $1.id }) { try finishRemoval(of: notification, tx) }
     }
 
@@ -247,7 +249,7 @@ extension NotificationsFeature {
         if removed.eventId == nil {
             try tx.db.run(
                 """
-                DELETE FROM \(notifications, unscoped: .reaction("the cap applies whoever notifies"))
+                DELETE FROM \(notifications, unscoped: .reaction("the limit applies regardless of who creates the notification"))
                 WHERE tenant = \(tx.tenant) AND user_id = \(removed.userId) AND id = \(removed.id)
                     AND removed_at = \(tx.now)
                 """)

@@ -12,7 +12,7 @@ extension NotificationsFeature {
         }
         var inboxSizes: [Owner: Int] = [:]
         try db.forEach(
-            "SELECT tenant, user_id, kept FROM \(inboxes, unscoped: .audit("a recount looks at everybody's"))"
+            "SELECT tenant, user_id, kept FROM \(inboxes, unscoped: .audit("a recount reads the rows of all users"))"
         ) { row in
             inboxSizes[Owner(tenant: try row.id(0), userId: try row.id(1))] = try row.integer(2)
             return true
@@ -29,13 +29,13 @@ extension NotificationsFeature {
         try db.forEach(
             """
             SELECT tenant, user_id, category, seen_at IS NOT NULL, request_id IS NOT NULL, COUNT(*)
-            FROM \(notifications, unscoped: .audit("a recount looks at everybody's")) WHERE removed_at IS NULL
+            FROM \(notifications, unscoped: .audit("a recount reads the rows of all users")) WHERE removed_at IS NULL
             GROUP BY 1, 2, 3, 4, 5
             """
         ) { row in
             let owner = Owner(tenant: try row.id(0), userId: try row.id(1))
             guard let category = NotificationCategory(rawValue: try row.text(2)) else {
-                throw DatabaseError(.corrupt, "a notification has a category that cannot be")
+                throw DatabaseError(.corrupt, "a stored notification has an unknown category")
             }
             let count = try row.integer(5)
             let share = BadgeChange.share(of: category, seen: try row.bool(3), isOfRequest: try row.bool(4))

@@ -156,7 +156,7 @@ extension NotificationsFeature {
         try Response.withBadges(tx) { $0.member("notification", notification) }
     }
 
-    private static let categoryForm = "must be a word of lower-case letters, digits, - and _"
+    private static let categoryForm = "must consist of lower-case letters, digits, - and _"
 
     private static func readCategory(_ fields: inout Fields) -> NotificationCategory? {
         guard let word = fields.optionalString("category", bytesMax: 64) else { return nil }

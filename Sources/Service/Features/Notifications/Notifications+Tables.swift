@@ -138,7 +138,7 @@ extension NotificationsFeature {
         guard let type = NotificationType(rawValue: try row.text(3)),
             let category = NotificationCategory(rawValue: try row.text(4)),
             let priority = Priority(rank: try row.integer(5))
-        else { throw DatabaseError(.corrupt, "a notification has a type, category or priority that cannot be") }
+        else { throw DatabaseError(.corrupt, "a stored notification has an unknown type, category or priority") }
         return Notification(
             id: try row.id(0), eventId: try row.optionalText(1), userId: try row.id(2), type: type,
             category: category, priority: priority, title: try row.text(6), message: try row.text(7),

@@ -32,14 +32,14 @@ enum NotificationsFeature {
     private static func settle(_ before: Notification, _ outcome: NotificationOutcome, _ tx: Transaction) throws {
         switch outcome {
         case .withdrawn:
-            try remove(before, within: .reaction("what is void is taken away, whoever makes it so"), tx)
+            try remove(before, within: .reaction("a notification that became void is removed for its user"), tx)
         case .handled:
             guard let change = NotificationStateChange(read: true) else { return }
             var after = before
             after.state = before.state.applying(change, at: tx.now)
             after.requestId = nil
             guard after != before else { return }
-            try storeHandled(after, within: .reaction("what is dealt with is read, wherever that was done"), tx)
+            try storeHandled(after, within: .reaction("a notification is read once its subject is settled"), tx)
             if !before.state.isSeen { tx.record(.notificationsCleared([after], isRemoved: false)) }
             if after.state != before.state { publishState([after.id], change, of: after.userId, tx) }
             try adjust(after.badgeShare + -before.badgeShare, of: after.userId, tx)
@@ -50,7 +50,7 @@ enum NotificationsFeature {
         try tx.db.row(
             """
             SELECT \(columns)
-            FROM \(notifications, unscoped: .reaction("what a notification is about is settled by whoever may"))
+            FROM \(notifications, unscoped: .reaction("an authorized user settles the subject of a notification"))
             WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND event_id = \(event) AND removed_at IS NULL
             """, notification)
     }
@@ -72,7 +72,7 @@ enum NotificationsFeature {
 
     private static func removedCondition(before: Timestamp, andAlso condition: SQL = "") -> SQL {
         """
-        EXISTS (SELECT 1 FROM \(notifications, unscoped: .bookkeeping("removed rows are nobody's")) AS n
+        EXISTS (SELECT 1 FROM \(notifications, unscoped: .bookkeeping("removed rows belong to no user")) AS n
             WHERE n.tenant = t.tenant AND n.removed_at IS NOT NULL\(condition) AND n.removed_at < \(before)
             AND n.event_id IS NOT NULL)
         """
@@ -94,7 +94,7 @@ enum NotificationsFeature {
     /// Deletes a user's removed notifications beyond the latest ``removedKeptMax``, a limited number at once.
     static func trimming(of userId: ID<User>, tenant: ID<Tenant>) -> SQL {
         """
-        DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))
+        DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows belong to no user"))
         WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NOT NULL AND (user_id, event_id) IN (
             SELECT user_id, event_id FROM notifications
             WHERE tenant = \(tenant) AND user_id = \(userId) AND event_id IS NOT NULL AND removed_at IS NOT NULL
@@ -107,7 +107,7 @@ enum NotificationsFeature {
 
     static func erasure(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
-        UPDATE \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))
+        UPDATE \(notifications, unscoped: .bookkeeping("removed rows belong to no user"))
         SET title = '', message = '', lock_screen = '', data = '{}'
         WHERE \(removed(in: tenant, before: before, andAlso: " AND title <> ''"))
         """
@@ -115,7 +115,7 @@ enum NotificationsFeature {
 
     static func pruning(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
-        DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows are nobody's"))
+        DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows belong to no user"))
         WHERE \(removed(in: tenant, before: before))
         """
     }

@@ -77,7 +77,7 @@ extension PostsFeature {
         }
     }
 
-    private static let publishing = Unscoped.bookkeeping("the counts of a post go to its own readers")
+    private static let publishing = Unscoped.bookkeeping("the counts of a post are sent to its readers")
 
     private static func unpublishedCondition(at now: Timestamp) -> SQL {
         // A time in the future was stored before the clock was set back. It must not stop the post until then.

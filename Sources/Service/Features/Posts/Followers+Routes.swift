@@ -55,7 +55,8 @@ extension PostsFeature {
     private static func follow(_ call: Call) throws -> Answer {
         let (authorId, followerId) = try (call.pathUser(0), call.pathUser(1))
         guard authorId != followerId else {
-            throw Failure(.conflict, "follow.self", "Nobody follows themselves: the feed has the own posts anyway.")
+            throw Failure(
+                .conflict, "follow.self", "You cannot follow yourself: your feed already contains your own posts.")
         }
         return .write { tx in
             // Both locks are acquired at once, in one order, because the two may be following each other at the same
@@ -65,7 +66,7 @@ extension PostsFeature {
             guard try author(followerId, tx).followingCount < PostLimits.followedMax else {
                 throw Failure(
                     .conflict, "follow.too_many",
-                    "A user follows at most \(PostLimits.followedMax) others; let go of one first.")
+                    "A user can follow at most \(PostLimits.followedMax) others. Unfollow one first.")
             }
             let following = Following(followerId: followerId, authorId: authorId, followedAt: tx.now)
             guard try insert(following, tx) else { throw Failure.notFound("user") }

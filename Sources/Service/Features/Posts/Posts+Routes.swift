@@ -34,7 +34,7 @@ extension PostsFeature {
         let draft = try call.body { fields in
             let draft = PostDraft(reading: &fields)
             if call.caller.isService, draft.authorId == nil {
-                fields.reject("authorId", "is missing: a backend posts on behalf of somebody")
+                fields.reject("authorId", "is missing: a backend must name the author")
             }
             return draft
         }
@@ -45,7 +45,7 @@ extension PostsFeature {
             guard try author(authorId, tx).postCount < PostLimits.postsOfAuthorMax else {
                 throw Failure(
                     .conflict, "post.too_many",
-                    "An author has at most \(PostLimits.postsOfAuthorMax) posts; remove one first.")
+                    "An author can have at most \(PostLimits.postsOfAuthorMax) posts. Remove one first.")
             }
             let post = Post(
                 id: tx.makeID(Post.self), authorId: authorId, sequence: try takeSequence(tx),
@@ -64,7 +64,7 @@ extension PostsFeature {
             guard let removed = try remove(id, tx) else {
                 _ = try require(id, tx)
                 throw Failure.forbidden(
-                    "Only its author, an administrator or a backend removes a post.", code: "post.not_yours")
+                    "Only the author, an administrator or a backend may remove a post.", code: "post.not_yours")
             }
             try tx.lock(.author(removed.authorId))
             try add(posts: -1, to: removed.authorId, tx)

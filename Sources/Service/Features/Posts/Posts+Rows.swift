@@ -3,8 +3,8 @@ import Domain
 import Values
 
 extension PostsFeature {
-    private static let counting = Unscoped.reaction("counts follow from what others do")
-    private static let numbering = Unscoped.bookkeeping("posts of a tenant are numbered as one")
+    private static let counting = Unscoped.reaction("counts change with the actions of other users")
+    private static let numbering = Unscoped.bookkeeping("all posts of a tenant share one sequence")
 
     // MARK: Posts
 
@@ -39,7 +39,7 @@ extension PostsFeature {
             INSERT INTO \(counters, unscoped: numbering) (tenant, newest) VALUES (\(tx.tenant), 1)
             ON CONFLICT (tenant) DO UPDATE SET newest = post_counters.newest + 1 RETURNING newest
             """)
-        guard let taken else { throw DatabaseError(.corrupt, "posts have no counter") }
+        guard let taken else { throw DatabaseError(.corrupt, "the posts have no counter") }
         return taken
     }
 
@@ -67,7 +67,7 @@ extension PostsFeature {
         if removed != nil {
             try tx.db.run(
                 """
-                INSERT INTO \(removals, unscoped: .bookkeeping("its engagements go in steps")) (tenant, post_id)
+                INSERT INTO \(removals, unscoped: .bookkeeping("the engagements of a removed post are deleted in steps")) (tenant, post_id)
                 VALUES (\(tx.tenant), \(id))
                 """)
         }
@@ -192,7 +192,7 @@ extension PostsFeature {
         // name.
         let table: SQL =
             authorId == tx.caller.userId
-            ? "DELETE FROM \(follows, unscoped: .reaction("an author lets go of a follower")) WHERE tenant = \(tx.tenant)"
+            ? "DELETE FROM \(follows, unscoped: .reaction("an author removes a follower")) WHERE tenant = \(tx.tenant)"
             : "DELETE FROM \(follows, writableBy: tx.scope) WHERE tenant = \(tx.tenant)"
         return try tx.db.run("\(table) AND author_id = \(authorId) AND follower_id = \(followerId)") == 1
     }

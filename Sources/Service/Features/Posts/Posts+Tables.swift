@@ -37,7 +37,7 @@ extension PostsFeature {
 
     /// The key that gives followers an author's posts.
     static var followed: KeyGrant {
-        guard let grant = followersKey.grant else { preconditionFailure("followers have their key by rows") }
+        guard let grant = followersKey.grant else { preconditionFailure("followers get their key from rows") }
         return grant
     }
 
@@ -123,7 +123,7 @@ extension PostsFeature {
     static let columnCount = 9
 
     static func post(_ row: Row) throws -> Post {
-        let fault = "a post has a visibility or media that cannot be"
+        let fault = "a stored post has an unknown visibility or invalid media"
         guard case .array(let media)? = try? JSONValue(parsing: Array(try row.text(5).utf8)) else {
             throw DatabaseError(.corrupt, fault)
         }

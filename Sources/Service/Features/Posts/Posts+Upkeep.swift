@@ -2,8 +2,8 @@ import Database
 import Values
 
 extension PostsFeature {
-    private static let tidying = Unscoped.bookkeeping("what a removed post has left is nobody's")
-    private static let recounting = Unscoped.audit("a recount looks at everybody's")
+    private static let tidying = Unscoped.bookkeeping("the remains of a removed post belong to no user")
+    private static let recounting = Unscoped.audit("a recount reads the rows of all users")
 
     // MARK: Pruning
 
@@ -64,7 +64,7 @@ extension PostsFeature {
                     WHERE r.tenant = e.tenant AND r.post_id = e.post_id)
             GROUP BY e.tenant, e.post_id
             """
-        ) { row in "\(try row.text(0))/\(try row.text(1)): \(try row.integer(2)) engagements are of no post" }
+        ) { row in "\(try row.text(0))/\(try row.text(1)): \(try row.integer(2)) engagements belong to no post" }
     }
 
     private static func authorDifferences(in db: DatabaseConnection) throws -> [String] {
@@ -95,7 +95,9 @@ extension PostsFeature {
             }
             return true
         }
-        differences += counted.map { "\($0.tenant)/\($0.userId): followers, followed, posts \($1) are not kept" }
+        differences += counted.map {
+            "\($0.tenant)/\($0.userId): the counts of followers, followed and posts, \($1), are not stored"
+        }
         return differences
     }
 

@@ -27,12 +27,12 @@ struct OwnEvent: Sendable {
         topic = fields.optionalString("topic", bytesMax: StreamLimits.topicBytesMax)
         collapse = fields.optionalLine("collapse", bytesMax: PublishLimits.collapseBytesMax)
         let value = fields.value("data")
-        if !fields.has("data") { fields.reject("data", "is missing; it may be null") }
+        if !fields.has("data") { fields.reject("data", "is missing: send null for no data") }
         data = value.map { JSONWriter.bytes($0) } ?? Array("null".utf8)
         if data.count > PublishLimits.dataBytesMax {
-            fields.reject("data", "must have at most \(PublishLimits.dataBytesMax) bytes, and has \(data.count)")
+            fields.reject("data", "must have at most \(PublishLimits.dataBytesMax) bytes, but has \(data.count)")
         }
-        if fields.has("to") == fields.has("topic") { fields.reject("", "must have either to or topic") }
+        if fields.has("to") == fields.has("topic") { fields.reject("", "must contain either to or topic") }
         audience = topic.map { Self.audience(of: $0, &fields, rules) } ?? keys
     }
 
@@ -65,11 +65,11 @@ struct OwnEvent: Sendable {
         }
         if !isPlain {
             fields.reject(
-                "event", "must be words of letters, digits, _ - and . with colons between, such as order:changed")
+                "event", "must be words of letters, digits, _, - and ., separated by colons, such as order:changed")
         } else if reservedNames.contains(name) {
-            fields.reject("event", "means something else to browsers: give it another name than \(name)")
+            fields.reject("event", "must not be \(name), which has another meaning in browsers")
         } else if rules.taken.contains(parts[0]) {
-            fields.reject("event", "begins as events of the service do; name it otherwise than \(parts[0])")
+            fields.reject("event", "must not begin with \(parts[0]), which is reserved for events of the service")
         }
         return name
     }
@@ -79,9 +79,9 @@ struct OwnEvent: Sendable {
         if fields.has("to"), keys.isEmpty { fields.reject("to", "must name at least one key, such as user:ada") }
         for (index, key) in keys.enumerated() {
             if !AudienceKey.isKey(key) {
-                fields.reject("to/\(index)", "is no key such as user:ada or shop:s1:staff")
+                fields.reject("to/\(index)", "is not a key, such as user:ada or shop:s1:staff")
             } else if key != everyone, !key.contains(":") {
-                fields.reject("to/\(index)", "is held by nobody: did you mean user:\(key)?")
+                fields.reject("to/\(index)", "matches no user: did you mean user:\(key)?")
             }
         }
         return keys
@@ -93,7 +93,7 @@ struct OwnEvent: Sendable {
         guard let declared = rules.topics.first(where: { $0.prefix == topic[..<colon] }), Fields.isIdentifier(id) else {
             let known = rules.topics.map { "\($0.prefix):{\($0.column)}" }.sorted().joined(separator: ", ")
             fields.reject(
-                "topic", "is none that the file of tables declares\(known.isEmpty ? "" : "; there are: \(known)")")
+                "topic", "is not declared in the table file\(known.isEmpty ? "" : "; declared are \(known)")")
             return []
         }
         return declared.audience(of: id)

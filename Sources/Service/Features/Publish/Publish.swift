@@ -42,7 +42,7 @@ enum PublishFeature {
         let body = try call.json()
         guard case .array(let items) = body else { return [try read(body, at: "", rules)] }
         guard (1...PublishLimits.eventsMax).contains(items.count) else {
-            throw Failure.invalid("", "must have 1 to \(PublishLimits.eventsMax) events, and has \(items.count)")
+            throw Failure.invalid("", "must have 1 to \(PublishLimits.eventsMax) events, but has \(items.count)")
         }
         var events: [OwnEvent] = []
         var mistakes: [Failure.Field] = []

@@ -95,7 +95,7 @@ extension RequestsFeature {
     static func request(_ row: Row) throws -> UserRequest {
         guard let kind = UserRequest.Kind(rawValue: try row.text(1)),
             let status = UserRequest.Status(rawValue: try row.text(6))
-        else { throw DatabaseError(.corrupt, "a request has a kind or a status that cannot be") }
+        else { throw DatabaseError(.corrupt, "a stored request has an unknown kind or status") }
         return UserRequest(
             id: try row.id(0), kind: kind, fromUserId: try row.id(2), toUserId: try row.id(3),
             fromName: try row.optionalText(4), aboutId: try row.optionalText(5), status: status,
@@ -198,7 +198,7 @@ extension RequestsFeature {
         }
         try db.forEach(
             """
-            SELECT tenant, to_user_id, count(*) FROM \(requests, unscoped: .audit("a recount looks at everybody's"))
+            SELECT tenant, to_user_id, count(*) FROM \(requests, unscoped: .audit("a recount reads the rows of all users"))
             WHERE status = 'open' AND seen_at IS NULL GROUP BY 1, 2
             """
         ) { row in
@@ -224,7 +224,7 @@ extension RequestsFeature {
         }
     ) { tx in try tx.db.run(pruning(tenant: tx.tenant, before: answeredBefore(tx.now))) }
 
-    private static let tidying = Unscoped.bookkeeping("what is long past is nobody's business")
+    private static let tidying = Unscoped.bookkeeping("expired requests belong to no user")
 
     private static func answeredBefore(_ now: Timestamp) -> Timestamp {
         now.adding(seconds: -RequestLimits.answeredRetentionSeconds)

@@ -71,7 +71,7 @@ enum RequestsFeature {
             guard try countOpen(of: requester, tx) < RequestLimits.openMax else {
                 throw Failure(
                     .conflict, "request.too_many",
-                    "Nobody can have more than \(RequestLimits.openMax) requests that wait for an answer.")
+                    "A user can have at most \(RequestLimits.openMax) open requests.")
             }
             try insert(request, tx)
             try adjust(BadgeChange.share(of: request).requests, of: request.toUserId, tx)

@@ -53,8 +53,8 @@ extension ShopsFeature {
             guard booking.version == version else {
                 throw Failure(
                     .stale, "precondition.stale",
-                    "The booking has changed since: its version is \(booking.version). Read it again.",
-                    fields: [Failure.Field("If-Match", "names version \(version)")])
+                    "The booking has changed; its current version is \(booking.version). Read it again.",
+                    fields: [Failure.Field("If-Match", "has version \(version), which is not the current one")])
             }
             var next = try change.applied(to: booking, by: actor(in: booking.shopId, tx), at: tx.now)
             // A request for the current state changes nothing, and nothing is published.
@@ -87,7 +87,7 @@ extension ShopsFeature {
         ]
         let dayName = try query.string("day")
         if dayName != nil, shopId == nil {
-            throw Failure.invalid("?day", "goes with shopId: a day begins when it begins there")
+            throw Failure.invalid("?day", "requires shopId, because the day depends on the shop's time zone")
         }
         return .read { tx in
             var day: Range<Timestamp>?
@@ -121,19 +121,19 @@ extension ShopsFeature {
 
     static func requireBarber(_ id: ID<Barber>?, of shopId: ID<Shop>, _ tx: Transaction) throws {
         guard let id, try findBarber(id, of: shopId, tx) == nil else { return }
-        throw Failure.invalid("/barberId", "is no barber of this shop")
+        throw Failure.invalid("/barberId", "is not a barber of this shop")
     }
 
     private static func customer(of draft: BookingDraft, _ actor: BookingActor, _ tx: Transaction) throws -> ID<User>? {
         switch actor {
         case .customer:
             guard draft.userId == nil || draft.userId == tx.caller.userId else {
-                throw Failure.invalid("/userId", "must be yourself: only the shop books for others")
+                throw Failure.invalid("/userId", "must be your own user id: only the shop may book for other users")
             }
             return tx.caller.userId
         case .staff:
             guard draft.userId != nil || draft.customerName != nil else {
-                throw Failure.invalid("/userId", "is missing: say for whom, by userId or customerName")
+                throw Failure.invalid("/userId", "is missing: name the customer with userId or customerName")
             }
             return draft.userId
         }
@@ -145,14 +145,14 @@ extension ShopsFeature {
         guard let claimed = tx.caller.tier else {
             guard draft.tier != .blackCard || tx.settings.selfDeclared else {
                 throw Failure.forbidden(
-                    "The black card needs a token that says so: its claim of the tier.",
+                    "The black-card lane requires a token with the tier claim.",
                     code: "booking.tier_not_claimed")
             }
             return draft.tier ?? .standard
         }
         let tier = Booking.Tier(rawValue: claimed) ?? .standard
         guard draft.tier != .blackCard || tier == .blackCard else {
-            throw Failure.invalid("/tier", "must be \(tier.rawValue), which is what your token says")
+            throw Failure.invalid("/tier", "must be \(tier.rawValue), the tier in your token")
         }
         return draft.tier ?? tier
     }

@@ -13,7 +13,7 @@ extension ShopsFeature {
         guard let tier = Booking.Tier(rawValue: try row.text(7)),
             let status = BookingStatus(rawValue: try row.text(8)),
             let source = Booking.Source(rawValue: try row.text(10))
-        else { throw DatabaseError(.corrupt, "a booking has a tier, status or source that cannot be") }
+        else { throw DatabaseError(.corrupt, "a stored booking has an unknown tier, status or source") }
         return Booking(
             id: try row.id(0), userId: try row.optionalID(1), shopId: try row.id(2), barberId: try row.optionalID(3),
             service: try row.text(4), scheduledStart: try row.moment(5), durationMinutes: try row.integer(6),
@@ -72,8 +72,8 @@ extension ShopsFeature {
         guard booking.isReserving else { return }
         guard try !tx.db.exists(overlap(of: booking, tenant: tx.tenant)) else {
             throw Failure(
-                .conflict, "booking.overlap", "The barber has another booking at that time.",
-                fields: [Failure.Field("/scheduledStart", "overlaps a booking of the barber")])
+                .conflict, "booking.overlap", "The barber already has a booking at that time.",
+                fields: [Failure.Field("/scheduledStart", "overlaps another booking of the barber")])
         }
     }
 
@@ -82,7 +82,7 @@ extension ShopsFeature {
         // need not be read.
         let earliest = booking.scheduledStart.adding(minutes: -Int64(BookingLimits.durationMinutes.upperBound))
         return """
-            SELECT 1 FROM \(bookings, unscoped: .reaction("the barber's time is taken, whoever may see by whom"))
+            SELECT 1 FROM \(bookings, unscoped: .reaction("an overlap counts even if the caller may not read the other booking"))
             WHERE tenant = \(tenant) AND shop_id = \(booking.shopId) AND barber_id = \(booking.barberId)
                 AND status IN ('pending', 'confirmed', 'in-progress') AND source = 'online'
                 AND scheduled_start > \(earliest) AND scheduled_start < \(booking.endsAt)
@@ -99,8 +99,8 @@ extension ShopsFeature {
         return try db.rows(
             """
             SELECT a.tenant, a.shop_id, a.barber_id, a.id, b.id
-            FROM \(bookings, unscoped: .audit("overlaps are looked for in all shops")) AS a
-            JOIN \(bookings, unscoped: .audit("overlaps are looked for in all shops")) AS b
+            FROM \(bookings, unscoped: .audit("the check reads the bookings of all shops")) AS a
+            JOIN \(bookings, unscoped: .audit("the check reads the bookings of all shops")) AS b
                 ON b.tenant = a.tenant AND b.shop_id = a.shop_id AND b.barber_id = a.barber_id AND b.id > a.id
                 AND b.scheduled_start < a.ends_at AND b.ends_at > a.scheduled_start
                 AND b.scheduled_start > a.scheduled_start - \(longest)
@@ -116,7 +116,7 @@ extension ShopsFeature {
     static func hasActiveBookings(_ barberId: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws -> Bool {
         try tx.db.exists(
             """
-            SELECT 1 FROM \(bookings, unscoped: .reaction("only whether there are any is shown"))
+            SELECT 1 FROM \(bookings, unscoped: .reaction("only the existence of bookings is returned"))
             WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND barber_id = \(barberId)
                 AND status IN ('pending', 'confirmed', 'in-progress') LIMIT 1
             """)
@@ -153,7 +153,7 @@ extension ShopsFeature {
     static func appendHistory(_ booking: Booking, previous: Booking?, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            INSERT INTO \(history, unscoped: .bookkeeping("who changed a booking is written down for them"))
+            INSERT INTO \(history, unscoped: .bookkeeping("the history records every change of a booking"))
                 (tenant, booking_id, version, user_id, shop_id, at, actor_id, actor_role, previous_status, status,
                 scheduled_start, duration_minutes, barber_id)
             VALUES (\(tx.tenant), \(booking.id), \(booking.version), \(booking.userId), \(booking.shopId), \(tx.now),

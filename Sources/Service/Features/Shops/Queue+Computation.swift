@@ -66,7 +66,7 @@ struct ShopQueue {
 
     // MARK: From rows to the estimator's input
 
-    private static let everybody = Unscoped.reaction("everybody in line counts; only numbers leave")
+    private static let everybody = Unscoped.reaction("all users in line are counted; only the counts are returned")
 
     /// Bookings of one day that are read. A shop of 64 barbers does not have more.
     static let bookingsMax = 2000

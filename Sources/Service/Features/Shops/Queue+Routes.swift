@@ -60,7 +60,7 @@ extension ShopsFeature {
             // The bookings' policy lets all users write their own bookings. Without this check, the staff of another
             // shop could put themselves, confirmed, into this shop's line.
             guard actor(in: id, tx) == .staff else {
-                throw Failure.forbidden("Only the shop may put somebody in its line.", code: "booking.staff_only")
+                throw Failure.forbidden("Only the shop may add a customer to its queue.", code: "booking.staff_only")
             }
             try requireBarber(walkIn.barberId, of: id, tx)
             let booking = Booking(

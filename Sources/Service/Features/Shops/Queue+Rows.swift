@@ -3,7 +3,7 @@ import Domain
 import Values
 
 extension ShopsFeature {
-    private static let bookkeeping = Unscoped.bookkeeping("what is computed from a shop's rows, stored for reading")
+    private static let bookkeeping = Unscoped.bookkeeping("the computed status of a shop is stored by the service")
 
     // MARK: The last computed queue
 
@@ -130,7 +130,7 @@ extension ShopsFeature {
 
     private static func outcome(_ row: Row) throws -> EstimateOutcome {
         guard let lane = QueueLane(rawValue: try row.text(0)) else {
-            throw DatabaseError(.corrupt, "an estimate has a lane that cannot be")
+            throw DatabaseError(.corrupt, "a stored estimate has an unknown lane")
         }
         return EstimateOutcome(
             lane: lane, p50: try row.real(1), p90: try row.real(2), formula: try row.real(3), waited: try row.real(4))

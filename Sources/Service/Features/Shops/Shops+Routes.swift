@@ -35,7 +35,7 @@ extension ShopsFeature {
             let name = fields.string("name", bytesMax: Shop.nameBytesMax)
             let zone = fields.string("timeZone", bytesMax: 64)
             if !zone.isEmpty, !TimeZones.isKnown(zone) {
-                fields.reject("timeZone", "must be the name of a time zone, such as Europe/Berlin")
+                fields.reject("timeZone", "must be the IANA name of a time zone, such as Europe/Berlin")
             }
             return (name, zone)
         }
@@ -75,7 +75,7 @@ extension ShopsFeature {
             try requireShop(shopId, tx)
             let known = try findBarber(id, of: shopId, tx)
             if known == nil, try listBarbers(of: shopId, tx).count >= barbersMax {
-                throw Failure(.conflict, "shop.full", "A shop has at most \(barbersMax) barbers.")
+                throw Failure(.conflict, "shop.full", "A shop can have at most \(barbersMax) barbers.")
             }
             let barber = Barber(
                 id: id, shopId: shopId, name: name ?? known?.name, isOnDuty: isOnDuty, isOnBreak: isOnBreak,
@@ -94,7 +94,7 @@ extension ShopsFeature {
             try requireShop(shopId, tx)
             guard try findBarber(id, of: shopId, tx) != nil else { throw Failure.notFound("barber") }
             guard try !hasActiveBookings(id, of: shopId, tx) else {
-                throw Failure(.conflict, "barber.booked", "The barber has bookings: move or cancel them first.")
+                throw Failure(.conflict, "barber.booked", "The barber still has bookings. Move or cancel them first.")
             }
             try removeBarber(id, of: shopId, tx)
             tx.record(.shopQueueTouched(shopId))

@@ -96,9 +96,11 @@ extension StreamsFeature {
         let listed = fields.values("tables", countMax: FilterLimits.subscriptionsPerStreamMax)
         let cursor = fields.optionalString("lastEventId", bytesMax: Cursor.textBytesMax)
         if !fields.has("topics"), !fields.has("tables") {
-            fields.reject("", "must name topics, tables or both; what is not named stays as it is")
+            fields.reject("", "must contain topics, tables or both; an omitted field keeps its subscriptions")
         }
-        if cursor != nil, listed == nil { fields.reject("lastEventId", "goes with tables, whose changes were missed") }
+        if cursor != nil, listed == nil {
+            fields.reject("lastEventId", "requires tables, whose missed changes are to be replayed")
+        }
         try fields.finish()
         try chargeFilters(of: listed ?? [], call)
         var draft = SubscriptionDraft(lastEventID: cursor)
@@ -128,8 +130,8 @@ extension StreamsFeature {
             throw Failure(
                 .rateLimited, "rate_limited",
                 """
-                You may make \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds, and these filters of \(bytes) \
-                bytes count as \(requests) more.
+                You may send \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds. These filters of \(bytes) \
+                bytes count as \(requests) additional requests.
                 """,
                 retryAfterSeconds: Int(rate.resetSeconds))
         }
@@ -165,7 +167,7 @@ extension StreamsFeature {
             pendingCode: "stream.token_pending")
         let caller = call.caller
         guard renewed.tenant == caller.tenant, renewed.userId == caller.userId else {
-            throw Failure.forbidden("The new token must be of the same user and tenant.")
+            throw Failure.forbidden("The new token must have the same user and tenant.")
         }
         guard !parts.dependencies.revocations.isRevoked(renewed) else { throw Failure.invalid("/token", "is revoked") }
         return ask(id, as: caller, .renew(renewed), parts) { _ in
@@ -192,13 +194,13 @@ extension StreamsFeature {
         let user = fields.optionalID("userId", User.self)
         let moment = fields.optionalTimestamp("issuedBefore")
         if [token != nil, session != nil, user != nil].count(where: { $0 }) != 1 {
-            fields.reject("", "must name exactly one of tokenId, sessionId, userId")
+            fields.reject("", "must contain exactly one of tokenId, sessionId and userId")
         }
-        if (user != nil) != (moment != nil) { fields.reject("issuedBefore", "goes with userId, and userId with it") }
+        if (user != nil) != (moment != nil) { fields.reject("issuedBefore", "and userId must be sent together") }
         try fields.finish()
         if let token { return Revocation(tenant: tenant, kind: .token, subject: token) }
         if let session { return Revocation(tenant: tenant, kind: .session, subject: session) }
-        guard let user, let moment else { throw Failure.invalid("", "must name what is revoked") }
+        guard let user, let moment else { throw Failure.invalid("", "must contain tokenId, sessionId or userId") }
         return Revocation(tenant: tenant, kind: .user, subject: user.text, issuedBefore: moment)
     }
 }

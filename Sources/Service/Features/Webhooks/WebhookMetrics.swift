@@ -18,26 +18,26 @@ final class WebhookMetrics: Sendable {
         metrics.register { [state] text in
             let now = clock.now()
             let state = state.withLock { $0 }
-            text.family("bellhop_webhooks_sent_total", .counter, "Webhooks that were accepted, by type.")
+            text.family("bellhop_webhooks_sent_total", .counter, "Webhooks accepted by the receiver, by type.")
             for type in WebhookType.allCases {
                 text.sample("bellhop_webhooks_sent_total", [("type", type.rawValue)], Double(state.sent[type] ?? 0))
             }
-            text.family("bellhop_webhooks_failed_total", .counter, "Attempts that were not accepted, by reason.")
+            text.family("bellhop_webhooks_failed_total", .counter, "Failed attempts, by reason.")
             for (reason, count) in state.failed.sorted(by: { $0.key < $1.key }) {
                 text.sample("bellhop_webhooks_failed_total", [("reason", reason)], Double(count))
             }
-            text.family("bellhop_webhooks_died_total", .counter, "Webhooks that are tried no more, by reason.")
+            text.family("bellhop_webhooks_died_total", .counter, "Webhooks that are no longer retried, by reason.")
             for reason in WebhookDeath.allCases {
                 text.sample(
                     "bellhop_webhooks_died_total", [("reason", reason.rawValue)], Double(state.dead[reason] ?? 0))
             }
             text.single(
-                "bellhop_webhooks_waiting", .gauge, "Webhooks that wait to be sent, of all replicas.",
+                "bellhop_webhooks_waiting", .gauge, "Webhooks waiting to be sent, over all replicas.",
                 state.figures.waiting)
-            text.single("bellhop_webhooks_dead", .gauge, "Dead webhooks that are stored.", state.figures.dead)
+            text.single("bellhop_webhooks_dead", .gauge, "Stored dead webhooks.", state.figures.dead)
             let age = state.figures.oldestDueAt.map { max(0, now.seconds - $0.seconds) } ?? 0
             text.single(
-                "bellhop_webhooks_oldest_seconds", .gauge, "How long the webhook has waited that fell due first.", age)
+                "bellhop_webhooks_oldest_seconds", .gauge, "Seconds for which the oldest due webhook has waited.", age)
         }
     }
 

@@ -82,7 +82,7 @@ final class WebhookSender: Sendable {
         } catch {
             // StorageWatch reports it once a minute.
             if (error as? DatabaseError)?.storageTrouble != nil { return }
-            log("Webhooks could not be looked after; it is tried again.", ["reason": "\(error)"], &progress)
+            log("The webhooks could not be processed. Retrying.", ["reason": "\(error)"], &progress)
         }
     }
 

@@ -29,10 +29,10 @@ extension WebhooksFeature {
 
         init(_ row: Row) throws {
             id = try row.text(0)
-            type = try row.word(1, orElse: "a webhook has a type that cannot be")
+            type = try row.word(1, orElse: "a stored webhook has an unknown type")
             userId = try row.optionalID(2)
             subject = try row.text(3)
-            reason = try row.word(4, orElse: "a webhook died of what cannot be")
+            reason = try row.word(4, orElse: "a stored webhook has an unknown failure reason")
             attempts = try row.integer(5)
             error = try row.optionalText(6)
             createdAt = try row.moment(7)
@@ -99,7 +99,7 @@ extension WebhooksFeature {
         guard call.settings.webhook != nil else {
             throw Failure(
                 .conflict, "webhook.off",
-                "No webhooks are sent: \(Settings.Key.variable("webhookURL")) is not set, and nothing would be tried.")
+                "Webhooks are disabled, because \(Settings.Key.variable("webhookURL")) is not set.")
         }
         let id = try call.pathID(0, WebhookDraft.self)
         return .write { tx in

@@ -49,7 +49,7 @@ enum WebhookResult: Sendable {
 
 /// The statements of the sender.
 extension WebhooksFeature {
-    private static let sending = Unscoped.bookkeeping("the sender sends what is due, of whichever tenant")
+    private static let sending = Unscoped.bookkeeping("the sender sends the due webhooks of all tenants")
 
     // MARK: Due webhooks
 
@@ -94,7 +94,7 @@ extension WebhooksFeature {
         ) { row in
             WebhookAttempt(
                 number: try row.integer(0), tenant: try row.id(1), id: try row.text(2), lane: try row.text(3),
-                type: try row.word(4, orElse: "a webhook has a type that cannot be"), subject: try row.text(5),
+                type: try row.word(4, orElse: "a stored webhook has an unknown type"), subject: try row.text(5),
                 attempt: try row.integer(6), createdAt: try row.moment(7), givesUpAt: try row.moment(8),
                 preferences: try preferences(row, from: 9), data: try row.bytes(12))
         }.sorted { $0.number < $1.number }

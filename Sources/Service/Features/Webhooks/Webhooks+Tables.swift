@@ -59,7 +59,7 @@ extension WebhooksFeature {
         """
     }
 
-    private static let reacting = Unscoped.reaction("whoever caused it, the service tells the app")
+    private static let reacting = Unscoped.reaction("the service sends webhooks about the actions of all users")
 
     // MARK: In other features' transactions
 
@@ -108,7 +108,7 @@ extension WebhooksFeature {
         return try RowParts.ranges(of: ids.count, most: takenAtOnceMax).flatMap { part in
             try tx.db.rows(
                 """
-                DELETE FROM \(outbox, unscoped: .reaction("whoever sees a notification makes its webhook void"))
+                DELETE FROM \(outbox, unscoped: .reaction("a seen notification cancels its webhook"))
                 WHERE tenant = \(tx.tenant) AND lane = \(WebhookLane.of(userId)) AND type = 'notification.unreached'
                     AND subject IN \(values: ids[part])
                 RETURNING subject, number, attempts, leased_until, quiet_start, quiet_end, time_zone
@@ -127,7 +127,7 @@ extension WebhooksFeature {
     static func store(_ preferences: Preferences, of userId: ID<User>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(outbox, unscoped: .reaction("a copy of what the user has just set"))
+            UPDATE \(outbox, unscoped: .reaction("a copy of the user's new settings"))
             SET quiet_start = \(preferences.quietHours?.startMinute), quiet_end = \(preferences.quietHours?.endMinute),
                 time_zone = \(preferences.timeZone)
             WHERE tenant = \(tx.tenant) AND lane = \(WebhookLane.of(userId)) AND state = 0 AND time_zone IS NOT NULL

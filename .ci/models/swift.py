@@ -81,7 +81,7 @@ class Swift(Writer):
         self.add(indent, "        } else {")
         if model.is_body:
             self.add(indent, "            throw DecodingError.dataCorrupted(",
-                     '                .init(codingPath: decoder.codingPath, debugDescription: "it is none of them"))')
+                     '                .init(codingPath: decoder.codingPath, debugDescription: "no variant matches"))')
         else:
             self.add(indent, "            self = .other(json)")
         self.add(indent, "        }", "    }", "", "    public func encode(to encoder: any Encoder) throws {",

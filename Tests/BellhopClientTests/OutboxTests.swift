@@ -119,7 +119,7 @@ struct OutboxTests {
             #expect(throws: UnusableWrite.self) { try outbox.put("POST", path, body, key: "k1") { _ in } }
         }
         outbox.network(isOnline: true)
-        try await eventually("both hear of it") { told.all == [201, 201] }
+        try await eventually("both receive the outcome") { told.all == [201, 201] }
         #expect(server.requests.count == 1)
     }
 

@@ -74,7 +74,7 @@ import Testing
     }
 
     /// The database's name leads to a database of root, which a restore would replace.
-    @Test(.enabled(if: isRoot, "only root may write where others may not"))
+    @Test(.enabled(if: isRoot, "only root may write to other users' folders"))
     func databaseThatIsALinkOfItsOwner_leadsRootNowhere() throws {
         let precious = vault.file("precious.sqlite")
         try DatabaseStore.open(.file(precious)).close()
@@ -87,7 +87,7 @@ import Testing
     }
 
     /// The restored copy of a backup that only root may read belongs to the service's user, with all files beside it.
-    @Test(.enabled(if: isRoot, "only root may act as somebody else"))
+    @Test(.enabled(if: isRoot, "only root may act as another user"))
     func restoreByRoot_leavesFilesOfTheService() throws {
         #expect(try restore() == nil)
         #expect(try restore() == database + ".before")
@@ -101,7 +101,7 @@ import Testing
         #expect(owner(vault.file("new")) == 0)
     }
 
-    @Test(.enabled(if: isRoot, "only root may act as somebody else"))
+    @Test(.enabled(if: isRoot, "only root may act as another user"))
     func backupByRoot_belongsToTheOwnerOfItsFolder() throws {
         let copy = folder.file("copy.sqlite")
         try DatabaseStore.copy(.file(backup), to: copy) { _ in }
@@ -112,7 +112,7 @@ import Testing
     }
 
     /// Root does not control its folder inside a folder of the service, because the service could replace it.
-    @Test(.enabled(if: isRoot, "only root may act as somebody else"))
+    @Test(.enabled(if: isRoot, "only root may act as another user"))
     func backupIntoAFolderThatItsControllerMayNotWrite_saysWhy() throws {
         let inside = folder.file("backups")
         #expect(mkdir(inside, 0o755) == 0)

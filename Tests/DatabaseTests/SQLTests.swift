@@ -114,7 +114,7 @@ import Values
     }
 
     @Test func unscopedTable_isItsBareName() {
-        let sql: SQL = "SELECT * FROM \(notes, unscoped: .bookkeeping("the recount sees all"))"
+        let sql: SQL = "SELECT * FROM \(notes, unscoped: .bookkeeping("a recount reads all rows"))"
         #expect(sql.text == "SELECT * FROM notes")
     }
 

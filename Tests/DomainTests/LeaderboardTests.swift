@@ -174,6 +174,6 @@ import Testing
         #expect(board.count == count)
         #expect(board.damage == nil)
         // The id takes 29 of these bytes; arrays that have just grown are up to half empty.
-        #expect(board.bytes / board.count <= 110, "\(board.bytes / board.count) bytes an entry")
+        #expect(board.bytes / board.count <= 110, "\(board.bytes / board.count) bytes per entry")
     }
 }

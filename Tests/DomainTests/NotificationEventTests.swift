@@ -115,7 +115,7 @@ import Values
     }
 
     @Test(
-        "R-19: what is not known is left out",
+        "R-19: unknown details are omitted",
         arguments: [
             (#"{}"#, "Visit Scheduled", "Your visit is scheduled"),
             (#"{"visitType":"Dental Cleaning"}"#, "Dental Cleaning Scheduled", "Your dental cleaning is scheduled"),

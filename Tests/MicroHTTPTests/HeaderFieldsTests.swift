@@ -72,7 +72,7 @@ import Testing
                 buffer.update(repeating: 0xFF)
             }
             fields.forget()
-            #expect(fields.texts.count == 4, "copies stay until the next request")
+            #expect(fields.texts.count == 4, "copies remain until the next request")
             fields.clear()
             #expect(fields.texts.isEmpty)
         }

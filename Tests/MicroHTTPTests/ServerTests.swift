@@ -222,7 +222,7 @@ import Testing
         }
         started.wait()
         for number in 0..<8 { #expect(pool.submit(of: 1) { done.append("a\(number)") }) }
-        #expect(!pool.submit(of: 1) {}, "the queue has room, and the owner has not")
+        #expect(!pool.submit(of: 1) {}, "the queue has room, but the owner's share is full")
         for number in 0..<2 { #expect(pool.submit(of: 2) { done.append("b\(number)") }) }
         #expect(pool.submit { done.append("c") })
         #expect(pool.depth == 11)

@@ -45,7 +45,7 @@ import Values
         let head = Self.head(
             "/v1/stream-tickets", Self.authorization(service), length: Limits.bodyBytesMax, bytes: 1000)
         let connections = try Self.open(400, to: service, head)
-        try await eventually("all have a place, or an answer") {
+        try await eventually("all have a place or a response") {
             let reserved = service.app.bodies.reservedBytes(of: sender)
             #expect(reserved <= Limits.userBodiesBytesMax)
             return connections.count { $0.hasAnswer(within: 0) } == connections.count - places
@@ -73,7 +73,7 @@ import Values
         #expect(try again.readAnswer().status == 400)
         admitted = []
         for connection in connections { connection.finishSending() }
-        try await eventually("all is given back") { service.app.bodies.reservedBytes(of: sender) == 0 }
+        try await eventually("all memory is released") { service.app.bodies.reservedBytes(of: sender) == 0 }
         withExtendedLifetime((one, again)) {}
     }
 
@@ -89,7 +89,7 @@ import Values
             "/v1/changes", ["webhook-id: a", "webhook-timestamp: 1", "webhook-signature: v1,a"],
             length: ChangeLimits.bodyBytesMax, bytes: 1000)
         let connections = try Self.open(60, to: service, head)
-        try await eventually("all have a place, or an answer") {
+        try await eventually("all have a place or a response") {
             #expect(service.app.bodies.reservedBytes(of: .unknown) <= Limits.unknownBodiesBytesMax)
             return connections.count { $0.hasAnswer(within: 0) } == connections.count - places
         }
@@ -99,7 +99,7 @@ import Values
             #expect(answer.contains("\"code\":\"request.no_room\"") && answer.contains("Retry-After: 1\r\n"))
         }
         for connection in connections { connection.finishSending() }
-        try await eventually("all is given back") { service.app.bodies.reservedBytes(of: .unknown) == 0 }
+        try await eventually("all memory is released") { service.app.bodies.reservedBytes(of: .unknown) == 0 }
     }
 
     @Test func chunkedBody_growsWithinTheBudget() async throws {
@@ -120,7 +120,7 @@ import Values
         try chunked.send(Self.chunk(10_000))
         let answer = try chunked.read()
         #expect(answer.hasPrefix("HTTP/1.1 503 ") && answer.contains("request.no_room"))
-        try await eventually("it is given back") { service.app.bodies.reservedBytes(of: sender) == taken }
+        try await eventually("it is released") { service.app.bodies.reservedBytes(of: sender) == taken }
         withExtendedLifetime((others, last)) {}
     }
 

@@ -173,7 +173,7 @@ import Values
         let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.draft()).json
         let id = try #require(made["id"].string)
         let store = service.app.store
-        let tampering = Unscoped.audit("a test does what nobody may")
+        let tampering = Unscoped.audit("a test makes a forbidden change")
         for sql in [
             """
             INSERT INTO \(ShopsFeature.bookings, unscoped: tampering) SELECT tenant, 'copy', user_id, shop_id, barber_id, service, scheduled_start, ends_at,

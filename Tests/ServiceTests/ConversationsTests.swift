@@ -391,7 +391,7 @@ import Values
         let id = try await service.converse("ana", "ben")
         for number in 1...3 { _ = try await service.send("m\(number)", to: id, as: "ana") }
         try service.expectExactCounts()
-        let why = Unscoped.audit("a test breaks what it says is stored")
+        let why = Unscoped.audit("a test corrupts stored rows")
         let damages: [(SQL, String)] = [
             (
                 "UPDATE \(ConversationsFeature.members, unscoped: why) SET excluded = 1 WHERE user_id = 'ben'",

@@ -46,7 +46,7 @@ import Testing
         try store.migrate(before, tables: tables)
         try store.writeAndWait { try Self.insertShopsAndBookings(into: $0) }
         try store.migrate(Catalog.migrations, tables: Catalog.tables)
-        let looking = Unscoped.audit("a test looks")
+        let looking = Unscoped.audit("a test reads rows")
         let found = try store.read { db in
             try db.rows("SELECT shop_id FROM \(DJFeature.shops, unscoped: looking) ORDER BY shop_id") { try $0.text(0) }
                 + db.rows("SELECT user_id FROM \(DJFeature.presences, unscoped: looking)") { try $0.text(0) }

@@ -157,7 +157,7 @@ import Values
     @Test func rowsFromBefore_areRecordsOfOneEvent() async throws {
         let log = try LoggedTransactions(TestService.start())
         for draft in Self.interleaved { try await log.publish([draft]) }
-        let looking = Unscoped.audit("a test looks")
+        let looking = Unscoped.audit("a test reads rows")
         let others: SQL = """
             SELECT count(*) FROM \(EventLog.events, unscoped: looking) WHERE earlier IS NOT NULL OR step IS NOT NULL
             """

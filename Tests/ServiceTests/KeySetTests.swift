@@ -71,7 +71,9 @@ import Values
         try "{\"keys\": []}".write(to: issuer.file, atomically: true, encoding: .utf8)
         time.withLock { $0 += .seconds(3600) }
         keys.refresh {}
-        try await eventually("an empty set is warned of") { lines().contains { $0.contains("The key set is empty") } }
+        try await eventually("the empty key set is reported") {
+            lines().contains { $0.contains("The key set is empty") }
+        }
         #expect(!lines().contains { $0.contains("skipped=0") }, "\(lines())")
     }
 

@@ -35,7 +35,7 @@ import Values
             try db.rows(
                 """
                 SELECT user_id, messages, requests, bell, version
-                FROM \(BadgeLedger.badges, unscoped: .audit("a test looks at everybody's"))
+                FROM \(BadgeLedger.badges, unscoped: .audit("a test reads the rows of all users"))
                 """
             ) { (try $0.text(0), try [$0.integer(1), $0.integer(2), $0.integer(3), $0.integer(4)]) }
         }
@@ -148,7 +148,7 @@ import Values
         let members = ["conversationId", "message", "preview", "order", "unread", "badges"]
         #expect(event.json.object?.keys.sorted() == members.sorted())
 
-        let looking = Unscoped.audit("a test looks")
+        let looking = Unscoped.audit("a test reads rows")
         let stored = try service.app.store.read { db in
             try db.integer(
                 """
@@ -173,7 +173,7 @@ import Values
         let id = try await Self.converse(service)
         _ = try await service.send("first", to: id, as: Self.name(0))
         _ = try await service.send("second", to: id, as: Self.name(0))
-        let looking = Unscoped.audit("a test looks")
+        let looking = Unscoped.audit("a test reads rows")
         func count(_ table: Table) throws -> Int {
             try service.app.store.read { try $0.integer("SELECT count(*) FROM \(table, unscoped: looking)") ?? 0 }
         }

@@ -136,7 +136,7 @@ import Values
         try store.migrate(Catalog.migrations.filter { !mine.contains($0.id) }, tables: Catalog.tables)
         try store.writeAndWait { try Self.insertFormerRows($0) }
         #expect(try Set(store.migrate(Catalog.migrations, tables: Catalog.tables)) == Set(mine))
-        let looking = Unscoped.audit("a test looks")
+        let looking = Unscoped.audit("a test reads rows")
         let found = try store.read { db in
             try db.rows(
                 "SELECT id, seen_at FROM \(RequestsFeature.requests, unscoped: looking) ORDER BY id"

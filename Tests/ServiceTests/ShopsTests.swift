@@ -157,7 +157,7 @@ import Values
         try await service.app.store.write { db in
             try db.run(
                 """
-                UPDATE \(ShopsFeature.bookings, unscoped: .audit("a test does what nobody may")) SET scheduled_start = \(moved.microseconds),
+                UPDATE \(ShopsFeature.bookings, unscoped: .audit("a test makes a forbidden change")) SET scheduled_start = \(moved.microseconds),
                     ends_at = \(moved.adding(minutes: 30).microseconds)
                 WHERE scheduled_start > \(moved.adding(minutes: 60).microseconds)
                 """)

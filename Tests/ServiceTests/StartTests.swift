@@ -106,7 +106,7 @@ import Values
                 ["demo", "--acts", "250", "--pace", "0", "--seed", "\(seed)"], settings: settings)
             let (status, text) = acting.finish()
             #expect(status == 0, "\(text.suffix(400))")
-            #expect(text.contains("console: \(service.baseURL)/#token="))
+            #expect(text.contains("console as ada: \(service.baseURL)/#token="))
         }
         let entries = try await service.call("GET", "/v1/shops/demo-shop/queue/entries", as: .staff(of: "demo-shop"))
             .items
@@ -261,7 +261,7 @@ import Values
         for _ in 0..<20 {
             let (settings, release) = try hold()
             let service = try BellhopProcess(["serve"], settings: settings)
-            let isWaiting = service.says("It is tried again for a moment.")
+            let isWaiting = service.says("Retrying for a short time.")
             release()
             #expect(isWaiting)
             guard service.says("Bellhop is listening.") else {
@@ -272,7 +272,7 @@ import Values
             #expect(service.finish().status == 0)
             return
         }
-        Issue.record("no start took what had been released")
+        Issue.record("no start used the released resource")
     }
 
     @Test func portThatIsReleased_isTaken() throws {

@@ -140,6 +140,8 @@ import Values
         let few = try Self.resume(Array(keys.prefix(10)), in: log, through: log.newest)
         let many = try Self.resume(keys, in: log, through: log.newest)
         #expect(many.changes?.isEmpty == false)
-        #expect(many.statements <= 10 * few.statements, "\(many.statements), and \(few.statements) with ten keys")
+        #expect(
+            many.statements <= 10 * few.statements, "\(many.statements) statements, but \(few.statements) with ten keys"
+        )
     }
 }

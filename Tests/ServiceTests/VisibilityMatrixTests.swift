@@ -62,7 +62,9 @@ import Yams
             for caller in [Caller.ada, .ben, .fay, .staff] { try await ask(operation, as: caller, in: world, &left) }
         }
         for mark in Mark.allCases where mark != .row {
-            #expect(left[mark] == mark.readers.intersection([.ada, .ben, .fay, .staff]), "\(mark) after all strangers")
+            #expect(
+                left[mark] == mark.readers.intersection([.ada, .ben, .fay, .staff]),
+                "\(mark) after the writes of callers without access")
         }
         // A public action shows the user's name, so the name is not a secret from here on.
         let secrets = Set(Mark.allCases).subtracting([.follower])

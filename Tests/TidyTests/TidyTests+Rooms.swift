@@ -54,7 +54,7 @@ extension TidyTests {
         let map = try Self.sourceMap.get()
         #expect(map.arrows.count > 1_000, "the search must find types")
         for source in map.sources.values {
-            #expect(Self.place(of: source.room) != nil, "\(source.path) lies in no room")
+            #expect(Self.place(of: source.room) != nil, "\(source.path) belongs to no room")
         }
         for arrow in Set(map.arrows).sorted(by: { ($0.from, $0.type) < ($1.from, $1.type) }) {
             guard let from = map.sources[arrow.from].flatMap({ Self.place(of: $0.room) }),

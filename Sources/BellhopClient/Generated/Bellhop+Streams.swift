@@ -132,7 +132,7 @@ extension Bellhop {
                 self = .sessionId(try RevokeBody.BySessionId(from: decoder))
             } else {
                 throw DecodingError.dataCorrupted(
-                    .init(codingPath: decoder.codingPath, debugDescription: "it is none of them"))
+                    .init(codingPath: decoder.codingPath, debugDescription: "no variant matches"))
             }
         }
 

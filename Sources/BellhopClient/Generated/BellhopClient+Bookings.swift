@@ -65,7 +65,7 @@ extension BellhopClient {
     /// | it is cancelled | Booking Cancelled | Your {service} at {shop} has been cancelled | HIGH |
     /// | the customer did not come | Booking Missed | Your {service} at {shop} was missed | NORMAL |
     /// | its time or barber changes | Booking Changed | Your {service} at {shop} has been changed | HIGH |
-    /// | the customer has arrived | You're in Line | {shop} has noted that you are there | LOW |
+    /// | the customer has arrived | You're in Line | {shop} has marked you as arrived | LOW |
     ///
     /// `POST /v1/bookings`
     ///

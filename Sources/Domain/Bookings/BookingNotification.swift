@@ -31,7 +31,7 @@ public enum BookingNotification {
         let what = "Your \(booking.service) at \(shop)"
         guard previous?.status != booking.status else {
             return booking.arrivedAt != previous?.arrivedAt
-                ? ("You're in Line", "\(shop) has noted that you are there", .low)
+                ? ("You're in Line", "\(shop) has marked you as arrived", .low)
                 : ("Booking Changed", "\(what) has been changed", .high)
         }
         return switch booking.status {

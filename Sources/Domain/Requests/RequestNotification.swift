@@ -50,7 +50,7 @@ public enum RequestNotification {
         return switch request.kind {
         case .follow: "\(who) wants to follow you"
         case .friend: "\(who) wants to be your friend"
-        case .booking: "\(who) asks you for a booking"
+        case .booking: "\(who) sent you a booking request"
         case .group: "\(who) sent you a group request"
         }
     }

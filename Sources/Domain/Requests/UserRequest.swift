@@ -111,7 +111,7 @@ public struct RequestDraft: Sendable, Hashable {
     /// - Throws: 422 if the requester is ambiguous, and for a request to oneself.
     public func requester(caller: ID<User>, isService: Bool) throws(Failure) -> ID<User> {
         guard let requester = fromUserId ?? (isService ? nil : caller) else {
-            throw Failure.invalid("/fromUserId", "is missing: name the user who sends the request")
+            throw Failure.invalid("/fromUserId", "is missing: name the sending user")
         }
         guard isService || requester == caller else {
             throw Failure.invalid(

@@ -199,7 +199,7 @@ extension Fields {
         for (index, entry) in list.enumerated() where !select.contains(entry) {
             reject(
                 "\(name)/\(index)",
-                "\(entry.template) must also be listed in select: only users who may read a row may receive its changes"
+                "\(entry.template) must also be listed in select: only readers of a row may receive its changes"
             )
         }
         return list

@@ -6,7 +6,7 @@ struct Backup: AsyncParsableCommand {
         abstract: "Back up an SQLite database to a file, also while the service runs.",
         discussion: """
             The copy is complete and checked: it contains every write that was confirmed before. A service started with \
-            it renames its event log, so that every client fetches its data once.
+            it starts a new epoch of its event log, so that every client fetches its data again.
 
               bellhop backup /backups/monday.sqlite --database sqlite:/var/lib/bellhop/bellhop.sqlite
             """)

@@ -15,7 +15,7 @@ struct Check: AsyncParsableCommand {
               bellhop check --url https://bell.example.org/healthz
             """)
 
-    @Option(help: "Address to check instead of the database.")
+    @Option(help: "URL to check instead of the database.")
     var url: String?
 
     @OptionGroup var settings: SettingsFlags

@@ -20,7 +20,7 @@ struct Doctor: AsyncParsableCommand {
             ✓ is good, ! is a warning, ✗ is an error. The exit code is 1 after any ✗, with --strict also after any !.
             """)
 
-    @Option(help: "Address that clients use.")
+    @Option(help: "URL that clients use.")
     var url: String?
 
     @Option(

@@ -16,7 +16,7 @@ struct Policies: ParsableCommand {
             The exit code is 78 if the file has mistakes; each is printed with its line.
             """)
 
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print JSON.")
     var json = false
 
     @Flag(help: "Print the statements with which `bellhop migrate` makes PostgreSQL enforce the policies.")

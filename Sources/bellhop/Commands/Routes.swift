@@ -6,7 +6,7 @@ struct Routes: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Print all routes with method, path, required role and feature.")
 
-    @Flag(help: "As JSON.")
+    @Flag(help: "Print JSON.")
     var json = false
 
     func run() throws {

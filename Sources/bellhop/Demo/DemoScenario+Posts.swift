@@ -4,7 +4,7 @@ import BellhopClient
 extension DemoScenario {
     private static let texts = [
         "Fresh fade for the weekend.", "Two chairs are free right now.", "Before and after: beard trim.",
-        "New scissors, new mood.", "Late shift today, come by.", "Guess who came back after a year?",
+        "New scissors, new mood.", "Late shift today, come by.", "A regular is back after a year!",
     ]
     /// The number of posts that are liked or removed; older ones are left alone.
     private static let postsMax = 12

@@ -170,13 +170,13 @@ extension TableDeclaration {
 }
 
 extension TenantRule {
-    /// `{school_id}`, `default`, or `{school_id}, else that of students by {student_id}`.
+    /// `{school_id}`, `default`, or `{school_id}, else the tenant of students by {student_id}`.
     fileprivate var text: String {
         switch self {
         case .constant(let tenant): tenant
         case .column(let name, nil): name.map { "{\($0)}" } ?? ""
         case .column(let name, let parent?):
-            (name.map { "{\($0)}, else " } ?? "") + "tenant of \(parent.table) by {\(parent.key)}"
+            (name.map { "{\($0)}, else " } ?? "") + "the tenant of \(parent.table) by {\(parent.key)}"
         }
     }
 }

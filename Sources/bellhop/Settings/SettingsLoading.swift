@@ -12,7 +12,7 @@ struct SettingsFlags: ParsableArguments {
 
     @Argument(
         parsing: .allUnrecognized,
-        help: ArgumentHelp("Any setting of the list below, as --name value.", valueName: "--setting value"))
+        help: ArgumentHelp("Any setting of `bellhop serve --help`, as --name value.", valueName: "--setting value"))
     var flags: [String] = []
 
     /// Reads all settings. A mistake is reported in one line, with exit code 78, the `EX_CONFIG` of sysexits.h.

@@ -37,7 +37,8 @@ import Values
         Malformed("[[]]", "/0", "must be an object, not an array"),
         Malformed("{}", "", "has an unknown format"),
         Malformed(#"{"event": "phx_reply", "payload": {"status": "ok"}}"#, "", "has an unknown format"),
-        Malformed(#"{"event": "broadcast", "payload": {"event": "typing", "payload": {}}}"#, "", "has an unknown format"),
+        Malformed(
+            #"{"event": "broadcast", "payload": {"event": "typing", "payload": {}}}"#, "", "has an unknown format"),
         Malformed(#"{"id": 1, "__deleted": "true"}"#, "", "has an unknown format"),
         // Supabase Database Webhooks.
         Malformed(#"{"type": "INSERT", "table": "t", "record": {"id": 1}}"#, "/schema", "is missing"),
@@ -85,7 +86,7 @@ import Values
         Malformed(debezium(#""op": "x""#), "/op", "must be c, u, d, r or t"),
         Malformed(#"{"op": "m", "source": {"table": "", "schema": ""}}"#, "/op", "has no row"),
         Malformed(#"{"op": "c", "source": {"schema": "s"}, "after": {"id": 1}}"#, "/source/table", "is missing"),
-        Malformed(#"{"op": "c", "source": {"table": "t"}, "after": {"id": 1}}"#, "/source/schema", "and db is missing too"),
+        Malformed(#"{"op": "c", "source": {"table": "t"}, "after": {"id": 1}}"#, "/source/schema", "db is missing too"),
         Malformed(#"{"op": "c", "source": "s", "after": {"id": 1}}"#, "/source", "must be an object"),
         Malformed(debezium(#""op": "c""#), "/after", "is missing"),
         Malformed(debezium(#""op": "u", "after": "{\"_id\": 1}""#), "/after", "must be an object, not a string"),

@@ -36,7 +36,7 @@ import Testing
     @Test func shippedFiles_areShown_asTheyAreMeant() throws {
         let school = try Self.shown("school")
         let links = try #require(school.array?.first { $0["table"].string == "public.parent_students" })
-        #expect(links["tenant"].string == "{school_id}, else that of students by {student_id}")
+        #expect(links["tenant"].string == "{school_id}, else the tenant of students by {student_id}")
         #expect(links["memberships"].array?.map { $0["grants"].string } == ["student:{student_id}:parent"])
         let posts = try Self.shown("posts")[0]
         #expect(posts["audience"].array?.map { $0["when"].string } == ["visibility is public", nil])
@@ -48,7 +48,7 @@ import Testing
         let (status, text) = try BellhopProcess(["policies", "--tables", "school"]).finish()
         #expect(status == 0)
         #expect(text.contains("READERS OF"))
-        #expect(text.contains("{school_id}, else that of students by {student_id}"))
+        #expect(text.contains("{school_id}, else the tenant of students by {student_id}"))
     }
 
     private static func shown(_ name: String) throws -> JSON {

@@ -116,7 +116,7 @@ import Values
             #expect(text.contains("BELLHOP_\(name)"))
         }
         #expect(!text.contains("short-secret") && !text.contains("planted"))
-        #expect(try Self.doctor([], ["JWT_SECRET": ""]).text.contains("no token could be verified"))
+        #expect(try Self.doctor([], ["JWT_SECRET": ""]).text.contains("there is no key to verify tokens"))
     }
 
     @Test func settingsFileWithSecrets_thatOthersCanRead_isFound() throws {
@@ -125,7 +125,7 @@ import Values
         #expect(chmod(file, 0o644) == 0)
         var text = try Self.doctor(["--config", file], [:]).text
         #expect(
-            text.contains("! settings file: \(file) holds jwtSecret, and every user of this machine can read"),
+            text.contains("! settings file: \(file) contains jwtSecret, but every user of this machine can read"),
             "\(text)")
         #expect(text.contains("run chmod o= \(file)"))
         #expect(chmod(file, 0o640) == 0)
@@ -182,7 +182,7 @@ import Values
         try issuer.publish(beside: [KeySetTests.useless[0].1, KeySetTests.useless[1].1])
         let memory = ["database": "sqlite::memory:", "jwtIssuer": "https://issuer.example"]
         var found = try await Self.findings(memory.merging(["jwks": issuer.file.path]) { $1 })
-        Self.expect(.good, "keys", "the set has k1 (ES256)", in: found)
+        Self.expect(.good, "keys", "the key set has k1 (ES256)", in: found)
         Self.expect(.warning, "keys", "key 1: its key type is not supported", in: found)
         Self.expect(.warning, "keys", "every token of the issuer is accepted", in: found)
         #expect(found.contains { $0.remedy == "set BELLHOP_JWT_AUDIENCE" })

@@ -90,9 +90,10 @@ import Testing
             "\($0.id) sqlite:\($0.checksum(for: .sqlite)) postgres:\($0.checksum(for: .postgreSQL))"
         }
         for line in present where !pinned.contains(line) {
-            Issue.record("if the migration is new, add this line to checksums.txt; otherwise undo its change:\n\(line)")
+            Issue.record(
+                "if the migration is new, add this line to checksums.txt; otherwise revert its change:\n\(line)")
         }
-        for line in pinned where !present.contains(line) { Issue.record("a released migration is gone: \(line)") }
+        for line in pinned where !present.contains(line) { Issue.record("a released migration is missing: \(line)") }
         #expect(pinned == pinned.sorted(), "keep the lines sorted, so that concurrent additions do not conflict")
     }
 

@@ -14,7 +14,7 @@ import Testing
         try await service.isReading()
         let stream = try await service.listenToTasks()
         try app.run("DROP PUBLICATION bellhop", "INSERT INTO tasks (id) VALUES ('missed')")
-        try await eventually("an operator is told the way out") {
+        try await eventually("the operator gets the remedy") {
             lines().contains { $0.contains("the publication bellhop does not exist: run bellhop source setup") }
         }
         try app.setUp()
@@ -37,11 +37,11 @@ import Testing
             "ALTER PUBLICATION bellhop DROP TABLE tasks", "INSERT INTO tasks (id) VALUES ('missed')",
             "INSERT INTO team_members VALUES ('m2', 'ada', 't2')")
         service.clock.advance(seconds: 11)
-        try await eventually("an operator is told the way out") {
+        try await eventually("the operator gets the remedy") {
             lines().contains { $0.contains("lacks public.tasks: run bellhop source setup") }
         }
         // The other tables are still read.
-        try await eventually("the others are read on") { try await service.hasKey("team:t2:member", "ada") }
+        try await eventually("the other rows are still read") { try await service.hasKey("team:t2:member", "ada") }
         try app.run("ALTER PUBLICATION bellhop ADD TABLE tasks")
         service.clock.advance(seconds: 11)
         try await stream.next("stream:resync")
@@ -71,7 +71,7 @@ import Testing
         let stream = try await service.listenToTasks()
         try app.run("ALTER PUBLICATION bellhop SET (publish = 'insert')")
         service.clock.advance(seconds: 11)
-        try await eventually("an operator is told") { lines().contains { $0.contains("lacks operations") } }
+        try await eventually("the operator gets the remedy") { lines().contains { $0.contains("lacks operations") } }
         try app.setUp()
         service.clock.advance(seconds: 11)
         try await stream.next("stream:resync")

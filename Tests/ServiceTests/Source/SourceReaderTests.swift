@@ -169,7 +169,7 @@ import Values
         let second = try reader(intake, logger: logger)
         second.start()
         defer { second.stop() }
-        try await eventually("the slot is made again") { metrics.slotsLost.load(ordering: .relaxed) == 1 }
+        try await eventually("the slot is recreated") { metrics.slotsLost.load(ordering: .relaxed) == 1 }
         // Only changes after this point are in the new slot.
         try await eventually("its state is read") {
             lines().contains { $0.contains("The app's tables with memberships have been read.") }

@@ -152,7 +152,7 @@ import Testing
         #expect(!stream.received.contains { $0.name == "order:changed" })
         #expect(try await service.metric("bellhop_source_unsigned_total") == 1)
         #expect(
-            Self.refusal { try app.setUp() }.contains("\(sender) could send events until now: add --sender \(sender)"))
+            Self.refusal { try app.setUp() }.contains("\(sender) can already send events: add --sender \(sender)"))
         try app.setUp(senders: [sender])
         service.clock.advance(seconds: 1)
         try app.run(as: sender, Self.order + ")")

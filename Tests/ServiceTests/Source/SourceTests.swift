@@ -86,7 +86,7 @@ import Testing
         try await stream.nextScope(with: "team:t2:member")
         try app.run("TRUNCATE team_members")
         try await stream.next("stream:resync")
-        try await eventually("it is taken away") { try await !service.hasKey("team:t2:member", "ada") }
+        try await eventually("it is removed") { try await !service.hasKey("team:t2:member", "ada") }
         #expect(try await service.metric("bellhop_source_slot_lost_total") == 0)
         try await app.drop()
     }
@@ -197,7 +197,7 @@ import Testing
         #expect(records[2]["more"].string == #""b"=>"2 \"x\"", "c"=>NULL"#)
         // A recreated table is a new one to PostgreSQL. It is published once the setup has run again, and the start
         // reports this.
-        try await eventually("what came behind is taken") { try await service.hasKey("team:t2:member", "ada") }
+        try await eventually("the later rows are accepted") { try await service.hasKey("team:t2:member", "ada") }
         #expect(try await service.metric("bellhop_source_rejected_total") == 0)
         let problem = await #expect(throws: SourceProblem.self) { try await service.restart() }
         #expect(problem?.description.contains("lacks public.tasks") == true)

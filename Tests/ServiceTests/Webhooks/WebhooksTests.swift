@@ -224,7 +224,8 @@ import Values
         ("webhookURL", "https://hooks.example/#here", "must not contain a fragment"),
         ("webhookURL", "ftp://hooks.example/", "https://app"),
         ("webhookURL", "https:///x", "https://app"), ("webhookSecrets", "", "1 to 4 secrets"),
-        ("webhookSecrets", "whsec_c2hvcnQ=", "must have 24 to 64 bytes"), ("webhookPriorities", "CRITICAL", "is not one of LOW"),
+        ("webhookSecrets", "whsec_c2hvcnQ=", "must have 24 to 64 bytes"),
+        ("webhookPriorities", "CRITICAL", "is not one of LOW"),
         ("webhookTimeoutSeconds", "0", "between 1 and 60"), ("webhookAfterSeconds", "-1", "between 0 and 86400"),
     ])
     func mistakes_areRefusedAtTheStart(_ name: String, _ value: String, _ problem: String) throws {
@@ -235,7 +236,7 @@ import Values
         _ = try TestService.settings(good)
         do {
             _ = try TestService.settings(good.merging([name: value]) { $1 })
-            Issue.record("\(name)=\(value) is taken")
+            Issue.record("\(name)=\(value) was accepted")
         } catch {
             #expect("\(error)".hasPrefix("\(name) (BELLHOP_"))
             #expect("\(error)".contains(problem), "\(error)")

@@ -61,7 +61,7 @@ extension ConversationsFeature {
         try tx.db.row(
             """
             SELECT \(columns)
-            FROM \(conversations, unscoped: .reaction("a user who starts a direct conversation again returns to it")) AS c
+            FROM \(conversations, unscoped: .reaction("starting a direct conversation again returns to it")) AS c
             WHERE c.tenant = \(tx.tenant) AND c.pair = \(pair)
             """, conversation)
     }
@@ -117,7 +117,7 @@ extension ConversationsFeature {
     static func seat(_ userId: ID<User>, in id: ID<Conversation>, last: Int, _ tx: Transaction) throws {
         let count = try tx.db.integer(
             """
-            SELECT COUNT(*) FROM \(members, unscoped: .bookkeeping("the limit applies regardless of who adds a member"))
+            SELECT COUNT(*) FROM \(members, unscoped: .bookkeeping("the limit applies to members added by any user"))
             WHERE tenant = \(tx.tenant) AND user_id = \(userId)
             """)
         guard count ?? 0 < ConversationLimits.conversationsOfUserMax else {
@@ -128,7 +128,7 @@ extension ConversationsFeature {
         let place = ReadPlace(joining: last)
         try tx.db.run(
             """
-            INSERT INTO \(members, unscoped: .reaction("a user who is added becomes a member"))
+            INSERT INTO \(members, unscoped: .reaction("an added user becomes a member"))
                 (tenant, user_id, conversation_id, joined, position, excluded)
             VALUES (\(tx.tenant), \(userId), \(id), \(place.joined), \(place.position), \(place.excluded))
             """)
@@ -168,7 +168,7 @@ extension ConversationsFeature {
         guard let place else { return nil }
         try tx.db.run(
             """
-            DELETE FROM \(rosters, unscoped: .reaction("a user who left is removed from the list"))
+            DELETE FROM \(rosters, unscoped: .reaction("a former member is removed from the list"))
             WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND user_id = \(userId)
             """)
         return place

@@ -215,7 +215,7 @@ extension NotificationsFeature {
         of count: Int, before newcomer: ID<Notification>, of userId: ID<User>, tenant: ID<Tenant>, at now: Timestamp
     ) -> SQL {
         """
-        UPDATE \(notifications, unscoped: .reaction("the limit applies regardless of who creates the notification"))
+        UPDATE \(notifications, unscoped: .reaction("the limit applies to notifications of every origin"))
         SET removed_at = \(now) WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id IN (
             SELECT id FROM notifications
             WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id <> \(newcomer)
@@ -249,7 +249,7 @@ extension NotificationsFeature {
         if removed.eventId == nil {
             try tx.db.run(
                 """
-                DELETE FROM \(notifications, unscoped: .reaction("the limit applies regardless of who creates the notification"))
+                DELETE FROM \(notifications, unscoped: .reaction("the limit applies to notifications of every origin"))
                 WHERE tenant = \(tx.tenant) AND user_id = \(removed.userId) AND id = \(removed.id)
                     AND removed_at = \(tx.now)
                 """)

@@ -56,7 +56,7 @@ public struct PolicyEntry: Sendable, ExpressibleByStringLiteral, CustomStringCon
     /// The entry in the form that the catalog's page shows.
     public var description: String {
         if let condition { return "\(template) when \(condition.column) is \(condition.value)" }
-        return grant.map { "\(template) held by \($0.table.name)" } ?? template.description
+        return grant.map { "\(template) granted by \($0.table.name)" } ?? template.description
     }
 
     /// Returns an entry whose key the caller's token need not carry: every user with a row in the members' table has

@@ -8,7 +8,7 @@ struct GrowableBuffer<Element: BitwiseCopyable> {
     private(set) var capacity: Int
 
     init(capacity: Int) {
-        precondition(capacity > 0, "growing doubles")
+        precondition(capacity > 0, "the capacity must be positive")
         self.capacity = capacity
         base = .allocate(capacity: capacity)
     }

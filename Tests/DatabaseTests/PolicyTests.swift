@@ -52,7 +52,7 @@ import Visibility
         #expect(predicate("everyone") == "FALSE")
         #expect(predicate("room:r").hasSuffix("notes.room_id = ?"))
         #expect(Self.notes.read.audience { $0 == "room_id" ? "r" : "u" } == ["user:u", "room:r"])
-        #expect(Self.notes.read.description == "user:{user_id}, room:{room_id} held by members")
+        #expect(Self.notes.read.description == "user:{user_id}, room:{room_id} granted by members")
     }
 
     /// The cost of a key granted by rows: one lookup in the members' index per checked row.

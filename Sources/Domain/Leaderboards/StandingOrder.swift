@@ -178,7 +178,7 @@ struct StandingOrder: Sendable {
     /// Returns a description of an inconsistency, for tests and audits; nil if the structure is sound.
     func damage(_ standings: [Standing]) -> String? {
         let slots = blocks.joined()
-        guard slots.count == count else { return "\(slots.count) entries where \(count) are counted" }
+        guard slots.count == count else { return "\(slots.count) entries, but the count is \(count)" }
         for (left, right) in zip(slots, slots.dropFirst()) where standings[Int(left)] >= standings[Int(right)] {
             return "slots \(left) and \(right) are in the wrong order"
         }
@@ -191,7 +191,7 @@ struct StandingOrder: Sendable {
             let standing = standings[Int(slot)]
             if self.block(for: standing) != block { return "slot \(slot) is outside the bounds of its block" }
             guard find(count(before: standing, standings)) == (block, 0) else {
-                return "slot \(slot) is not where it is counted"
+                return "slot \(slot) is not at its counted position"
             }
         }
         return nil

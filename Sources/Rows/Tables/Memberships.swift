@@ -287,7 +287,7 @@ public struct Memberships: Sendable {
         let declaration = memberships[index].declaration
         return Failure.invalid(
             "/record/\(declaration.grantColumn)",
-            "exceeds the limit: \(declaration.subjectKey(subject)) already has \(objects.count) memberships \(declaration.name)"
+            "exceeds the limit: \(declaration.subjectKey(subject)) already has \(objects.count) '\(declaration.name)' memberships"
         )
     }
 

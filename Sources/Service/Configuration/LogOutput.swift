@@ -186,7 +186,7 @@ struct LogRepetitions {
     mutating func admit(_ kind: Kind, at now: Duration) -> Bool {
         var kind = kind
         if tallies[kind] == nil, tallies.count >= LogLimits.kindsMax {
-            kind = Kind(level: kind.level, message: "Other lines.", label: kind.label)
+            kind = Kind(level: kind.level, message: "Other messages.", label: kind.label)
         }
         var tally = tallies[kind] ?? (now + LogLimits.repetitionWindow, 0)
         tally.count += 1

@@ -10,7 +10,7 @@ final class HTTPMetrics: Sendable {
     init(_ registry: MetricsRegistry) {
         registry.register { [self] text in
             let all = endpoints.withLock { $0 } + [unrouted]
-            text.family("bellhop_http_requests_total", .counter, "Requests answered.")
+            text.family("bellhop_http_requests_total", .counter, "Answered requests.")
             for endpoint in all { endpoint.writeRequests(to: &text) }
             text.family("bellhop_http_response_bytes_total", .counter, "Bytes of response bodies.")
             for endpoint in all { endpoint.writeBytes(to: &text) }

@@ -11,8 +11,8 @@ extension DatabaseStore {
             text.family("bellhop_database_trouble", .gauge, "1 while writes fail, by reason.")
             text.sample("bellhop_database_trouble", [("reason", "full")], trouble == .full ? 1 : 0)
             text.sample("bellhop_database_trouble", [("reason", "moved")], trouble == .moved ? 1 : 0)
-            text.single("bellhop_database_commits_total", .counter, "Groups committed.", metrics.batches)
-            text.single("bellhop_database_writes_total", .counter, "Writes committed.", metrics.jobs)
+            text.single("bellhop_database_commits_total", .counter, "Committed groups of writes.", metrics.batches)
+            text.single("bellhop_database_writes_total", .counter, "Committed writes.", metrics.jobs)
             text.single(
                 "bellhop_database_writes_undone_total", .counter, "Writes rolled back because of an error.",
                 metrics.jobsFailed)

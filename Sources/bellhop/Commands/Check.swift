@@ -25,7 +25,7 @@ struct Check: AsyncParsableCommand {
         let settings = try await settings.load(verifiesTokens: false)
         let differences = try SettingsLoading.explainingFailure { try Operations.check(settings) }
         for difference in differences { Terminal.line("\(Terminal.paint("✗", .red)) \(difference)") }
-        guard differences.isEmpty else { throw Terminal.failure("\(differences.count) differences") }
+        guard differences.isEmpty else { throw Terminal.failure("differences: \(differences.count)") }
         Terminal.line(
             "\(Terminal.paint("✓", .green)) All counts are correct, no bookings overlap, and the file is undamaged.")
     }

@@ -72,7 +72,7 @@ struct Doctor: AsyncParsableCommand {
             }
         }
         guard faults > 0 || (strict && warnings > 0) else { return }
-        throw Terminal.failure("\(faults) errors, \(warnings) warnings")
+        throw Terminal.failure("errors: \(faults), warnings: \(warnings)")
     }
 
     private func streamToken(_ settings: Settings) -> String? {

@@ -29,7 +29,7 @@ struct Migrate: AsyncParsableCommand {
         let applied = try SettingsLoading.explainingFailure { try Operations.migrate(settings) }
         for id in applied { Terminal.line("\(Terminal.paint("✓", .green)) \(id)") }
         Terminal.line(
-            applied.isEmpty ? "Nothing to do: the database is up to date." : "\(applied.count) migrations applied.")
+            applied.isEmpty ? "Nothing to do: the database is up to date." : "Migrations applied: \(applied.count).")
     }
 
     /// Prints a SQL script; everything else is printed as SQL comments.
@@ -42,6 +42,6 @@ struct Migrate: AsyncParsableCommand {
         Terminal.line(
             pending.isEmpty
                 ? "-- Nothing to do: the database is up to date."
-                : "-- \(pending.count) migrations to apply in one transaction, followed by the policies of the tables.")
+                : "-- Migrations to apply in one transaction: \(pending.count); the policies of the tables follow.")
     }
 }

@@ -47,6 +47,6 @@ struct Policies: ParsableCommand {
     }
 
     private func text(_ keys: [String]) -> String {
-        keys.isEmpty ? "nobody" : keys.joined(separator: ", ")
+        keys.isEmpty ? "only the service" : keys.joined(separator: ", ")
     }
 }

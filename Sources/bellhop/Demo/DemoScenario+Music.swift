@@ -17,7 +17,7 @@ extension DemoScenario {
 
     func openMusic() async throws {
         try await expect(staff.put("/v1/shops/\(Self.shop)/dj", ["isActive": true]), "let guests choose the music")
-        say("Guests choose the music.")
+        say("Guests can now choose the music.")
     }
 
     /// Lets a guest of the shop add a track, or vote on one of the queue.

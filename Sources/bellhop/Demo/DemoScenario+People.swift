@@ -21,7 +21,9 @@ extension DemoScenario {
             "id": "5a7d0e3c-1b2f-4c6a-9d8e-7f0a1b2c3d4e", "memberIds": .array(others), "title": "Saturday",
         ]
         try await talk(saturday, of: DemoScenario.group)
-        say("\(conversations.count) conversations are open; \(DemoScenario.group.joined(separator: ", ")) share one.")
+        say(
+            "\(conversations.count) conversations are open, one of them with \(DemoScenario.group.joined(separator: ", "))."
+        )
     }
 
     /// Opens a conversation as its first member; an existing one is reused.

@@ -107,7 +107,8 @@ import Testing
         try app.run(as: low, "CREATE SCHEMA bellhop")
         #expect(problem().contains("the schema bellhop belongs to \(low), which could change it later"))
         try app.run("ALTER SCHEMA bellhop OWNER TO postgres", "GRANT CREATE ON SCHEMA bellhop TO \(low)")
-        #expect(problem().contains("\(low) may make functions in the schema bellhop: REVOKE CREATE ON SCHEMA bellhop"))
+        #expect(
+            problem().contains("\(low) may create functions in the schema bellhop: REVOKE CREATE ON SCHEMA bellhop"))
         try app.run("GRANT USAGE ON SCHEMA bellhop TO \(low)")
         try app.run(
             as: low, "CREATE FUNCTION bellhop.notify(text, text) RETURNS void LANGUAGE sql AS $$ SELECT $$")

@@ -176,7 +176,7 @@ struct SourceServer {
             let name = row[2] ?? table.qualifiedName
             guard row[0] == "t" else {
                 throw SourceProblem(
-                    "the role may not read \(name), which defines memberships: run GRANT SELECT ON \(name) TO the role")
+                    "the role may not read \(name), which defines memberships: run GRANT SELECT ON \(name) TO name")
             }
             if row[1] == "t" {
                 throw SourceProblem(

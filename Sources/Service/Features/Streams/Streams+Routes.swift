@@ -99,7 +99,7 @@ extension StreamsFeature {
             fields.reject("", "must contain topics, tables or both; an omitted field keeps its subscriptions")
         }
         if cursor != nil, listed == nil {
-            fields.reject("lastEventId", "requires tables, whose missed changes are to be replayed")
+            fields.reject("lastEventId", "requires tables: it replays their missed changes")
         }
         try fields.finish()
         try chargeFilters(of: listed ?? [], call)

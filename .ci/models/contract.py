@@ -136,6 +136,8 @@ class Contract:
             if len(rest) == 1:
                 found = self.type(rest[0], name, owner)
                 return found.or_null() if len(rest) < len(schema["oneOf"]) else found
+            if {option.get("type") for option in rest} == {"array", "object"} and not any(map(self.is_named, rest)):
+                return JSON
             if len(rest) == 2 and rest[1].get("items") == rest[0]:
                 # One value or several: Swift always sends a list.
                 several = self.type(rest[1], name, owner)

@@ -80,7 +80,8 @@ extension TidyTests {
             try Self.files(under: ["Sources", "Tests", "Docs", "Deploy", "Benchmarks"], endingWith: ending)
         }
         for name in [
-            "README.md", "CHANGELOG.md", "Package.swift", "Makefile", "Dockerfile", "openapi.yaml", ".ci/test",
+            "README.md", "CHANGELOG.md", "Package.swift", "Makefile", "Dockerfile", "asyncapi.yaml", "openapi.yaml",
+            ".ci/test",
         ] {
             let text = try String(contentsOf: Self.root.appendingPathComponent(name), encoding: .utf8)
             files.append(File(path: name, text: text))

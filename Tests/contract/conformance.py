@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Simulates a day of use and validates every response and every event of the running service against openapi.yaml.
+Events are validated against asyncapi.yaml too.
 
 schemathesis generates unusual requests; this test covers common use: existing bookings, read notifications, streams
 with events. It is stricter than the document in one point: a response may not contain a member that is not described.
@@ -10,6 +11,7 @@ import copy
 import datetime
 import http.client
 import json
+import pathlib
 import re
 import subprocess
 import sys
@@ -30,6 +32,7 @@ class Document:
     def __init__(self, path):
         self.open = self._load(path)
         self.closed = self._close(copy.deepcopy(self.open))
+        self.messages = self._load(pathlib.Path(path).with_name("asyncapi.yaml"))["components"]
         self.failures = []
         self.answered = set()
         self.events_seen = set()
@@ -147,6 +150,16 @@ class Document:
             return self.fail(f"the event {name} is not described")
         self.events_seen.add(name)
         self._check(json.loads(data), schema, self.closed, f"event {name}")
+        self._message(name, json.loads(data))
+
+    def _message(self, name, data):
+        """Validates an event against its message in asyncapi.yaml, whose schemas are of draft 7."""
+        message = next((one for one in self.messages["messages"].values() if one.get("name") == name), None)
+        if message is None:
+            return self.fail(f"asyncapi.yaml lacks the event {name}")
+        schema = {"components": self.messages, "allOf": [message["payload"]]}
+        for error in jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker()).iter_errors(data):
+            self.fail(f"message {name}: {error.json_path}: {error.message[:300]}")
 
     def examples(self):
         """Checks that the examples of bodies match their schemas."""

@@ -56,11 +56,11 @@ class Type:
 
     @property
     def in_typescript(self):
-        return self.typescript + (" | null" if self.nullable and self.typescript != "any" else "")
+        return self.typescript + (" | null" if self.nullable and self.typescript != "unknown" else "")
 
 
-JSON = Type("JSON", "any")
-OBJECT = Type("JSON", "{ [name: string]: any }")
+JSON = Type("JSON", "unknown")
+OBJECT = Type("JSON", "{ [name: string]: unknown }")
 
 
 class Field:
@@ -271,6 +271,7 @@ class Operation:
             type = contract.type(parameter["schema"], capital(self.id) + pascal(parameter["name"]))
             self.parameters.append((parameter, type))
         self.body = self.read_body(contract, described)
+        self.statuses = [status for status in described["responses"] if status.startswith("2")]
         self.answer, self.may_be_empty = self.read_answers(contract, described)
         headers = {parameter["name"] for parameter, _ in self.parameters if parameter["in"] == "header"}
         self.is_conditional = "If-None-Match" in headers

@@ -2,6 +2,19 @@
 from .contract import Model, Type
 from .texts import NOTE, Writer, paragraphs, quoted
 
+OWN_EVENTS = """
+/**
+ * The events that your app publishes, by their names, with their data. Empty, it allows every name that is not one of
+ * Bellhop's, with unknown data. Declare your events to have both checked:
+ *
+ *     declare module "bellhop.js/models" {
+ *       interface OwnEvents {
+ *         "order:ready": { orderId: string };
+ *       }
+ *     }
+ */
+export interface OwnEvents {}
+"""
 # Maps the path of a call to the path of the contract.
 PATHS = """
 type Steps<Path extends string> = Path extends `${infer Step}/${infer Rest}` ? [Step, ...Steps<Rest>] : [Path];
@@ -30,8 +43,20 @@ export type OperationOf<Method extends string, Path extends string> = {
 /** The body of an answer that is no refusal. */
 export type AnswerTo<Method extends string, Path extends string> = OperationOf<Method, Path>["answer"];
 
-/** The body that a call is given. */
-export type BodyOf<Method extends string, Path extends string> = OperationOf<Method, Path>["body"];
+/** The body that a call is given. It has only words that this version of the contract knows. */
+export type BodyOf<Method extends string, Path extends string> = Exact<OperationOf<Method, Path>["body"]>;
+
+// `string` and Word are assignable to each other, so only this comparison tells them apart.
+type IsWord<Given> = (<T>() => T extends Given ? 1 : 2) extends <T>() => T extends Word ? 1 : 2 ? true : false;
+type Exact<Given> = Given extends string
+  ? IsWord<Given> extends true
+    ? never
+    : Given
+  : Given extends (infer Item)[]
+  ? Exact<Item>[]
+  : Given extends object
+  ? { [Name in keyof Given]: Exact<Given[Name]> }
+  : Given;
 
 /** An event of a stream with its data read; `id` is where to resume. */
 export type StreamEvent = { [Name in keyof Events]: { name: Name; data: Events[Name]; id: string } }[keyof Events];
@@ -112,7 +137,7 @@ def typescript(contract, operations, events):
     writer.add(0, "", "/** The events of a stream, by their names, with their data. */", "export interface Events {")
     for name, type in events:
         writer.add(2, f"{quoted(name)}: {type.in_typescript};")
-    writer.add(0, "}", "", "/** All calls by method and path: what each is given, and what it brings. */",
+    writer.add(0, "}", "", *OWN_EVENTS.strip().splitlines(), "", "/** All calls by method and path: what each is given, and its answer and status if it succeeds. */",
                "export interface Operations {")
     for operation in operations:
         if operation.is_stream:
@@ -131,6 +156,7 @@ def typescript(contract, operations, events):
             writer.add(4, "query: {", *[f"  {member};" for member in query], "};")
         body = operation.body
         writer.add(4, f"body: {body.typescript + (' | undefined' if body.nullable else '') if body else 'undefined'};")
+        writer.add(4, f"status: {' | '.join(operation.statuses)};")
         answer = [operation.answer.typescript] if operation.answer else []
         writer.add(4, f"answer: {' | '.join(answer + (['undefined'] if operation.may_be_empty else []))};")
         writer.add(2, "};")

@@ -2,7 +2,8 @@ import type {
   AnyFeature, Bell, Clock, Input, Listeners, Machine, Options, Running, StoresOf,
 } from "./types.js";
 
-export type { Answer, AnyFeature, Bell, Connection, Event, Feature, KeyedFeature, Options, Status } from "./types.js";
+export type { Answer, Event } from "./contract.js";
+export type { AnyFeature, Bell, Connection, Feature, KeyedFeature, Options, Status } from "./types.js";
 
 /** Connects to a service: `connect({ url, token, features: { badges, queue } })`. */
 export function connect<Given extends Record<string, AnyFeature> = {}>(options: Options & { features?: Given }):

@@ -1,5 +1,7 @@
 // The types of a bell's features. Payloads have the service's own types: see /openapi.yaml.
-import type { Answer, Feature, KeyedFeature } from "./types.js";
+import type { Answer } from "./contract.js";
+import type * as models from "./models.js";
+import type { Feature, KeyedFeature } from "./types.js";
 
 /** The interface of every store, as React's `useSyncExternalStore` expects it. */
 export interface Store<Snapshot> {
@@ -52,7 +54,7 @@ export interface Notification {
   title: string;
   message: string;
   lockScreen: string;
-  data: any;
+  data: { [name: string]: unknown };
   haptic: Haptic | null;
   sound: boolean;
   createdAt: string;
@@ -132,18 +134,20 @@ export interface ThreadCommands {
 }
 
 export interface Queue extends Loaded {
-  /** As returned by `GET /v1/shops/{id}/queue`. */
-  status: any;
+  /** As returned by `GET /v1/shops/{id}/queue`; null until the first answer. */
+  status: models.QueueStatus | null;
   isLive: boolean;
 }
 export interface Booking extends Loaded {
-  /** As returned by `GET /v1/bookings/{id}`. */
-  booking: any;
+  /** As returned by `GET /v1/bookings/{id}`. An event that comes before the first answer has only some members. */
+  booking: (Pick<models.Booking, "id" | "status" | "version" | "epoch" | "estimatedCompletion"> &
+    Partial<models.Booking>) | null;
   isPending: boolean;
 }
 export interface BookingCommands {
-  cancel(): Answered;
-  change(set: any): Answered;
+  cancel(): Promise<Answer<models.Booking, 200> | null>;
+  /** Does nothing while another change is pending. */
+  change(set: models.BodyOf<"PATCH", "/v1/bookings/{id}">): Promise<Answer<models.Booking, 200> | null>;
 }
 export interface Track {
   trackId: string;

@@ -1,8 +1,9 @@
 import type { Features } from "./features.js";
-import type { Bell, Options } from "./types.js";
+import type { Bell, DeviceOptions } from "./types.js";
 
-export type { Answer, Bell, Connection, Event, Options, Status } from "./types.js";
+export type { Answer, Event } from "./contract.js";
+export type { Bell, Connection, DeviceOptions as Options, Status } from "./types.js";
 export type { Features } from "./features.js";
 
 /** Connects to a service, with every feature. */
-export function connect(options: Options): Bell & Features;
+export function connect(options: DeviceOptions): Bell & Features;

@@ -55,7 +55,7 @@ export interface EventDetails {
   previousStatus?: string | null;
   emergencyId?: string | null;
   /** Names of the changes, as a list or as the keys of an object; at most 100. */
-  changes?: any;
+  changes?: unknown;
 }
 
 export interface Notified {
@@ -73,7 +73,7 @@ export interface Notification {
   message: string;
   /** Text for the lock screen, which does not reveal the content. */
   lockScreen: string;
-  data: { [name: string]: any };
+  data: { [name: string]: unknown };
   haptic: Haptic | null;
   sound: boolean;
   createdAt: string;
@@ -102,7 +102,7 @@ export interface NotificationDraft {
   message: string;
   lockScreen?: string | null;
   /** At most 4 KiB as JSON. */
-  data?: { [name: string]: any } | null;
+  data?: { [name: string]: unknown } | null;
 }
 
 export interface ChangeNotificationsBody {
@@ -404,7 +404,7 @@ export interface OwnEvent {
   /** A topic that the file of tables declares, such as `order:o1`. */
   topic?: string;
   /** Any JSON value of at most 16 KiB. */
-  data: any;
+  data: unknown;
   /**
    * Name of a state that the event carries completely. A newer event with this name replaces an older one that still
    * waits for a slow or resuming stream. Each topic has its own names; events to keys share the names of the tenant.
@@ -453,7 +453,7 @@ export type WebhookType = "notification.unreached" | "notification.withdrawn" | 
 export interface ExplainBody {
   eventId: string;
   token?: string;
-  claims?: { [name: string]: any };
+  claims?: { [name: string]: unknown };
   topics?: string[];
   tables?: WantedTable[];
 }
@@ -465,9 +465,9 @@ export interface Explanation {
   caller: ExplanationCaller;
   /** All keys that could deliver the event. */
   keys: ExplanationKey[];
-  invalidations?: { [name: string]: any }[];
-  row?: { [name: string]: any } | null;
-  subscriptions?: { [name: string]: any }[];
+  invalidations?: { [name: string]: unknown }[];
+  row?: { [name: string]: unknown } | null;
+  subscriptions?: { [name: string]: unknown }[];
 }
 
 export interface ExplanationEvent {
@@ -1342,16 +1342,16 @@ export interface TableChange {
   /** Effect on the subscriber, considering the filter and the subscriber's access. */
   change: "enter" | "update" | "leave" | Word;
   /** The selected columns; null if the row left. */
-  record: { [name: string]: any } | null;
+  record: { [name: string]: unknown } | null;
   /** The previous row. For a row that left, only its primary key. */
-  oldRecord: { [name: string]: any } | null;
+  oldRecord: { [name: string]: unknown } | null;
   commitTimestamp: string | null;
 }
 
 export interface EngagementUpdate {
   postIds: string[];
   /** Counts by record id, with the names that the table declares. */
-  updates: { [name: string]: { [name: string]: any } };
+  updates: { [name: string]: { [name: string]: unknown } };
 }
 
 /**
@@ -1467,114 +1467,144 @@ export interface Events {
   "follow:changed": FollowChanged;
 }
 
-/** All calls by method and path: what each is given, and what it brings. */
+/**
+ * The events that your app publishes, by their names, with their data. Empty, it allows every name that is not one of
+ * Bellhop's, with unknown data. Declare your events to have both checked:
+ *
+ *     declare module "bellhop.js/models" {
+ *       interface OwnEvents {
+ *         "order:ready": { orderId: string };
+ *       }
+ *     }
+ */
+export interface OwnEvents {}
+
+/** All calls by method and path: what each is given, and its answer and status if it succeeds. */
 export interface Operations {
   /** Get badge counts */
   "GET /v1/badges": {
     query: { include?: GetBadgesInclude };
     body: undefined;
+    status: 200;
     answer: Badges;
   };
   /** Create an event */
   "POST /v1/events": {
     query: {};
     body: Event;
+    status: 200 | 201;
     answer: Notified;
   };
   /** List notifications */
   "GET /v1/notifications": {
     query: { category?: string; state?: ListNotificationsState; priority?: Priority; limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Page<Notification>;
   };
   /** Create a notification */
   "POST /v1/notifications": {
     query: {};
     body: NotificationDraft;
+    status: 200 | 201;
     answer: Notified;
   };
   /** Update notifications in bulk */
   "PATCH /v1/notifications": {
     query: {};
     body: ChangeNotificationsBody;
+    status: 200;
     answer: ChangedCount;
   };
   /** Get a notification */
   "GET /v1/notifications/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: NotificationWithBadges;
   };
   /** Update a notification's state */
   "PATCH /v1/notifications/{id}": {
     query: {};
     body: NotificationStateChange;
+    status: 200;
     answer: NotificationWithBadges;
   };
   /** Delete a notification */
   "DELETE /v1/notifications/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: BadgesAfter;
   };
   /** List conversations */
   "GET /v1/conversations": {
     query: { unread?: boolean; limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Page<Conversation>;
   };
   /** Create a conversation */
   "POST /v1/conversations": {
     query: {};
     body: CreateConversationBody;
+    status: 200 | 201;
     answer: ConversationWithMembers;
   };
   /** Get a conversation */
   "GET /v1/conversations/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: ConversationWithMembers;
   };
   /** Rename a conversation */
   "PATCH /v1/conversations/{id}": {
     query: {};
     body: ChangeConversationBody;
+    status: 200;
     answer: ConversationWithMembers;
   };
   /** Add a member to a conversation */
   "PUT /v1/conversations/{id}/members/{userId}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: ConversationWithMembers;
   };
   /** Remove a member from a conversation */
   "DELETE /v1/conversations/{id}/members/{userId}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: BadgesAfter;
   };
   /** List messages */
   "GET /v1/conversations/{id}/messages": {
     query: { since?: number; limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Page<Message>;
   };
   /** Send a message */
   "POST /v1/conversations/{id}/messages": {
     query: {};
     body: SendMessageBody;
+    status: 200 | 201;
     answer: SentMessage;
   };
   /** Delete a message */
   "DELETE /v1/conversations/{id}/messages/{messageId}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: BadgesAfter;
   };
   /** Set the read position */
   "PUT /v1/conversations/{id}/read-position": {
     query: {};
     body: ReadConversationBody;
+    status: 200;
     answer: ReadPosition;
   };
   /** List requests */
@@ -1587,258 +1617,301 @@ export interface Operations {
       cursor?: string;
     };
     body: undefined;
+    status: 200;
     answer: Page<UserRequest>;
   };
   /** Create a request */
   "POST /v1/requests": {
     query: {};
     body: CreateRequestBody;
+    status: 200 | 201;
     answer: UserRequestWithBadges;
   };
   /** Mark requests as seen */
   "PATCH /v1/requests": {
     query: {};
     body: SeeRequestsBody;
+    status: 200;
     answer: ChangedCount;
   };
   /** Get a request */
   "GET /v1/requests/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: UserRequest;
   };
   /** Answer a request */
   "PATCH /v1/requests/{id}": {
     query: {};
     body: AnswerRequestBody;
+    status: 200;
     answer: UserRequestWithBadges;
   };
   /** Withdraw a request */
   "DELETE /v1/requests/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: BadgesAfter;
   };
   /** Get preferences */
   "GET /v1/preferences": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Preferences;
   };
   /** Replace preferences */
   "PUT /v1/preferences": {
     query: {};
     body: PreferencesWish;
+    status: 200;
     answer: Preferences;
   };
   /** Create a stream ticket */
   "POST /v1/stream-tickets": {
     query: {};
     body: CreateStreamTicketBody | undefined;
+    status: 201;
     answer: StreamTicket;
   };
   /** Get a stream */
   "GET /v1/streams/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: StreamState;
   };
   /** Get a stream's subscriptions */
   "GET /v1/streams/{id}/subscriptions": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Subscriptions;
   };
   /** Replace a stream's subscriptions */
   "PUT /v1/streams/{id}/subscriptions": {
     query: {};
     body: ReplaceSubscriptionsBody;
+    status: 200;
     answer: Subscriptions;
   };
   /** Renew a stream's token */
   "PUT /v1/streams/{id}/token": {
     query: {};
     body: RenewStreamTokenBody;
+    status: 200;
     answer: TokenExpiry;
   };
   /** Revoke tokens */
   "POST /v1/revocations": {
     query: {};
     body: RevokeBody;
+    status: 201;
     answer: Revocation;
   };
   /** Submit table changes */
   "POST /v1/changes": {
     query: { format?: TakeChangesFormat };
-    body: any;
+    body: unknown;
+    status: 202;
     answer: ChangeResult;
   };
   /** Publish events */
   "POST /v1/publish": {
     query: {};
     body: OwnEvent | OwnEvent[];
+    status: 202;
     answer: Published;
   };
   /** Get the webhook state */
   "GET /v1/webhooks": {
     query: {};
     body: undefined;
+    status: 200;
     answer: WebhookState;
   };
   /** List failed webhooks */
   "GET /v1/webhooks/dead": {
     query: { limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Page<DeadWebhook>;
   };
   /** Retry a failed webhook */
   "POST /v1/webhooks/dead/{id}/retry": {
     query: {};
     body: undefined;
+    status: 202;
     answer: DeadWebhook;
   };
   /** Explain a delivery */
   "POST /v1/explain": {
     query: {};
     body: ExplainBody;
+    status: 200;
     answer: Explanation;
   };
   /** List shops */
   "GET /v1/shops": {
     query: { limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Page<Shop>;
   };
   /** Get a shop */
   "GET /v1/shops/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Shop;
   };
   /** Create or replace a shop */
   "PUT /v1/shops/{id}": {
     query: {};
     body: ReplaceShopBody;
+    status: 200 | 201;
     answer: Shop;
   };
   /** List barbers */
   "GET /v1/shops/{id}/barbers": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Page<Barber>;
   };
   /** Create or update a barber */
   "PUT /v1/shops/{id}/barbers/{barberId}": {
     query: {};
     body: ReplaceBarberBody;
+    status: 200 | 201;
     answer: Barber;
   };
   /** Remove a barber */
   "DELETE /v1/shops/{id}/barbers/{barberId}": {
     query: {};
     body: undefined;
+    status: 204;
     answer: undefined;
   };
   /** Get the queue status */
   "GET /v1/shops/{id}/queue": {
     query: {};
     body: undefined;
+    status: 200;
     answer: QueueStatus;
   };
   /** List queue entries */
   "GET /v1/shops/{id}/queue/entries": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Page<QueueEntry>;
   };
   /** Add a walk-in customer */
   "POST /v1/shops/{id}/queue/entries": {
     query: {};
     body: AddWalkInBody;
+    status: 201;
     answer: Booking;
   };
   /** Get queue estimate accuracy */
   "GET /v1/shops/{id}/queue/accuracy": {
     query: {};
     body: undefined;
+    status: 200;
     answer: QueueAccuracy;
   };
   /** Get the presence rule */
   "GET /v1/shops/{id}/presence": {
     query: {};
     body: undefined;
+    status: 200;
     answer: PresenceRule;
   };
   /** Replace the presence rule */
   "PUT /v1/shops/{id}/presence": {
     query: {};
     body: ReplacePresenceRuleBody;
+    status: 200;
     answer: PresenceRule;
   };
   /** Get the presence code */
   "GET /v1/shops/{id}/presence/code": {
     query: {};
     body: undefined;
+    status: 200;
     answer: PresenceCode;
   };
   /** Get the caller's presence */
   "GET /v1/shops/{id}/presence/me": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Presence;
   };
   /** Confirm the caller's presence */
   "PUT /v1/shops/{id}/presence/me": {
     query: {};
     body: ShowPresenceBody | undefined;
+    status: 200;
     answer: Presence;
   };
   /** End the caller's presence */
   "DELETE /v1/shops/{id}/presence/me": {
     query: {};
     body: undefined;
+    status: 204;
     answer: undefined;
   };
   /** Get the DJ session */
   "GET /v1/shops/{id}/dj": {
     query: {};
     body: undefined;
+    status: 200;
     answer: DJSession;
   };
   /** Start or end the DJ session */
   "PUT /v1/shops/{id}/dj": {
     query: {};
     body: ReplaceDJSessionBody;
+    status: 200;
     answer: DJSession;
   };
   /** Play the next track */
   "POST /v1/shops/{id}/dj/current-track": {
     query: {};
     body: PlayNextTrackBody | undefined;
+    status: 200;
     answer: DJSession;
   };
   /** Play a queued track */
   "PUT /v1/shops/{id}/dj/current-track": {
     query: {};
     body: PlayTrackBody;
+    status: 200;
     answer: DJSession;
   };
   /** Add a track to the queue */
   "POST /v1/shops/{id}/dj/tracks": {
     query: {};
     body: AddTrackBody;
+    status: 200 | 201;
     answer: DJItemAnswer;
   };
   /** Remove a track from the queue */
   "DELETE /v1/shops/{id}/dj/tracks/{trackId}": {
     query: {};
     body: undefined;
+    status: 204;
     answer: undefined;
   };
   /** Vote on a track */
   "PUT /v1/shops/{id}/dj/tracks/{trackId}/vote": {
     query: {};
     body: VoteOnTrackBody;
+    status: 200;
     answer: DJItemAnswer;
   };
   /** List bookings */
@@ -1853,174 +1926,203 @@ export interface Operations {
       cursor?: string;
     };
     body: undefined;
+    status: 200;
     answer: Page<Booking>;
   };
   /** Create a booking */
   "POST /v1/bookings": {
     query: {};
     body: CreateBookingBody;
+    status: 201;
     answer: Booking;
   };
   /** Get a booking */
   "GET /v1/bookings/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Booking;
   };
   /** Update a booking */
   "PATCH /v1/bookings/{id}": {
     query: {};
     body: ChangeBookingBody;
+    status: 200;
     answer: Booking;
   };
   /** Get a booking's history */
   "GET /v1/bookings/{id}/history": {
     query: { limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Page<BookingHistoryEntry>;
   };
   /** List challenges */
   "GET /v1/challenges": {
     query: { limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Page<Challenge>;
   };
   /** Get a challenge */
   "GET /v1/challenges/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Challenge;
   };
   /** Create or replace a challenge */
   "PUT /v1/challenges/{id}": {
     query: {};
     body: ReplaceChallengeBody;
+    status: 200 | 201;
     answer: Challenge;
   };
   /** Delete a challenge */
   "DELETE /v1/challenges/{id}": {
     query: {};
     body: undefined;
+    status: 204;
     answer: undefined;
   };
   /** Add a score */
   "POST /v1/challenges/{id}/scores": {
     query: {};
     body: AddScoreBody;
+    status: 200;
     answer: AddedScore;
   };
   /** Withdraw a score */
   "DELETE /v1/challenges/{id}/scores/{userId}": {
     query: {};
     body: undefined;
+    status: 204;
     answer: undefined;
   };
   /** Get a leaderboard */
   "GET /v1/challenges/{id}/leaderboard": {
     query: { limit?: number; around?: GetLeaderboardAround };
     body: undefined;
+    status: 200;
     answer: Leaderboard;
   };
   /** List posts */
   "GET /v1/posts": {
     query: { authorId?: string; limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Page<PostView>;
   };
   /** Create a post */
   "POST /v1/posts": {
     query: {};
     body: CreatePostBody;
+    status: 201;
     answer: PostView;
   };
   /** Get a post */
   "GET /v1/posts/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: PostView;
   };
   /** Delete a post */
   "DELETE /v1/posts/{id}": {
     query: {};
     body: undefined;
+    status: 204;
     answer: undefined;
   };
   /** Like a post */
   "PUT /v1/posts/{id}/likes/{userId}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Engagement;
   };
   /** Unlike a post */
   "DELETE /v1/posts/{id}/likes/{userId}": {
     query: {};
     body: undefined;
+    status: 200 | 204;
     answer: Engagement | undefined;
   };
   /** Repost a post */
   "PUT /v1/posts/{id}/reposts/{userId}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Engagement;
   };
   /** Remove a repost */
   "DELETE /v1/posts/{id}/reposts/{userId}": {
     query: {};
     body: undefined;
+    status: 200 | 204;
     answer: Engagement | undefined;
   };
   /** Get the feed */
   "GET /v1/feed": {
     query: { since?: number; limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Feed;
   };
   /** Get a user's profile counts */
   "GET /v1/users/{id}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: UserProfile;
   };
   /** List followers */
   "GET /v1/users/{id}/followers": {
     query: { limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Page<Following>;
   };
   /** List followed users */
   "GET /v1/users/{id}/following": {
     query: { limit?: number; cursor?: string };
     body: undefined;
+    status: 200;
     answer: Page<Following>;
   };
   /** Get a follower */
   "GET /v1/users/{id}/followers/{followerId}": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Following;
   };
   /** Follow a user */
   "PUT /v1/users/{id}/followers/{followerId}": {
     query: {};
     body: undefined;
+    status: 200 | 201;
     answer: Followed;
   };
   /** Unfollow a user */
   "DELETE /v1/users/{id}/followers/{followerId}": {
     query: {};
     body: undefined;
+    status: 204;
     answer: undefined;
   };
   /** Get the caller's identity */
   "GET /v1/me": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Me;
   };
   /** Get client configuration */
   "GET /v1/config": {
     query: {};
     body: undefined;
+    status: 200;
     answer: Config;
   };
 }
@@ -2051,8 +2153,20 @@ export type OperationOf<Method extends string, Path extends string> = {
 /** The body of an answer that is no refusal. */
 export type AnswerTo<Method extends string, Path extends string> = OperationOf<Method, Path>["answer"];
 
-/** The body that a call is given. */
-export type BodyOf<Method extends string, Path extends string> = OperationOf<Method, Path>["body"];
+/** The body that a call is given. It has only words that this version of the contract knows. */
+export type BodyOf<Method extends string, Path extends string> = Exact<OperationOf<Method, Path>["body"]>;
+
+// `string` and Word are assignable to each other, so only this comparison tells them apart.
+type IsWord<Given> = (<T>() => T extends Given ? 1 : 2) extends <T>() => T extends Word ? 1 : 2 ? true : false;
+type Exact<Given> = Given extends string
+  ? IsWord<Given> extends true
+    ? never
+    : Given
+  : Given extends (infer Item)[]
+  ? Exact<Item>[]
+  : Given extends object
+  ? { [Name in keyof Given]: Exact<Given[Name]> }
+  : Given;
 
 /** An event of a stream with its data read; `id` is where to resume. */
 export type StreamEvent = { [Name in keyof Events]: { name: Name; data: Events[Name]; id: string } }[keyof Events];

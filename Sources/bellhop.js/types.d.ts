@@ -1,4 +1,8 @@
 // The types of bellhop.js: the public types, and the types that its parts share.
+import type {
+  AnswerOf, BodyAnd, Event as KnownEvent, KnownEvents, Method, PathOf, UndeclaredEvent, UndeclaredName,
+} from "./contract.js";
+import type { Haptic } from "./features.js";
 
 /** The options of `connect`. */
 export interface Options {
@@ -11,14 +15,12 @@ export interface Options {
   /** The token's `sub`. With it, the outbox accepts writes after a start without a network, when there is no token
    * yet. */
   user?: string;
-  /** A Storage, or an AsyncStorage. By default IndexedDB, or memory where there is none. */
-  storage?: any;
-  /** A Network, or NetInfo. */
-  network?: any;
-  /** A Lifecycle, or AppState. */
-  lifecycle?: any;
+  /** By default IndexedDB, or memory where there is none. */
+  storage?: Storage;
+  network?: Network;
+  lifecycle?: Lifecycle;
   /** Plays a notification's haptics and sound. */
-  player?: (haptic: any, sound: boolean) => void;
+  player?: (haptic: Haptic | null, sound: boolean) => unknown;
   transport?: "auto" | "fetch" | "xhr" | Transport;
   /** off: this tab has its own stream. For the core, pass `tabs` of bellhop.js/tabs. */
   tabs?: "auto" | "off" | Tabs;
@@ -54,10 +56,44 @@ export interface Limits {
   wakeMs?: number;
   /** When the app returns to the foreground, a stream that was silent for longer is reopened: 35,000. */
   doubtMs?: number;
-  /** Limits of the outbox (machines/outbox.js). */
-  outbox?: { [name: string]: number };
-  /** Limits of the polling of counts (machines/reconciliation.js). */
-  polling?: { [name: string]: number };
+  outbox?: OutboxLimits;
+  polling?: PollingLimits;
+}
+
+/** Limits of the outbox. */
+export interface OutboxLimits {
+  /** Maximum number of queued writes: 1,000. */
+  itemsMax?: number;
+  /** The first delay before a retry, which doubles: 1,000. */
+  firstMs?: number;
+  /** The longest delay: 30,000. */
+  delayMsMax?: number;
+  /** The longest delay that the service may request: 3,600,000. */
+  serverMsMax?: number;
+  /** A write that was tried is not sent again after this time: 82,800,000 (23 hours). */
+  keyMsMax?: number;
+}
+
+/** Intervals at which counts are polled. */
+export interface PollingLimits {
+  /** While the stream is open: 10,000. */
+  connectedMs?: number;
+  /** Without a stream: 90,000. */
+  disconnectedMs?: number;
+  /** A tab switch polls counts that are older: 15,000. */
+  tabSwitchMs?: number;
+  /** Minimum time between two polls: 3,000. */
+  leastMs?: number;
+}
+
+/** The options of `connect` in bellhop.js, which also takes React Native's packages. */
+export interface DeviceOptions extends Omit<Options, "storage" | "network" | "lifecycle"> {
+  /** A Storage, an AsyncStorage or `localStorage`. By default IndexedDB, or memory where there is none. */
+  storage?: Storage | AsyncStorage;
+  /** A Network, or NetInfo. */
+  network?: Network | NetInfo;
+  /** A Lifecycle, or AppState. */
+  lifecycle?: Lifecycle | AppState;
 }
 
 /** A feature that a bell can have: `bell.badges`. */
@@ -232,7 +268,26 @@ export type Tabs = (parts: any) => any;
 
 // MARK: The device
 
-/** The interface of React Native's AsyncStorage. */
+/** The part of React Native's AsyncStorage that bellhop.js uses. */
+export interface AsyncStorage {
+  getItem(key: string): string | null | undefined | Promise<string | null | undefined>;
+  setItem(key: string, value: string): unknown;
+  removeItem(key: string): unknown;
+  getAllKeys?(): readonly string[] | Promise<readonly string[]>;
+}
+
+/** The part of React Native's NetInfo that bellhop.js uses. */
+export interface NetInfo {
+  addEventListener(listener: (state: { isConnected: boolean | null; type: string }) => void): () => void;
+}
+
+/** The part of React Native's AppState that bellhop.js uses. */
+export interface AppState {
+  readonly currentState: string;
+  addEventListener(type: "change", listener: (state: string) => void): { remove(): void };
+}
+
+/** Where a bell keeps its state between two starts. */
 export interface Storage {
   get(key: string): Promise<string | null>;
   /** strict: survives a power failure. */
@@ -284,20 +339,32 @@ export interface Refusal {
   detail?: string | null;
 }
 
+export interface SendOptions {
+  /** The Idempotency-Key. */
+  key?: string;
+  headers?: Record<string, string>;
+}
+
 export interface Bell {
   readonly user: string | null;
   readonly connection: Store<Connection>;
   /** The number of writes that wait to be sent. */
   readonly outbox: Store<{ waiting: number }>;
-  /** Subscribes to events of the stream, "outbox:sent", "outbox:refused" and events of stores, by name or all by
-   * "*". */
-  on(name: string, listener: (event: Event) => void): () => void;
-  get(path: string): Promise<Answer>;
+  /** Subscribes to events of the stream, "outbox:sent", "outbox:refused" and events of stores, by name. */
+  on<Name extends keyof KnownEvents>(name: Name, listener: (event: KnownEvent<Name>) => void): () => void;
+  /** Subscribes to all events, including events of the app that `OwnEvents` does not declare. */
+  on(name: "*", listener: (event: KnownEvent) => void): () => void;
+  on<Name extends string>(name: Name & UndeclaredName<Name>, listener: (event: UndeclaredEvent) => void): () => void;
   /** Rejects if there was no answer; a refusal is an answer. */
-  call(method: string, path: string, body?: any, headers?: Record<string, string>): Promise<Answer>;
+  get<Path extends string>(path: PathOf<"GET", Path>): Promise<AnswerOf<"GET", Path>>;
+  /** Rejects if there was no answer; a refusal is an answer. The last argument holds the headers. */
+  call<Given extends Method, Path extends string>(
+    method: Given, path: PathOf<Given, Path>, ...more: BodyAnd<Given, Path, Record<string, string>>
+  ): Promise<AnswerOf<Given, Path>>;
   /** Sends a write through the outbox: in order, even after a restart. */
-  send(method: string, path: string, body?: any, how?: { key?: string; headers?: Record<string, string> }):
-    Promise<Answer>;
+  send<Given extends Method, Path extends string>(
+    method: Given, path: PathOf<Given, Path>, ...more: BodyAnd<Given, Path, SendOptions>
+  ): Promise<AnswerOf<Given, Path>>;
   /** `refused` is called for each topic that the service refuses; the other topics are still delivered. */
   subscribe(topics: string[], refused?: (refusal: { topic: string; problem: Refusal }) => void): () => void;
   /** Retries refused and unreachable connections immediately. */

@@ -6,7 +6,7 @@ RUN apt-get update \
         ca-certificates libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libsqlite3-dev libssl-dev pkg-config python3 \
         rsync tzdata \
     && rm -rf /var/lib/apt/lists/*
-COPY Package.swift openapi.yaml /context/
+COPY Package.swift asyncapi.yaml openapi.yaml /context/
 COPY .ci/sbom /context/.ci/sbom
 # What the binary has in it besides Sources.
 COPY Deploy/tables /context/Deploy/tables

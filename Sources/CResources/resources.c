@@ -6,6 +6,9 @@
 // part of C23; clang also supports it in earlier versions of C.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
+static const unsigned char asyncapi_yaml[] = {
+#embed "../../asyncapi.yaml"
+};
 static const unsigned char openapi_yaml[] = {
 #embed "../../openapi.yaml"
 };
@@ -97,6 +100,7 @@ static const struct {
     size_t count;
 } resources[] = {
 #define RESOURCE(name, bytes) {name, bytes, sizeof bytes}
+    RESOURCE("asyncapi.yaml", asyncapi_yaml),
     RESOURCE("openapi.yaml", openapi_yaml),
     RESOURCE("posts.yaml", posts_yaml),
     RESOURCE("school.yaml", school_yaml),

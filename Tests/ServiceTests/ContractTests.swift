@@ -245,4 +245,14 @@ import Yams
             #expect(names(there) == names(here))
         }
     }
+
+    @Test func eventDescription_isServedInJSON_withEveryEvent() async throws {
+        let service = try TestService.start()
+        let answer = try await service.client(as: .user("u1")).get("/asyncapi.json")
+        #expect(answer[header: "Content-Type"] == "application/json")
+        let messages = try Yams.compose(yaml: answer.text)?["components"]?["messages"]?.mapping ?? [:]
+        let served = messages.compactMap { $0.value["name"]?.string }
+        let events = try Self.document()["paths"]?["/v1/stream"]?["get"]?["x-events"]?.mapping ?? [:]
+        #expect(served == events.compactMap { $0.key.string } && !served.isEmpty)
+    }
 }

@@ -324,7 +324,7 @@ struct VisibilityWorld {
         return switch operation {
         case "GET /v1/challenges", "GET /v1/posts", "GET /v1/feed", "GET /v1/me", "GET /v1/config", "GET /healthz",
             "GET /readyz", "GET /metrics", "GET /openapi.yaml", "GET /openapi.json", "GET /", "GET /docs",
-            "GET /console/tokens", "GET /bellhop.js",
+            "GET /asyncapi.json", "GET /console/tokens", "GET /bellhop.js",
             "GET /bellhop-core.js", "GET /bellhop-features.js", "GET /bellhop-tabs.js", "GET /bellhop-worker.js",
             "GET /v1/webhooks", "GET /v1/webhooks/dead":
             at([:], nil)

@@ -619,7 +619,7 @@ def main():
     staff = service.person("sam", "--role", "staff", "--claim", 'app_metadata.shop_ids=["day"]')
     dora = service.person("dora")
     ben = service.person("ben")
-    for path in ("/v1/me", "/v1/config", "/healthz", "/readyz", "/metrics", "/openapi.yaml", "/"):
+    for path in ("/v1/me", "/v1/config", "/healthz", "/readyz", "/metrics", "/openapi.yaml", "/asyncapi.json", "/"):
         dora.call("GET", path, expect=200)
     stream = dora.listen("?topics=queue:day,dj:day,leaderboard:cuts")
     notifications(backend, dora)

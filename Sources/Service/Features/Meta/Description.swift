@@ -8,10 +8,13 @@ enum Description {
     static let yaml = Response.file(Resource.bytes("openapi.yaml"), type: "application/yaml")
 
     /// The description in JSON, for tools and pages that do not read YAML; created on first use.
-    static let json = Response.file(jsonBytes(), type: "application/json")
+    static let json = Response.file(jsonBytes("openapi.yaml"), type: "application/json")
 
-    private static func jsonBytes() -> [UInt8] {
-        let text = String(decoding: Resource.bytes("openapi.yaml"), as: UTF8.self)
+    /// The description of the events of a stream, `asyncapi.yaml`, in JSON.
+    static let events = Response.file(jsonBytes("asyncapi.yaml"), type: "application/json")
+
+    private static func jsonBytes(_ file: String) -> [UInt8] {
+        let text = String(decoding: Resource.bytes(file), as: UTF8.self)
         var writer = JSONWriter(reserving: text.utf8.count)
         // Tests check that our text is valid YAML.
         if let root = try? Yams.compose(yaml: text, .basic) { write(root, to: &writer) }

@@ -27,6 +27,7 @@ enum MetaFeature {
                 .now(Description.yaml)
             },
             Endpoint(.get, "/openapi.json", access: .anyone, query: .any) { _ in .now(Description.json) },
+            Endpoint(.get, "/asyncapi.json", access: .anyone, query: .any) { _ in .now(Description.events) },
         ]
         return Feature(name: "meta", endpoints: endpoints)
     }

@@ -100,7 +100,7 @@ function overview(id) {
     heading("API reference"),
     id !== "" && el("p", { class: "problem" }, `The reference has no entry “${id}”.`),
     el("p", { class: "lead" }, api.info.summary ?? ""),
-    el("p", {}, "The same description for tools: ", el("a", { href: "openapi.yaml" }, "openapi.yaml"), ", ", el("a", { href: "openapi.json" }, "openapi.json"), "."),
+    el("p", {}, "The same description for tools: ", el("a", { href: "openapi.yaml" }, "openapi.yaml"), ", ", el("a", { href: "openapi.json" }, "openapi.json"), ". Its events: ", el("a", { href: "asyncapi.json" }, "asyncapi.json"), "."),
     el("ul", { class: "groups" }, groups.map(({ id, title, lead, topics }) => el("li", {},
       el("a", { href: `#${id}` }, title), el("small", {}, ` ${topics.length}`), el("p", {}, inlineMarkdown(lead ?? ""))))),
     markdown(api.info.description));

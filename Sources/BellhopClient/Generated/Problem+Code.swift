@@ -161,7 +161,7 @@ extension Bellhop.Problem {
         /// 403: Only the author, an administrator or a backend may remove a post.
         public static let postNotYours = Code(rawValue: "post.not_yours")
 
-        /// 409: An author has as many posts as one may have.
+        /// 409: The author has the maximum number of posts.
         public static let postTooMany = Code(rawValue: "post.too_many")
 
         /// 428: If-Match is missing.

@@ -390,7 +390,7 @@ def make_tools(folder, binary):
         # `swift run` of the pages' package, without building the whole package: BellhopClient is built already.
         "swift-run": f"""case "$1" in
 typecheck) exec {compiler} -typecheck "$2" ;;
-run) {compiler} Sources/*/main.swift -o app "{build}"/BellhopClient.build/*.o -lcurl && exec ./app ;;
+run) {compiler} Sources/*/main.swift -o app "{build}"/BellhopClient.build/*.o -lcurl && exec stdbuf -oL ./app ;;
 esac
 exit 64""",
         "python3": f'exec "{ROOT}/.build-tools/bin/python" "$@"',

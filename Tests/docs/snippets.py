@@ -23,6 +23,7 @@ a reader chooses. A request of curl that fails ends the page. Prints the number 
 import argparse
 import asyncio
 import concurrent.futures
+import contextlib
 import os
 import pathlib
 import re
@@ -42,7 +43,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ["README.md", "Docs/getting-started.md", "Docs/moving-in.md", *sorted(
     str(path.relative_to(ROOT)) for folder in ("tutorials", "how-to") for path in (ROOT / "Docs" / folder).glob("*.md"))]
 # Raise this only for a fence that no test can run here, with its reason in the page.
-NOT_RUN_MAX = 12
+NOT_RUN_MAX = 5
 # Only a failing test waits this long. On a busy machine, a step of milliseconds can take a minute.
 PATIENCE_SECONDS = float(os.environ.get("PATIENCE_SECONDS", "120"))
 SECRET = "a secret of tests that is long enough for HS256, 48"
@@ -198,7 +199,11 @@ class Terminal:
 
     def interrupt(self):
         """Ends the program in the foreground, not the shell."""
-        children = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True).stdout.split()
+        children = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                if path.read_text().rsplit(")", 1)[1].split()[1] == str(self.process.pid):
+                    children.append(path.parent.name)
         for child in children:
             os.kill(int(child), signal.SIGTERM)
         until(lambda: not any(os.path.exists(f"/proc/{child}") for child in children), lambda: "the end of a program")
@@ -239,7 +244,8 @@ class Browser:
 
     @property
     def output(self):
-        return self.call(self.page.evaluate("document.title + '\\n' + (document.body?.innerText ?? '')")) if self.page else ""
+        """The title and the text of the page."""
+        return self.call(self.page.evaluate("`${document.title}\\n${document.body?.innerText}`")) if self.page else ""
 
     def close(self):
         if self.browser:
@@ -304,7 +310,7 @@ class Run:
             if answers(text) if text.startswith("http") else text in source.output:
                 return True
             if is_over:
-                raise Wrong(f"the program of the terminal {name} has ended without “{text}”. Its output:\n{source.output}")
+                raise Wrong(f"the program of {name} has ended without “{text}”. Its output:\n{source.output}")
             return False
 
         until(is_there, lambda: f"“{text}” in {name}. Its output:\n{source.output}")
@@ -342,16 +348,14 @@ class Run:
             self.environment["BELLHOP_JWT_SECRET"] = SECRET
             self.browser.run(BROWSER_PRELUDE % self.tool("token", "--subject", "ada") + text)
             return
-        commands = {"sh": lambda file: text, "js": lambda file: f"node {file}", "py": lambda file: f"python3 {file}",
-                    "rb": lambda file: f"ruby {file}", "sql": lambda file: f'psql -qAt -v ON_ERROR_STOP=1 "$DATABASE" -f {file}',
-                    "swift": lambda file: f"swift typecheck {file}"}
-        if step.language not in commands:
+        programs = {"sh": "", "js": "node", "py": "python3", "rb": "ruby", "swift": "swift typecheck"}
+        if step.language not in programs:
             raise Wrong(f"there is no way to run a fence of “{step.language}”: name its file, or say why it is not run")
         file = f"fence-{step.line}.{ {'js': 'mjs'}.get(step.language, step.language)}"
         if step.language != "sh":
             source = SWIFT_PRELUDE + text if step.language == "swift" else text
             pathlib.Path(self.folder, file).write_text(source, encoding="utf-8")
-        command = commands[step.language](file)
+        command = f"{programs[step.language]} {file}" if step.language != "sh" else text
         if "until" in options:
             self.terminal(name).begin(command)
             self.wait(name, options["until"])

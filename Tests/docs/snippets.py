@@ -16,7 +16,7 @@ Each page runs in its own folder. Its fences run in order. Comments, which reade
     <!-- stop: NAME -->                     ends the program of a terminal, like Ctrl-C
     <!-- not run: REASON -->                the next fence is not run. NOT_RUN_MAX bounds the number of these fences
 
-Fences without a language, and those in `json`, show output or data and are not run. PLACEHOLDERS and PORTS replace what
+Fences without a language, and those in `json`, show output or data and are not run. Indented YAML is a part of a file. PLACEHOLDERS and PORTS replace what
 a reader chooses. A request of curl that fails ends the page. Prints the number of fences that ran as `cases: N`.
 """
 
@@ -40,7 +40,8 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "Docs/getting-started.md", "Docs/moving-in.md", *sorted(
+PAGES = ["README.md", "Docs/getting-started.md", "Docs/moving-in.md", "Docs/tables.md", "Docs/webhooks.md",
+         "Deploy/examples/todo/README.md", *sorted(
     str(path.relative_to(ROOT)) for folder in ("tutorials", "how-to") for path in (ROOT / "Docs" / folder).glob("*.md"))]
 # Raise this only for a fence that no test can run here, with its reason in the page.
 NOT_RUN_MAX = 5
@@ -150,7 +151,8 @@ def steps_of(page):
             kind = pending.kind if pending else "run"
             steps.append(Step(number, section, kind, pending.options if pending else {}, language, "\n".join(body) + "\n"))
             pending = None
-    return [step for step in steps if step.kind != "run" or step.language not in ("", "json", "text")]
+    return [step for step in steps if step.kind != "run" or not (
+        step.language in ("", "json", "text") or step.language == "yaml" and step.text.startswith(" "))]
 
 
 class Terminal:

@@ -26,6 +26,7 @@ import concurrent.futures
 import contextlib
 import os
 import pathlib
+import random
 import re
 import shlex
 import shutil
@@ -100,9 +101,13 @@ def until(condition, what):
 
 
 def free_port():
-    with socket.socket() as it:
-        it.bind(("127.0.0.1", 0))
-        return str(it.getsockname()[1])
+    """Returns an unused port below the range from which the system assigns ports (32768 and up). A connection of another
+    page could otherwise take the port before its program does."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as it, contextlib.suppress(OSError):
+            it.bind(("127.0.0.1", port))
+            return str(port)
 
 
 def answers(url):

@@ -21,7 +21,7 @@ import Testing
 
     /// R-CNT-13.1: a refused topic stops neither the bell nor the other topics. R-CNT-RECON-4: an app that shows no
     /// counts does not poll them.
-    @Test func refusedTopic_stopsNothingElse_andIsToldToItsSubscription() async throws {
+    @Test func refusedTopic_stopsNothingElse_andReachesItsSubscription() async throws {
         let problem = #"{"code":"topic.forbidden","detail":"no","errors":[{"pointer":"/topics/1","detail":"no"}]}"#
         let server = try ScriptedServer([
             .answer("403 Forbidden", headers: Self.last, body: #"{"code":"topic.forbidden","detail":"no"}"#),
@@ -47,7 +47,7 @@ import Testing
     }
 
     /// A slow reader loses the oldest events, and receives one `stream:resync`.
-    @Test func slowReader_isToldThatEventsAreMissing() async throws {
+    @Test func slowReader_receivesAResync() async throws {
         let bell = bell(try ScriptedServer([]))
         let events = bell.events("test")
         for number in 0..<1500 { bell.tell("test", .integer(Int64(number))) }
@@ -59,7 +59,7 @@ import Testing
         #expect(heard.last?.data == .integer(1499))
     }
 
-    @Test func signOut_handsOutWhatWasNotSent() async throws {
+    @Test func signOut_returnsUnsentWrites() async throws {
         let storage = MemoryStorage()
         let bell = bell(try ScriptedServer([])) {
             $0.storage = storage

@@ -62,7 +62,7 @@ struct BellhopStreamTests {
     }
 
     /// R-CUT-N-1: 503 with Retry-After is retried, but not before that time.
-    @Test func temporaryRefusal_isTriedAgain_afterTheTimeItNames() async throws {
+    @Test func temporaryRefusal_isRetried_afterItsRetryAfter() async throws {
         let server = try ScriptedServer([
             .answer("503 Service Unavailable", headers: "Retry-After: 7\r\n"),
             .answer("429 Too Many Requests"), .stream([Self.ready, "data: a\n\n"]), .answer("204 No Content"),
@@ -141,7 +141,7 @@ struct BellhopStreamTests {
     }
 
     /// R-CUT-N-1: at most ten attempts in a row.
-    @Test func absentServer_isGivenUpAfterTenTries() async throws {
+    @Test func absentServer_failsAfterTenTries() async throws {
         let server = try ScriptedServer([])
         server.stop()
         await #expect(throws: StreamFailure.self) { _ = try await collect(client(server).events(options())) }
@@ -149,7 +149,7 @@ struct BellhopStreamTests {
     }
 
     /// An app can disable retries.
-    @Test func noTries_areOneConnection() async throws {
+    @Test func zeroRetries_makeOneConnection() async throws {
         let server = try ScriptedServer([.stream([Self.ready, "data: a\n\n"])])
         var options = options()
         options.limits.triesMax = 0
@@ -158,7 +158,7 @@ struct BellhopStreamTests {
     }
 
     /// R-CUT-N-2: silence means a dead connection, while connecting and later.
-    @Test func silence_isTakenForALostConnection() async throws {
+    @Test func silence_countsAsALostConnection() async throws {
         let server = try ScriptedServer([
             .init(pieces: [], staysOpen: true), .stream([Self.ready, "id: e-1\ndata: a\n\n"], staysOpen: true),
             .answer("204 No Content"),
@@ -194,7 +194,7 @@ struct BellhopStreamTests {
         #expect(server.requests[1].contains("Last-Event-Id: e-\(beforeEnd.count)\r\n"))
     }
 
-    @Test func bufferIsBounded_andContainsWhatCameFirst() async throws {
+    @Test func buffer_isBounded_andKeepsTheFirstBytes() async throws {
         let sent = (0..<200).map { "data: \($0) \(String(repeating: "x", count: 1000))\n\n" }
         let server = try ScriptedServer([.stream(sent, staysOpen: true)])
         let request = URLRequest(url: try #require(URL(string: server.baseURL)))

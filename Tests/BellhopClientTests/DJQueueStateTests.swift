@@ -68,7 +68,7 @@ import Testing
         #expect(queue.currentTrackId == nil)
     }
 
-    @Test func whatIsNoneOfItsBusiness_orOver_changesNothing() throws {
+    @Test func irrelevantEvents_changeNothing() throws {
         let queue = try Self.queue()
         for (name, json): (String, JSON) in [
             ("track:removed", ["shopId": "s2", "trackId": "a", "version": 9]),
@@ -82,7 +82,7 @@ import Testing
     }
 
     /// R-CUT-D-1, R-CUT-D-3: a vote shows immediately, switches sides, and reverts when it is refused.
-    @Test func vote_showsAtOnce_andGoesBackIfRefused() throws {
+    @Test func vote_isShownAtOnce_andRevertedIfRefused() throws {
         var queue = try Self.queue()
         let untouched = queue
         queue.show(.up, on: "c")

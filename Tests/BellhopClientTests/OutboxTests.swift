@@ -71,7 +71,7 @@ struct OutboxTests {
     }
 
     /// A process that was killed while it refused a write may leave more writes than the limit.
-    @Test func moreThanMayWait_isSentAllTheSame() {
+    @Test func writesBeyondTheLimit_areStillSent() {
         let items = (0..<1003).map { number in
             OutboxItem(
                 key: "k\(number)", order: "\(number + 10_000)", method: "POST", path: "/v1/a", body: nil, headers: nil)
@@ -124,7 +124,7 @@ struct OutboxTests {
     }
 
     /// A16: unsent writes do not stay readable after their user signs out.
-    @Test func signedOut_nothingStaysStored_andTheAppHasIt() async throws {
+    @Test func signOut_clearsTheStorage_andReturnsUnsentWrites() async throws {
         let server = try ScriptedServer([])
         let files = try storage()
         let outbox = outbox(server, files, isOnline: false)
@@ -151,7 +151,7 @@ struct OutboxTests {
         }
     }
 
-    @Test func outbox_isBounded_andRefusesWhatItCannotSend() async throws {
+    @Test func outbox_isBounded_andRefusesUnsendableWrites() async throws {
         let server = try ScriptedServer([])
         let outbox = outbox(server, MemoryStorage(), isOnline: false)
         let refused = Collected<String>()
@@ -168,7 +168,7 @@ struct OutboxTests {
 
 @Suite(.timed) struct FileStorageTests {
     @Test(arguments: ["", "a", "../up", "a/b", "ä ö", String(repeating: "long ", count: 200), "a+/b=", "."])
-    func keys_areWhateverTheyAre(_ key: String) async throws {
+    func keys_mayHaveAnyText(_ key: String) async throws {
         let directory = try TemporaryDirectory()
         let folder = URL(fileURLWithPath: directory.path).appendingPathComponent("inside")
         let storage = FileStorage(directory: folder)

@@ -7,7 +7,7 @@ import Testing
 /// Calls and the stream request tokens concurrently.
 @Suite(.timed) struct TokensTests {
     /// Other callers may still receive the refused token. A caller that has already tried it needs a new one.
-    @Test func refusedToken_isNeverGivenToWhoHasTriedIt() async {
+    @Test func refusedToken_isNotReturnedToACallerThatTriedIt() async {
         // The clock stands still, so that the app's answer is never late on a busy machine.
         let clock = StandingClock().clock
         // The rounds run concurrently. In sequence, each of thousands of steps would wait for its turn among the
@@ -31,7 +31,7 @@ import Testing
 
 @Suite(.timed) struct StorageNameTests {
     /// The claims of a real issuer take a kilobyte, and differ in their last letter.
-    @Test func identities_haveNamesOfTheirOwn_thatAStorageTakes() async throws {
+    @Test func identities_haveDistinctStorageNames() async throws {
         let claims = (1...20).map { #""claim\#($0)":"a value of some length""# }.joined(separator: ",")
         let names = ["north", "south"].map { StorageName.short("{\(claims),\"tenant\":\"\($0)\"}") }
         #expect(names[0] != names[1])

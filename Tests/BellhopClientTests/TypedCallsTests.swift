@@ -20,7 +20,7 @@ struct TypedCallsTests {
         .answer("200 OK", headers: "Content-Type: application/json\r\n" + headers, body: body)
     }
 
-    @Test func whatOnlyANewerServiceKnows_breaksNoApp() async throws {
+    @Test func unknownValuesOfANewerService_areTolerated() async throws {
         let page = #"{"items": [\#(Self.notification)], "next": null, "total": 1}"#
         let server = try ScriptedServer([answer(page, headers: "Event-Position: e-7\r\nX-Request-Id: r1\r\n")])
         let answer = try await client(server).listNotifications(state: .unseen, priority: .high, limit: 5)
@@ -78,7 +78,7 @@ struct TypedCallsTests {
         #expect(count == 2)
     }
 
-    @Test func refusals_areProblems_whoeverRefuses() async throws {
+    @Test func refusals_areThrownAsProblems() async throws {
         let body = """
             {"type": "about:blank", "title": "Conflict", "status": 409, "detail": "No.", "code": "of.tomorrow",
             "instance": "/", "requestId": "r9", "allowed": ["cancelled"],
@@ -143,7 +143,7 @@ struct TypedCallsTests {
 
     // MARK: Events
 
-    @Test func events_areRead_andUnknownOnesStayAsTheyCame() throws {
+    @Test func events_areDecoded_andUnknownOnesStayRaw() throws {
         let rank = #"{"challengeId":"c1","rank":2,"position":3,"score":-5,"changed":1,"version":4,"epoch":"e"}"#
         guard case .leaderboardUpdate(.ownRank(let own)) = event("leaderboard:update", rank).typed else {
             Issue.record("expected an own rank")

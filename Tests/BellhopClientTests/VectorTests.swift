@@ -10,7 +10,7 @@ import Testing
         .deletingLastPathComponent().appending(path: "Fixtures/Client")
 
     @Test(arguments: Vectors.machines.keys.sorted())
-    func machine_doesWhatItsVectorsSay(_ machine: String) throws {
+    func machine_matchesItsVectors(_ machine: String) throws {
         let found = try Vectors.mismatches(of: machine, in: Self.folder)
         #expect(found.isEmpty, "\(found.joined(separator: "\n"))")
     }

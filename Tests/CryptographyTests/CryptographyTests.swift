@@ -16,7 +16,7 @@ import Testing
     private static func hex(_ bytes: [UInt8]) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
 
     /// FIPS 180-4, NIST's examples; a million letters in parts of many sizes.
-    @Test func sha256_isThatOfTheStandard_whateverTheParts() {
+    @Test func sha256_matchesItsStandardVectors_inAnyParts() {
         #expect(
             Self.hex(SHA256.hash([])) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
         #expect(
@@ -47,7 +47,7 @@ import Testing
         ),
         ([], "", "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"),
     ])
-    func hmac_isThatOfTheStandard(key: [UInt8], message: String, code: String) {
+    func hmac_matchesItsStandardVectors(key: [UInt8], message: String, code: String) {
         let key = AuthenticationKey(key)
         for _ in 0..<2 { #expect(Self.hex(key.code(for: message.utf8)) == code) }
         var forged = Self.bytes(code)
@@ -67,7 +67,7 @@ import Testing
     }
 
     /// RFC 8032 §7.1, test 2.
-    @Test func ed25519_isThatOfTheStandard() throws {
+    @Test func ed25519_matchesItsStandardVectors() throws {
         let key = try PublicKey(
             ed25519: Self.bytes("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"))
         let signature = Self.bytes(

@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func killedProcess_losesNothingAcknowledged_andLeavesNothingByHalves() throws {
+    @Test func killedProcess_keepsAcknowledgedWrites_andNoPartialOnes() throws {
         let directory = try TemporaryDirectory()
         let log = directory.file("acknowledged")
         for _ in 1...3 {

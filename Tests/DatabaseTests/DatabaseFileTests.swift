@@ -14,7 +14,7 @@ import Testing
         try #require(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber).intValue
     }
 
-    @Test func newFiles_areForTheirOwnerAlone_whateverTheUmask() throws {
+    @Test func newFiles_areReadableByTheirOwnerOnly_withAnyUmask() throws {
         let path = directory.file("a.sqlite")
         let usual = umask(0)
         defer { umask(usual) }
@@ -24,7 +24,7 @@ import Testing
         for suffix in ["", "-wal", "-shm", ".lock"] { #expect(try mode(path + suffix) == 0o600, "a.sqlite\(suffix)") }
     }
 
-    @Test func fileThatIsThere_hasItsModeAsBefore() throws {
+    @Test func existingFile_keepsItsMode() throws {
         let path = directory.file("a.sqlite")
         try DatabaseStore.open(.file(path)).close()
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
@@ -32,14 +32,14 @@ import Testing
         #expect(try mode(path) == 0o640)
     }
 
-    @Test func missingFolder_isCalledThat() throws {
+    @Test func missingFolder_isNamedInTheError() throws {
         let missing = directory.file("missing")
         let error = #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(missing + "/a.sqlite")).close() }
         #expect(error?.code == .cannotOpen)
         #expect(error?.detail == "the folder \(missing) does not exist")
     }
 
-    @Test func denial_namesTheOwner_andWhatSetsItRight() {
+    @Test func denial_namesTheOwner_andTheRemedy() {
         let folder = DatabaseFile.Place(path: "/data", isFolder: true, owner: 0, ownerName: "root", mode: 0o755)
         #expect(
             folder.denial(to: 65532) == """
@@ -56,14 +56,14 @@ import Testing
         #expect(own.denial(to: 65532) == "/data has mode 555: run chmod u+rwx /data")
     }
 
-    @Test func readOnlyFileSystem_isCalledThat() {
+    @Test func readOnlyFileSystem_isNamedInTheError() {
         let error = DatabaseFile.refusal(of: "/data", because: EROFS)
         #expect(error.code == .readOnly)
         #expect(error.detail.contains("/data is on a file system that is mounted read-only"))
     }
 
     /// A connection opened later must not read a file that replaced the original.
-    @Test func replacedFile_isOpenedByNobody_andNotTouchedAtTheEnd() throws {
+    @Test func replacedFile_isNotOpened_andNotTouchedAtTheEnd() throws {
         let path = directory.file("a.sqlite")
         let store = try DatabaseStore.open(.file(path))
         try store.migrate([Migration("0001", sql: ["CREATE TABLE items (id INTEGER PRIMARY KEY) STRICT"])])
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// If a file does not exist or its folder hides it, the permissions of the folder are reported.
-    @Test func closestPlace_isTheFirstThatExists() throws {
+    @Test func closestFolder_isTheFirstThatExists() throws {
         let place = try #require(DatabaseFile.Place(closestTo: directory.file("missing/a.sqlite")))
         #expect(place.path == directory.path)
         #expect(place.isFolder)

@@ -44,7 +44,7 @@ import Testing
             errorCode { _ = try DatabaseStore.open(.file(directory.file("absent")), options: options) } == .cannotOpen)
     }
 
-    @Test func fullDatabase_losesTheWholeGroup_sayingWhy_andGoesOnAfterwards() throws {
+    @Test func fullDatabase_failsTheWholeGroup_withTheReason_andRecovers() throws {
         var options = StoreOptions()
         options.pagesMax = 40
         let store = try DatabaseStore.open(.file(directory.file("a.sqlite")), options: options)

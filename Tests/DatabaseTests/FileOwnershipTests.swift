@@ -75,7 +75,7 @@ import Testing
 
     /// The database's name leads to a database of root, which a restore would replace.
     @Test(.enabled(if: isRoot, "only root may write to other users' folders"))
-    func databaseThatIsALinkOfItsOwner_leadsRootNowhere() throws {
+    func databaseThatIsALink_isNotFollowedByRoot() throws {
         let precious = vault.file("precious.sqlite")
         try DatabaseStore.open(.file(precious)).close()
         let before = try Data(contentsOf: URL(fileURLWithPath: precious))
@@ -113,7 +113,7 @@ import Testing
 
     /// Root does not control its folder inside a folder of the service, because the service could replace it.
     @Test(.enabled(if: isRoot, "only root may act as another user"))
-    func backupIntoAFolderThatItsControllerMayNotWrite_saysWhy() throws {
+    func backupIntoAnUnwritableFolder_explainsTheRefusal() throws {
         let inside = folder.file("backups")
         #expect(mkdir(inside, 0o755) == 0)
         let error = #expect(throws: DatabaseError.self) {
@@ -137,7 +137,7 @@ import Testing
     // MARK: One owning process
 
     /// SQLite would write a log beside each name, which would damage the file.
-    @Test func secondNameOfTheFile_startsNobody() throws {
+    @Test func hardLinkOfTheFile_isRefused() throws {
         let store = try DatabaseStore.open(.file(database))
         try store.migrate([Self.items])
         let second = folder.file("b.sqlite")
@@ -149,7 +149,7 @@ import Testing
         try DatabaseStore.open(.file(second)).close()
     }
 
-    @Test func removedFiles_startNobody_untilTheirProcessHasClosedThem() throws {
+    @Test func removedFiles_blockASecondProcess_untilTheyAreClosed() throws {
         let store = try DatabaseStore.open(.file(database))
         try store.migrate([Self.items])
         for suffix in ["", "-wal", "-shm", ".lock"] { #expect(unlink(database + suffix) == 0) }

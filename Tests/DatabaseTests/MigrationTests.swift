@@ -18,7 +18,7 @@ import Testing
         #expect(try store.migrate([first, second]) == [])
     }
 
-    @Test func changedMigration_isRefused_andNothingIsDone() throws {
+    @Test func changedMigration_isRefused_withoutAnyEffect() throws {
         let store = try DatabaseStore.open(.memory)
         defer { store.close() }
         try store.migrate([first])

@@ -39,7 +39,7 @@ import Visibility
         write: [])
     private static let member = Scope(tenant: "t", keys: ["user:u", "everyone"])
 
-    @Test func membership_isAsked_besideTheScopesOwnKeys() {
+    @Test func grant_isQueried_besideTheScopesOwnKeys() {
         #expect(
             Self.notes.readPredicate(for: Self.member).text == """
                 notes.tenant = ? AND (notes.user_id = ? OR EXISTS (SELECT 1 FROM members AS _held \
@@ -56,7 +56,7 @@ import Visibility
     }
 
     /// The cost of a key granted by rows: one lookup in the members' index per checked row.
-    @Test func membership_isOneLook() throws {
+    @Test func grant_isOneIndexLookup() throws {
         let store = try DatabaseStore.open(.memory)
         defer { store.close() }
         for definition in [
@@ -79,7 +79,7 @@ import Visibility
     }
 
     /// A key of only those rows of a table that meet a condition: public rows are visible to everyone.
-    @Test func conditionalKey_isOfTheRowsThatMeetIt() {
+    @Test func conditionalKey_appliesToMatchingRowsOnly() {
         let policy: Policy = ["user:{user_id}", .when("everyone", "visibility", is: "public")]
         let scope = Scope(tenant: "t", keys: ["user:u", "everyone"])
         #expect(policy.predicate(for: scope).text == "tenant = ? AND (user_id = ? OR visibility = 'public')")
@@ -101,7 +101,7 @@ import Visibility
         #expect(Set(texts).count == 1)
     }
 
-    @Test func overlappingTemplates_areNoticed() {
+    @Test func overlappingTemplates_areDetected() {
         let any: AudienceTemplate = "tenant:{id}"
         #expect(any.mayEqual("tenant:admin"))
         #expect(!any.mayEqual("tenant:{id}:admin"))

@@ -185,7 +185,7 @@ import Values
         }
     }
 
-    @Test func serviceIsRefused_asARoleThatCouldPassBy() throws {
+    @Test func roleThatBypassesPolicies_isRefused() throws {
         let stores = try Stores(Migration("0001_nothing", sql: []), tables: [])
         defer { stores.close() }
         let server = try PostgresServer.shared()

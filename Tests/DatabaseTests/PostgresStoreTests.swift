@@ -117,7 +117,7 @@ import Testing
         #expect(try Self.count(stores.postgres) == 1)
     }
 
-    @Test func slowStatement_isGivenUp_andTheStoreGoesOn() throws {
+    @Test func slowStatement_isCancelled_andTheStoreContinues() throws {
         let stores = try makeStores { $0.statementTimeout = .milliseconds(100) }
         defer { stores.close() }
         for attempt in [
@@ -227,7 +227,7 @@ import Testing
 
     // MARK: Lost connections
 
-    @Test func connectionLostInTheMiddle_isDoneAgain_once() throws {
+    @Test func connectionLostMidGroup_repeatsTheGroup_once() throws {
         let stores = try makeStores()
         defer { stores.close() }
         let runs = Tally()
@@ -257,7 +257,7 @@ import Testing
     /// The answer to a COMMIT is lost, and the store asks the server for the outcome. No write happens twice, and no
     /// completed write is reported as failed.
     @Test(arguments: [CuttingProxy.Cut.beforeCommit, .afterCommit])
-    func lostAnswerToCommit_isAskedFor(_ cut: CuttingProxy.Cut) throws {
+    func lostAnswerToCommit_isResolvedByAQuery(_ cut: CuttingProxy.Cut) throws {
         let stores = try makeStores()
         let proxy = try CuttingProxy(to: PostgresServer.shared().port)
         let store = try replica(of: stores, port: proxy.port)
@@ -278,7 +278,7 @@ import Testing
         if cut == .afterCommit { #expect(runs.count == 1) }
     }
 
-    @Test func noServer_isRefusedQuickly_asSomethingThatPasses() throws {
+    @Test func unreachableServer_failsQuickly_asTransient() throws {
         let error = #expect(throws: DatabaseError.self) {
             _ = try DatabaseStore.open(DatabaseURL("postgres://bellhop:secret@127.0.0.1:1/none"))
         }
@@ -323,7 +323,7 @@ import Testing
         #expect(try server.run(["SELECT to_regclass('later') IS NULL"], in: database) == "t")
     }
 
-    @Test func definitions_areTranslated_whereOnlyTheNamesDiffer() {
+    @Test func definitions_areTranslated_toTypesAndCollationsOfPostgreSQL() {
         #expect(
             TableDefinition.postgreSQL(
                 "CREATE TABLE t (a TEXT NOT NULL, b INTEGER, c REAL, d BLOB, PRIMARY KEY (a)) STRICT, WITHOUT ROWID")

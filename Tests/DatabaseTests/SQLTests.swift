@@ -38,7 +38,7 @@ import Values
         #expect(followed.text == "SELECT * FROM \(inner) AS notes WHERE 1")
     }
 
-    @Test func boundValues_takeThePlacesOfAStatementMadeOnce() {
+    @Test func binding_keepsTheTextOfAStatement() {
         let made: SQL = "SELECT \("1" as SQL) WHERE a = ? AND b = ?"
         let bound = made.binding("x", nil as Int?)
         #expect(bound.text == made.text)
@@ -77,7 +77,7 @@ import Values
         #expect(!sql.woven().hasCheck)
     }
 
-    @Test func wordsInsideQuotesAndParentheses_areNoClauses() {
+    @Test func clauseScanner_skipsQuotesAndParentheses() {
         let sql: SQL = """
             UPDATE \(notes, writableBy: scope) SET a = 'x WHERE ? y', b = (SELECT 1 WHERE 1 = \(1)) WHERE id = \(2)
             """

@@ -14,7 +14,7 @@ import Testing
         ("postgres://bellhop@localhost/x?hostaddr=192.0.2.1", "192.0.2.1", "prefer"),
         ("postgres://bellhop@127.a.example.org/x", "127.a.example.org", "prefer"),
     ])
-    func otherMachines_areFoundUnverified(_ url: String, _ hosts: String, _ mode: String) throws {
+    func remoteServersWithoutVerification_areFound(_ url: String, _ hosts: String, _ mode: String) throws {
         let found = try #require(try DatabaseURL(url).unverified)
         #expect(found.hosts.joined(separator: ",") == hosts)
         #expect(found.sslMode == mode)

@@ -83,7 +83,7 @@ import Values
         #expect(try code { _ = try $0.optionalInteger(2) } == nil)
     }
 
-    @Test func statementInsideItsOwnCallback_runsBesideIt() throws {
+    @Test func statement_canRunInsideItsOwnCallback() throws {
         func numbers(_ db: DatabaseConnection, _ depth: Int) throws -> Int {
             try db.rows("SELECT value FROM json_each('[1,2,3]')") { row in
                 let own = try row.integer(0)
@@ -130,7 +130,7 @@ import Values
         }
     }
 
-    @Test func reader_cannotWrite() throws {
+    @Test func readConnection_cannotWrite() throws {
         #expect(throws: DatabaseError.self) { try store.read { try Self.insert("a", into: $0) } }
         #expect(try store.read { try $0.integer("SELECT count(*) FROM items") } == 0)
     }
@@ -222,7 +222,7 @@ import Values
         #expect(store.metrics().batchJobsLargest > 1)
     }
 
-    @Test func fullQueue_refuses_andForgetsNothingItTook() throws {
+    @Test func fullQueue_refuses_andKeepsAcceptedJobs() throws {
         let store = try Self.makeStore { $0.queueDepthMax = 8 }
         defer { store.close() }
         let gate = Gate()
@@ -301,7 +301,7 @@ import Values
         }
     }
 
-    @Test func rowOutsideTheScope_isNotThere_forAnyWrite() throws {
+    @Test func rowOutsideTheScope_isInvisibleToWrites() throws {
         try insertRows()
         try store.writeAndWait { [table, scope] db in
             #expect(try db.run("UPDATE \(table, writableBy: scope) SET n = 5 WHERE id = \("other") OR 1 = 1") == 1)
@@ -337,7 +337,7 @@ import Values
         #expect(metrics.commitSecondsBuckets.reduce(0, +) == metrics.batches)
     }
 
-    @Test func close_doesWhatIsQueued_thenRefuses() throws {
+    @Test func close_runsQueuedJobs_thenRefuses() throws {
         let directory = try TemporaryDirectory()
         let url = DatabaseURL.file(directory.file("a.sqlite"))
         let store = try DatabaseStore.open(url)
@@ -397,7 +397,7 @@ import Values
         #expect(FileManager.default.fileExists(atPath: living.path))
     }
 
-    @Test func checkpointAndSize_areOfWhatIsOnDisk() throws {
+    @Test func checkpointAndSize_measureTheFileOnDisk() throws {
         try store.writeAndWait { db in for number in 0..<500 { try Self.insert("\(number)", into: db) } }
         let before = store.sizeBytes
         try store.checkpoint()

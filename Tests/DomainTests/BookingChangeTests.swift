@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: BookingStatus.allCases)
-    func arrival_isNotedByTheShop_onceAndWhileItMatters(_ status: BookingStatus) throws {
+    func arrival_isRecordedByStaff_once_whileTheBookingIsActive(_ status: BookingStatus) throws {
         let booking = Self.booking(status)
         let arrived = #"{"arrived": true}"#
         #expect(try Self.outcome(arrived, of: booking, by: .customer) == "booking.staff_only")
@@ -105,7 +105,7 @@ import Testing
     /// Times are half-open: one booking may begin when another ends. Bookings in the queue or without a barber
     /// reserve no time.
     @Test(arguments: BookingStatus.allCases)
-    func time_isTaken_byActiveBookingsOfABarber(_ status: BookingStatus) {
+    func activeBookings_occupyTheirBarbersTime(_ status: BookingStatus) {
         var booking = Self.booking(status)
         #expect(booking.isReserving == [.pending, .confirmed, .inProgress].contains(status))
         #expect(booking.endsAt == Self.nine.adding(minutes: 30))

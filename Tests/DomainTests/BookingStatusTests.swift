@@ -13,7 +13,7 @@ import Testing
     ]
 
     @Test(arguments: BookingStatus.allCases, BookingStatus.allCases)
-    func everyMove_isKnown_orRefused(_ from: BookingStatus, _ to: BookingStatus) {
+    func everyTransition_isKnownOrRefused(_ from: BookingStatus, _ to: BookingStatus) {
         for actor in BookingActor.allCases {
             let isKnown = Self.moves[from]?.contains(to) == true
             let isAllowed = isKnown && (actor == .staff || (to == .cancelled && from != .inProgress))

@@ -55,7 +55,7 @@ import Testing
         #expect([99, 100, 199, 200].map(code) == ["challenge.not_started", nil, nil, "challenge.ended"])
     }
 
-    @Test func meaning_cannotChangeUnderScores() throws {
+    @Test func rules_cannotChangeOnceScoresExist() throws {
         func wish(_ mode: String, _ order: String) throws -> ChallengeDraft {
             var fields = Fields([
                 "name": .string("c"), "startsAt": .string("2026-01-01T00:00:00Z"),

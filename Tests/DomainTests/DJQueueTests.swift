@@ -36,7 +36,7 @@ import Testing
         #expect(queue.position(of: ID("other")) == nil)
     }
 
-    @Test func currentTrack_isPinned_whateverItsScore() {
+    @Test func currentTrack_isPinned_withAnyScore() {
         var session = DJSession(shopId: ID("s1"), isActive: true)
         session.currentItem = ID("item-worst")
         let items = [Self.item("a", up: 5), Self.item("worst", down: 5), Self.item("b", up: 1)]

@@ -18,8 +18,8 @@ import Testing
 
     /// Between 3 and 1,000,000 distinct scores give ties, long runs and single entries. Boards grow to many blocks,
     /// shrink to a few entries, and grow again.
-    @Test(arguments: [3, 40, 1_000_000]) func board_isWhatASortedArraySays(scores: Int64) throws {
-        let seed = randomSeed(of: "board_isWhatASortedArraySays(\(scores))")
+    @Test(arguments: [3, 40, 1_000_000]) func board_matchesASortedArray(scores: Int64) throws {
+        let seed = randomSeed(of: "board_matchesASortedArray(\(scores))")
         var random = SeededGenerator(seed: seed)
         var (board, plain, changes) = (Leaderboard(), PlainBoard(), Int64(0))
         let steps = effort(quick: 6_000, full: 30_000, long: 300_000)
@@ -53,7 +53,7 @@ import Testing
     }
 
     /// A board built from sorted entries equals one built step by step, and behaves the same afterwards.
-    @Test func boardOfSortedEntries_isTheSame() throws {
+    @Test func boardBuiltFromSortedEntries_equalsTheInsertedOne() throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         for count in [0, 1, 192, 193, 4_608, 4_609, effort(quick: 9_217, full: 20_000, long: 100_000)] {
@@ -118,7 +118,7 @@ import Testing
     }
 
     /// Exactly the users whose rank or position changed are updated.
-    @Test func movement_isOfThoseWhosePlaceChanged() {
+    @Test func movement_listsEntriesWhosePlaceChanged() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         var (board, changes) = (Leaderboard(), Int64(0))

@@ -30,7 +30,7 @@ import Values
         return wish
     }
 
-    @Test func members_areEachNamedOnce_withWhoeverAsks() throws {
+    @Test func members_areDistinct_includingTheCaller() throws {
         let wish = try Self.wish(#"{"memberIds":["b","a","b"]}"#)
         #expect(wish.kind == .group)
         #expect(try wish.members(with: ID("a")) == [ID("a"), ID("b")])
@@ -47,7 +47,7 @@ import Values
         #expect(throws: Failure.self) { try Self.wish(body) }
     }
 
-    @Test func pair_isTwo_andAGroupAtLeastOne() throws {
+    @Test func pairHasTwoMembers_andAGroupAtLeastOne() throws {
         let direct = try Self.wish(#"{"memberIds":["b"],"kind":"direct"}"#)
         #expect(try direct.members(with: ID("a")).count == 2)
         #expect(throws: Failure.self) { try direct.members(with: ID("b")) }

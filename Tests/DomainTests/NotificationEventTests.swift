@@ -151,7 +151,7 @@ import Values
             (#"{"status":"completed","previousStatus":"completed"}"#, "Visit Updated"),
             (#"{"status":"confirmed","changes":{"status":"confirmed"}}"#, "Visit Updated"),
         ])
-    func updateThatEndsTheVisit_isItsEnd(_ data: String, _ title: String) throws {
+    func updateWithAFinalStatus_endsTheVisit(_ data: String, _ title: String) throws {
         #expect(try Self.draft("visit.updated", data).title == title)
     }
 
@@ -169,7 +169,7 @@ import Values
         #expect(!"\(draft)".contains("secret"))
     }
 
-    @Test func appName_isASetting() throws {
+    @Test func appName_isConfigurable() throws {
         #expect(try Self.event("auth.signup").draft(appName: "Bellhop")?.title == "Welcome to Bellhop!")
         #expect(try Self.event("auth.signup").draft(appName: nil)?.title == "Welcome!")
     }

@@ -31,7 +31,7 @@ import Values
         #expect(back == NotificationState(seenAt: earlier, readAt: earlier))
     }
 
-    @Test func contradictionAndNothing_areNoChange() {
+    @Test func contradictionAndEmptyBody_areNoChange() {
         #expect(NotificationStateChange() == nil)
         #expect(NotificationStateChange(seen: false, read: true) == nil)
         #expect(NotificationStateChange(seen: false, archived: true) == nil)

@@ -35,7 +35,7 @@ import Values
         #expect(throws: Failure.self) { try Self.draft(body) }
     }
 
-    @Test func text_isTakenUpToItsBound() throws {
+    @Test func text_isAcceptedUpToItsLimit() throws {
         let most = String(repeating: "a", count: PostLimits.textBytesMax)
         #expect(try Self.draft(#"{"text":"\#(most)"}"#).text == most)
         #expect(throws: Failure.self) { try Self.draft(#"{"text":"\#(most)a"}"#) }
@@ -47,7 +47,7 @@ import Values
 
     /// R-ENG-E-8: the change is read back in the form in which the log stores it, so that a replica can read entries of
     /// another.
-    @Test func engagement_isAChangeOfCountsAlone() throws {
+    @Test func engagement_changesCountsOnly() throws {
         let change = Self.post.engagementChange(readers: ["user:b1"])
         #expect(RowChange(reading: JSONWriter.bytes(change)) == change)
         #expect(change.isOnlyCounts)

@@ -13,16 +13,16 @@ import Testing
         ("0A1B2C", "0A1B2C"), ("0a1b2c", "0A1B2C"), (" 0a1-b2c ", "0A1B2C"), ("OalbZc", "0A1BZC"),
         ("oaIB2C", "0A1B2C"),
     ])
-    func typedCodes_areReadAsPeopleWrite(_ typed: String, _ code: String) throws {
+    func typedCodes_areNormalized(_ typed: String, _ code: String) throws {
         #expect(try #require(PresenceCode(typed: typed)).description == code)
     }
 
     @Test(arguments: ["", "0A1B2", "0A1B2C3", "0A1B2U", "0A1B2é", "------", "０A1B2C"])
-    func whatCanBeNoCode_isNone(_ typed: String) {
+    func malformedCodes_areRefused(_ typed: String) {
         #expect(PresenceCode(typed: typed) == nil)
     }
 
-    @Test func codes_followFromTheDigest_andMatchThemselvesOnly() throws {
+    @Test func codes_areDerivedFromTheDigest_andMatchOnlyThemselves() throws {
         let code = PresenceCode(digest: [0, 31, 32, 255, 10, 20, 99, 98])
         #expect(code.description == "0Z0ZAM")
         #expect(code.matches(try #require(PresenceCode(typed: "ozo-zam"))))

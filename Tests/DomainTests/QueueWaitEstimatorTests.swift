@@ -28,7 +28,7 @@ import Testing
     }
 
     /// without a working barber there is no estimate.
-    @Test func shopWithNobodyToServe_hasNoEstimate() {
+    @Test func shopWithoutActiveBarbers_hasNoEstimate() {
         #expect(WaitEstimator.estimate(state([])) == nil)
         #expect(WaitEstimator.estimate(state([], line(.standard, 3))) == nil)
         let onBreak = barber("a", busyFor: 10, .onBreak(endsInMinutes: nil))
@@ -36,7 +36,7 @@ import Testing
     }
 
     /// due customers are served before a newcomer, unless another chair is free for them.
-    @Test func thoseWhoAreDue_countForNewcomers() throws {
+    @Test func dueCustomers_countForNewcomers() throws {
         func due(_ lane: QueueLane, _ minutes: Double..., barberId: String? = nil) -> [WaitingCustomer] {
             minutes.map { WaitingCustomer(id: "\(lane) \($0)", lane: lane, readyInMinutes: $0, barberId: barberId) }
         }
@@ -68,7 +68,7 @@ import Testing
 
     /// With a free chair and an empty line, chance has no influence, so the estimator draws no samples. The
     /// simulation gives the same result.
-    @Test(arguments: [1, 2, 7]) func freeChair_withNobodyInLine_isNoWait_asTheSimulationSays(busy: Int) throws {
+    @Test(arguments: [1, 2, 7]) func freeChair_withAnEmptyLine_meansNoWait(busy: Int) throws {
         var barbers = (0..<busy).map { number in
             BarberState(
                 id: "b\(number)", duty: number % 2 == 0 ? .working : .onBreak(endsInMinutes: 9),
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(arguments: [60.0, 300, 10_000, .infinity, -5, .nan])
-    func strangeElapsedTime_givesAFiniteWait(elapsed: Double) throws {
+    func invalidElapsedTime_givesAFiniteWait(elapsed: Double) throws {
         let estimate = try #require(WaitEstimator.estimate(state([barber("a", busyFor: elapsed)])))
         #expect(estimate.standard.p50.isFinite)
         #expect(estimate.standard.p90 <= WaitLimits.waitMinutesMax)
@@ -206,7 +206,7 @@ import Testing
         #expect(try wait(planned: nil) == usual)
     }
 
-    @Test func shopThatIgnoresPlans_learnsToIgnoreThem() {
+    @Test func estimate_learnsToIgnorePlans() {
         let samples = (0..<200).map {
             ServiceSample(minutes: 25 + Double($0 % 11), plannedMinutes: $0 % 2 == 0 ? 20 : 60)
         }
@@ -216,7 +216,7 @@ import Testing
         #expect(WaitEstimator.medianServiceMinutes([], plannedMinutes: 60) > 50)
     }
 
-    @Test func samplesThatAreNoService_areIgnored() throws {
+    @Test func implausibleServiceTimes_areIgnored() throws {
         let odd = [0, -3, 0.2, 5_000, .nan, .infinity].map { ServiceSample(minutes: $0) }
         let estimate = try #require(
             WaitEstimator.estimate(ShopState(barbers: [barber("a", busyFor: 0)], waiting: [], samples: odd)))
@@ -235,7 +235,7 @@ import Testing
     }
 
     /// Every replica computes the same estimate for the same state, regardless of the order of the rows.
-    @Test func sameState_hasTheSameEstimate_inWhateverOrder() {
+    @Test func estimate_doesNotDependOnTheOrderOfItsInput() {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         for _ in 0..<10 {

@@ -7,7 +7,7 @@ import Values
 
 /// R-CNT-COUNTS-3: unread counts without reading the messages.
 @Suite(.timed) struct ReadPlaceTests {
-    @Test func whoJoins_hasNothingUnread_andCannotMakeItSo() throws {
+    @Test func joiningMember_hasNothingUnread_andCannotMarkUnread() throws {
         var place = ReadPlace(joining: 7)
         #expect(place.unread(of: 7) == 0)
         #expect(place.unread(of: 9) == 2)
@@ -25,14 +25,14 @@ import Values
         #expect(place.position == 0)
     }
 
-    @Test func deletion_countsOnce_andOnlyBehindThePosition() {
+    @Test func deletion_countsOnce_andOnlyAfterThePosition() {
         var place = ReadPlace(joined: 0, position: 3, excluded: 0)
         let wasUnread = (place.addDeletion(of: 3), place.addDeletion(of: 4))
         #expect(wasUnread == (false, true))
         #expect(place.unread(of: 5) == 1)
     }
 
-    @Test func position_onlyGrows_unlessItIsSaid() throws {
+    @Test func position_onlyGrows_unlessMarkedUnread() throws {
         let place = ReadPlace(joined: 0, position: 5, excluded: 0)
         #expect(try place.target(of: ReadPositionChange(sequence: 3, allowsRewind: false), last: 9) == 5)
         #expect(try place.target(of: ReadPositionChange(sequence: 3, allowsRewind: true), last: 9) == 3)
@@ -54,7 +54,7 @@ import Values
 
     /// A move asks once for the number of excluded messages that it passes, and asks only if it stops before the last
     /// message while excluded messages remain.
-    @Test func move_countsOnlyWhatItPasses() {
+    @Test func move_countsTheMessagesItPasses() {
         var place = ReadPlace(joined: 0, position: 2, excluded: 3)
         var asked: [ClosedRange<Int>] = []
         place.move(to: 6, last: 9) { run in

@@ -159,7 +159,7 @@ private struct SourceSimulation {
 }
 
 @Suite(.timed) struct SourceSimulationTests {
-    @Test func everyRowComesOnce_orTheReaderBeginsAgain_underAnySchedule() {
+    @Test func everyRowArrivesOnce_orTheSnapshotRestarts_underAnySchedule() {
         let seed = randomSeed()
         for number in 0..<UInt64(effort(quick: 10_000, full: 10_000, long: 10_000_000)) {
             if let failure = SourceSimulation.run(seed: seed &+ number) {
@@ -177,7 +177,7 @@ private struct SourceSimulation {
             .read(source: source, lsn: LSN(rawValue: lsn)), slot, of: identity, end: LSN(rawValue: 60))
     }
 
-    @Test func losses_areToldApart() {
+    @Test func losses_areDistinguished() {
         #expect(Self.continuity("1/app#2") == .resumes)
         #expect(Self.continuity("1/app#1") == .isLost(.otherTimeline))
         #expect(Self.continuity("2/app#2") == .isLost(.otherLog))
@@ -197,7 +197,7 @@ private struct SourceSimulation {
     }
 
     /// Positions of versions that stored no timeline.
-    @Test func positionWithoutATimeline_isReadOn() {
+    @Test func positionWithoutATimeline_isContinued() {
         #expect(Self.continuity("1/app") == .resumes)
         #expect(Self.continuity("1/apps") == .isLost(.otherLog))
     }

@@ -13,7 +13,7 @@ import Values
     private static let later = Timestamp(microseconds: 2)
 
     @Test(arguments: [RequestAnswer.accepted, .declined], [UserRequest.Actor.recipient, .backend])
-    func answer_isGivenOnce_byWhoeverWasAsked(_ answer: RequestAnswer, _ actor: UserRequest.Actor) throws {
+    func request_isAnsweredOnce_byRecipientOrBackend(_ answer: RequestAnswer, _ actor: UserRequest.Actor) throws {
         var request = Self.request
         try request.answer(answer, by: actor, at: Self.later)
         #expect(request.status == answer.status)
@@ -26,7 +26,7 @@ import Values
         #expect(throws: Failure.self) { try answered.checkWithdrawal(by: .requester) }
     }
 
-    @Test func nobodyAnswersTheirOwn_orWithdrawsAnothers() throws {
+    @Test func requesterCannotAnswer_andRecipientCannotWithdraw() throws {
         #expect(throws: Failure.self) { try Self.request.answering(.accepted, by: .requester) }
         #expect(throws: Failure.self) { try Self.request.checkWithdrawal(by: .recipient) }
         try Self.request.checkWithdrawal(by: .requester)

@@ -11,7 +11,7 @@ import Testing
         return lines
     }
 
-    @Test func fields_stayInTheirOrder() {
+    @Test func fields_keepTheirOrder() {
         var fields: HeaderFields = [("A", "1"), ("B", "")]
         fields.append("C", "three")
         fields.append(HeaderFields([("D", "4")], reserving: 10))
@@ -53,7 +53,7 @@ import Testing
     }
 
     /// Fields are found in the buffer, and in the copy after the buffer was reused.
-    @Test func fieldsOfRequest_areFoundWhateverTheirCase_alsoWhenTheBufferIsGone() {
+    @Test func fieldsOfRequest_areFoundInAnyCase_afterTheBufferIsReleased() {
         var buffer = Self.head
         buffer.withUnsafeMutableBufferPointer { buffer in
             let fields = Self.read(

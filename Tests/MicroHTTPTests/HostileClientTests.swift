@@ -6,7 +6,7 @@ import Testing
 
 /// Attacks that need no token.
 @Suite(.timed, .timeLimit(.minutes(10))) struct HostileClientTests {
-    @Test func requests_endWithTheirConnection_whateverTheirShape() async throws {
+    @Test func malformedRequests_areReleasedWithTheirConnection() async throws {
         // libmicrohttpd misses the end of a connection that arrives together with its last bytes, so the timeout must
         // close it.
         let service = try EchoServer {
@@ -41,7 +41,7 @@ import Testing
     // MARK: Framing
 
     /// A chunked body whose framing lines the server could not check must be the last one on its connection.
-    @Test func chunks_whoseLinesWereNotSeen_endTheirConnection() throws {
+    @Test func chunksWithUncheckedFraming_endTheirConnection() throws {
         let service = try EchoServer()
         let raw = try RawConnection(service.port)
         try raw.send(
@@ -54,7 +54,7 @@ import Testing
 
     // MARK: Slow senders
 
-    @Test func connectionsThatSayNothing_doNotKeepOthersOut() async throws {
+    @Test func silentConnections_doNotKeepOthersOut() async throws {
         let time = ServerTime()
         let service = try EchoServer {
             $0.clock = time.clock
@@ -76,7 +76,7 @@ import Testing
     }
 
     /// Browsers open connections in advance, and would take an answer there for the answer to the next request.
-    @Test func connectionThatSaysNothing_isClosedWithoutAnAnswer() async throws {
+    @Test func silentConnection_isClosedWithoutAnAnswer() async throws {
         let time = ServerTime()
         let service = try EchoServer { $0.clock = time.clock }
         let raw = try RawConnection(service.port)
@@ -87,7 +87,7 @@ import Testing
         #expect(try raw.read() == "")
     }
 
-    @Test func connectionsThatDrip_doNotKeepOthersOut() async throws {
+    @Test func slowSenders_doNotKeepOthersOut() async throws {
         let time = ServerTime()
         let service = try EchoServer {
             $0.clock = time.clock
@@ -109,7 +109,7 @@ import Testing
 
     // MARK: Refusals, and exhausted descriptors
 
-    @Test func refusal_reachesWhoSendsEverythingFirst() throws {
+    @Test func refusal_reachesClientsThatSendTheWholeBodyFirst() throws {
         let service = try EchoServer()
         let raw = try RawConnection(service.port)
         let body = String(repeating: "x", count: 8 << 20)
@@ -123,7 +123,7 @@ import Testing
         #expect(lowered.streamsMax + lowered.connectionsMax + 100 <= descriptors)
     }
 
-    @Test func streamWithoutADescriptor_givesItsPlaceBack() {
+    @Test func streamWithoutADescriptor_releasesItsPlace() {
         let given = Collected<Bool>()
         do {
             let handOff = StreamHandOff(
@@ -136,7 +136,7 @@ import Testing
     // MARK: Bodies
 
     /// The memory of a body is released, however its request ends.
-    @Test func memoryOfABody_isGivenBack_howeverItsRequestEnds() async throws {
+    @Test func bodyReservation_isReleased_howeverItsRequestEnds() async throws {
         let time = ServerTime()
         let service = try EchoServer { $0.clock = time.clock }
         func begin(_ framing: String, _ body: String, at path: String = "/counted") async throws -> RawConnection {
@@ -204,7 +204,7 @@ import Testing
         #expect(try known.read() == "")
     }
 
-    @Test func halfAHead_doesNotHoldTheEnd() async throws {
+    @Test func partialHead_doesNotDelayTheShutdown() async throws {
         let time = ServerTime()
         let service = try EchoServer {
             $0.clock = time.clock

@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func constants_winOverParameters_andParametersAreFound() throws {
+    @Test func constantSegments_precedeParameters_andParametersAreRead() throws {
         let router = try Router([
             Self.route(.get, "/"), Self.route(.get, "/shops"), Self.route(.get, "/shops/{id}"),
             Self.route(.put, "/shops/{id}"), Self.route(.get, "/shops/{id}/queue"),

@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func port_isOfOneService_alsoWithSeveralReactors() throws {
+    @Test func port_isExclusive_withSeveralReactors() throws {
         let first = try SocketAddress.listen(host: "127.0.0.1", port: 0, count: 2, backlog: 16)
         defer { for descriptor in first.descriptors { close(descriptor) } }
         #expect(first.descriptors.count == 2)
@@ -90,7 +90,7 @@ import Testing
         ("OPTIONS /hello HTTP/1.1\r\nHost: x\r\n\r\n", "204"),
         ("HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n", "200"),
     ])
-    func badHeads_areAnswered_beforeAnyBody(_ request: String, _ status: String) throws {
+    func invalidHeads_areAnswered_beforeTheBody(_ request: String, _ status: String) throws {
         let raw = try RawConnection(service.port)
         try raw.send(request)
         let answer = try raw.read(until: "\r\n\r\n")
@@ -117,7 +117,7 @@ import Testing
         #expect(try raw.read(until: "second abc again").contains("200"))
     }
 
-    @Test func deferredRequests_areNotGivenUp_onAMachineThatHasJustStarted() throws {
+    @Test func deferredRequests_doNotTimeOut_onAFreshlyBootedMachine() throws {
         // A timeout longer than the machine's uptime, as in the first minute after it has started.
         let service = try EchoServer(answerSeconds: 1_000_000_000)
         let raw = try get("/deferred", of: service)
@@ -129,7 +129,7 @@ import Testing
         #expect(try raw.read(until: "released").hasPrefix("HTTP/1.1 200"))
     }
 
-    @Test func clientThatVanishes_whileItsRequestWaits_harmsNobody() throws {
+    @Test func clientThatDisconnects_whileItsRequestWaits_affectsNoOther() throws {
         for _ in 0..<50 { _ = try get("/deferred") }
         let patient = try get("/deferred")
         service.waitUntilDeferred(51)
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func streams_leaveTheServer_andAreSentTo() throws {
+    @Test func streams_areHandedToAShard_andReceiveData() throws {
         let raw = try get("/stream")
         let head = try raw.read(until: "opened\n")
         #expect(head.hasPrefix("HTTP/1.1 200"))
@@ -186,7 +186,7 @@ import Testing
         #expect(throws: (any Error).self) { try RawConnection(service.port) }
     }
 
-    @Test func shutdown_answersWhatIsStillDeferred() throws {
+    @Test func shutdown_answersDeferredRequests() throws {
         let deferred = try get("/deferred")
         service.waitUntilDeferred(1)
         service.server.shutdown(deadlineSeconds: 0.2)
@@ -194,7 +194,7 @@ import Testing
         service.answerDeferred()
     }
 
-    @Test func shutdown_answersWhatIsPipelinedBehindDeferredRequests() throws {
+    @Test func shutdown_answersPipelinedRequestsBehindDeferredOnes() throws {
         let deferred = try RawConnection(service.port)
         try deferred.send(String(repeating: "GET /deferred HTTP/1.1\r\nHost: x\r\n\r\n", count: 12))
         service.waitUntilDeferred(1)

@@ -24,7 +24,7 @@ import Testing
         backlog.append(SharedBytes(Array(text.utf8)), collapse: collapse, sent: sent)
     }
 
-    @Test func bytesLeaveInOrder_howeverFewAreTaken() {
+    @Test func bytesLeaveInOrder_inPartialWrites() {
         for step in 1...9 {
             let backlog = StreamBacklog()
             append("xxabc", sent: 2, to: backlog)
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func collapse_sparesAnItemThatHasBegun() {
+    @Test func collapse_keepsAPartlySentItem() {
         let backlog = StreamBacklog()
         append("a1", 1, to: backlog)
         append("b1", 2, to: backlog)
@@ -49,7 +49,7 @@ import Testing
         #expect(take(100, from: backlog) == "1b2a3")
     }
 
-    @Test func discard_sparesAnItemThatHasBegun() {
+    @Test func discard_keepsAPartlySentItem() {
         let backlog = StreamBacklog()
         append("abc", to: backlog)
         append("def", to: backlog)
@@ -124,7 +124,7 @@ import Testing
         #expect(bytes == nil)
     }
 
-    @Test func slot_costsLessThanItMay() {
+    @Test func slot_staysWithinItsMemoryBudget() {
         #expect(MemoryLayout<SocketTable.Slot>.stride <= 200)
     }
 }

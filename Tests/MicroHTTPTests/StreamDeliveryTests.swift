@@ -50,7 +50,7 @@ import Testing
     }
 
     /// More pieces than one system call accepts.
-    @Test func manyDifferentItems_reachOneStream() throws {
+    @Test func manyDistinctItems_reachOneStream() throws {
         let client = try fixture.open()
         let other = try fixture.open()
         fixture.post { program in
@@ -64,7 +64,7 @@ import Testing
         #expect(other.read(5) == "other")
     }
 
-    @Test func anEmptyItem_isNothing() throws {
+    @Test func emptyItem_isIgnored() throws {
         let client = try fixture.open()
         fixture.post { program in
             program.sendAll("")
@@ -150,7 +150,7 @@ import Testing
 
 extension StreamDeliveryTests {
     /// A client that disconnects within a batch receives no more of it, and the other clients lose nothing.
-    @Test func clientThatGoesWithinABatch_harmsNobody() throws {
+    @Test func clientThatDisconnectsWithinABatch_affectsNoOther() throws {
         let clients = try (0..<60).map { _ in try fixture.open() }
         fixture.perform { $0.shard.table.flushSliceMax = 5 }
         for client in clients[..<30] { client.close() }

@@ -28,7 +28,7 @@ import Testing
 
     /// A client that disconnected before its stream was opened is reported as opened and closed, so that programs
     /// need no third case.
-    @Test func peerThatHasGoneBefore_isOpenedAndClosed() throws {
+    @Test func alreadyClosedPeer_isOpenedAndClosed() throws {
         let pair = try Loopback()
         pair.client.close()
         fixture.shard.adopt(descriptor: pair.server, context: "")
@@ -71,7 +71,7 @@ import Testing
         #expect(fixture.record.closings.count == 1)
     }
 
-    @Test func nothingFollowsAClose_inTheSameBatch() throws {
+    @Test func nothingIsSentAfterAClose_inTheSameBatch() throws {
         let client = try fixture.open()
         fixture.post { program in
             let stream = program.streams[0]
@@ -98,7 +98,7 @@ import Testing
     }
 
     /// Without this limit, a client could occupy a shard with unwanted input.
-    @Test func peerThatNeverStopsTalking_isCutOff() throws {
+    @Test func unwantedInput_endsTheStream() throws {
         let client = try fixture.open()
         let text = String(repeating: "x", count: 40_000)
         client.write(text)
@@ -175,7 +175,7 @@ import Testing
     // MARK: Stopping
 
     /// The order of a shutdown: posted messages, the program's last items, the end of the streams, then the thread.
-    @Test func stop_sendsTheLastWords_andCloses() throws {
+    @Test func stop_sendsQueuedItems_andCloses() throws {
         let clients = try (0..<50).map { _ in try fixture.open() }
         fixture.post { $0.atStop = { $0.sendAll("retry: 5000\n\n") } }
         for number in 0..<10 { fixture.post { $0.sendAll(event(number)) } }
@@ -188,7 +188,7 @@ import Testing
     }
 
     /// Without the deadline, one stalled reader would keep the process from ending.
-    @Test func stop_waitsForSlowReadersOnlySoLong() throws {
+    @Test func stop_waitsForSlowReaders_upToItsTimeout() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 10_000_000, heartbeatSeconds: 0))
         let client = try fixture.open(isNarrow: true)
         for number in 0..<2_000 { fixture.post { $0.sendAll(event(number)) } }
@@ -220,7 +220,7 @@ import Testing
         #expect(fixture.record.entries.isEmpty)
     }
 
-    @Test func shardThatNeverStarted_closesWhatItWasGiven() throws {
+    @Test func shardThatNeverStarted_closesItsSockets() throws {
         let fixture = try ShardFixture(isStarted: false)
         let pair = try Loopback()
         fixture.shard.adopt(descriptor: pair.server, context: "")

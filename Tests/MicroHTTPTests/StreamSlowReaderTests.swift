@@ -18,7 +18,7 @@ struct StreamSlowReaderTests {
         return number
     }
 
-    @Test func slowReader_getsEverythingInTheEnd() throws {
+    @Test func slowReader_eventuallyGetsEverything() throws {
         let fixture = try ShardFixture()
         let client = try fixture.open(isNarrow: true)
         let stalledAt = stall(fixture)
@@ -46,7 +46,7 @@ struct StreamSlowReaderTests {
     }
 
     /// A stalled reader takes bounded memory, and still receives only whole events.
-    @Test func overflow_discardsWhatWaits_butFinishesTheEventThatHasBegun() throws {
+    @Test func overflow_discardsTheBacklog_butFinishesAPartlySentEvent() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 8_192, heartbeatSeconds: 0))
         let client = try fixture.open(isNarrow: true)
         fixture.perform { $0.overflowAction = .discard(thenSend: SharedBytes(Array("id: 0\ndata: resync\n\n".utf8))) }
@@ -66,7 +66,7 @@ struct StreamSlowReaderTests {
         #expect(fixture.shard.counters.discarded > 30)
     }
 
-    @Test func overflow_closesIfTheProgramSaysSo() throws {
+    @Test func overflow_closesTheStream_ifTheProgramDecidesSo() throws {
         let fixture = try ShardFixture(.init(bufferBytesMax: 8_192, heartbeatSeconds: 0))
         let client = try fixture.open(isNarrow: true)
         var number = stall(fixture)
@@ -116,14 +116,14 @@ struct StreamSlowReaderTests {
     }
 
     /// A fast reader receives every item, despite the collapse keys.
-    @Test func collapseKeys_meanNothingToAFastReader() throws {
+    @Test func collapseKeys_doNotAffectAFastReader() throws {
         let fixture = try ShardFixture()
         let client = try fixture.open()
         fixture.post { program in for number in 0..<5 { program.sendAll("\(number)", collapse: 7) } }
         #expect(client.read(5) == "01234")
     }
 
-    @Test func close_waitsForWhatWasSent() throws {
+    @Test func close_waitsForSentWrites() throws {
         let fixture = try ShardFixture(.init(heartbeatSeconds: 0, closingSeconds: 60))
         let client = try fixture.open(isNarrow: true)
         let stalledAt = stall(fixture)
@@ -139,7 +139,7 @@ struct StreamSlowReaderTests {
     }
 
     /// Clients that never read must not keep their streams open forever.
-    @Test func close_waitsOnlySoLong() throws {
+    @Test func close_waitsAtMostItsTimeout() throws {
         let time = ServerTime()
         let fixture = try ShardFixture(.init(heartbeatSeconds: 0, closingSeconds: 0.5, clock: time.clock))
         let client = try fixture.open(isNarrow: true)

@@ -26,7 +26,7 @@ import Testing
         return post(to: receiver.url, timeoutMilliseconds: timeoutMilliseconds)
     }
 
-    @Test func request_arrivesAsItIs() throws {
+    @Test func request_isReceivedUnchanged() throws {
         let receiver = try ScriptedReceiver { _ in .status(204) }
         defer { receiver.stop() }
         #expect(post(to: receiver.url) == .answered(status: 204, retryAfterSeconds: nil))
@@ -38,7 +38,7 @@ import Testing
         #expect(delivery.body == Self.post.body)
     }
 
-    @Test func watchedAnswer_isGivenAsItComes_withItsHead() throws {
+    @Test func watchedResponse_isDeliveredIncrementally_withItsHead() throws {
         let early = "HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\n"
         let body = String(repeating: "x", count: 100_000)
         let receiver = try ScriptedReceiver { _ in .raw(early + "HTTP/1.1 200 OK\r\nX-Late:  two\r\n\r\n" + body) }
@@ -86,18 +86,18 @@ import Testing
                 == .answered(status: 503, retryAfterSeconds: 120))
     }
 
-    @Test func silence_costsTheTimeout() throws {
+    @Test func silence_failsAfterTheTimeout() throws {
         #expect(try outcome(of: .never, timeoutMilliseconds: 50) == .failed(.timeout))
     }
 
-    @Test func endWithoutAnAnswer_isNoAnswer() throws {
+    @Test func incompleteOrForeignAnswer_isAFailure() throws {
         #expect(try outcome(of: .nothing) == .failed(.broken))
         #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\nContent-Le")) == .failed(.broken))
         #expect(try outcome(of: .raw("SSH-2.0-no\r\n")) == .failed(.broken))
     }
 
     /// Bytes after the head do not change the outcome and are not stored.
-    @Test func body_isThrownAway_whateverItSays() throws {
+    @Test func body_isDiscarded() throws {
         let answered = OutboundOutcome.answered(status: 200, retryAfterSeconds: nil)
         #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nless")) == answered)
         let endless = String(repeating: "x", count: 1 << 20)
@@ -110,7 +110,7 @@ import Testing
         #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\n\(lines)\r\n")) == .failed(.broken))
     }
 
-    @Test func nobodyThere_isUnreachable() throws {
+    @Test func unreachableReceiver_isReported() throws {
         let receiver = try ScriptedReceiver { _ in .nothing }
         receiver.stop()
         #expect(post(to: receiver.url) == .failed(.unreachable))
@@ -127,12 +127,12 @@ import Testing
         #expect(receiver.connections.all.isEmpty)
     }
 
-    @Test func plainHTTP_isForPrivateNetworksAlone() throws {
+    @Test func plainHTTP_isAllowedInPrivateNetworksOnly() throws {
         #expect(post(to: "http://1.1.1.1/", privately: false) == .failed(.broken))
         #expect(post(to: "file:///etc/passwd") == .failed(.broken))
     }
 
-    @Test func stoppedClient_breaksOffWhatWaits() async throws {
+    @Test func stop_cancelsWaitingRequests() async throws {
         let receiver = try ScriptedReceiver { _ in .never }
         defer { receiver.stop() }
         let client = OutboundClient(allowsPrivate: true, timeoutMilliseconds: Self.patientMilliseconds)

@@ -24,10 +24,10 @@ import Testing
         "2001::1", "2001:2::1", "2001:10::1", "2001:1ff::1", "2001:db8::1", "2002:7f00:1::", "3fff::1", "4000::1",
         "fc00::1", "fdff::1", "fe80::1", "fec0::1", "ff02::1",
     ])
-    func specialAddresses_areNot(_ text: String) throws {
+    func specialAddresses_areNotPublic(_ text: String) throws {
         #expect(try !#require(RemoteAddress(text)).isPublic)
     }
 
     @Test(arguments: ["localhost", "", "1.2.3", "0x7f.1", "2130706433", "[::1]", "1.1.1.1.1", "fe80::1%lo"])
-    func names_areNoAddresses(_ text: String) { #expect(RemoteAddress(text) == nil) }
+    func names_areNotAddresses(_ text: String) { #expect(RemoteAddress(text) == nil) }
 }

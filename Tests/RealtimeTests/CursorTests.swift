@@ -26,12 +26,12 @@ import Testing
         "é-0123456789abc", "a-b-0123456789abc", String(repeating: "x", count: 45) + "-0123456789abc",
         String(repeating: "x", count: 200) + "-0123456789abc",
     ])
-    func strangeCursor_isRefused(text: String) {
+    func malformedCursor_isRefused(text: String) {
         #expect(Cursor(text) == nil)
     }
 
     /// A cursor of another log and a forged cursor both map to no position in the log.
-    @Test func forgedCursor_isOfNoPlace() throws {
+    @Test func forgedCursor_isAGap() throws {
         let (ids, others) = (Self.ids("k"), Self.ids("k", key: 2))
         #expect(ids.sequence(of: others.cursor(41)) == nil)
         #expect(ids.sequence(of: Self.ids("j").cursor(41)) == nil)

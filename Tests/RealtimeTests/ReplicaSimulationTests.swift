@@ -54,7 +54,7 @@ import Testing
         LogState(newest: newest, epoch: epoch, content: content, isMoved: isMoved)
     }
 
-    @Test func announcements_doNotPutOffThePoll() throws {
+    @Test func announcements_doNotDelayThePoll() throws {
         let follower = Replica()
         var polls = 0
         for tenth in 1...30 {
@@ -81,7 +81,7 @@ import Testing
 
     /// A read finds a different entry at a published position. The follower then polls and renews the epoch; it does
     /// not read again.
-    @Test func anotherEntry_foundByARead_isFoundByThePoll() throws {
+    @Test func differentEntry_foundByARead_isConfirmedByThePoll() throws {
         let follower = Replica()
         #expect(follower.committed(1...1, content: 1) == 1)
         follower.announced(2)
@@ -93,7 +93,7 @@ import Testing
         #expect(follower.polled(Self.state(2, content: others[0]), poll) == .renew(epoch: "a"))
     }
 
-    @Test func lostConnection_hasTheTimelineCompared() throws {
+    @Test func lostConnection_comparesTheTimeline() throws {
         let follower = Replica()
         follower.announced(nil)
         let question = try #require(follower.ask())
@@ -114,7 +114,7 @@ import Testing
     }
 
     /// The process renews the epoch while the answer to a poll still carries the old one.
-    @Test func epochOfAPollThatCameTooLate_isNotAdopted() throws {
+    @Test func epochOfALatePoll_isNotAdopted() throws {
         let follower = Replica()
         let question = try #require(follower.ask(at: .seconds(1)))
         follower.renewed("b")

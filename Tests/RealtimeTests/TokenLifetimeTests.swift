@@ -16,7 +16,7 @@ import Testing
         #expect(lifetime.step(at: 100 * second) == .end)
     }
 
-    @Test func renewal_startsAnew() {
+    @Test func renewal_resetsTheLifetime() {
         var lifetime = TokenLifetime(expiresAt: 100 * second)
         _ = lifetime.step(at: 80 * second)
         lifetime.renew(expiresAt: 200 * second)

@@ -212,7 +212,7 @@ import Values
     }
 
     /// Any client can trigger a fetch with an unknown key id.
-    @Test func keySet_thatIsTheSameAgain_leavesWhatWasVerified() async throws {
+    @Test func unchangedKeySet_keepsVerifiedTokens() async throws {
         var issuer = try Issuer()
         try issuer.add("k1")
         let (clock, replaced) = (ManualClock(nil), Collected<Bool>())

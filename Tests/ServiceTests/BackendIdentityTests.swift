@@ -14,7 +14,7 @@ import Values
     }
 
     /// An answer stored for one backend is not replayed to the other.
-    @Test func backendCalledAsTheNameless_hasAnswersOfItsOwn() async throws {
+    @Test func backendNamedLikeTheAnonymousOne_hasItsOwnAnswers() async throws {
         let service = try TestService.start()
         let nameless = service.anyone.with(token: Self.token(service, ["role": "service_role"]))
         let named = service.anyone.with(token: Self.token(service, ["role": "service_role", "sub": "service_role"]))

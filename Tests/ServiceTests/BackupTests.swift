@@ -26,7 +26,7 @@ import Threads
         #expect(answer.status == 201, "\(answer.text)")
     }
 
-    @Test func copyThatIsTakenUnderLoad_hasAllThatWasAnswered() async throws {
+    @Test func backupUnderLoad_containsEveryAcknowledgedWrite() async throws {
         let directory = try TemporaryDirectory()
         let service = try Self.start(in: directory)
         let answered = Locked(0)
@@ -86,7 +86,7 @@ import Threads
         #expect(try await there.client(as: .user("ada")).get("/v1/badges").json["bell"].int == 2)
     }
 
-    @Test func whatIsNoCopy_isRefused_andNothingIsChanged() async throws {
+    @Test func invalidBackup_isRefused_withoutAnyEffect() async throws {
         let directory = try TemporaryDirectory()
         let service = try Self.start(in: directory)
         try await Self.notify(service, 1)
@@ -113,7 +113,7 @@ import Threads
     }
 
     /// A dump restored into another database and a server restored from an archive both have another origin.
-    @Test func restoredServer_givesTheLogAnotherName() async throws {
+    @Test func restoredServer_givesTheLogANewEpoch() async throws {
         let server = try PostgresServer.shared()
         let directory = try TemporaryDirectory()
         let original = try TestDatabase(on: server)
@@ -130,7 +130,7 @@ import Threads
         #expect(try await stream.next("stream:resync").json["reason"] == "epoch")
     }
 
-    @Test func dryRun_saysWhatWillRun_andMakesNoFile() throws {
+    @Test func dryRun_listsTheMigrations_andCreatesNoFile() throws {
         let directory = try TemporaryDirectory()
         let settings = try Self.settings(directory)
         let pending = try Operations.pendingMigrations(settings)

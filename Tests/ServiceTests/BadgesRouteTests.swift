@@ -12,7 +12,7 @@ import Values
 
     init() throws { service = try TestService.start(at: TestService.morning) }
 
-    @Test func counts_comeInOneCall_withAVersionThatGrows() async throws {
+    @Test func counts_areReadInOneCall_withAGrowingVersion() async throws {
         let none = try await service.call("GET", "/v1/badges", as: .user("u1"))
         #expect(none.status == 200)
         #expect(try await service.badges(of: "u1") == [0, 0, 0, 0])
@@ -24,7 +24,7 @@ import Values
         #expect(try await service.badges(of: "u1") == [0, 0, 2, 2])
     }
 
-    @Test func conversations_areThere_ifAskedFor() async throws {
+    @Test func badges_includeConversations_onRequest() async throws {
         let with = try await service.call("GET", "/v1/badges?include=conversations", as: .user("u1"))
         #expect(with.json["conversations"] == [])
         let without = try await service.call("GET", "/v1/badges", as: .user("u1"))

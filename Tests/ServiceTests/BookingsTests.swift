@@ -49,7 +49,7 @@ import Values
         "\"\(version ?? booking["version"].int ?? 0)-\(booking["epoch"].string ?? "")\""
     }
 
-    @Test func booking_goesItsWay_andEverybodyReceivesIt() async throws {
+    @Test func booking_passesThroughItsStates_andReachesAllReceivers() async throws {
         let user = service.client(as: .user("u1"))
         let staff = service.client(as: .staff(of: "s1"))
         let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
@@ -187,7 +187,7 @@ import Values
     }
 
     /// A row that the caller may not see is a 404, for every caller and method.
-    @Test func strangers_findNothing() async throws {
+    @Test func unrelatedUsers_findNothing() async throws {
         _ = try await service.client(as: .service()).put("/v1/shops/s2", ["name": "Other", "timeZone": "UTC"])
         let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.draft()).json
         let path = "/v1/bookings/\(made["id"].string ?? "")"
@@ -255,7 +255,7 @@ import Values
         #expect(try await book(trusting, .user("u1")).json["tier"].string == "blackCard")
     }
 
-    @Test func past_isForStaff() async throws {
+    @Test func bookingsInThePast_areCreatedByStaffOnly() async throws {
         let user = service.client(as: .user("u1"))
         let past = Self.draft("2026-01-10T07:50:00Z", barber: nil)
         let refused = try await user.post("/v1/bookings", past)
@@ -278,7 +278,7 @@ import Values
     }
 
     /// The day follows the shop's time zone: 23:30 UTC is the next day in Berlin.
-    @Test func day_isTheShops() async throws {
+    @Test func day_isThatOfTheShopsTimeZone() async throws {
         let user = service.client(as: .user("u1"))
         for start in ["2026-01-10T22:30:00Z", "2026-01-10T23:30:00Z"] {
             #expect(try await user.post("/v1/bookings", Self.draft(start)).status == 201)

@@ -19,7 +19,7 @@ import Testing
             .map { try String(contentsOf: $0, encoding: .utf8) }.joined(separator: "\n")
     }
 
-    @Test func nothing_isAmbiguous() { #expect(Catalog.ambiguities == []) }
+    @Test func audienceTemplates_areUnambiguous() { #expect(Catalog.ambiguities == []) }
 
     @Test func everyEventThatIsPublished_isListed() throws {
         var count = 0

@@ -89,7 +89,7 @@ import Values
     }
 
     /// The staff of a shop manages only that shop's challenges.
-    @Test func challengeOfAShop_isItsStaffs() async throws {
+    @Test func challengeOfAShop_isManagedByItsStaff() async throws {
         let (own, others) = (service.client(as: .staff(of: "s1")), service.client(as: .staff(of: "s2")))
         var draft = Self.draft.object ?? [:]
         #expect(try await own.put("/v1/challenges/c2", .object(draft)).status == 403)
@@ -140,7 +140,7 @@ import Values
         #expect(Self.lines(try await service.board()) == ["1 1 ada -5", "2 2 bob 59"])
     }
 
-    @Test func scoresBeforeAndBehind_orTooLarge_areRefused() async throws {
+    @Test func scoresOutsideThePeriod_orTooLarge_areRefused() async throws {
         let service = try await Self.start(["startsAt": "2026-01-10T08:00:10Z", "endsAt": "2026-01-10T08:00:20Z"])
         func code() async throws -> String? { try await service.score("u1", 1).json["code"].string }
         #expect(try await code() == "challenge.not_started")
@@ -186,7 +186,7 @@ import Values
         #expect(try await service.client(as: .user("u1")).delete(path).status == 204)
     }
 
-    @Test func ownScores_areOnesOwn_whereTheyAreAllowed() async throws {
+    @Test func usersPostTheirOwnScores_whereAllowed() async throws {
         let service = try await Self.start(settings: ["selfDeclared": "true"])
         func post(_ identity: TestService.Identity, _ body: JSON) async throws -> ServiceAnswer {
             try await service.client(as: identity).post(
@@ -266,7 +266,7 @@ import Values
     }
 
     /// A rolled-back change leaves no trace, neither in the next place nor after another change reuses its revision.
-    @Test func changesThatWereUndone_areForgotten() {
+    @Test func rolledBackChanges_areForgotten() {
         var board = BoardState()
         let start = Timestamp(microseconds: 0)
         let challenge = Challenge(
@@ -346,7 +346,7 @@ import Values
 
     /// A board that is not in memory is answered from SQL. After a restart, the board in memory gives the same
     /// answers.
-    @Test func boardThatIsNotInMemory_saysTheSame() async throws {
+    @Test func boardOutsideMemory_returnsTheSameRanks() async throws {
         func views(_ service: TestService) async throws -> [String] {
             var views: [String] = []
             for query in ["", "?limit=4", "?around=me&limit=3", "?around=me&limit=100"] {
@@ -382,7 +382,7 @@ import Values
 
     /// Above the size that a request may load itself, SQL answers until the board is in memory. Both give the same
     /// answers.
-    @Test func largeBoard_isReadBesideTheRequests() async throws {
+    @Test func largeBoard_isLoadedInTheBackground() async throws {
         let entries = LeaderboardLimits.builtAtOnceMax + 500
         try await service.app.store.write { db in
             let why = ChallengesFeature.bookkeeping

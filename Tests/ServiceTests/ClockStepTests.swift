@@ -76,7 +76,7 @@ import Values
         return version
     }
 
-    @Test func votesBoardsQueuesAndPruning_goOn() async throws {
+    @Test func periodicWork_continues_afterAClockStep() async throws {
         let directory = try TemporaryDirectory()
         let (wall, file) = (try WallClock(in: directory), directory.file("b.sqlite"))
         let service = try RunningBellhop(file, settings: ["EVENTS_KEPT_HOURS": "1"], through: wall.wrapper)

@@ -59,7 +59,7 @@ import Testing
 
     // MARK: The page
 
-    @Test func page_isMadeOfOwnFilesAlone_andNothingStandsInline() async throws {
+    @Test func page_loadsOwnFilesOnly_withoutInlineCode() async throws {
         let service = try TestService.start()
         let client = client(of: service)
         let page = try await client.get("/")
@@ -102,7 +102,7 @@ import Testing
         ("127.0.0.1:80", "cross-site", false), ("127.0.0.1:80", "same-site", false), ("127.0.0.1:80", "none", false),
         ("evil.example:80", "same-origin", false), ("127.0.0.1.evil.example", "same-origin", false),
     ])
-    func developmentTokens_areForThePageOnThisMachine(_ host: String, _ site: String, _ isTold: Bool) async throws {
+    func developmentTokens_areServedToLoopbackOnly(_ host: String, _ site: String, _ isTold: Bool) async throws {
         let service = try TestService.start(["consoleTokens": "a.b.c,d.e.f", "corsOrigins": "*"])
         let raw = try RawConnection(service.port)
         try raw.send("GET /console/tokens HTTP/1.1\r\nHost: \(host)\r\nSec-Fetch-Site: \(site)\r\n\r\n")
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test(arguments: ["0.0.0.0", "::", "10.0.0.7", "127.example"])
-    func developmentTokens_areNoneOfAServiceForOthers(_ host: String) throws {
+    func developmentTokens_areRefusedForAPublicService(_ host: String) throws {
         #expect(throws: Settings.Mistake.self) {
             try TestService.settings(["jwtSecret": TestService.secret, "consoleTokens": "a.b.c", "host": host])
         }

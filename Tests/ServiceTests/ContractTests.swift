@@ -193,7 +193,7 @@ import Yams
         }
     }
 
-    @Test func everyReference_leadsSomewhere() throws {
+    @Test func everyReference_resolves() throws {
         let document = try Self.document()
         func check(_ node: Node) {
             switch node {
@@ -228,7 +228,7 @@ import Yams
         }
     }
 
-    @Test func description_isServed_asItIs() async throws {
+    @Test func description_isServedUnchanged() async throws {
         let service = try TestService.start()
         let answer = try await service.client(as: .user("u1")).get("/openapi.yaml")
         #expect(answer.status == 200)

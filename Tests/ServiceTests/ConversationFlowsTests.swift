@@ -110,7 +110,7 @@ import Values
 
     /// R-CNT-AC-1: after the app comes to the foreground, one round trip brings the server's counts, and a conditional
     /// poll is answered with 304.
-    @Test func acCnt1_foreground_isOneRoundTrip() async throws {
+    @Test func foreground_costsOneRoundTrip() async throws {
         let id = try await service.converse("ana", "ben")
         _ = try await service.send("hi", to: id, as: "ana")
         _ = try await service.ask(#"{"kind":"friend","toUserId":"ben"}"#, as: "ana")
@@ -125,7 +125,7 @@ import Values
 
     /// R-CNT-AC-5: a cached list that implies another count never wins. Counts have versions and lists do not; the
     /// freshly fetched list adds up to the badge.
-    @Test func acCnt5_cachedLists_neverWin() async throws {
+    @Test func cachedLists_neverReplaceNewerCounts() async throws {
         let (one, two) = (try await service.converse("ana", "ben"), try await service.converse("cem", "ben"))
         for _ in 1...2 { _ = try await service.send("m", to: one, as: "ana") }
         _ = try await service.send("m", to: two, as: "cem")
@@ -178,7 +178,7 @@ import Values
     private static let operationsOfService = 500
 
     /// Concurrent devices leave no drift, whichever request is served first.
-    @Test func devicesAtTheSameTime_leaveNoDrift() async throws {
+    @Test func concurrentDevices_causeNoDrift() async throws {
         try await ConversationPlay(service).run(steps: effort(quick: 12, full: 40, long: 200))
     }
 }

@@ -17,7 +17,7 @@ import Values
 
     // MARK: Creation
 
-    @Test func conversation_isSeenByItsMembers_andTheTenantsBackend() async throws {
+    @Test func conversation_isVisibleToItsMembers_andTheTenantsBackend() async throws {
         let made = try await service.call(
             "POST", "/v1/conversations", as: .user("ana"), #"{"memberIds":["ben"],"title":"Trip"}"#)
         #expect(made.status == 201)
@@ -78,7 +78,7 @@ import Values
 
     /// Probing ids reveals nothing about conversations that the user may not see. Only backends may choose guessable
     /// ids, so the answer is the same for taken and free ones.
-    @Test func idsThatCanBeGuessed_areBackendsToChoose() async throws {
+    @Test func guessableIds_areReservedForBackends() async throws {
         func create(_ id: String, as identity: TestService.Identity) async throws -> ServiceAnswer {
             try await service.call("POST", "/v1/conversations", as: identity, #"{"id":"\#(id)","memberIds":["ben"]}"#)
         }
@@ -100,7 +100,7 @@ import Values
         #expect(try await create(UUID().uuidString, as: .user("eve")).status == 201)
     }
 
-    @Test func pair_hasOneConversation_whoeverBegins_andAlsoAfterLeaving() async throws {
+    @Test func pair_hasOneConversation_evenAfterLeaving() async throws {
         func begin(_ user: String, with other: String) async throws -> ServiceAnswer {
             let body = #"{"kind":"direct","memberIds":["\#(other)"]}"#
             return try await service.call("POST", "/v1/conversations", as: .user(user), body)
@@ -225,7 +225,7 @@ import Values
         #expect(try await service.send("ok", to: id, as: "ana").json["message"]["sequence"] == 1)
     }
 
-    @Test func deletedMessage_isUnreadNoMore_andItsNumberStays() async throws {
+    @Test func deletedMessage_isNoLongerUnread_andKeepsItsNumber() async throws {
         let id = try await service.converse("ana", "ben", "cem")
         let sent = try await service.send("secret", to: id, as: "ana")
         let messageId = try #require(sent.json["message"]["id"].string)
@@ -328,7 +328,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func memberWhoLeaves_takesTheOwnCountsAlong() async throws {
+    @Test func leavingMember_losesItsCounts() async throws {
         let id = try await service.converse("ana", "ben", "cem")
         let cem = try await service.listen(as: .user("cem"))
         _ = try await service.send("m1", to: id, as: "ana")
@@ -344,7 +344,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func memberWhomABackendRemovesAndAdds_findsNothingUnread() async throws {
+    @Test func readdedMember_hasNothingUnread() async throws {
         let id = try await service.converse("ana", "ben")
         for number in 1...4 { _ = try await service.send("m\(number)", to: id, as: "ana") }
         #expect(try await service.call("DELETE", "/v1/conversations/\(id)/members/ben", as: .service()).status == 200)
@@ -355,7 +355,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func fullConversation_takesNobody_andTheLastMessageGoesToAll() async throws {
+    @Test func fullConversation_refusesMembers_andDeliversToAll() async throws {
         let names = (1..<ConversationLimits.membersMax).map { "\"u\($0)\"" }.joined(separator: ",")
         let made = try await service.call(
             "POST", "/v1/conversations", as: .user("ana"), #"{"memberIds":[\#(names)]}"#)
@@ -368,7 +368,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func conversationThatAllHaveLeft_isForgottenAfterAWhile() async throws {
+    @Test func abandonedConversation_isPrunedAfterItsRetention() async throws {
         let id = try await service.converse("ana", "ben")
         _ = try await service.send("bye", to: id, as: "ana")
         for member in ["ana", "ben"] {

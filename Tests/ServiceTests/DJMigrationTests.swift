@@ -31,7 +31,7 @@ import Testing
     }
 
     /// The migration knows the existing shops, and marks users with a booking in progress as present.
-    @Test func migration_knowsTheShopsThatWereThere() throws {
+    @Test func migration_keepsExistingShops() throws {
         let tables = Catalog.tables.filter { table in !DJFeature.feature.tables.contains { $0.name == table.name } }
         let before = Catalog.migrations.filter { !DJFeature.migrations.contains($0) }
         let database = PostgresServer.isTheStore ? try PostgresServer.shared().makeDatabase() : nil

@@ -115,7 +115,7 @@ import Values
 
     /// R-CUT-D-1: an app that maintains its queue from events and shows its own votes immediately ends up with the
     /// service's queue.
-    @Test func client_hasTheServicesQueue_byEventsAlone() async throws {
+    @Test func client_derivesTheQueue_fromEventsAlone() async throws {
         let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
         #expect(try await ada.post("\(Self.session)/tracks", Self.track("t0")).status == 201)
         let stream = try await service.listen(as: .user("ada"), topics: ["dj:s1"])
@@ -156,7 +156,7 @@ import Values
 
     /// R-CUT-D-3: one vote per user. Switching sides removes the other vote, `none` withdraws it, and repeating it
     /// changes nothing.
-    @Test func vote_hasOneSide() async throws {
+    @Test func vote_countsOncePerUser() async throws {
         let (ada, ben) = (try await Self.guest("ada", at: service), try await Self.guest("ben", at: service))
         #expect(try await ada.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
         for (vote, up, down) in [
@@ -210,7 +210,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func whatIsNotThere_isNotFound_andBadVotesAreNamed() async throws {
+    @Test func unknownTracks_areNotFound_andBadVotesAreNamed() async throws {
         let ada = try await Self.guest("ada", at: service)
         #expect(try await Self.vote(ada, "t1", "up").status == 404)
         #expect(try await ada.get("/v1/shops/s2/dj").status == 404)
@@ -225,7 +225,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func sessionAndCurrentTrack_areTheStaffsToChange() async throws {
+    @Test func sessionAndCurrentTrack_areChangedByStaffOnly() async throws {
         let ada = try await Self.guest("ada", at: service)
         #expect(try await ada.post("\(Self.session)/tracks", Self.track("t1")).status == 201)
         #expect(try await ada.put(Self.session, ["isActive": false]).status == 403)
@@ -280,7 +280,7 @@ import Values
     }
 
     /// Two players that report the end of the same track skip only one track.
-    @Test func endOfATrack_reportedTwice_skipsOne() async throws {
+    @Test func trackEnd_reportedTwice_advancesOnce() async throws {
         for id in ["t1", "t2", "t3"] {
             #expect(try await staff.post("\(Self.session)/tracks", Self.track(id)).status == 201)
             service.clock.advance(seconds: 1)

@@ -34,7 +34,7 @@ import Testing
     }
 
     /// A draining service reports that it is not ready, and answers every request that arrives before the end.
-    @Test func draining_servesOn_asNotReady_andLosesNothing() async throws {
+    @Test func drainingServer_isNotReady_andAnswersEverything() async throws {
         let service = try TestService.start()
         let (port, token) = (service.port, service.token(for: .service()))
         let (written, lost, ended) = (Collected<String>(), Collected<String>(), Collected<Void>())
@@ -92,7 +92,7 @@ import Testing
         #expect(text.contains("Bellhop has stopped."), "\(text)")
     }
 
-    @Test func hangingUp_endsNothing() throws {
+    @Test func hangupSignal_isIgnored() throws {
         let settings = ["JWT_SECRET": TestService.secret, "PORT": "0", "DATABASE": "sqlite::memory:"]
         let service = try BellhopProcess(["serve"], settings: settings)
         let port = try service.awaitPort()

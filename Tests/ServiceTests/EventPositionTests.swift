@@ -12,7 +12,7 @@ import Testing
 
     /// While others write, a list plus the events after its position equals the later list: no item is missing or
     /// occurs twice.
-    @Test func aListAndTheEventsBehindIt_areTheListOfLater() async throws {
+    @Test func listAndLaterEvents_equalALaterList() async throws {
         let writers = Task { [service] in
             try await concurrently(Array(0..<60)) { number in
                 try await service.notify(NotificationsTests.draft("news", number.isMultiple(of: 3) ? "HIGH" : "LOW"))
@@ -41,7 +41,7 @@ import Testing
     @Test(arguments: [
         "badges", "badges?include=conversations", "notifications", "conversations", "preferences", "feed",
     ])
-    func everyState_saysBehindWhichEventItIs(path: String) async throws {
+    func everyState_carriesItsEventPosition(path: String) async throws {
         let stream = try await service.listen(as: .user("u1"))
         _ = try await service.notify(NotificationsTests.draft("news"))
         let newest = try await stream.next("badges:update").id

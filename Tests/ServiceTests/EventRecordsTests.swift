@@ -99,7 +99,7 @@ import Values
 
     /// A replay beyond the limit is refused even if the reader may not see some of the events. Otherwise it would
     /// miss the events after the limit.
-    @Test func eventsThatAreNotSeen_cutOffNothing() async throws {
+    @Test func invisibleEvents_countTowardsTheReplayLimit() async throws {
         let log = try LoggedTransactions(TestService.start())
         for user in ["u2", "u2", "u2", "u1"] {
             try await log.publish([Draft(audience: ["user:\(user)"], topic: "queue:s1")])
@@ -134,7 +134,7 @@ import Values
     }
 
     /// The bound on a record's span also bounds how far a reader must look past its end position.
-    @Test func records_reachNoFurtherThanTheirBound() async throws {
+    @Test func records_areBoundedInSpan() async throws {
         let log = try LoggedTransactions(TestService.start())
         for between in [Limits.recordSpanMax - 2, Limits.recordSpanMax - 1] {
             let others = (0..<between).map { Draft(audience: ["user:\($0)x"]) }
@@ -209,7 +209,7 @@ import Values
     }
 
     /// The recent changes before a position are found even if the position lies inside a record.
-    @Test func changesBeforeARecord_areLookedAtFromWithinIt() async throws {
+    @Test func changesBeforeARecord_areReadFromWithinIt() async throws {
         let school = try await School()
         try await school.send(School.attendance("a1", of: "s1", "late"))
         let log = try LoggedTransactions(school.service)
@@ -226,7 +226,7 @@ import Values
 
     /// If a change lies behind more events than the lookup limit, the stream must fetch everything instead of
     /// silently missing the change.
-    @Test(arguments: [8, 10]) func changesBehindManyOthers_areFoundOrAGap(others: Int) async throws {
+    @Test(arguments: [8, 10]) func changesBehindManyOthers_areFoundOrReportedAsGap(others: Int) async throws {
         let school = try await School()
         try await school.send(School.attendance("a1", of: "s1", "late"))
         let log = try LoggedTransactions(school.service, tenant: "A")

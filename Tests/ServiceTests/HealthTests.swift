@@ -32,7 +32,7 @@ import Testing
         return text
     }
 
-    @Test(arguments: hosts) func runningService_isHealthy_whereverItListens(_ host: String) throws {
+    @Test(arguments: hosts) func runningService_isHealthy_onAnyAddress(_ host: String) throws {
         let service = try TestService.start(["host": host])
         let health = try BellhopProcess(["health"], settings: ["HOST": host, "PORT": "\(service.port)"])
         let (status, text) = health.finish()
@@ -48,7 +48,7 @@ import Testing
         #expect(try BellhopProcess(["health"], settings: ["CONFIG": file]).finish().status == 0)
     }
 
-    @Test func nobodyThere_isReportedInOneLine() throws {
+    @Test func unreachableService_isReportedInOneLine() throws {
         let text = try Self.unhealthyText(port: "1")
         #expect(text == "bellhop: 127.0.0.1:1 cannot be reached: Connection refused\n")
     }
@@ -67,7 +67,7 @@ import Testing
         #expect(text.hasSuffix("is not HTTP\n"))
     }
 
-    @Test func silence_isGivenUpAfterThreeSeconds() throws {
+    @Test func silence_failsAfterThreeSeconds() throws {
         // The listener never accepts, so the connection waits in its backlog.
         let socket = try LoopbackListener()
         defer { socket.stop() }
@@ -77,7 +77,7 @@ import Testing
         #expect(.now - start >= .seconds(3))
     }
 
-    @Test func openPort_cannotBeKnown() throws {
+    @Test func portZero_isReportedAsUnknown() throws {
         let text = try Self.unhealthyText(port: "0")
         #expect(text.contains("the port in the settings is 0"))
     }

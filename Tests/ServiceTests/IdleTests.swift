@@ -7,14 +7,14 @@ import Testing
 /// An idle service makes few queries and writes nothing.
 @Suite(.timed) struct IdleTests {
     /// Periodic jobs with intervals of minutes check first whether there is work.
-    @Test func everyTick_looksFirst() {
+    @Test func everyTick_checksBeforeItWrites() {
         for tick in Catalog.features().flatMap(\.ticks) where tick.everySeconds < 600 {
             #expect(tick.due != nil, "\(tick.name)")
         }
     }
 
     /// Users have been active, but nothing has expired.
-    @Test func nothingIsDue_whereNothingIsPastItsTime() async throws {
+    @Test func noTickIsDue_beforeItsTime() async throws {
         let service = try TestService.start(LevelStory.settings, at: LevelStory.moment)
         _ = try await service.notify(NotificationsTests.draft("news", to: "ada"))
         _ = try await service.send("hello", to: try await service.converse("ben", "ada"), as: "ben")

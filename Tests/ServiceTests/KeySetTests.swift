@@ -51,7 +51,7 @@ import Values
         ("no type", "{}"), ("no object", "7"), ("null", "null"), ("a list", "[]"),
     ]
 
-    @Test func keysThatWereLeftOut_areWarnedOf_butNotWhenTheyAreGone() async throws {
+    @Test func skippedKeys_areLogged_untilTheyDisappear() async throws {
         var issuer = try Issuer()
         try issuer.add("k1")
         try issuer.publish(beside: [Self.useless[0].1])
@@ -78,7 +78,7 @@ import Values
     }
 
     @Test(arguments: KeySetTests.useless.indices)
-    func uselessKey_leavesTheOthersUsable(_ index: Int) async throws {
+    func unusableKey_leavesTheOthersUsable(_ index: Int) async throws {
         let (what, key) = Self.useless[index]
         var issuer = try Issuer()
         try issuer.add("k1")
@@ -106,7 +106,7 @@ import Values
         }
     }
 
-    @Test func uselessKey_doesNotKeepAWithdrawnOneAlive() async throws {
+    @Test func unusableKey_doesNotKeepAWithdrawnOne() async throws {
         var issuer = try Issuer()
         try issuer.add("k1")
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
@@ -123,7 +123,7 @@ import Values
         #expect(try await Self.status(service, token) == 401)
     }
 
-    @Test func clockSetBack_doesNotKeepTheSetFromBeingFetched() async throws {
+    @Test func clockSetBack_doesNotPreventFetchingTheKeySet() async throws {
         var issuer = try Issuer()
         try issuer.add("k1")
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
@@ -193,7 +193,7 @@ import Values
     }
 
     /// Attack: the issuer's address sends an endless answer. Harm: it fills the memory.
-    @Test func endlessKeySet_isCutOff() async throws {
+    @Test func endlessKeySet_isTruncated() async throws {
         let endless = "HTTP/1.1 200 OK\r\n\r\n" + String(repeating: "x", count: Limits.keySetBytesMax + 1)
         let receiver = try ScriptedReceiver { _ in .raw(endless) }
         defer { receiver.stop() }

@@ -57,7 +57,7 @@ import Values
 
     /// If a member had not read that far, a deletion decrements their count and increments their version. All other
     /// members keep their count and version.
-    @Test func deletions_takeFromThoseWhoHadNotReadAsFar() async throws {
+    @Test func deletions_reduceTheCountsOfMembersWithEarlierPositions() async throws {
         let id = try await Self.converse(service)
         var messages: [String] = []
         for number in 1...3 {

@@ -15,7 +15,7 @@ import Testing
 
     /// A user whose rank changes receives an update at once, and then at most once a second. Watchers receive the
     /// top.
-    @Test func updates_reachThoseWhoMoved_andThoseWhoWatch() async throws {
+    @Test func updates_reachMovedUsers_andWatchers() async throws {
         for (user, score) in [("ada", 30), ("bob", 20), ("cem", 10)] {
             try await service.score(user, score)
         }
@@ -106,7 +106,7 @@ import Testing
 
     /// For any changes, the state that a watcher assembles from events equals the top of the board. A later watcher
     /// starts with the same state.
-    @Test func watchedTop_isTheBoards_whateverHappens() async throws {
+    @Test func watchedTop_alwaysMatchesTheBoard() async throws {
         var random = SeededGenerator(seed: 30)
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
         var top = LeaderboardTop(challengeId: "c1")
@@ -148,7 +148,7 @@ import Testing
     }
 
     /// More users than one pass looks up. Each moved user is updated once, and the next round waits one second.
-    @Test func roundOverMany_reachesEachOnce() async throws {
+    @Test func updatesOfManyUsers_reachEachOnce() async throws {
         for index in 0..<30 { try await service.score("u\(index)", 100 - index) }
         _ = try await service.board()
         try await service.untilPublished()
@@ -225,7 +225,7 @@ import Testing
 
     /// The topic of a missing challenge, or of another tenant's, has no state. Its events arrive once the challenge
     /// exists.
-    @Test func watchers_receiveChallengesThatComeToBe() async throws {
+    @Test func watchers_receiveNewChallenges() async throws {
         let stream = try await service.listen(as: .user("u1"), topics: ["leaderboard:c9", "leaderboard:c1"])
         #expect(try await stream.next("leaderboard:update").json["challengeId"].string == "c1")
         #expect(try await service.client(as: .service()).put("/v1/challenges/c9", ChallengesTests.draft).status == 201)

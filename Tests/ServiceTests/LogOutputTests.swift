@@ -38,7 +38,7 @@ import Values
             ])
     }
 
-    @Test func text_isForPeople() throws {
+    @Test func textFormat_isReadable() throws {
         makeLog(.text).logger.warning("It failed.", metadata: ["reason": "two\nlines", "count": "2"])
         #expect(
             lines == [
@@ -54,7 +54,7 @@ import Values
         "🛎️\u{200D}",
     ]
 
-    @Test(arguments: [LogOutput.Format.json, .text]) func whateverOthersSent_breaksNoLine(_ format: LogOutput.Format)
+    @Test(arguments: [LogOutput.Format.json, .text]) func hostileText_breaksNoLine(_ format: LogOutput.Format)
         throws
     {
         let (logger, _) = makeLog(format)
@@ -76,7 +76,7 @@ import Values
         }
     }
 
-    @Test func warningsThatComeAgainAndAgain_areCounted_andToldAtTheEndOfTheMinute() throws {
+    @Test func repeatedWarnings_areCounted_andSummedUpEachMinute() throws {
         let (logger, output) = makeLog(.json)
         for number in 0..<1244 {
             logger.warning("A request was not completed.", metadata: ["requestId": "\(number)"])

@@ -69,7 +69,7 @@ import Values
         }
     }
 
-    @Test func whatCannotStart_saysSoInOneLineOfJSON() throws {
+    @Test func failedStart_isReportedInOneLineOfJSON() throws {
         var settings = Self.settings("postgres://bellhop:planted-database-password@127.0.0.1:1/none")
         settings["CONSOLE_TOKENS"] = ""
         let (status, text) = try BellhopProcess(["serve"], settings: settings).finish()

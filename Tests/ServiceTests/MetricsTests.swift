@@ -34,7 +34,7 @@ import Values
         for name in names { #expect(list.contains("`\(name)`") || list.contains("`\(name){"), "\(name)") }
     }
 
-    @Test func process_hasTheNumbersThatEveryDashboardKnows() async throws {
+    @Test func process_exportsTheStandardMetrics() async throws {
         let started = Date().timeIntervalSince1970
         let service = try TestService.start()
         let page = try await Self.page(service)
@@ -49,13 +49,13 @@ import Values
         #expect(page.contains(#"bellhop_build_info{version="\#(BellhopVersion.text)",store="\#(store)",replica=""#))
     }
 
-    @Test func version_isTheContracts() throws {
+    @Test func version_matchesTheContract() throws {
         #expect(
             String(decoding: Resource.bytes("openapi.yaml"), as: UTF8.self).contains(
                 "\n  version: \(BellhopVersion.text)\n"))
     }
 
-    @Test func streamsThatAreOver_areCountedByWhatEndedThem() async throws {
+    @Test func endedStreams_areCountedByReason() async throws {
         let service = try TestService.start()
         func closed(_ reason: String) async throws -> Double {
             let page = try await Self.page(service)

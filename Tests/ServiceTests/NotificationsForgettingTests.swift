@@ -72,7 +72,7 @@ import Values
         #expect((50...150).contains(due), "\(due)")
     }
 
-    @Test func inboxThatIsFull_forgetsWhatFellOutLongAgo() async throws {
+    @Test func fullInbox_prunesOldRemovals() async throws {
         let service = try TestService.start(["notificationsKept": "1"])
         let backend = service.client(as: .service())
         let count = NotificationsFeature.removedKeptMax + 200
@@ -92,12 +92,12 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func textsOfLongRemoved_areErased() throws {
+    @Test func textsOfRemovedNotifications_areErased() throws {
         let remains = try Self.remains(after: NotificationsFeature.erasure(tenant: "t", before: Self.due))
         #expect(remains == [#"elsewhere:T:M:{"k":1}"#, #"intact:T:M:{"k":1}"#, #"late:T:M:{"k":1}"#, "old:::{}"])
     }
 
-    @Test func eventsOfLongRemoved_areForgotten() throws {
+    @Test func eventIdsOfRemovedNotifications_arePruned() throws {
         let remains = try Self.remains(after: NotificationsFeature.pruning(tenant: "t", before: Self.due))
         #expect(remains == [#"elsewhere:T:M:{"k":1}"#, #"intact:T:M:{"k":1}"#, #"late:T:M:{"k":1}"#])
     }

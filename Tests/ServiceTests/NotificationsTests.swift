@@ -29,7 +29,7 @@ import Values
     // MARK: Creation
 
     /// R-VIS-FR-1.2, R-VIS-FR-1.4, R-VIS-FR-2.1: the answer, the list, the stream and the counts agree.
-    @Test func event_becomesANotification_everywhereAtOnce() async throws {
+    @Test func event_becomesANotification_onEveryDevice() async throws {
         let stream = try await service.listen(as: .user("u1"))
         let made = try await service.publish(Self.event("evt-1"))
         #expect(made.status == 201)
@@ -162,7 +162,7 @@ import Values
     }
 
     /// R-CNT-RECON-3: the answer carries the counts, also after a deletion.
-    @Test func deletion_takesTheBadgeAlong_andIsFinal() async throws {
+    @Test func deletion_reducesTheBadge_andIsFinal() async throws {
         let id = try await service.notify(Self.draft("request")).notificationID
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
         let stream = try await service.listen(as: .user("u1"))
@@ -323,7 +323,7 @@ import Values
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
-    @Test func users_cannotNotify() async throws {
+    @Test func notifications_areCreatedByBackendsOnly() async throws {
         #expect(try await service.call("POST", "/v1/events", as: .user("u1"), Self.event("e")).status == 403)
         #expect(try await service.call("POST", "/v1/notifications", as: .user("u1"), Self.draft()).status == 403)
         #expect(try await service.badges(of: "u1") == [0, 0, 0, 0])

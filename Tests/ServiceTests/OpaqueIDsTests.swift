@@ -18,7 +18,7 @@ import Testing
     /// Returns how often a text is larger than the one before it. For a counter, that is nearly always.
     private static func rises(_ texts: [String]) -> Int { zip(texts, texts.dropFirst()).count { $0.0 < $0.1 } }
 
-    @Test func idsOfEvents_tellNothingOfWhatHappensToOthers() async throws {
+    @Test func eventIds_revealNothingAboutOtherTenants() async throws {
         let service = try TestService.start()
         let stream = try await service.listen(as: .user("ada"))
         // Two events of another clinic lie between any two of Ada's.
@@ -64,7 +64,7 @@ import Testing
 
     /// A forged id is treated like any other invalid one: a stream starts with a resync, and an explanation is
     /// refused with the position of the mistake.
-    @Test func forgedID_isOfNoUse() async throws {
+    @Test func forgedID_isRefused() async throws {
         let service = try TestService.start()
         try await Self.notify(service, "ada", "a0")
         let here = try await service.position(as: .user("ada"))

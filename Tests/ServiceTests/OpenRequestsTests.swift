@@ -14,7 +14,7 @@ import Values
     private static let visit = #"{"visitId":"v1","visitType":"Check-up"}"#
 
     /// Three users send requests, followed by more notifications than are stored.
-    @Test func openRequests_areCounted_whateverIsEvicted() async throws {
+    @Test func openRequests_areCounted_despiteEvictions() async throws {
         let service = try TestService.start(["notificationsKept": "10"], at: TestService.morning)
         var ids: [String] = []
         for user in ["ana", "cem", "dora"] { ids.append(try await service.ask(Self.asking("ben"), as: user)) }
@@ -67,7 +67,7 @@ import Values
     }
 
     /// The notification of an answered request is an ordinary one: marking it as unseen adds to the bell.
-    @Test func answeredRequest_countsNoMore() async throws {
+    @Test func answeredRequest_isNotCounted() async throws {
         let service = try TestService.start(at: TestService.morning)
         let id = try await service.ask(Self.asking("ben"), as: "ana")
         let notification = try #require(try await service.all(of: "ben").first?["id"].string)
@@ -81,7 +81,7 @@ import Values
 
     /// R-VIS-NFR-1.4: the setting limits the stored notifications. After it is lowered, each new notification evicts
     /// part of the excess.
-    @Test func loweredBound_isReachedByAndBy() async throws {
+    @Test func loweredBound_isReachedGradually() async throws {
         let service = try TestService.start(["notificationsKept": "40"], at: TestService.morning)
         for _ in 0..<40 { _ = try await service.notify(NotificationsTests.draft()) }
         try await service.restart(with: ["notificationsKept": "10"])
@@ -97,7 +97,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func fiveHundred_areStored_unlessASettingSaysOtherwise() throws {
+    @Test func fiveHundredNotifications_areStored_byDefault() throws {
         #expect(try TestService.settings(["jwtSecret": TestService.secret]).notificationsKept == 500)
     }
 
@@ -122,7 +122,7 @@ import Values
     // MARK: Migration of an older database
 
     /// The migration moves the seen state from notifications to the requests' rows, including evicted notifications.
-    @Test func migration_carriesOverWhatWasSeen() throws {
+    @Test func migration_keepsSeenStates() throws {
         let mine = ["0003_notifications", "0002_user_requests"]
         let database = PostgresServer.isTheStore ? try PostgresServer.shared().makeDatabase() : nil
         var options = StoreOptions()

@@ -57,7 +57,7 @@ import Values
             contains: "COVERING INDEX messages_own", "COVERING INDEX messages_deleted", lacks: ["SCAN messages"])
     }
 
-    @Test func forgettingConversationsAndRequests_looksAtWhatIsDue() throws {
+    @Test func pruningConversationsAndRequests_readsDueRowsOnly() throws {
         try Self.expectPlan(
             of: ConversationsFeature.abandonment(tenant: "t", before: Self.moment),
             contains: "conversations_abandoned")
@@ -93,7 +93,7 @@ import Values
             contains: "INDEX notifications_eviction (tenant=? AND user_id=?)", lacks: ["SCAN", "TEMP B-TREE"])
     }
 
-    @Test func forgettingNotifications_looksAtWhatIsDue() throws {
+    @Test func pruningNotifications_readsDueRowsOnly() throws {
         for (sql, index) in [
             (NotificationsFeature.erasure(tenant: "t", before: Self.moment), "notifications_to_erase"),
             (NotificationsFeature.pruning(tenant: "t", before: Self.moment), "notifications_removed"),
@@ -107,7 +107,7 @@ import Values
     // MARK: Posts
 
     /// A page of a feed searches the index of each author, and never scans the posts of all authors.
-    @Test func feed_walksIndexes() throws {
+    @Test func feed_usesIndexes() throws {
         let caller = Caller(
             tenant: "t", userId: ID("u1"), role: "authenticated", isService: false, tier: nil, scope: Self.scope,
             tokenId: nil, sessionId: nil, issuedAt: Timestamp(microseconds: 0),
@@ -131,7 +131,7 @@ import Values
     // MARK: DJ mode
 
     /// A vote's position is counted on the order's index, up to the track's own place.
-    @Test func position_isCountedOnTheIndexOfTheOrder() throws {
+    @Test func votePosition_isCountedOnTheIndexOfTheOrder() throws {
         let item = DJQueueItem(
             id: ID("i"), track: DJTrack(trackId: ID("t"), trackName: "n", artistName: "a", albumArt: nil),
             addedBy: ID("u"), addedAt: Self.moment, tally: DJTally())
@@ -140,7 +140,7 @@ import Values
             contains: "dj_tracks_order (tenant=? AND shop_id=? AND (rank_score,added_at,track_id)<")
     }
 
-    @Test func whatComesRound_looksAtWhatIsDue() throws {
+    @Test func ticks_readDueRowsOnly() throws {
         for (sql, index) in [
             (DJFeature.updatesTick.due?(Self.moment), "dj_tracks_untold"),
             (DJFeature.votesTick.due?(Self.moment), "dj_tracks_removed"),

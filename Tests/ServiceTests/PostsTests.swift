@@ -17,7 +17,7 @@ import Values
     // MARK: Visibility
 
     /// R-ENG-E-6: public posts are visible to all users of the tenant, others to followers.
-    @Test func post_isSeenByWhomItIsMeantFor() async throws {
+    @Test func post_isVisibleToItsAudience() async throws {
         let open = try #require(try await service.post("bob", "open")["id"].string)
         let closed = try #require(try await service.post("bob", "closed", "followers")["id"].string)
         try await service.follow("bob", as: "fay")
@@ -55,7 +55,7 @@ import Values
         #expect(answer.pointers == pointers)
     }
 
-    @Test func somebodyElses_isNotPostedRemovedOrFollowedFor() async throws {
+    @Test func posts_andFollows_cannotBeWrittenForOthers() async throws {
         let id = try #require(try await service.post("bob")["id"].string)
         #expect(try await service.client("eve").post("/v1/posts", ["text": "x", "authorId": "bob"]).status == 403)
         let refused = try await service.client("eve").delete("/v1/posts/\(id)")
@@ -109,7 +109,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func like_isTakenBack_alsoWhenThePostIsNoLongerShown() async throws {
+    @Test func like_canBeRemoved_fromAnInvisiblePost() async throws {
         let id = try #require(try await service.post("bob", "x", "followers")["id"].string)
         try await service.follow("bob", as: "ann")
         #expect(try await service.client("ann").put("/v1/posts/\(id)/likes/me").status == 200)
@@ -152,7 +152,7 @@ import Values
     // MARK: The feed
 
     /// simultaneous posts all count, own posts are not new, and a page continues back to the cursor.
-    @Test func newCount_isExact_sinceAnyPost() async throws {
+    @Test func newPostCount_isExact_sinceAnyPost() async throws {
         for author in ["bob", "cat"] { try await service.follow(author, as: "ann") }
         _ = try await service.post("bob", "1")
         let before = try #require(try await service.feed("ann")["newest"].int)
@@ -175,7 +175,7 @@ import Values
         #expect(try await service.client("ann").get("/v1/feed?cursor=made-up").status == 422)
     }
 
-    @Test func feed_isNotSentAgain_whileNothingChanges() async throws {
+    @Test func unchangedFeed_isNotSentAgain() async throws {
         try await service.follow("bob", as: "ann")
         let id = try #require(try await service.post("bob")["id"].string)
         let first = try await service.client("ann").get("/v1/feed")
@@ -186,7 +186,7 @@ import Values
     }
 
     /// The merged feed equals a naive one, after random posts, removals, follows and unfollows.
-    @Test func mergedFeed_isThePlainOne() async throws {
+    @Test func mergedFeed_equalsThePlainOne() async throws {
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
         let users = ["a", "b", "c", "d", "e", "f"]
@@ -227,7 +227,7 @@ import Values
 
     // MARK: Followers
 
-    @Test func followers_areSeenByTheTwo_andCountedForAll() async throws {
+    @Test func followers_areVisibleToBothUsers_andCountedForAll() async throws {
         try await service.follow("bob", as: "ann")
         try await service.follow("bob", as: "ben")
         try await service.follow("ann", as: "bob")
@@ -251,7 +251,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func oneWhoFollowsTooMany_isRefused() async throws {
+    @Test func followLimit_isEnforced() async throws {
         try await service.follow("bob", as: "ann")
         try await service.app.store.write { db in
             _ = try db.run(
@@ -269,7 +269,7 @@ import Values
 
     /// R-CUT-F-1: connected followers receive the whole post, including followers added after the connection. No other
     /// user receives it.
-    @Test func newPost_reachesConnectedFollowers_asTheyAreAtThatMoment() async throws {
+    @Test func newPost_reachesCurrentFollowers() async throws {
         try await service.follow("bob", as: "ann")
         let early = try await service.listen(as: .user("ann"))
         let late = try await service.listen(as: .user("ben"))
@@ -344,7 +344,7 @@ import Values
     }
 
     /// R-ENG-E-1, R-ENG-E-6 to R-ENG-E-8: watchers receive counts in batches, for the posts that they may see.
-    @Test func engagement_reachesThoseWhoWatch_inBatches() async throws {
+    @Test func engagement_reachesWatchers_inBatches() async throws {
         var ids: [String] = []
         for index in 0..<3 {
             ids.append(

@@ -25,7 +25,7 @@ import Values
         #expect(try await service.call("PUT", "/v1/preferences", as: .user("u1"), "{}").json == defaults.json)
     }
 
-    @Test func change_isToldToTheUsersOtherDevices() async throws {
+    @Test func change_reachesTheUsersOtherDevices() async throws {
         let (own, other) = (try await service.listen(as: .user("u1")), try await service.listen(as: .user("u2")))
         let put = try await service.call("PUT", "/v1/preferences", as: .user("u1"), #"{"sound":false}"#)
         #expect(try await own.next("preferences:update").json == put.json)
@@ -34,7 +34,7 @@ import Values
     }
 
     /// R-VIS-FR-5.3: notifications are silenced, never dropped.
-    @Test func switchedOff_silences_andDropsNothing() async throws {
+    @Test func disabledPlayback_silences_andDropsNothing() async throws {
         _ = try await service.call("PUT", "/v1/preferences", as: .user("u1"), #"{"sound":false,"haptics":false}"#)
         let made = try await service.publish(NotificationsTests.event("a"))
         expect(made.json["notification"], has: ["sound": false, "haptic": nil])

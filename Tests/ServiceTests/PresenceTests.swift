@@ -86,7 +86,7 @@ import Testing
     }
 
     /// Only people of the shop may read the code.
-    @Test func code_isForTheShopsPeople() async throws {
+    @Test func code_isVisibleToTheShopsStaffAndBackends() async throws {
         for (identity, status) in [
             (TestService.Identity.user("ada"), 403), (.staff(of: "s2"), 403), (.service(tenant: "t2"), 404),
             (.staff(of: "s1"), 200), (.admin, 200), (.service(), 200),

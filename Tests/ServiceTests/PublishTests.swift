@@ -47,7 +47,7 @@ import Testing
 
     // MARK: Publishing to keys
 
-    @Test func event_reachesWhoHoldsAKey_asItWasSent() async throws {
+    @Test func event_reachesHoldersOfItsKeys_unchanged() async throws {
         let ada = try await service.listen(as: .user("ada"))
         let staff = try await service.listen(as: .staff(of: "s1"))
         let ben = try await service.listen(as: .user("ben"))
@@ -73,7 +73,7 @@ import Testing
         #expect(try await ada.next().name == "last")
     }
 
-    @Test func stream_resumesBehindIt_andOfAStateOnlyTheLastIsLeft() async throws {
+    @Test func stream_resumesAfterIt_withTheLatestStateOnly() async throws {
         let ada = try await service.listen(as: .user("ada"))
         #expect(try await publish(["event": "first", "to": ["user:ada"], "data": 1]).status == 202)
         let cursor = try await ada.next("first").id
@@ -148,7 +148,7 @@ import Testing
 
     // MARK: Publishing to topics
 
-    @Test func topic_isHeardByWhoNamesIt_andMay() async throws {
+    @Test func topic_reachesSubscribersWithItsKey() async throws {
         let ada = try await service.listen(as: .user("ada"), topics: ["order:o1"])
         let unasked = try await service.listen(as: .user("ada"))
         let admin = try await service.listen(as: .admin, topics: ["order:o1", "order:o2"])
@@ -162,7 +162,7 @@ import Testing
 
     /// R-CNT-13.1: a bell with a refused topic receives everything else, and the topic once its user may subscribe to
     /// it.
-    @MainActor @Test func bell_goesOnWithoutARefusedTopic_andAsksAgainWhenItsScopeChanges() async throws {
+    @MainActor @Test func bell_continuesWithoutARefusedTopic_andRetriesWhenItsScopeChanges() async throws {
         var options = Bell.Options()
         options.topics = ["order:o1", "order:o2"]
         let probe = BellProbe(service, as: .user("ben"), options)
@@ -184,7 +184,7 @@ import Testing
         try await probe.until("it is heard") { probe.heard("e").count == 2 }
     }
 
-    @Test func topic_isRefused_toWhoMayNotHearIt() async throws {
+    @Test func topic_isRefused_withoutItsKey() async throws {
         let ben = service.client(as: .user("ben"))
         let refused = try await ben.get("/v1/stream?topics=order:o1")
         #expect(refused.status == 403)
@@ -215,7 +215,7 @@ import Testing
     }
 
     /// A stream that subscribes to a topic receives no more of its events once its key is revoked.
-    @Test func topic_fallsSilent_withTheKey() async throws {
+    @Test func topic_stops_whenTheKeyIsRevoked() async throws {
         let ada = try await service.listen(as: .user("ada"), topics: ["order:o1"])
         let gone: JSON = [
             "type": "DELETE", "table": "orders", "schema": "public", "old_record": ["id": "o1", "user_id": "ada"],
@@ -226,7 +226,7 @@ import Testing
         while case let event = try await ada.next(), event.name != "last" { #expect(event.name != "e") }
     }
 
-    @Test func explanation_knowsItsAudience() async throws {
+    @Test func explanation_dependsOnTheNamedTopics() async throws {
         let ada = try await service.listen(as: .user("ada"), topics: ["order:o1"])
         #expect(try await publish(["event": "e", "topic": "order:o1", "data": 1]).status == 202)
         let id = try await ada.next("e").id
@@ -280,7 +280,7 @@ import Testing
         #expect(try await publish("text").status == 422)
     }
 
-    @Test func keyWithoutAPrefix_isAskedAbout() async throws {
+    @Test func keyWithoutAPrefix_isRefusedWithASuggestion() async throws {
         let answer = try await publish(["event": "e", "to": ["ada"], "data": 1])
         #expect(answer.status == 422)
         #expect(
@@ -288,7 +288,7 @@ import Testing
             "\(answer.json)")
     }
 
-    @Test func users_publishNothing() async throws {
+    @Test func events_arePublishedByBackendsOnly() async throws {
         for identity in [TestService.Identity.user("ada"), .staff(of: "s1"), .admin] {
             let answer = try await service.client(as: identity).post(
                 "/v1/publish", ["event": "e", "to": ["user:ada"], "data": 1])

@@ -56,7 +56,7 @@ import Values
     }
 
     /// customers due within 15 minutes are served before a newcomer, later ones are not.
-    @Test func newcomer_waitsForThoseWhoAreDue() async throws {
+    @Test func newcomer_waitsForCustomersWhoAreDue() async throws {
         let backend = service.client(as: .service())
         _ = try await backend.put("/v1/shops/s1/barbers/b2", ["onDuty": false])
         #expect(try await Self.queue(service)["estimate"]["standard"]["p50"].int == 0)

@@ -28,7 +28,7 @@ import Values
 
     /// The shared content of a message's events is stored once. Streams of the other replica receive it whole, live
     /// and after a resume.
-    @Test func messageToSeveral_isWholeOnTheOther() async throws {
+    @Test func messageToSeveral_isCompleteOnTheOtherReplica() async throws {
         let id = try await a.converse("ana", "ben", "cem")
         let onB = try await b.listen(as: .user("ben"))
         let sent = try await a.send("a text for all", to: id, as: "ana")
@@ -40,7 +40,7 @@ import Values
     }
 
     /// Updates of a board's top arrive in sequence, whichever replica publishes them.
-    @Test func watchedTop_isExact_whicheverPublishes() async throws {
+    @Test func watchedTop_isExact_onAnyReplica() async throws {
         let made = try await a.client(as: .service()).put(
             "/v1/challenges/c1",
             ["name": "c1", "startsAt": "2020-01-01T00:00:00Z", "endsAt": "2099-01-01T00:00:00Z", "mode": "add"])
@@ -59,7 +59,7 @@ import Values
     }
 
     /// Both replicas write concurrently. The streams of both receive the same events in the same order, without gaps.
-    @Test func streamsOfBoth_getTheSame_whicheverWrites() async throws {
+    @Test func streamsOfBothReplicas_receiveTheSameEvents() async throws {
         let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
         let count = 40
         try await concurrently(0..<count) { index in
@@ -106,7 +106,7 @@ import Values
 
     /// The requester has already received the failure that no replica answered, and may have sent another request
     /// since.
-    @Test func requestThatComesToTheOtherTooLate_isLeftAlone() async throws {
+    @Test func lateReplicaRequest_isIgnored() async throws {
         let stream = try await b.listen(as: .user("u1"))
         let id = try #require(stream.ready.json["streamId"].string)
         let asker = Caller(
@@ -165,7 +165,7 @@ import Values
 
     /// A network that silently drops everything between one replica and the database. That replica misses revocations
     /// of the others, so after a while it accepts no token.
-    @Test func partitionedReplica_stopsTrustingItsRevocations_andSaysSo() async throws {
+    @Test func partitionedReplica_distrustsItsRevocations_andLogsIt() async throws {
         let partition = try PartitionProxy(to: PostgresServer.shared().port)
         defer { partition.stop() }
         let (a, b) = try TestService.startReplicas(
@@ -275,7 +275,7 @@ import Values
         while try await watcher.next("leaderboard:update").json["version"].int != 2 {}
     }
 
-    @Test func eventsOfOnesOwn_reachTheStreamsOfTheOther() async throws {
+    @Test func publishedEvents_reachStreamsOfTheOtherReplica() async throws {
         let onB = try await b.listen(as: .user("u1"))
         let event: JSON = ["event": "order:changed", "to": ["user:u1"], "data": ["orderId": "o1"]]
         #expect(try await a.client(as: .service()).post("/v1/publish", event).status == 202)
@@ -283,7 +283,7 @@ import Values
     }
 
     /// No barber is double-booked, whichever replica receives the request.
-    @Test func bookings_neverOverlap_whicheverReplicaIsAsked() async throws {
+    @Test func bookings_neverOverlap_onAnyReplica() async throws {
         let backend = a.client(as: .service())
         let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]
         #expect(try await backend.put("/v1/shops/s1", shop).status == 201)
@@ -323,7 +323,7 @@ import Values
     ///
     /// - Parameter written: the number of events written immediately, which reuse numbers before any replica has
     ///   polled.
-    @Test(arguments: [0, 6]) func logThatLostDeliveredEvents_getsAnotherName_onAllReplicas(written: Int) async throws {
+    @Test(arguments: [0, 6]) func logThatLostDeliveredEvents_getsANewEpoch_onAllReplicas(written: Int) async throws {
         let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
         for index in 0..<3 { #expect(try await Self.notify(a, "u1", "e\(index)") == 201) }
         for stream in [onA, onB] {
@@ -356,7 +356,7 @@ import Values
     ///
     /// - Parameter change: the epoch that another replica has set, or the timeline of a promoted server.
     @Test(arguments: ["epoch = 'another'", "origin = '1/2/00000003'"])
-    func anotherName_reachesEveryStream_underTraffic(change: String) async throws {
+    func newEpoch_reachesEveryStream_underTraffic(change: String) async throws {
         let (onA, onB) = (try await a.listen(as: .user("u1")), try await b.listen(as: .user("u1")))
         let writing = Task { [a] in
             for index in 0... {

@@ -113,7 +113,7 @@ import Values
     }
 
     /// Answers carry headers that stop browsers from guessing a page, a script or a style sheet.
-    @Test func answers_areWhatTheySay() async throws {
+    @Test func answers_forbidContentSniffing() async throws {
         let service = try TestService.start()
         let client = service.client(as: .user("u1"))
         for path in ["/v1/me", "/healthz", "/metrics", "/console", "/nowhere", "/v1/me?unknown=1"] {
@@ -126,7 +126,7 @@ import Values
     }
 
     /// R-CUT-N-5.
-    @Test func otherOrigins_areLetIn_onlyIfNamed() async throws {
+    @Test func otherOrigins_areAllowed_onlyIfConfigured() async throws {
         let closed = try TestService.start()
         let silent = try await closed.client(as: .user("u1")).get("/v1/me", headers: ["Origin": "https://app.example"])
         #expect(silent[header: "Access-Control-Allow-Origin"] == nil)
@@ -183,7 +183,7 @@ import Values
         #expect(try await service.client(as: .user("u1")).get("/v1/badges").json["version"].int == 0)
     }
 
-    @Test func cursor_belongsToItsListAndCaller() async throws {
+    @Test func cursor_isBoundToItsListAndCaller() async throws {
         let service = try TestService.start()
         let backend = service.client(as: .service())
         for user in ["u1", "u2"] {

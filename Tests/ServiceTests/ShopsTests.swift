@@ -28,7 +28,7 @@ import Values
         ("Atlantic/Azores", "2026-03-29", "2026-03-29T01:00:00Z", "2026-03-30T00:00:00Z"),
         ("UTC", "2024-02-29", "2024-02-29T00:00:00Z", "2024-03-01T00:00:00Z"),
     ])
-    func day_beginsAndEnds_asTheShopsClockSays(_ zone: String, _ name: String, _ from: String, _ to: String) throws {
+    func day_followsTheShopsTimeZone(_ zone: String, _ name: String, _ from: String, _ to: String) throws {
         let day = try Self.moment(from)..<Self.moment(to)
         #expect(TimeZones.day(named: name, in: zone) == day)
         #expect(TimeZones.day(of: day.lowerBound, in: zone) == day)
@@ -52,7 +52,7 @@ import Values
 
     /// Dates that calendars dispute or that a time zone skipped are answered and do not crash the service.
     @Test(arguments: ["0001-01-01", "1582-10-10", "1582-10-15", "1844-12-31", "2011-12-30", "9999-12-31"])
-    func strangeDays_areAnswered(_ name: String) async throws {
+    func unusualDates_areAnswered(_ name: String) async throws {
         let service = try TestService.start()
         let backend = service.client(as: .service())
         for zone in ["UTC", "Pacific/Apia", "Asia/Manila", "America/Juneau", "Europe/Berlin"] {
@@ -63,7 +63,7 @@ import Values
         }
     }
 
-    @Test func zonesThatAreNone_areRefused() async throws {
+    @Test func unknownTimeZones_areRefused() async throws {
         let service = try TestService.start()
         let backend = service.client(as: .service())
         for zone in ["", "EST", "Mars/Phobos", "../../etc/passwd", "/", "Europe/Berlin "] {
@@ -76,7 +76,7 @@ import Values
     // MARK: Permission to join the line
 
     /// A policy that lets users write their own rows must not let them add themselves to a line.
-    @Test func staffOfAnotherShop_cannotPutThemselves_intoTheLine() async throws {
+    @Test func staffOfAnotherShop_cannotJoinTheLine() async throws {
         let service = try await BookingsTests.shop()
         let noShop = TestService.Identity(subject: "sly", claims: ["role": "staff"])
         for identity in [noShop, .staff(of: "s2", named: "sly")] {
@@ -91,7 +91,7 @@ import Values
     // MARK: Numbers
 
     /// A barber goes off duty after the current service. That service does not occupy another barber.
-    @Test func serviceOfABarberOffDuty_isNobodyElses() async throws {
+    @Test func serviceOfABarberOffDuty_occupiesNoOtherBarber() async throws {
         let service = try await BookingsTests.shop()
         let backend = service.client(as: .service())
         let body: JSON = ["service": "cut", "barberId": "b1", "customerName": "Kim"]
@@ -143,7 +143,7 @@ import Values
     // MARK: The audit, after the service's check and the database's triggers
 
     /// `bellhop check` finds overlaps that got past the service's check and the database's triggers.
-    @Test func overlapsThatGotIn_areFoundByTheAudit() async throws {
+    @Test func existingOverlaps_areFoundByTheAudit() async throws {
         let service = try await BookingsTests.shop()
         let user = service.client(as: .user("u1"))
         for start in [BookingsTests.nine, "2026-01-10T12:00:00Z"] {

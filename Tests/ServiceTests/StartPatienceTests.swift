@@ -19,7 +19,7 @@ import Values
         }
     }
 
-    @Test func heldFile_isTriedUntilItIsFree() throws {
+    @Test func lockedFile_isRetriedUntilItIsFree() throws {
         var (tries, patience) = (0, patience())
         let found = try patience.attempt {
             tries += 1
@@ -30,7 +30,7 @@ import Values
         #expect(tries == 20)
     }
 
-    @Test func heldFile_isGivenUpAfterTwoSeconds_andPassesForTheSupervisor() {
+    @Test func lockedFile_failsTheStartAfterTwoSeconds_asTemporary() {
         var patience = patience()
         let error = #expect(throws: DatabaseError.self) {
             try patience.attempt { throw DatabaseError(.locked, "in use") }
@@ -42,7 +42,7 @@ import Values
         #expect(passed.withLock { $0 } == .seconds(2))
     }
 
-    @Test func whatAnOperatorMustCorrect_isNotTriedAgain() {
+    @Test func permanentStartErrors_areNotRetried() {
         var patience = patience()
         for code in [DatabaseError.Code.corrupt, .readOnly, .schema, .role, .url] {
             let error = #expect(throws: DatabaseError.self) { try patience.attempt { throw DatabaseError(code, "no") } }

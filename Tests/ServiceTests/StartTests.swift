@@ -23,21 +23,21 @@ import Values
         return try BellhopProcess(["serve"], settings: settings, through: wrapper).finish()
     }
 
-    @Test func missingFolder_isCalledThat() throws {
+    @Test func missingFolder_isNamedInTheError() throws {
         let (status, text) = try serve(folder + "/missing/a.sqlite")
         #expect(status == 78)
         #expect(text == "bellhop: cannot start: database: the folder \(folder)/missing does not exist\n")
     }
 
     @Test(arguments: [["check", "--database", "sqlite:"], ["policies", "--tables", ""]])
-    func missingFolder_isCalledThat_byEveryCommand(_ command: [String]) throws {
+    func missingFolder_isNamedByEveryCommand(_ command: [String]) throws {
         let file = "\(folder)/missing/file"
         let (status, text) = try BellhopProcess(command.dropLast() + [(command.last ?? "") + file]).finish()
         #expect(status != 0)
         #expect(text.contains("the folder \(folder)/missing does not exist"), "\(text)")
     }
 
-    @Test func folderWhereAFileIsExpected_isCalledThat() throws {
+    @Test func folderInPlaceOfAFile_isNamedInTheError() throws {
         let (status, text) = try serve(folder)
         #expect(status == 78)
         #expect(text.contains("database: \(folder) is a folder: name a file in it, such as \(folder)/bellhop.sqlite"))
@@ -122,7 +122,7 @@ import Values
     }
 
     @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root can switch users"))
-    func folderOfSomebodyElse_isNamedWithItsOwner() throws {
+    func folderOfAnotherOwner_isNamedWithItsOwner() throws {
         let (status, text) = try serve(folder + "/a.sqlite", as: BellhopProcess.stranger)
         #expect(status == 78)
         #expect(
@@ -134,7 +134,7 @@ import Values
     }
 
     @Test(.enabled(if: BellhopProcess.canRunAsStranger, "only root can switch users"))
-    func fileOfSomebodyElse_isNamedWithItsOwner() throws {
+    func fileOfAnotherOwner_isNamedWithItsOwner() throws {
         let file = folder + "/a.sqlite"
         try Data().write(to: URL(fileURLWithPath: file))
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
@@ -149,7 +149,7 @@ import Values
     @Test(
         .enabled(if: BellhopProcess.canRunAsStranger, "only root can switch users"),
         arguments: ["-wal", "-shm"])
-    func logOfSomebodyElse_isNamedWithItsOwner(_ suffix: String) throws {
+    func logOfAnotherOwner_isNamedWithItsOwner(_ suffix: String) throws {
         let file = folder + "/a.sqlite"
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder)
         try Data().write(to: URL(fileURLWithPath: file))
@@ -169,7 +169,7 @@ import Values
         "postgres://bellhop:planted@db.example/bellhop?ssl_mode=planted",
         "postgres://bellhop:planted@db.example:54x/bellhop",
     ])
-    func databaseAddressThatCannotBeRead_isNotRepeated(_ url: String) throws {
+    func malformedDatabaseURL_isNotEchoed(_ url: String) throws {
         let settings = ["JWT_SECRET": TestService.secret, "DATABASE": url]
         let commands = [
             ["serve"], ["doctor"], ["migrate"], ["check"], ["backup", folder + "/copy"],
@@ -185,7 +185,7 @@ import Values
 
     /// Such a role would let every login of the server read the tables.
     @Test(arguments: ["public", "PUBLIC", "none", "pg_monitor", ""])
-    func readerWhoIsEverybody_isRefused(_ role: String) throws {
+    func publicRoleAsReader_isRefused(_ role: String) throws {
         let (status, text) = try BellhopProcess(["source", "setup", "--sql", "--tables", "todo", "--role", role])
             .finish()
         #expect(status == 64)
@@ -275,7 +275,7 @@ import Values
         Issue.record("no start used the released resource")
     }
 
-    @Test func portThatIsReleased_isTaken() throws {
+    @Test func releasedPort_canBeBound() throws {
         try Self.expectStart {
             let other = try LoopbackListener()
             let settings = ["JWT_SECRET": TestService.secret, "PORT": "\(other.port)", "DATABASE": "sqlite::memory:"]
@@ -283,7 +283,7 @@ import Values
         }
     }
 
-    @Test func fileThatIsReleased_isTaken() throws {
+    @Test func releasedFile_canBeOpened() throws {
         let file = folder + "/a.sqlite"
         try Self.expectStart {
             let other = try DatabaseStore.open(DatabaseURL(file: file))
@@ -292,7 +292,7 @@ import Values
     }
 
     /// A second process is refused under another name of the file, and beside a process with removed files.
-    @Test func databaseThatIsOpen_isOpenedByNoSecondProcess() throws {
+    @Test func openDatabase_refusesASecondProcess() throws {
         let (file, second) = (folder + "/a.sqlite", folder + "/b.sqlite")
         let store = try DatabaseStore.open(DatabaseURL(file: file))
         defer { store.close() }
@@ -323,7 +323,7 @@ import Values
         #expect(!text.contains("\nforged"))
     }
 
-    @Test func fewDescriptors_areWarnedOf() throws {
+    @Test func lowDescriptorLimit_isAWarning() throws {
         let settings = Self.settings.merging(["DATABASE": "sqlite::memory:"]) { $1 }
         let service = try BellhopProcess(["serve"], settings: settings, through: ["prlimit", "--nofile=1000"])
         try service.awaitText("Bellhop is listening.")

@@ -85,7 +85,7 @@ import Testing
     }
 
     /// An acknowledged write must not have gone into a file that had already been deleted.
-    @Test func writesAfterTheFileIsGone_areNeverAcknowledged() async throws {
+    @Test func writesAfterTheFileIsRemoved_areNeverAcknowledged() async throws {
         let service = try RunningBellhop(file)
         #expect(try await notify(service, "e1").status == 201)
         try Loss.fileRemoved.happen(to: file)
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test(arguments: Scarcity.allCases)
-    func fullDisk_isSaid_andLeftBehindByItself(_ scarcity: Scarcity) async throws {
+    func fullDisk_isReported_andRecoveredFrom(_ scarcity: Scarcity) async throws {
         if scarcity == .disk, !Scarcity.canMount(at: folder) { return }
         let service = try RunningBellhop(file, through: scarcity.wrapper(folder))
         let client = service.anyone

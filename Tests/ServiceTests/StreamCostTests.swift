@@ -21,7 +21,7 @@ import Values
         #expect(known.json["errors"].array?.count == 20)
     }
 
-    @Test func mistakesInTopics_endTheReading() throws {
+    @Test func topicParsing_stopsAtTheMistakeLimit() throws {
         var count = 0
         let texts = sequence(state: 0) { (state: inout Int) -> String? in
             count += 1

@@ -22,7 +22,7 @@ import Values
     }
 
     /// R-SCH-FR-002: a stream that never opened leaves no state.
-    @Test func lease_isGivenBack_whenItsOwnerVanishes() {
+    @Test func lease_isReleased_whenItsOwnerDisconnects() {
         let admission = StreamAdmission()
         for _ in 0..<100 { #expect(admission.lease(to: owner, max: 1) != nil) }
     }
@@ -69,7 +69,7 @@ import Values
         "", "a-b-c-d", "n-0-1", "n-0-1-2-3", "n--1-2-3", "n-0-99999999999999999999-1", "n-0123456789ab",
         "n-0123456789abcd", "n-g123456789abc", "n-0123456789abC", "n--0123456789abc",
     ])
-    func strangeStreamName_isRefused(text: String) {
+    func malformedStreamName_isRefused(text: String) {
         #expect(StreamName(text) == nil)
     }
 }

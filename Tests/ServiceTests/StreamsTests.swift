@@ -47,7 +47,7 @@ import Testing
     }
 
     /// R-SCH-FR-001, R-SCH-NFR-004, R-SCH-EC4: a stream delivers only its owner's rows, and only in its tenant.
-    @Test func others_receiveNothing() async throws {
+    @Test func unrelatedUsers_receiveNothing() async throws {
         let mine = try await service.listen(as: .user("u1"))
         let other = try await service.listen(as: .user("u2"))
         let elsewhere = try await service.listen(as: .user("u1", tenant: "t2"))
@@ -83,7 +83,7 @@ import Testing
         #expect(replayed.first?.json["bell"].int == 6)
     }
 
-    @Test func positionThatIsGone_isSaidAloud() async throws {
+    @Test func lostPosition_isLogged() async throws {
         try await Self.notify(service, "u1", "e1")
         for (id, reason) in [("zzzzzz-0123456789abc", "epoch"), ("nonsense", "gap")] {
             let stream = try await service.listen(as: .user("u1"), lastEventID: id)
@@ -119,7 +119,7 @@ import Testing
     }
 
     /// Any client can put a forged ticket into the URL, any number of times.
-    @Test func ticketThatNobodyGave_costsNoWrite() async throws {
+    @Test func unknownTicket_causesNoWrite() async throws {
         let made = try await service.client(as: .user("u1")).post("/v1/stream-tickets")
         let real = try #require(made.json["ticket"].string)
         let last = real.hasSuffix("A") ? "B" : "A"
@@ -223,7 +223,7 @@ import Testing
         #expect(script.contains(#"addEventListener("hashchange""#))
     }
 
-    @Test func cookie_opensStreams_andNothingElse() async throws {
+    @Test func cookie_authorizesStreamsOnly() async throws {
         let cookie = "bellhop_token=\(service.token(for: .user("u1")))"
         let raw = try RawConnection(service.port)
         try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nCookie: a=b; \(cookie)\r\n\r\n")

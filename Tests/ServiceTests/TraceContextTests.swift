@@ -16,7 +16,7 @@ import Testing
         #expect(context.isSampled == (flags != "00"))
     }
 
-    @Test func writing_isWhatWasRead_inTheVersionOfAll() {
+    @Test func traceparent_roundTrips() {
         let text = "00-\(Self.traceId)-\(Self.parent)-01"
         #expect(TraceContext(text.utf8)?.traceparent == text)
         #expect(
@@ -32,9 +32,9 @@ import Testing
             "00-\(traceId)-0000000000000000-01", "00_\(traceId)-\(parent)-01", "00-\(traceId)-\(parent)-0g",
             "0-\(traceId)-\(parent)-01 ", " 00-\(traceId)-\(parent)-01", "00-\(traceId)-00f067aa0ba902é-01",
         ])
-    func whatIsNone_countsAsNotSent(text: String) { #expect(TraceContext(text.utf8) == nil) }
+    func malformedTraceparent_isIgnored(text: String) { #expect(TraceContext(text.utf8) == nil) }
 
-    @Test func child_isOfTheSameTrace() throws {
+    @Test func childSpan_belongsToTheSameTrace() throws {
         for isSampled in [true, false] {
             let root = TraceContext.root(isSampled: isSampled)
             let child = root.child

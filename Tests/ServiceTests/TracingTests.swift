@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func otherReplica_deliversOfTheSameTrace() async throws {
+    @Test func otherReplica_continuesTheTrace() async throws {
         let collector = try Collector()
         let (a, b) = try TestService.startReplicas(Self.settings(collector))
         let stream = try await b.listen(as: .user("ada"))
@@ -154,7 +154,7 @@ import Testing
 
     // MARK: Unrecorded traces
 
-    @Test func withoutACollector_nothingIsTraced() async throws {
+    @Test func tracing_isOff_withoutACollector() async throws {
         let service = try TestService.start()
         let answer = try await post(service, Self.sent)
         #expect(answer.status == 201)
@@ -249,7 +249,7 @@ import Testing
     }
 
     /// Requests do not wait for the collector, and the queue of spans is bounded.
-    @Test func collectorThatHangs_harmsNobody() async throws {
+    @Test func hangingCollector_delaysNoRequest() async throws {
         let collector = try Collector { _ in .never }
         let service = try TestService.start(Self.settings(collector))
         let raw = try RawConnection(service.port)

@@ -15,7 +15,7 @@ import Values
 /// Failures of the store: the answer is clear, and no write is half done.
 @Suite(.timed) struct TroubleTests {
     /// The answers to errors of the store.
-    @Test func storeTrouble_isAnsweredWith503_andATimeToComeBack() throws {
+    @Test func storageFailure_isAnsweredWith503_andRetryAfter() throws {
         let busy = try #require(Failure(StoreBusy(queueDepth: 4096, retryAfterSeconds: 2)))
         #expect(busy.kind == .unavailable)
         #expect(busy.retryAfterSeconds == 2)
@@ -63,7 +63,7 @@ import Values
     }
 
     /// Events written while the clock was ahead do not block pruning of later events forever.
-    @Test func clockThatWasAhead_doesNotStopPruning() async throws {
+    @Test func clockThatRanAhead_doesNotStopPruning() async throws {
         let service = try TestService.start(["eventsKeptHours": "1"])
         func notify(_ id: String) async throws {
             let body: JSON = ["id": .string(id), "type": "visit.created", "userId": "u1"]
@@ -83,7 +83,7 @@ import Values
     }
 
     /// A failed write leaves no rows, counts or events.
-    @Test func failedTransaction_leavesNothing() async throws {
+    @Test func failedTransaction_storesNothing() async throws {
         let service = try TestService.start()
         let stream = try await service.listen(as: .user("u1"))
         let runner = service.app.runner

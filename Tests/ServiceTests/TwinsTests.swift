@@ -45,7 +45,7 @@ import Testing
 
     // MARK: Tenants
 
-    @Test(arguments: pairs) func tenantsThatLookAlike_shareNothing(_ pair: Pair) async throws {
+    @Test(arguments: pairs) func tenantsWithSimilarNames_shareNothing(_ pair: Pair) async throws {
         #expect(pair.left == pair.right, "Swift must consider the two names equal")
         let seed = randomSeed()
         var random = SeededGenerator(seed: seed)
@@ -252,7 +252,7 @@ import Testing
 
     /// Within one tenant, users are distinguished by the bytes of their ids: memberships and revocations of one do
     /// not apply to the other.
-    @Test(arguments: pairs) func usersThatLookAlike_areTwo(_ pair: Pair) async throws {
+    @Test(arguments: pairs) func usersWithSimilarNames_areDistinct(_ pair: Pair) async throws {
         let right = try await service.listen(as: .user(pair.right))
         try await right.subscribe([["table": "members"]])
         let left = try await service.listen(as: .user(pair.left))

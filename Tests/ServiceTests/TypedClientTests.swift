@@ -31,7 +31,7 @@ import Testing
         #expect(barber.value.onDuty)
     }
 
-    @Test func counts_areAskedForOnlyWhenTheyChanged() async throws {
+    @Test func unchangedCounts_areNotTransferred() async throws {
         let first = try await ada.getBadges()
         let etag = try #require(first.etag)
         #expect(first.value.total == 0)
@@ -136,7 +136,7 @@ import Testing
         #expect(try await ada.shopPages().items.first { _ in true }?.id == "s1")
     }
 
-    @Test func music_isChosenByWhoeverIsThere() async throws {
+    @Test func music_isChosenByPresentGuests() async throws {
         try await openShop()
         #expect(try await staff.replaceDJSession(id: "s1", .init(isActive: true)).value.isActive)
         let absent = await #expect(throws: Bellhop.Problem.self) {
@@ -177,7 +177,7 @@ import Testing
         #expect(try await ada.deletePost(id: post.id).status == 204)
     }
 
-    @Test func streams_areReadAndSteered() async throws {
+    @Test func streams_areDescribedAndChanged() async throws {
         let position = try #require(try await ada.getBadges().eventPosition)
         try await backend.postNotification(
             .init(userId: "ada", category: "news", priority: .low, title: "Behind it", message: "M"))
@@ -203,7 +203,7 @@ import Testing
         try await backend.revoke(.sessionId(.init(sessionId: "of-yesterday")))
     }
 
-    @Test func theServiceSpeaksOfItself_andOfWhatIsWrong() async throws {
+    @Test func serviceInfo_andProblems_areTyped() async throws {
         #expect(try await ada.getMe().value.userId == "ada")
         let config = try await ada.getConfig()
         #expect(config.value.polling.connectedSeconds == 10)

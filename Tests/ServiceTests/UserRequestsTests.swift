@@ -86,7 +86,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func othersSeeNothingOfIt_andNobodyAnswersTheirOwn() async throws {
+    @Test func request_isInvisibleToOthers_andNotAnsweredByItsSender() async throws {
         let path = "/v1/requests/\(try await service.ask(Self.body(), as: "ana"))"
         for outsider in [TestService.Identity.user("eve"), .user("ben", tenant: "other"), .service(tenant: "other")] {
             #expect(try await service.call("GET", path, as: outsider).status == 404)
@@ -98,7 +98,7 @@ import Values
         #expect(own.refusal == "403 request.not_yours")
     }
 
-    @Test func lists_areOfWhatWaitsForMe_orOfWhatIWaitFor() async throws {
+    @Test func requestLists_areIncomingOrOutgoing() async throws {
         let first = try await service.ask(Self.body(), as: "ana")
         let second = try await service.ask(Self.body("follow"), as: "cem")
         _ = try await service.call("PATCH", "/v1/requests/\(first)", as: .user("ben"), #"{"status":"declined"}"#)
@@ -127,7 +127,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    @Test func answeredRequest_isForgottenAfterAWhile() async throws {
+    @Test func answeredRequest_isPrunedAfterItsRetention() async throws {
         let path = "/v1/requests/\(try await service.ask(Self.body(), as: "ana"))"
         _ = try await service.call("PATCH", path, as: .user("ben"), #"{"status":"accepted"}"#)
         let open = "/v1/requests/\(try await service.ask(Self.body("follow"), as: "ana"))"

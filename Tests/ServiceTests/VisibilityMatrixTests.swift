@@ -30,7 +30,7 @@ import Yams
         }
     }
 
-    @Test func everybody_seesWhatTheyMay_andNothingElse() async throws {
+    @Test func everyCaller_seesItsVisibleRowsOnly() async throws {
         let world = try await VisibilityWorld.make()
         var seen: [Mark: Set<Caller>] = [:]
         for (caller, events) in try await world.receivedByStreams() {

@@ -27,7 +27,7 @@ import Values
         370: "the same",
     ]
 
-    @Test func signatures_areJudgedAsThere() throws {
+    @Test func signatures_matchTheWycheproofVectors() throws {
         let document = try JSONValue(parsing: Array(Data(contentsOf: Self.file)))
         guard case .object(let root) = document else { return #expect(Bool(false), "no JSON object") }
         var count = 0

@@ -72,7 +72,7 @@ import Threads
         #expect(released.withLock { $0 })
     }
 
-    @Test func severalMayStopIt_andItMayStartAgain() async {
+    @Test func loop_canBeStoppedBySeveral_andRestarted() async {
         let (thread, passes) = (LoopThread("again"), Monitor(0))
         for _ in 0..<3 {
             thread.start {
@@ -89,7 +89,7 @@ import Threads
         thread.stop()
     }
 
-    @Test func locked_countsEveryThread() {
+    @Test func locked_losesNoConcurrentIncrement() {
         let count = Locked(0)
         let threads = (0..<4).map { LoopThread("counter-\($0)") }
         for thread in threads { thread.start { for _ in 0..<1_000 { count.withLock { $0 += 1 } } } }

@@ -42,7 +42,7 @@ extension TidyTests {
         }
     }
 
-    @Test func fileNames_sayWhatThingsAre() throws {
+    @Test func fileNames_describeTheirContents() throws {
         let drawers = ["Manager", "Helper", "Util", "Base", "Impl", "Info", "Common", "Misc", "Extensions"]
         for file in try Self.swift() {
             // `Database` is the standard term, although it contains `Base`.
@@ -62,7 +62,7 @@ extension TidyTests {
         }
     }
 
-    @Test func castsOfBits_nameTheirProof() throws {
+    @Test func bitCasts_stateTheirProof() throws {
         for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
             for (number, line) in file.lines.enumerated() where line.contains("unsafeBitCast(") {
                 #expect(
@@ -73,7 +73,7 @@ extension TidyTests {
     }
 
     /// Files must not contain paths of a particular machine.
-    @Test func nothing_knowsTheMachineItWasMadeOn() throws {
+    @Test func files_containNoLocalPaths() throws {
         let homes = ["/home/", "/Users/", "/root/", "/work/", "/tmp/"]
         let endings = [".swift", ".py", ".c", ".h", ".md", ".yaml", ".toml", ".html", ".service"]
         var files = try endings.flatMap { ending in
@@ -94,7 +94,7 @@ extension TidyTests {
     }
 
     /// Build and run products are ignored by git.
-    @Test func whatIsMade_isIgnored() throws {
+    @Test func generatedFiles_areIgnored() throws {
         let ignored = try String(contentsOf: Self.root.appendingPathComponent(".gitignore"), encoding: .utf8)
             .components(separatedBy: "\n")
         for made in [".build*", "Package.resolved", "*.sqlite", "*.sqlite-wal", "*.sqlite-shm", ".bellhop/"] {

@@ -50,7 +50,7 @@ extension TidyTests {
             })
     }
 
-    @Test func rooms_knowOnlyThoseBelowThem() throws {
+    @Test func folders_useLowerFoldersOnly() throws {
         let map = try Self.sourceMap.get()
         #expect(map.arrows.count > 1_000, "the search must find types")
         for source in map.sources.values {
@@ -66,7 +66,7 @@ extension TidyTests {
     }
 
     /// Files that refer to one another in a cycle must be read together, so cycles stay small.
-    @Test func circlesOfFiles_areSmall() throws {
+    @Test func fileCycles_areSmall() throws {
         for circle in try Self.sourceMap.get().circles {
             #expect(circle.count <= 6, "\(circle.count) files name one another: \(circle.joined(separator: ", "))")
         }
@@ -110,7 +110,7 @@ extension TidyTests {
         #expect(found.count <= 20, "\(found.count): \(found.joined(separator: "\n"))")
     }
 
-    @Test func sourceWords_leaveCommentsAndTextsOut() {
+    @Test func sourceMap_skipsCommentsAndStrings() {
         let words = SourceWords(
             """
             import Foundation // Other

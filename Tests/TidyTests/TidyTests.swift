@@ -54,7 +54,7 @@ import Testing
     // MARK: Modules and layers
 
     /// The modules of this package that each module may import.
-    @Test func modules_importOnlyWhatTheyMay() throws {
+    @Test func modules_importAllowedModulesOnly() throws {
         let allowed: [String: Set<String>] = [
             "Threads": [], "Cryptography": ["CCrypto"], "MicroHTTP": ["CMicroHTTPD", "Threads"], "Visibility": [],
             "Realtime": ["Values"],
@@ -104,7 +104,7 @@ import Testing
 
     // MARK: Names
 
-    @Test func names_sayWhatThingsAre() throws {
+    @Test func names_describeTheirSubject() throws {
         let drawers = ["Manager", "Helper", "Util", "Base", "Impl", "Info", "Common"]
         // Standard terms: the encoding of RFC 4648, and the address of a server.
         let terms = ["Base64URL", "baseURL", "BaseURL", "baseAddress"]
@@ -127,7 +127,7 @@ import Testing
 
     // MARK: Size
 
-    @Test func lines_fitTheScreen_andFilesTheMind() throws {
+    @Test func lines_andFiles_areShort() throws {
         for file in try Self.swift() {
             #expect(file.lines.count <= 520, "\(file.path) has \(file.lines.count) lines")
             // The formatter wraps code at 120 columns but not comments; tables and string literals cannot be wrapped.
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test func locks_sayWhatTheyGuard() throws {
+    @Test func locks_documentWhatTheyGuard() throws {
         for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
             for (number, line) in file.lines.enumerated()
             where ["= NSLock()", "= NSCondition()", "<pthread_mutex_t>"].contains(where: { line.contains($0) }) {
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func limits_sayWhatBreaksWithoutThem() throws {
+    @Test func limits_stateWhatBreaksWithoutThem() throws {
         for file in try Self.files(under: ["Sources/Service"], endingWith: "Limits.swift") {
             for (number, line) in file.lines.enumerated() where line.contains("static let ") && number > 0 {
                 #expect(file.lines[number - 1].contains("///"), "\(file.path):\(number + 1)")
@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    @Test func nothingIsLeftUndone_norWaitsForTime() throws {
+    @Test func code_hasNoOpenMarkers_andTestsDoNotSleep() throws {
         for file in try Self.swift() where !file.path.hasPrefix("Tests/TidyTests/") {
             let sleeps = file.path.hasPrefix("Tests/") ? [" usleep(", " sleep(", "Thread.sleep"] : []
             for word in ["TODO", "FIXME", "XXX"] + sleeps {

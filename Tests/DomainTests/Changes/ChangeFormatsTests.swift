@@ -214,7 +214,7 @@ import Values
         #expect(throws: Failure.self) { try ChangeDelivery(headers: [("webhook-id", "a"), ("Webhook-Id", "b")]) }
     }
 
-    @Test func cloudEventsBatch_isAnArrayOfEvents_andOfNothingElse() throws {
+    @Test func cloudEventsBatch_isAnArrayOfEventsOnly() throws {
         var delivery = ChangeDelivery()
         delivery.contentType = "application/cloudevents-batch+json"
         let batch = try ChangeBatch(reading: ChangeFixtures.bytes("cloudevents-batch"), delivery: delivery)

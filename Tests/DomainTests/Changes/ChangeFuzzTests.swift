@@ -192,7 +192,7 @@ import Values
     }
 
     /// Shapes for which a careless reader needs quadratic time or exhausts its stack.
-    @Test func hostileShapes_end() {
+    @Test func hostileInput_terminates() {
         // An eighth of the allowed size, because tests are built without optimization and the cost grows with the
         // size.
         let most = ChangeLimits.itemBytesMax / 8

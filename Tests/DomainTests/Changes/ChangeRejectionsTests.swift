@@ -148,13 +148,13 @@ import Values
         "", " ", "[", "[1", "[1,", "[1,]", "[,1]", "]", "}", "{", #"{"a"#, #"["\"]"#, "{} {}", "[] 1", "[1 2]", "1 2",
         "[}]",
     ])
-    func body_whoseItemsCannotBeSeparated_isRefusedAsAWhole(text: String) throws {
+    func bodyWithInseparableItems_isRefusedAsAWhole(text: String) throws {
         let error = #expect(throws: Failure.self) { _ = try ChangeBatch(reading: Array(text.utf8)) }
         #expect(error?.kind == .malformed)
         #expect(error?.detail.contains("at byte") == true)
     }
 
-    @Test func badItem_doesNotCostItsNeighbours() throws {
+    @Test func badItem_doesNotRejectItsNeighbours() throws {
         let good = #"{"type": "INSERT", "table": "t", "schema": "s", "record": {"id": "a]b}c,\"[{"}}"#
         let body = #"[\#(good), {"a": tru}, \#(good), {"a": 1e}, null, \#(good)]"#
         let batch = try ChangeBatch(reading: Array(body.utf8))

@@ -149,7 +149,7 @@ import Values
     }
 
     /// Dictionaries have no order, but the reported mistake is always the same one.
-    @Test func ofSeveralMistakes_theSameIsAlwaysReported() throws {
+    @Test func sameMistake_isAlwaysReported() throws {
         let names = (0..<50).map { "column\($0)" }
         let fields = names.map { #"{"field": "\#($0)", "type": "int32", "name": "io.debezium.time.Date"}"# }
         let row = names.map { #""\#($0)": "x""# }
@@ -163,7 +163,7 @@ import Values
         }
     }
 
-    @Test func arraysThatAreWrittenOut_areBounded() throws {
+    @Test func expandedArrays_areBounded() throws {
         let schema = #""type": "array", "items": {"type": "int32", "name": "io.debezium.time.Date"}"#
         func array(_ count: Int) -> String {
             "[" + [String](repeating: "1", count: count).joined(separator: ",") + "]"
@@ -227,7 +227,7 @@ import Values
         #expect(realtime.record?["body2"] == nil)
     }
 
-    @Test func cutRow_namesTheColumnsThatAreWithheld() throws {
+    @Test func truncatedRow_namesItsWithheldColumns() throws {
         let change = try ChangeFixtures.change("supabase-realtime-update-too-large")
         #expect(change.withheldColumns == ["body"])
         #expect(change.record == ["id": .integer(1)])

@@ -42,14 +42,14 @@ import Values
         #expect(try verify(secrets: [String(Self.secretText.dropFirst(6))]) == .success(Self.id))
     }
 
-    @Test func ownSignature_isTheReferenceVectors() throws {
+    @Test func signature_matchesTheReferenceVector() throws {
         let secret = try WebhookSignature.Secret(Self.secretText)
         let signed = WebhookSignature.sign(
             id: Self.id, seconds: 1_614_265_330, body: Self.body, secret: secret, hmac: ReferenceSHA256.hmac)
         #expect(signed == Self.signature)
     }
 
-    @Test func whatWasChanged_isRefused() throws {
+    @Test func alteredMessage_isRefused() throws {
         #expect(try verify(id: "msg_other") == .failure(.wrongSignature))
         #expect(try verify(timestamp: "1614265331") == .failure(.wrongSignature))
         #expect(try verify(body: Self.body + [0x20]) == .failure(.wrongSignature))
@@ -72,7 +72,7 @@ import Values
         #expect(try verify(secrets: late) == .failure(.wrongSignature))
     }
 
-    @Test func delivery_isTaken_withinFiveMinutes_andNotASecondLonger() throws {
+    @Test func delivery_isAccepted_upToFiveMinutesAfterItsTime() throws {
         #expect(try verify(now: Self.now.adding(seconds: 300)) == .success(Self.id))
         #expect(try verify(now: Self.now.adding(seconds: 301)) == .failure(.tooOld))
         #expect(try verify(now: Self.now.adding(seconds: -300)) == .success(Self.id))

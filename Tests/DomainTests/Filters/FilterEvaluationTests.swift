@@ -62,7 +62,7 @@ import Testing
         #expect(try matches("lt.\(text)", .string("2026-01-10")))
     }
 
-    @Test func emptySet_hasNothing_andEverythingIsOutsideOfIt() throws {
+    @Test func emptySet_containsNothing_andItsNegationEverything() throws {
         for value in [JSONValue.integer(5), .null, .string(""), .array([]), nil] {
             #expect(try !matches("in.()", value))
             #expect(try matches("not.in.()", value))
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// The clients of the source write UUIDs in upper case, databases in lower case.
-    @Test func uuid_isEqual_whateverItsCase() throws {
+    @Test func uuid_isCaseInsensitive() throws {
         let (lower, upper) = ("9b2f3c1e-4c1a-4d2b-8e3f-0a1b2c3d4e5f", "9B2F3C1E-4C1A-4D2B-8E3F-0A1B2C3D4E5F")
         for condition in ["eq.", "in.(", "not.neq.", "gte.", "not.isdistinct."] {
             for (own, row) in [(lower, upper), (upper, lower), (upper, upper)] {
@@ -139,7 +139,7 @@ import Testing
         ("like.日_語%", "日本語です", true), ("ilike.%A_C%", "xxaбcxx", true), ("like.%_b_%", "abc", true),
         ("like.%_b_%", "bc", false),
     ])
-    func like_isSQLs(_ condition: String, _ text: String, _ expected: Bool) throws {
+    func like_matchesAsSQL(_ condition: String, _ text: String, _ expected: Bool) throws {
         #expect(try matches(condition, .string(text)) == expected)
     }
 
@@ -171,7 +171,7 @@ import Testing
     }
 
     /// A pattern that makes a backtracking matcher take exponential time is answered in one pass.
-    @Test func evilPattern_isAnsweredInOnePass() throws {
+    @Test func hostilePattern_isEvaluatedInOnePass() throws {
         let text = String(repeating: "a", count: FilterLimits.searchedBytesMax - 1)
         let pattern = String(repeating: "%a", count: 500) + "%b%"
         #expect(try !matches("like.\(pattern)", .string(text)))

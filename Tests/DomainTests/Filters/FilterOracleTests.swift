@@ -109,7 +109,7 @@ import Testing
 
     /// The complete list of differences between a filter and its statement, each with its reason.
     @Test(arguments: ExplainedDifference.all)
-    func difference_isOneThatIsExplained(_ difference: ExplainedDifference) throws {
+    func explainedDifference_isReal(_ difference: ExplainedDifference) throws {
         defer { server.drop(database) }
         let column = difference.condition.column
         let values = OracleColumn.all.map { $0.name == column.name ? difference.row : "NULL" }

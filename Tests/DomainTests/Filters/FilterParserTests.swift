@@ -82,7 +82,7 @@ import Values
         #expect(mistake.position == 7 + 1000 * 37)
     }
 
-    @Test func whatWouldCostWithoutBound_isRefused_withTheReason() throws {
+    @Test func unboundedDeclarations_areRefused_withTheReason() throws {
         let run = String(repeating: "a", count: FilterLimits.patternRunMax)
         _ = try Filter(parsing: "a=like.%\(run)%")
         #expect(try #require(Self.mistake("a=like.%\(run)b%")).reason.contains("between two '%'"))

@@ -27,7 +27,7 @@ import Testing
     }
 
     /// R-ENG-E-1: the server finds `id=in.(…)` by hash.
-    @Test func change_findsTheStreams_thatNamedItsId() throws {
+    @Test func change_findsSubscriptions_byTheirIds() throws {
         var index = SubscriptionIndex()
         try index.replace(0, tenant: "a", user: "u", with: [try subscription("id=in.(1,2,3)")])
         try index.replace(
@@ -46,7 +46,7 @@ import Testing
     }
 
     /// The old and the new row are both looked up. A stream found by both receives the change once.
-    @Test func oldAndNewRow_areBothFound_once() throws {
+    @Test func change_matchesSubscriptionsOfOldAndNewRow_once() throws {
         var index = SubscriptionIndex()
         try index.replace(0, tenant: "a", user: "u", with: [try subscription("class_id=eq.c1")])
         try index.replace(1, tenant: "a", user: "u", with: [try subscription("class_id=eq.c2")])
@@ -89,7 +89,7 @@ import Testing
     }
 
     /// A subscription is indexed under its least shared value. A school id that every filter contains costs nothing.
-    @Test func conditionThatEverybodyHas_isNotWhatFinds() throws {
+    @Test func conditionSharedByAll_isNotIndexed() throws {
         var index = SubscriptionIndex()
         for slot in 0..<500 {
             try index.replace(
@@ -103,7 +103,7 @@ import Testing
         #expect(index.candidateCount(change(row, row)) == 2)
     }
 
-    @Test func oneStream_canBeAsked() throws {
+    @Test func oneStream_canBeMatched() throws {
         var index = SubscriptionIndex()
         try index.replace(
             4, tenant: "a", user: "u", with: [try subscription("points=gt.5"), try subscription("id=eq.1")])
@@ -139,7 +139,7 @@ import Testing
         #expect(long.storedBytes < 3 * 100 * 102 + 100 * 64)
     }
 
-    @Test func fullIndex_refuses_andStaysAsItWas() throws {
+    @Test func fullIndex_refuses_andStaysUnchanged() throws {
         func refusal(_ body: () throws(Failure) -> Void) -> Failure? {
             do { try body() } catch { return error }
             return nil

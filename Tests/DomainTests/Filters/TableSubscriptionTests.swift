@@ -142,14 +142,14 @@ import Testing
         }
     }
 
-    @Test func event_thatIsNotAskedFor_isNotDelivered() {
+    @Test func unsubscribedEvent_isNotDelivered() {
         let subscription = TableSubscription(id: "s", table: "t", events: .insert)
         #expect(subscription.transition(.update, old: old, new: new, seesOld: true, seesNew: true) == nil)
         #expect(subscription.transition(.insert, old: nil, new: new, seesOld: false, seesNew: true) == .enter)
     }
 
     /// The feed sends only the key of the old row, while the filter needs another column.
-    @Test func oldRow_withoutTheFiltersColumn_wasInNobodysSet() throws {
+    @Test func oldRowWithoutTheFiltersColumn_matchedNoFilter() throws {
         let subscription = TableSubscription(id: "s", table: "t", filter: try Filter(parsing: "class_id=eq.c2"))
         let key: Filter.Row = ["id": .integer(1)]
         #expect(subscription.transition(.update, old: key, new: new, seesOld: true, seesNew: true) == .enter)

@@ -20,7 +20,7 @@ import Values
     }
 
     /// R-SCH-SC-006 "morning rush": 20 students of a class are marked present within one second.
-    @Test func morningRush_isReceivedOnceByEachOfItsReaders() throws {
+    @Test func morningRush_reachesEachReaderOnce() throws {
         var world = try SchoolWorld()
         let students = ["s1"] + (0..<19).map { "pupil\($0)" }
         for student in students {
@@ -123,7 +123,7 @@ import Values
     }
 
     /// R-SCH-FR-005: a client may drop its own echo, but not if the batch contains any other change.
-    @Test func withheldOrExcessiveCause_isSaid() {
+    @Test func omittedCauses_areReported() {
         var coalescer = Coalescer()
         coalescer.offer(["a"], cause: cause(1, origin: "me"), to: [1], window: Self.second, at: 0)
         coalescer.offer(["a"], cause: cause(1, origin: "me"), to: [1], window: Self.second, at: 0)
@@ -136,7 +136,7 @@ import Values
         #expect(batches.map(\.isComplete) == [true, false, false])
     }
 
-    @Test func moreKeysThanMayWait_becomeOneOverflow() {
+    @Test func excessKeys_becomeOneOverflow() {
         var coalescer = Coalescer()
         for index in 0...TableLimits.pendingKeysPerStreamMax + 10 {
             coalescer.offer(["k", "\(index)"], cause: nil, to: [1], window: Self.second, at: Int64(index))

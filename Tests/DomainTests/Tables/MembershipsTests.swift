@@ -36,14 +36,14 @@ import Values
     }
 
     /// The token was issued before the move and still claims the old class.
-    @Test mutating func claimOfAnOldClass_doesNotComeBack_whenTheTeacherHasNoneLeft() throws {
+    @Test mutating func claimOfAnOldClass_staysIgnored_whenTheTeacherHasNoClass() throws {
         _ = world.memberships.apply(
             update(schoolClass("c1", "t1"), schoolClass("c1", .null)), of: try world.table("classes"))
         #expect(!world.scope("t1", of: "A", claims: ["class:c1:staff"]).contains("class:c1:staff"))
     }
 
     /// The first row received for a class is its move, and the old row does not name the previous teacher.
-    @Test mutating func claimOfAClassWhoseRowIsKnown_isNotTaken_evenFromATeacherWhoIsNot() throws {
+    @Test mutating func claimOfAKnownClass_isIgnored_evenFromAnUnknownTeacher() throws {
         let claims: Set = ["class:c9:staff"]
         #expect(world.scope("t9", of: "A", claims: claims).contains("class:c9:staff"))
         let moved = world.memberships.apply(
@@ -58,7 +58,7 @@ import Values
         #expect(world.scope("t9", of: "B", claims: claims).contains("class:c9:staff"))
     }
 
-    @Test func claims_serve_whereNothingIsKnown() throws {
+    @Test func claims_apply_toUnknownSubjects() throws {
         let claims: Set = ["class:c7:staff", "student:s7:parent"]
         #expect(world.scope("t7", of: "A", claims: claims).isSuperset(of: claims))
         #expect(world.scope("p7", of: "A", claims: claims).contains("student:s7:parent"))
@@ -67,7 +67,7 @@ import Values
         #expect(!world.scope("p1", of: "A", claims: ["student:s7:parent"]).contains("student:s7:parent"))
     }
 
-    @Test func membership_isOfItsRoleAlone() throws {
+    @Test func membership_countsForItsRoleOnly() throws {
         let keys = world.memberships.keys(of: .init(tenant: "A", role: "parent", claimed: ["user:t1", "student:s1"]))
         #expect(keys == ["user:t1", "student:s1"])
     }
@@ -113,7 +113,7 @@ import Values
     }
 
     /// Databases send only the primary key of a deleted row, unless they are configured to send more.
-    @Test mutating func deletion_thatNamesThePrimaryKeyAlone_isUnderstoodFromWhatIsRemembered() throws {
+    @Test mutating func deletionWithThePrimaryKeyAlone_usesTheRememberedRow() throws {
         let table = try world.table("students")
         try world.load("students", ["id": "s8", "class_id": "c1", "school_id": "B"])
         // Some senders omit the other columns, others set them to null.
@@ -137,7 +137,7 @@ import Values
     }
 
     /// R-26: the link table has two columns.
-    @Test mutating func linkWithoutSchool_isItsStudents_ifOneSchoolAloneHasTheStudent() throws {
+    @Test mutating func linkWithoutSchool_takesItsStudentsSchool_ifUnambiguous() throws {
         let table = try world.table("parent_students")
         try world.load("students", ["id": "s8", "class_id": "c1", "school_id": "B"])
         let link: RowWrite.Row = ["parent_id": "p8", "student_id": "s8"]
@@ -213,14 +213,14 @@ import Values
         }
     }
 
-    @Test mutating func truncatedTable_leavesNobodyAnywhere() throws {
+    @Test mutating func truncatedTable_revokesAllItsMemberships() throws {
         let gone = world.memberships.truncate(try world.table("classes"), tenant: "A")
         #expect(holders(gone) == ["user:t1", "user:t2"])
         #expect(!world.scope("t1", of: "A", claims: ["class:c1:staff"]).contains("class:c1:staff"))
         #expect(world.scope("t1", of: "B").contains("class:c1:staff"))
     }
 
-    @Test func fullMemory_refusesWithTheReason_andStillTakesAway() throws {
+    @Test func fullMemberships_refuseGrantsWithTheReason_andStillRevoke() throws {
         let catalog = try TableCatalog(reading: ShippedTables.value(yaml: Self.stateful))
         let table = catalog.tables[0]
         var memberships = Memberships(catalog, entriesMax: 2)
@@ -245,7 +245,7 @@ import Values
     }
 
     /// Keys beyond the limit of a scope are counted, and the same keys are kept every time.
-    @Test func scope_saysHowManyKeysItHasNoRoomFor() throws {
+    @Test func scope_reportsItsOmittedKeys() throws {
         let catalog = try TableCatalog(reading: ShippedTables.value(yaml: Self.stateful))
         var memberships = Memberships(catalog)
         let claimant = MembershipClaimant(tenant: "o", role: "any", claimed: ["user:ann", "user:ben"])
@@ -266,7 +266,7 @@ import Values
     }
 
     /// Grants are followed transitively: user → student → class.
-    @Test func grantedSubject_isASubject() throws {
+    @Test func grantedObject_isAKnownSubject() throws {
         let catalog = try TableCatalog(
             reading: ShippedTables.value(
                 yaml: """
@@ -328,7 +328,7 @@ import Values
     /// Random rows, moves and deletions. The keys equal the keys of the naive model. A holder whose keys changed holds
     /// a key that the update names. The stored facts restore the same structure.
     @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64])
-    mutating func memberships_areWhatTheLastRowsSay(seed: UInt64) throws {
+    mutating func memberships_followTheLatestRows(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var stored: [String: MembershipFact] = [:]
         var plain = ClassRows()

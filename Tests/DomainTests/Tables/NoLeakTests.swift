@@ -114,7 +114,7 @@ import Values
         #expect(Set(Self.cases.map(\.testDescription)).count == Self.cases.count)
     }
 
-    @Test(arguments: cases) func row_isSeenByWhomItConcerns_andByNobodyElse(_ test: Case) throws {
+    @Test(arguments: cases) func row_isVisibleToItsAudienceOnly(_ test: Case) throws {
         var world = try SchoolWorld()
         let table = try world.table(test.table)
         let change = Self.change(test)
@@ -141,7 +141,7 @@ import Values
 
     /// No person receives a cause without access to the row, no other school receives a key, and a classmate receives
     /// only the leaderboard's key.
-    @Test(arguments: cases) func invalidation_containsNoMoreThanItsReaderMaySee(_ test: Case) throws {
+    @Test(arguments: cases) func invalidation_containsVisibleKeysOnly(_ test: Case) throws {
         let world = try SchoolWorld()
         let table = try world.table(test.table)
         let change = Self.change(test)

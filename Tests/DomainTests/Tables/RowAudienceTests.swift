@@ -83,7 +83,7 @@ import Values
         #expect(refused.unreached?.fields.first?.pointer == "/record/watcher_ids")
     }
 
-    @Test func relatedColumn_mayStandBehindAnother() throws {
+    @Test func relatedColumn_mayReferToAnother() throws {
         let row: RowWrite.Row = ["id": "t", "project_id": "p1", "watcher_ids": .null]
         #expect(try readers(row) == ["org:o1:member", "boss:boss-o1"])
         #expect(try routing(row).changes.first?.change.invalidations.map(\.key) == [["tasks", "o1"]])
@@ -111,7 +111,7 @@ import Values
 
     /// A row is reported if the sender omitted the columns of its audience. A complete row without an audience is
     /// valid.
-    @Test func rowWithoutItsAudiencesColumns_isSaidToReachNobody() throws {
+    @Test func rowWithoutItsAudiencesColumns_isReportedAsUnreached() throws {
         let bare = try routing(["id": "t"])
         #expect(bare.changes.isEmpty)
         #expect(bare.unreached?.fields.first?.pointer == "/record")
@@ -125,7 +125,7 @@ import Values
         #expect(try routing(whole, .update, old: whole).unreached == nil)
     }
 
-    @Test func deletedRowWithItsKeyAlone_isSaidToReachNobody() throws {
+    @Test func deletedRowWithItsKeyAlone_isReportedAsUnreached() throws {
         for old in [["id": "t"], ["id": "t", "project_id": .null, "title": .null]] as [RowWrite.Row] {
             let gone = try routing(nil, .delete, old: old)
             #expect(gone.unreached?.fields.first?.pointer == "/oldRecord", "\(old)")

@@ -125,7 +125,7 @@ import Values
     }
 
     /// R-SCH-FR-010, R-SCH-US4-3
-    @Test func class_givenToAnotherTeacher_concernsBothTeachers() throws {
+    @Test func class_givenToAnotherTeacher_invalidatesBothTeachers() throws {
         let change = RowWrite(
             .update, old: ["id": "c1", "teacher_id": "t1", "school_id": "A"],
             new: ["id": "c1", "teacher_id": "t2", "school_id": "A"])
@@ -194,7 +194,7 @@ import Values
     }
 
     /// R-SCH-FR-013: the tenant is checked before anything else
-    @Test func row_withoutSchool_isRefusedWithThePlace() throws {
+    @Test func rowWithoutSchool_isRefusedWithItsPointer() throws {
         let table = try world.table("attendance")
         let change = RowWrite(.insert, old: nil, new: ["id": "r1", "student_id": "s1"])
         let failure = #expect(throws: Failure.self) { try table.reach(of: change, memberships: world.memberships) }
@@ -203,7 +203,7 @@ import Values
 
     /// If the old row has only the primary key, it is assumed to have been visible: readers of the new row receive an
     /// update, not an enter.
-    @Test func oldRowOfThePrimaryKeyAlone_isTakenToHaveBeenVisible() throws {
+    @Test func oldRowWithThePrimaryKeyAlone_countsAsVisible() throws {
         let table = try world.table("homework")
         let change = RowWrite(.update, old: ["id": "r1"], new: own(["done": .bool(true)]))
         let reach = try table.reach(of: change, memberships: world.memberships)
@@ -226,7 +226,7 @@ import Values
 
     /// A column omitted from an update keeps its stored value. A column that the sender withheld is unknown, and
     /// grants no access.
-    @Test func columnLeftOutOfTheNewRow_isAsItWas_unlessItWasWithheld() throws {
+    @Test func omittedColumn_keepsItsValue_unlessItWasWithheld() throws {
         let table = try world.table("students")
         func write(_ withheld: Set<String>) -> RowWrite {
             RowWrite(
@@ -250,7 +250,7 @@ import Values
 
     /// The stored class of a student takes precedence over the class in a row. Without a stored class, the row's
     /// class is used.
-    @Test func classOfAStudent_isTheKnownOne_andTheRowsOwnWhereNothingIsKnown() throws {
+    @Test func classOfAStudent_comesFromMemberships_orElseFromTheRow() throws {
         let table = try world.table("attendance")
         func keys(_ student: JSONValue) throws -> [String] {
             let row: RowWrite.Row = ["id": "r1", "student_id": student, "class_id": "c9", "school_id": "A"]

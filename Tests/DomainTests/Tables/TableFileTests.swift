@@ -218,7 +218,7 @@ import Values
             ])
     }
 
-    @Test func moreMistakesThanCanBeRead_areCut() throws {
+    @Test func mistakes_areTruncatedAtTheLimit() throws {
         let tables = Array(repeating: JSONValue.object(["x": 1]), count: TableLimits.tablesMax)
         let document = JSONValue.object(["version": 1, "tables": .array(tables)])
         let failure = #expect(throws: Failure.self) { try TableCatalog(reading: document) }
@@ -284,7 +284,7 @@ import Values
     }
 
     /// The documented example of two hops is a valid file and routes as the page says.
-    @Test func documentedHops_reachThoseBehindThem() throws {
+    @Test func documentedHops_routeAsThePageSays() throws {
         let page = try String(
             contentsOf: ShippedTables.folder.deletingLastPathComponent().deletingLastPathComponent()
                 .appendingPathComponent("Docs/tables.md"), encoding: .utf8)
@@ -317,7 +317,7 @@ import Values
         #expect(!(try ShippedTables.catalog(name).tables.isEmpty))
     }
 
-    @Test func school_hasItsNineTables_andThePeople() throws {
+    @Test func schoolDemo_hasNineTables_andItsUsers() throws {
         #expect(
             Set(try ShippedTables.catalog("school").tables.map(\.name)) == [
                 "student_stickers", "attendance", "sessions", "students", "classes", "homework", "student_trophies",
@@ -337,7 +337,7 @@ import Values
     }
 
     /// R-ENG-E-6: a post is visible to everyone while it is public, and leaves their sets when it no longer is.
-    @Test func post_thatIsNotPublic_isItsAuthorsAlone() throws {
+    @Test func hiddenPost_isVisibleToItsAuthorOnly() throws {
         let catalog = try ShippedTables.catalog("posts")
         let table = catalog.tables[0]
         let memberships = Memberships(catalog)

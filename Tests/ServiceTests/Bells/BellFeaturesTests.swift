@@ -151,7 +151,7 @@ struct BellFeaturesTests {
         #expect(dj.snapshot.queue.tracks[0].vote != before)
     }
 
-    @Test func community_itsBoardAndFeed() async throws {
+    @Test func bell_showsBoardAndFeed() async throws {
         let day = Date(timeIntervalSince1970: Double(service.clock.now.seconds))
         try await backend.replaceChallenge(
             id: "c1",

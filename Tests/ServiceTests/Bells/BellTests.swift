@@ -50,7 +50,7 @@ struct BellTests {
     }
 
     /// A process that ends without closing the bell is succeeded by one that continues at the stored stream position.
-    @Test func nextProcess_goesOnWhereTheOneBeforeWas() async throws {
+    @Test func nextProcess_continuesAtTheStoredPosition() async throws {
         let directory = try TemporaryDirectory()
         var options = Bell.Options()
         options.storage = files(directory)

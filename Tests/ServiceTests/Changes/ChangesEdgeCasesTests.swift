@@ -22,7 +22,7 @@ import Testing
 
     /// R-SCH-EC1, R-SCH-FR-019, R-SCH-A-007: a stream without subscriptions receives keys, whichever screen is shown.
     /// They come without notifications and counts.
-    @Test func userOnAnotherScreen_receivesKeys_andNothingThatLightsUp() async throws {
+    @Test func userOnAnotherScreen_receivesKeys_andNoNotification() async throws {
         let parent = try await service.listen(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
         try await parent.receives(Self.marked)
@@ -33,7 +33,7 @@ import Testing
 
     /// R-SCH-EC2, R-SCH-FR-003, R-SCH-SC-004: keys invalidated while the stream was away arrive at once in a single
     /// event, also across a restart.
-    @Test func streamThatWasAway_receivesWhatBecameStale_atOnce() async throws {
+    @Test func resumedStream_receivesStaleKeys_atOnce() async throws {
         let cursor = try await service.position(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
         try await school.send(School.attendance("a1", of: "s2", "late"))
@@ -153,7 +153,7 @@ import Testing
     }
 
     /// R-SCH-EC4: the stream of another user can be neither read nor changed.
-    @Test func anothersStream_cannotBeAskedNorChanged() async throws {
+    @Test func anothersStream_cannotBeReadOrChanged() async throws {
         let stream = try await service.listen(as: School.parent("p1"))
         let path = "/v1/streams/\(stream.ready.json["streamId"].string ?? "")/subscriptions"
         for other in [School.parent("p3"), School.parent("p1", of: "B"), School.admin()] {
@@ -178,7 +178,7 @@ import Testing
 
     /// R-SCH-EC5, R-SCH-FR-001, R-SCH-FR-013: no filter, header or user-editable claim gives access to another school's
     /// rows.
-    @Test func school_isNotForTheClientToName() async throws {
+    @Test func schoolNamedByTheClient_isIgnored() async throws {
         var liar = School.admin()
         liar.claims["user_metadata"] = ["school_id": "B", "tenant": "B"]
         let stream = try await service.listen(as: liar)
@@ -248,7 +248,7 @@ import Testing
 
     /// R-SCH-EC9, R-SCH-FR-010: a student changes class. Both teachers receive the change; afterwards only the new one
     /// receives the student's rows.
-    @Test func studentWhoMoves_isSeenByTheNewTeacherAlone() async throws {
+    @Test func movedStudent_isVisibleToTheNewTeacherOnly() async throws {
         let old = try await service.listen(as: School.teacher("t1"))
         let new = try await service.listen(as: School.teacher("t2"))
         let student = try await service.listen(as: School.student("s1"))
@@ -283,7 +283,7 @@ import Testing
     }
 
     /// R-SCH-EC9: ingested rows override the claim of an old token, also for streams opened later.
-    @Test func oldTokensClaim_opensNoClassThatIsAnothers() async throws {
+    @Test func claimOfAnOldToken_doesNotOpenAReassignedClass() async throws {
         var identity = School.teacher("t1")
         identity.claims["app_metadata"] = ["user_role": "teacher", "school_id": "A", "class_ids": ["c1", "c2"]]
         let teacher = try await service.listen(as: identity)
@@ -352,7 +352,7 @@ import Testing
 
     /// R-23, with typical memberships: a changed row removes a member from a room. That member sees the row
     /// leave, but not the new member. A remaining member sees the change.
-    @Test func memberWhoIsReplaced_doesNotSeeByWhom() async throws {
+    @Test func replacedMember_doesNotLearnItsSuccessor() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.rooms, to: "tables.yaml")
         let service = try TestService.start(["changesSecret": School.secret, "tables": file])

@@ -92,7 +92,7 @@ import Testing
     }
 
     /// R-ENG-E-5.
-    @Test func conditions_areAllOfThemMet() async throws {
+    @Test func filter_requiresAllConditions() async throws {
         let stream = try await service.listen(as: Self.reader)
         try await stream.subscribe([["table": "posts", "filter": "user_id=eq.bob,id=in.(p1,p2,p3),like_count=gte.10"]])
         func liked(_ id: String, _ likes: Int, by author: String) -> JSON {
@@ -111,7 +111,7 @@ import Testing
     }
 
     /// R-ENG-E-6: a row that the user may not see is not delivered, even if the filter names its id.
-    @Test func privatePost_isSeenByItsAuthorAlone() async throws {
+    @Test func privatePost_isVisibleToItsAuthorOnly() async throws {
         var streams: [StreamListener] = []
         for identity in [Self.reader, TestService.Identity.user("bob")] {
             let stream = try await service.listen(as: identity)
@@ -190,7 +190,7 @@ import Testing
 
     /// R-ENG-E-8: after a newer row, delayed counts never show its older state, and they are not delivered for a row
     /// that has left.
-    @Test func countsThatWait_areNotOlderThanTheRow() async throws {
+    @Test func pendingCounts_areNotOlderThanTheRow() async throws {
         let stream = try await service.listen(as: Self.reader)
         try await stream.subscribe([["table": "posts", "filter": "id=in.(p1,p2,tail)"]])
         try await school.send(
@@ -247,7 +247,7 @@ import Testing
 
     /// R-ENG-E-9: a part of the documented day (100,000 likes; every thousandth is on one of the 100 posts on the
     /// screen).
-    @Test func engagementOfADay_isATinyPartOfWhatEverybodyLikes() async throws {
+    @Test func engagementEvents_areFarFewerThanLikes() async throws {
         let filtered = try await service.listen(as: Self.reader)
         let everything = try await service.listen(as: Self.reader)
         func uuid(_ number: Int) -> String {

@@ -51,7 +51,7 @@ import Testing
 
     /// R-SCH-FR-013 to R-SCH-FR-017, R-ENG-E-6: permitted readers receive rows as enter, update or leave. The old and
     /// the new row decide, and deletes follow the same rule.
-    @Test(arguments: cases) func row_isReceivedByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
+    @Test(arguments: cases) func row_reachesItsAudienceOnly(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
             let received = recording.received(test.table, test.move, of: test.school, by: person)
@@ -61,7 +61,7 @@ import Testing
     }
 
     /// R-SCH-FR-006 to R-SCH-FR-017: the invalidated keys, for users with such a query.
-    @Test(arguments: cases) func key_isReceivedByWhomItConcerns_andByNobodyElse(_ test: Case) async throws {
+    @Test(arguments: cases) func queryKey_reachesItsAudienceOnly(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
             let stale = recording.stale(test.table, test.move, of: test.school, by: person)
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// R-SCH-FR-005, R-23: a cause is delivered only to readers of the row that it names.
-    @Test(arguments: cases) func cause_isReceivedByWhoMaySeeItsRow(_ test: Case) async throws {
+    @Test(arguments: cases) func cause_reachesStreamsThatMaySeeItsRow(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people where !SchoolMoves.keys(of: test.table, test.move, for: person).isEmpty {
             let causes = recording.causes(test.table, test.move, of: test.school, by: person)
@@ -91,7 +91,7 @@ import Testing
 
     /// R-SCH-NFR-002, R-ENG-E-6: an invalidation carries no columns except ids. An event carries the selected columns
     /// and the row's key. A user without access to a row receives no byte of it.
-    @Test(arguments: cases) func event_carriesNothingThatItsReaderMayNotSee(_ test: Case) async throws {
+    @Test(arguments: cases) func event_containsOnlyVisibleColumns(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
             let sight = SchoolMoves.sight(of: test.table, test.move, by: person)

@@ -19,7 +19,7 @@ import Testing
     }
 
     /// Rows, keys and counts reach the streams of both replicas, whichever receives the delivery.
-    @Test func changeSentToOne_isReceivedOnTheOther() async throws {
+    @Test func changeSentToOneReplica_isReceivedOnTheOther() async throws {
         let (school, a, b) = try await Self.replicas()
         let identity = School.parent("p1")
         let streams = [try await a.listen(as: identity), try await b.listen(as: identity)]
@@ -35,7 +35,7 @@ import Testing
 
     /// R-SCH-EC9: memberships sent to one replica change the scopes of the other's streams within a second. Later
     /// changes reach the new members.
-    @Test func membershipSentToOne_changesScopes_onTheOther() async throws {
+    @Test func membershipSentToOneReplica_changesScopesOnTheOther() async throws {
         let (school, _, b) = try await Self.replicas()
         let (old, new) = (try await b.listen(as: School.teacher("t1")), try await b.listen(as: School.teacher("t2")))
         let parent = try await b.listen(as: School.parent("p1"))
@@ -57,7 +57,7 @@ import Testing
 
     /// Both replicas accept deliveries concurrently. Facts are numbered without collisions, and both replicas end up
     /// with the same memberships.
-    @Test func membershipsSentToBothAtOnce_areAllKnown_toBoth() async throws {
+    @Test func membershipsSentToBothReplicas_areKnownToBoth() async throws {
         let (school, a, b) = try await Self.replicas()
         let streams = [try await a.listen(as: School.teacher("t1")), try await b.listen(as: School.teacher("t1"))]
         let count = 40
@@ -242,7 +242,7 @@ import Testing
 
     /// A burst before the connection broke may exceed the replay limit without a gap, because the client has received
     /// it.
-    @Test func burstBeforeTheBreak_isNoGap() async throws {
+    @Test func burstBeforeADisconnect_causesNoGap() async throws {
         let identity = School.parent("p1")
         let first = try await service.listen(as: identity)
         try await first.subscribe([["table": "attendance"]])
@@ -284,7 +284,7 @@ import Testing
     }
 
     /// A cursor that is no longer retained is reported, and the subscriptions apply from now on.
-    @Test func cursorThatIsGone_isAGap_andRowsGoOn() async throws {
+    @Test func prunedCursor_isAGap_andRowsContinue() async throws {
         let identity = School.parent("p1")
         let stream = try await service.listen(as: identity)
         let epoch = stream.ready.id.split(separator: "-").first.map(String.init) ?? ""

@@ -194,7 +194,7 @@ import Testing
     // MARK: R-SCH-US6, two admins
 
     /// R-SCH-US6-1: both admins receive the student that one of them creates; the author recognizes the echo.
-    @Test func twoAdmins_seeTheStudentThatOneCreates() async throws {
+    @Test func createdStudent_isSeenByBothAdmins() async throws {
         let first = try await service.listen(as: School.admin("a1"))
         let second = try await service.listen(as: School.admin("a2"))
         let row: JSON = ["id": "s9", "school_id": "A", "class_id": "c1", "points": 0]

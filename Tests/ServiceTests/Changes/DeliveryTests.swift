@@ -18,7 +18,7 @@ import Values
     // MARK: Rejected items
 
     /// A bad row affects only itself, and its position is given in terms of the delivery.
-    @Test func badRows_costThemselves_andAreNamedWithIndexPlaceAndReason() async throws {
+    @Test func badRows_areRejectedAlone_withIndexPointerAndReason() async throws {
         let stream = try await probe.listen()
         let items: [(place: String?, item: JSON)] = [
             (nil, School.insert("notes", FeedProbe.note("n0"))),
@@ -56,7 +56,7 @@ import Values
 
     /// PostgreSQL cannot store U+0000 in text. A row with one must not affect the other rows of its delivery, on
     /// either store.
-    @Test func textsThatCannotBeStored_costTheirRowAlone() async throws {
+    @Test func unstorableTexts_rejectTheirRowOnly() async throws {
         let stream = try await probe.listen()
         func member(_ id: String, _ tenant: String = "default", _ user: String = "ann", _ team: String = "t1") -> JSON {
             School.insert(
@@ -106,7 +106,7 @@ import Values
 
     // MARK: Limits
 
-    @Test func thousandRows_areTaken_andOneMoreIsNot() async throws {
+    @Test func batch_takesAThousandRows_andNotOneMore() async throws {
         let rows = (1...ChangeLimits.itemsMax + 1).map { School.insert("notes", FeedProbe.note("n\($0)")) }
         let answer = try await probe.send(.array(Array(rows.dropLast())))
         #expect(answer.counts == [202, 1000, 0, 0])
@@ -115,7 +115,7 @@ import Values
         #expect(refused.json["detail"].string?.contains("byte ") == true)
     }
 
-    @Test func largeBodies_areRefused_andALargeRowCostsItself() async throws {
+    @Test func largeBodies_areRefused_andALargeRowIsRejectedAlone() async throws {
         func note(_ id: String, bytes: Int) -> JSON {
             School.insert("notes", FeedProbe.note(id, String(repeating: "x", count: bytes)))
         }
@@ -141,7 +141,7 @@ import Values
         #expect(try refusal(of: JSON.array(many).data.count, "").hasPrefix("HTTP/1.1 401 "))
     }
 
-    @Test func deepRows_costThemselves() async throws {
+    @Test func deepRows_areRejectedAlone() async throws {
         let deep = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
         let body = """
             [{"type":"INSERT","schema":"public","table":"notes","record":{"id":"n1","body":\(deep)},"old_record":null},
@@ -178,14 +178,14 @@ import Values
     }
 
     /// A rejected item was not accepted: its sender can correct it and send it again.
-    @Test func rejectedEvent_isNoDuplicate_whenItComesMended() async throws {
+    @Test func rejectedEvent_isNoDuplicate_whenCorrected() async throws {
         let broken = FeedProbe.event(1).with("data", School.insert("notes", ["body": "keyless"]))
         #expect(try await probe.send([broken, broken]).counts == [202, 0, 0, 2])
         #expect(try await probe.send(FeedProbe.event(1)).counts == [202, 1, 0, 0])
     }
 
     /// A scope has a maximum number of memberships. An item beyond it is rejected each time it arrives.
-    @Test func rejectedMembership_isNoDuplicate_whenItComesAgain() async throws {
+    @Test func rejectedMembership_isNoDuplicate_whenSentAgain() async throws {
         func member(_ number: Int) -> JSON {
             School.insert(
                 "members",
@@ -271,7 +271,7 @@ import Values
     }
 
     /// In binary mode, the headers are part of the event: a different header is a different request.
-    @Test func idempotencyKey_isOfTheHeadersToo_thatSayWhatTheBodyMeans() async throws {
+    @Test func idempotencyKey_coversHeadersThatInterpretTheBody() async throws {
         let stream = try await probe.listen()
         let row = School.insert("notes", FeedProbe.note("n1"))
         func send(
@@ -306,7 +306,7 @@ import Values
     // MARK: Durability
 
     /// An acknowledged change is stored: a stream opened later, in another process, receives it.
-    @Test func takenChanges_areDelivered_afterARestart() async throws {
+    @Test func acceptedChanges_areDelivered_afterARestart() async throws {
         let stream = try await probe.listen()
         let first = try await probe.send(School.insert("notes", FeedProbe.note("n1")))
         #expect(first.status == 202)
@@ -350,7 +350,7 @@ import Values
     }
 
     /// Ids are stored for three days.
-    @Test func ids_areForgotten_afterTheirTime() async throws {
+    @Test func ids_arePruned_afterTheirRetention() async throws {
         let event = FeedProbe.event(1)
         #expect(try await probe.send(event).counts == [202, 1, 0, 0])
         probe.service.clock.advance(seconds: ChangeDeduplication.deliverySeconds - 60)

@@ -33,7 +33,7 @@ import Testing
         return try await teacher.next("table:change").id
     }
 
-    @Test func keysAndMemberships_areNamed_thatDecide() async throws {
+    @Test func explanation_namesTheDecidingKeysAndMemberships() async throws {
         let id = try await sticker()
         let answer = try await explain(id, to: School.teacher("t1"))
         #expect(answer.status == 200)

@@ -22,7 +22,7 @@ import Values
 
     // MARK: The shared secret
 
-    @Test func sharedSecret_isTaken_asHeaderOrBearer_andNothingLikeIt() async throws {
+    @Test func sharedSecret_isAccepted_asHeaderOrBearer_andOnlyExactly() async throws {
         for proof in [["X-Webhook-Secret": FeedProbe.secret], ["Authorization": "Bearer \(FeedProbe.secret)"]] {
             #expect(try await probe.send(Self.row, with: proof).counts == [202, 1, 0, 0])
         }
@@ -43,7 +43,7 @@ import Values
     }
 
     /// A secret that the service does not expect, or a wrong one, gets an error that says so.
-    @Test func secret_thatProvesNothing_isRefusedAsThat() async throws {
+    @Test func uselessSecret_isRefusedWithAnExplanation() async throws {
         let service = try TestService.start()
         let bare = service.anyone
         func refusal(_ client: BellhopClient, _ headers: [String: String]) async throws -> (String, String) {
@@ -62,7 +62,7 @@ import Values
     }
 
     /// Without the setting, the header has no meaning, and an empty secret grants no access.
-    @Test func withoutASecret_onlyTokensCount() async throws {
+    @Test func feed_needsAToken_withoutASecret() async throws {
         let service = try TestService.start()
         let probe = FeedProbe(service)
         let row = School.insert("homework", ["id": "h1", "school_id": "A", "student_id": "s1"])
@@ -72,7 +72,7 @@ import Values
     }
 
     /// The secret is valid for one endpoint only.
-    @Test func sharedSecret_opensNothingElse() async throws {
+    @Test func sharedSecret_authorizesChangesOnly() async throws {
         let client = probe.service.anyone
         for headers in [["X-Webhook-Secret": FeedProbe.secret], ["Authorization": "Bearer \(FeedProbe.secret)"]] {
             for path in ["/v1/me", "/v1/badges", "/v1/stream"] {
@@ -178,7 +178,7 @@ import Values
 
     /// A row that names no tenant reveals nothing about other tenants' rows: the answer is the same for a known and
     /// an unknown id.
-    @Test func tokenOfATenant_learnsNothing_ofOthersRows() async throws {
+    @Test func tokenOfATenant_seesNoRowsOfOtherTenants() async throws {
         let school = try await School()
         let probe = FeedProbe(school.service)
         try await school.send(School.insert("students", ["id": "only-in-b", "school_id": "B", "class_id": "c1"]))
@@ -200,7 +200,7 @@ import Values
         try await school.send(School.delete("students", ["id": "only-in-b"]))
     }
 
-    @Test func tokenWithoutATenant_andTheFeed_sendRowsOfAll() async throws {
+    @Test func tokenWithoutATenant_andTheFeed_sendRowsOfAllTenants() async throws {
         let (a, b) = (try await probe.listen(tenant: "A"), try await probe.listen(tenant: "B"))
         let rows: JSON = [Self.member("m1", of: "A"), Self.member("m1", of: "B")]
         #expect(try await probe.send(rows, as: .service()).counts == [202, 2, 0, 0])
@@ -209,7 +209,7 @@ import Values
         #expect(try await probe.send(rows).counts == [202, 2, 0, 0])
     }
 
-    @Test func usersAndAdmins_mayNotSendRows() async throws {
+    @Test func usersAndAdmins_cannotSendRows() async throws {
         for identity in [TestService.Identity.user("ann"), .staff(of: "s1"), .admin, School.teacher("t1")] {
             let answer = try await probe.send(Self.row, as: identity)
             #expect(answer.refusal == "403 insufficient_scope", "\(identity)")

@@ -79,7 +79,7 @@ import Testing
     }
 
     /// The service does not buffer megabytes for a sender without valid credentials.
-    @Test func largeBody_isNotRead_ofWhoMayNotSendIt() async throws {
+    @Test func largeBody_isNotRead_fromAnUnauthorizedSender() async throws {
         let service = try TestService.start(["changesSecret": School.secret])
         func head(_ path: String, _ credential: String) async throws -> String {
             let raw = try RawConnection(service.port)

@@ -55,7 +55,7 @@ import Testing
     }
 
     /// A scope contains all keys up to the limit. The number of omitted keys is reported.
-    @Test func keysBeyondTheLimit_areSaid_andThoseBelowItAreThere() async throws {
+    @Test func keysBeyondTheLimit_areReported_andTheRestIsKept() async throws {
         try await send("members", 0..<1_500)
         let some = try await service.call("GET", "/v1/me", as: .user("ann")).json
         #expect(some["omittedKeys"].int == 0)
@@ -105,7 +105,7 @@ import Testing
     }
 
     /// Protocol 2.0.0 of Supabase Realtime, alone and among other items, and Debezium Server's media type for arrays.
-    @Test func framesAndArrays_areTaken() async throws {
+    @Test func framesAndArrays_areAccepted() async throws {
         try await send("members", 0..<1)
         func frame(_ data: JSON) -> JSON {
             [nil, nil, "realtime:any", "postgres_changes", ["ids": [1], "data": data]]

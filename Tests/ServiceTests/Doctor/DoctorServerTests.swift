@@ -21,7 +21,7 @@ import Testing
         DoctorTests.expect(.fault, "connections", "1000 replicas × 14 connections", in: many)
     }
 
-    @Test func roles_thatPassByThePolicies_areFaults() async throws {
+    @Test func rolesThatBypassPolicies_areFaults() async throws {
         let server = try PostgresServer.shared()
         let database = try TestDatabase(on: server)
         defer { database.drop() }
@@ -33,7 +33,7 @@ import Testing
         DoctorTests.expect(.fault, "role", "owns the tables", in: owner)
     }
 
-    @Test func databases_thatAreEmptyOrAway_areFaults() async throws {
+    @Test func emptyOrUnreachableDatabases_areFaults() async throws {
         let server = try PostgresServer.shared()
         let name = try server.makeDatabase()
         defer { server.drop(name) }
@@ -49,7 +49,7 @@ import Testing
         DoctorTests.expect(.warning, "notifications", "postgres://bellhop@127.0.0.1:1/none", in: deaf)
     }
 
-    @Test func sources_areLookedAtAsAtTheStart() async throws {
+    @Test func sourceChecks_matchThoseOfTheStart() async throws {
         let app = try AppDatabase(isSetUp: false)
         var settings = app.settings
         settings["database"] = "sqlite::memory:"
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func streams_thatArriveAsTheyAreSent_areGood() async throws {
+    @Test func unbufferedStreams_areGood() async throws {
         let service = try TestService.start(["heartbeatSeconds": "1"])
         let proxy = try BufferingProxy(to: service.port, .none)
         defer { proxy.stop() }
@@ -113,7 +113,7 @@ import Testing
         (BufferingProxy.Habit.buffersAll, 1, "nothing arrives within 1 s"),
         (.buffersTheRest, 300, "no heartbeat follows within 1 s"), (.compresses, 300, "a proxy compresses it (gzip)"),
     ])
-    func proxies_thatBuffer_areFoundOut(
+    func bufferingProxies_areDetected(
         _ habit: BufferingProxy.Habit, _ firstEventSeconds: Double, _ text: String
     ) async throws {
         let service = try TestService.start(["heartbeatSeconds": "1"])
@@ -127,7 +127,7 @@ import Testing
     }
 
     /// The address is another spelling of 127.0.0.1, which the doctor does not recognize as this machine.
-    @Test func token_goesToOwnAddressesAlone_unlessTheOperatorSaysSo() async throws {
+    @Test func token_isSentToOwnAddressesOnly_byDefault() async throws {
         let stranger = try ScriptedReceiver { _ in .status(200) }
         defer { stranger.stop() }
         let address = "http://127.1:\(stranger.port)"
@@ -147,7 +147,7 @@ import Testing
             .warning, "stream", "no token was sent to \(name)", in: try await look(at: name, token: "planted"))
     }
 
-    @Test func addresses_whereNobodyIs_areFaults() async throws {
+    @Test func unreachableAddresses_areFaults() async throws {
         DoctorTests.expect(
             .fault, "public address", "no answer (unreachable)",
             in: try await look(at: "http://127.0.0.1:1", token: nil))

@@ -85,7 +85,7 @@ import Values
         #expect(try Self.content(of: directory.path) == before, "the doctor changes no file")
     }
 
-    @Test func whatAKilledServiceHasLeft_isLeftToo() async throws {
+    @Test func doctor_leavesFilesOfAKilledService() async throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("test.sqlite")
         let service = try RunningBellhop(file)
@@ -104,7 +104,7 @@ import Values
         #expect(try Self.content(of: directory.path) == before)
     }
 
-    @Test func eachSettingThatCannotBeUsed_isNamed() throws {
+    @Test func eachUnusableSetting_isNamed() throws {
         let settings = [
             "PORT": "eighty", "LOG_LEVEL": "loud", "JWT_SECRET": "short-secret", "TABLES": "/nowhere/tables.yaml",
             "WEBHOOK_URL": "ftp://planted",
@@ -142,7 +142,7 @@ import Values
         Self.expect(.warning, "TLS", "127.1 is not verified (sslmode=prefer)", in: found)
     }
 
-    @Test func warnings_countWhereTheyAreToCount() throws {
+    @Test func warnings_failTheCheck_ifRequested() throws {
         let directory = try TemporaryDirectory()
         let settings = ["DATABASE": "sqlite:\(directory.file("new.sqlite"))", "STREAMS_MAX": "100000"]
         let few = ["prlimit", "--nofile=1000"]
@@ -176,7 +176,7 @@ import Values
         Self.expect(.warning, "database", "in memory", in: try await Self.findings(["database": "sqlite::memory:"]))
     }
 
-    @Test func keys_areToldOneByOne() async throws {
+    @Test func keys_areReportedOneByOne() async throws {
         var issuer = try Issuer()
         try issuer.add("k1")
         try issuer.publish(beside: [KeySetTests.useless[0].1, KeySetTests.useless[1].1])
@@ -195,7 +195,7 @@ import Values
         Self.expect(.fault, "keys", "no key of the set can verify a token", in: found)
     }
 
-    @Test func measures_areJudged() {
+    @Test func machineMeasurements_areRated() {
         #expect(MachineCheck.disk(freeBytes: 10 << 20, of: "x").grade == .fault)
         #expect(MachineCheck.disk(freeBytes: 500 << 20, of: "x").grade == .warning)
         #expect(MachineCheck.disk(freeBytes: 5 << 30, of: "x") == .good("disk", "5 GiB free in x"))

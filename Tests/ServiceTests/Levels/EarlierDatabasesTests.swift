@@ -82,7 +82,7 @@ import Testing
 
     /// The text of an applied migration cannot change, because the service would refuse that database. A new
     /// migration adds a line to `checksums.txt`, and no other line changes.
-    @Test func migrations_areThoseThatWereReleased() throws {
+    @Test func migrations_matchTheReleasedChecksums() throws {
         let file = DatabaseLevel.folder.appendingPathComponent("checksums.txt")
         let pinned = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { !$0.hasPrefix("#") }
             .map(String.init)
@@ -98,7 +98,7 @@ import Testing
     }
 
     /// A database with unknown migrations stops the start with an error that names the migration.
-    @Test func start_refusesADatabase_whoseMigrationsAreNotOurs() throws {
+    @Test func start_refusesADatabase_withUnknownMigrations() throws {
         let directory = try TemporaryDirectory()
         let url = "sqlite:\(directory.file("a.sqlite"))"
         func change(_ statement: String) throws {

@@ -37,7 +37,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func slotOfSomebodyElse_isLeftAlone() async throws {
+    @Test func slotOfAnotherOwner_isNotTouched() async throws {
         let app = try AppDatabase()
         try app.run("SELECT pg_create_logical_replication_slot('\(app.name)', 'test_decoding')")
         #expect(problem(app).contains("belongs to another program (test_decoding, this database): set sourceSlot"))
@@ -53,7 +53,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func setup_isDoneAgain_andNamesWhatWillBeMissed() async throws {
+    @Test func setup_canBeRepeated_andNamesTheMissedRows() async throws {
         let app = try AppDatabase()
         #expect(try app.setUp().allSatisfy { !$0.contains("public.") })
         try app.run("ALTER TABLE tasks REPLICA IDENTITY DEFAULT")

@@ -7,7 +7,7 @@ import Testing
 
 /// Rows that the app's server does not publish for a while.
 @Suite(.timed) struct SourcePublicationTests {
-    @Test func publicationThatIsMadeAgain_isAGap_thatIsTold() async throws {
+    @Test func recreatedPublication_isAReportedGap() async throws {
         let app = try AppDatabase()
         let (logger, lines) = RecordedLog.logger()
         let service = try TestService.start(app.settings.merging(["logLevel": "info"]) { $1 }, logger: logger)
@@ -27,7 +27,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func tableThatIsTakenOut_andPutBack_isAGap_thatIsTold() async throws {
+    @Test func tableRemovedAndReadded_isAReportedGap() async throws {
         let app = try AppDatabase()
         let (logger, lines) = RecordedLog.logger()
         let service = try TestService.start(app.settings.merging(["logLevel": "info"]) { $1 }, logger: logger)
@@ -49,7 +49,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func tableThatIsTakenOut_andPutBack_whileNobodyReads_isAGap() async throws {
+    @Test func tableRemovedAndReadded_whileNotReading_isAGap() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)
         try await service.isReading()
@@ -63,7 +63,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func operationThatIsTakenOut_andPutBack_isAGap_thatIsTold() async throws {
+    @Test func operationRemovedAndReadded_isAReportedGap() async throws {
         let app = try AppDatabase()
         let (logger, lines) = RecordedLog.logger()
         let service = try TestService.start(app.settings.merging(["logLevel": "info"]) { $1 }, logger: logger)

@@ -50,7 +50,7 @@ import Values
         try app.server.run(["BEGIN"] + calls + ["COMMIT"], in: app.name)
     }
 
-    @Test func itemThatTheDatabaseRefuses_costsItselfAlone() async throws {
+    @Test func itemRefusedByTheDatabase_isRejectedAlone() async throws {
         let reader = try reader(intake { $0 == "refused" })
         reader.start()
         defer { reader.stop() }
@@ -64,7 +64,7 @@ import Values
         try await app.drop()
     }
 
-    @Test func congestedStreams_areWaitedFor() async throws {
+    @Test func source_waitsForCongestedStreams() async throws {
         let isCongested = Locked(true)
         let asked = Locked(0)
         let reader = try reader(intake()) {
@@ -115,7 +115,7 @@ import Values
         try await app.drop()
     }
 
-    @Test func slotThatAnotherBellhopReads_isLeftAlone_andTold() async throws {
+    @Test func slotReadByAnotherBellhop_isNotTouched_andReported() async throws {
         let first = try TestService.start(app.settings)
         try await first.isReading()
         let (logger, lines) = RecordedLog.logger()
@@ -153,7 +153,7 @@ import Values
     }
 
     /// The position is of a version that stored no publication. The server refuses to send the following changes.
-    @Test func publicationThatWasMadeAgain_isReadOn_fromAPositionThatKnowsNoPublication() async throws {
+    @Test func recreatedPublication_isReadOn_fromAnEarlierPositionFormat() async throws {
         let intake = intake()
         let first = try reader(intake)
         first.start()

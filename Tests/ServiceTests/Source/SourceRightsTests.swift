@@ -39,7 +39,7 @@ import Testing
         "ALTER DATABASE \"%\" SET search_path = public, pg_catalog",
     ]
 
-    @Test func nothingOfTheAppsSchema_runsWithTheReadersRights() async throws {
+    @Test func appsFunctions_neverRunWithTheReadersRights() async throws {
         let app = try AppDatabase()
         _ = try app.server.run(
             Self.traps.map { $0.replacing("%", with: app.name) } + ["GRANT INSERT ON witness TO \(app.reader)"],
@@ -62,7 +62,7 @@ import Testing
     }
 
     /// PostgreSQL resolves a table's name when a statement runs, so an attacker may have replaced the table by a view.
-    @Test func viewInTheTablesPlace_isNotRead() async throws {
+    @Test func viewNamedLikeATable_isNotRead() async throws {
         let app = try AppDatabase()
         let server = try SourceServer.open(DatabaseURL(app.server.url(app.reader, app.name))) { false }
         try app.run(

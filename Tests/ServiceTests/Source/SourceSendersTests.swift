@@ -86,7 +86,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func functions_findNothingByTheCallersSchemas() async throws {
+    @Test func functions_ignoreTheCallersSearchPath() async throws {
         let app = try AppDatabase()
         try app.run(
             "CREATE SCHEMA trap", "CREATE TABLE witness (who text)",
@@ -99,7 +99,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func whatAnotherRoleMadeBefore_isRefused() async throws {
+    @Test func objectsOfAForeignRole_areRefused() async throws {
         let app = try AppDatabase(isSetUp: false)
         let low = try app.makeRole("low")
         func problem() -> String { Self.refusal { try app.setUp() } }
@@ -138,7 +138,7 @@ import Testing
         $$
         """
 
-    @Test func databaseOfAnEarlierSetup_sendsRows_andEventsOnceItIsSetUpAgain() async throws {
+    @Test func databaseOfAnEarlierSetup_sendsRows_andEventsAfterANewSetup() async throws {
         let app = try AppDatabase()
         let sender = try app.makeRole("app")
         try app.run(
@@ -162,7 +162,7 @@ import Testing
     }
 
     /// The connection keeps the buffer of a large message until it is closed.
-    @Test func connectionThatTookALargeMessage_isMadeAgain() async throws {
+    @Test func connectionThatReadALargeMessage_isReplaced() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)
         try await service.isReading()

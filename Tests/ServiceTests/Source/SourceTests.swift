@@ -50,7 +50,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func membershipsThatWereThere_areReadFirst_andFollowed() async throws {
+    @Test func existingMemberships_areReadFirst_andFollowed() async throws {
         let app = try AppDatabase()
         try app.run(
             "INSERT INTO team_members SELECT 'x' || n, 'u' || n, 't1' FROM generate_series(1, 900) AS n")
@@ -68,7 +68,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func truncatedMemberships_areToldAsDeletedRows() async throws {
+    @Test func truncatedMemberships_countAsDeletedRows() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)
         try await service.isReading()
@@ -92,7 +92,7 @@ import Testing
     }
 
     /// A large transaction is taken in by parts, and continues after a restart where it stopped.
-    @Test func largeTransaction_isTakenByParts_onceEach_overRestarts() async throws {
+    @Test func largeTransaction_isStoredInParts_onceEach_acrossRestarts() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)
         try await service.isReading()
@@ -113,7 +113,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func messages_areToldWithTheirTransaction_orNever() async throws {
+    @Test func messages_arePublishedWithTheirTransaction_orNever() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)
         try await service.isReading()
@@ -139,7 +139,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func rowsThatCannotBeTaken_costThemselves() async throws {
+    @Test func unacceptableRows_areRejectedAlone() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)
         try await service.isReading()
@@ -153,7 +153,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func tableThatTheFileNamesLater_isReadAtTheNextStart() async throws {
+    @Test func tableAddedToTheFile_isReadAtTheNextStart() async throws {
         let app = try AppDatabase(isSetUp: false)
         let later = try #require(AppDatabase.tables.range(of: "  - table: team_members"))
         let end = try #require(AppDatabase.tables.range(of: "  - table: tasks"))
@@ -204,7 +204,7 @@ import Testing
         try await app.drop()
     }
 
-    @Test func lostSlot_isTold_andMended() async throws {
+    @Test func lostSlot_isReported_andRecreated() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)
         try await service.isReading()
@@ -228,7 +228,7 @@ import Testing
 
     /// While the log is read, only stored positions are confirmed to the server. An idle source still confirms, so
     /// that the server can discard its log.
-    @Test func heartbeat_movesTheSlotOn_whileNothingHappens() async throws {
+    @Test func heartbeat_advancesTheSlot_withoutTraffic() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)
         try await service.isReading()

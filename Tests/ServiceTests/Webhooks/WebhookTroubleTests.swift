@@ -12,7 +12,7 @@ import Values
 /// Receivers that are down, slow, redirecting, misbehaving or private, and a service that is killed. No webhook is
 /// lost, other users do not wait, and the order of a user's webhooks is kept.
 @Suite(.timed) struct WebhookTroubleTests {
-    @Test func failingUser_isTriedAgain_inOrder_andOthersDoNotWait() async throws {
+    @Test func failingUser_isRetriedInOrder_withoutDelayingOthers() async throws {
         let failures = Locked(3)
         let probe = try WebhookProbe { delivery in
             guard String(decoding: delivery.body, as: UTF8.self).contains("ada") else { return .status(200) }
@@ -40,7 +40,7 @@ import Values
         for sent in adas { #expect(try sent.signatures == [sent.signature(by: WebhookProbe.secrets[0])]) }
     }
 
-    @Test func webhookOfADay_isDead_andCanBeTriedAgain() async throws {
+    @Test func webhookOlderThanADay_isDead_andCanBeRetried() async throws {
         let up = Gate()
         let probe = try WebhookProbe { _ in .status(up.isOpen ? 200 : 410) }
         let id = try await probe.notify()
@@ -69,7 +69,7 @@ import Values
     }
 
     /// A notification that the user has seen in the meantime is not reported.
-    @Test func deadWebhook_isGone_whenItsNotificationIsSeen() async throws {
+    @Test func deadWebhook_isRemoved_whenItsNotificationIsSeen() async throws {
         let up = Gate()
         let probe = try WebhookProbe { _ in up.isOpen ? .status(200) : .nothing }
         let id = try await probe.notify()
@@ -116,7 +116,7 @@ import Values
     }
 
     /// A receiver that hangs for one user delays only that user's webhooks, and no request of the service.
-    @Test func silence_costsItsUserTheTimeout_andNobodyElse() async throws {
+    @Test func silence_delaysItsUserOnly_byTheTimeout() async throws {
         let speaking = Gate()
         let probe = try WebhookProbe(["webhookTimeoutSeconds": "1"]) { delivery in
             let isAdas = String(decoding: delivery.body, as: UTF8.self).contains("ada")
@@ -149,7 +149,7 @@ import Values
     }
 
     /// After failures, the sender makes one attempt every few seconds. The first success releases all webhooks.
-    @Test func receiverThatIsDown_isNotFlooded() async throws {
+    @Test func unavailableReceiver_isNotFlooded() async throws {
         let up = Gate()
         let probe = try WebhookProbe { _ in .status(up.isOpen ? 200 : 502) }
         for user in 0..<40 { try await probe.notify("u\(user)") }
@@ -169,7 +169,7 @@ import Values
 
     // MARK: Restarts and crashes
 
-    @Test func whatWaits_survivesARestart() async throws {
+    @Test func waitingWebhooks_surviveARestart() async throws {
         let up = Gate()
         let probe = try WebhookProbe { _ in
             up.isOpen ? .status(200) : .never
@@ -229,7 +229,7 @@ import Values
 
     /// A webhook that a killed replica had started is sent by another replica after the lease expires, and not
     /// before.
-    @Test func replicas_sendEachOnce_andWhatAKilledOneHadBegun() async throws {
+    @Test func replicas_sendEachOnce_andTheAttemptsOfAKilledOne() async throws {
         let receiver = try ScriptedReceiver { _ in .status(200) }
         defer { receiver.stop() }
         let (a, b) = try TestService.startReplicas(WebhookProbe.settings(receiver))
@@ -267,7 +267,7 @@ import Values
 
     // MARK: Bounds
 
-    @Test func outboxAndDead_areBounded() async throws {
+    @Test func outboxAndDeadWebhooks_areBounded() async throws {
         let probe = try WebhookProbe(["webhookAfterSeconds": "3600"])
         var ids: [String] = []
         for _ in 0..<6 { ids.append(try await probe.notify()) }
@@ -295,7 +295,7 @@ import Values
 
     /// Webhooks written while the clock was ahead do not wait until that time, whatever the size of the step.
     @Test(arguments: [(30 * 86_400, false), (1800, false), (1800, true), (600, false)] as [(Int64, Bool)])
-    func clockThatIsSetBack_holdsNothingUp(secondsAhead: Int64, isRestarted: Bool) async throws {
+    func clockSetBack_delaysNoWebhook(secondsAhead: Int64, isRestarted: Bool) async throws {
         let probe = try WebhookProbe()
         let morning = probe.service.clock.now
         probe.service.clock.advance(seconds: secondsAhead)
@@ -315,7 +315,7 @@ import Values
 
     /// A sender that stalls until its lease expires leaves the webhook to the next attempt, which another replica may
     /// make.
-    @Test func attemptWhoseLeaseIsOver_isNotSent() async throws {
+    @Test func attemptWithExpiredLease_isNotSent() async throws {
         let probe = try WebhookProbe()
         let store = probe.service.app.store
         // The test needs a sender that starts before the writer blocks, which is nearly always the case.

@@ -87,7 +87,7 @@ import Values
     }
 
     /// If the notification is seen during the request, it is not sent again, and its withdrawal follows it.
-    @Test func notificationSeenOnItsWay_isWithdrawnBehindIt() async throws {
+    @Test func notificationSeenDuringDelivery_isWithdrawnAfterwards() async throws {
         let gate = Gate()
         let probe = try WebhookProbe(["webhookTimeoutSeconds": "60"]) { delivery in
             guard String(decoding: delivery.body, as: UTF8.self).contains("notification.unreached") else {
@@ -109,7 +109,7 @@ import Values
         #expect(try probe.received.filter { $0.subject == id }.map(\.type).count == 2)
     }
 
-    @Test func quietHours_areSaid_asTheyAreWhenItIsSent() async throws {
+    @Test func quietHours_areEvaluated_whenTheWebhookIsSent() async throws {
         let probe = try WebhookProbe()
         try await probe.notify()
         // 10:00 in UTC is 11:00 in Berlin.
@@ -141,7 +141,7 @@ import Values
 
     /// With other replicas, their streams are unknown, so the service waits for every user.
     @Test(.enabled(if: !PostgresServer.isTheStore))
-    func userWithoutAStream_isNotWaitedFor_andOneWithAStreamIs() async throws {
+    func userWithoutAStream_isSentAtOnce_andOneWithAStreamAfterTheDelay() async throws {
         let probe = try WebhookProbe(["webhookAtOnce": "true"])
         let stream = try await probe.service.listen(as: .user("ben"))
         let bens = try await probe.notify("ben")
@@ -162,7 +162,7 @@ import Values
 
     // MARK: Costs without webhooks
 
-    @Test func withoutAnAddress_nothingIsWritten() async throws {
+    @Test func webhooks_areOff_withoutAnAddress() async throws {
         let service = try TestService.start(["webhookSecrets": WebhookProbe.secrets[0]])
         let made = try await service.notify(NotificationsTests.draft("visit", "URGENT", to: "ada"))
         let id = made.json["notification"]["id"].string ?? ""
@@ -178,7 +178,7 @@ import Values
         #expect(retry.refusal == "409 webhook.off")
     }
 
-    @Test func others_seeNothingOfIt() async throws {
+    @Test func webhooks_areVisibleToBackendsOnly() async throws {
         let probe = try WebhookProbe()
         try await probe.notify()
         for identity in [TestService.Identity.user("ada"), .staff(of: "s1"), .admin] {
@@ -191,7 +191,7 @@ import Values
         #expect(try await probe.state()["waiting"] == 1)
     }
 
-    @Test func metrics_sayHowItGoes() async throws {
+    @Test func metrics_reportProgressAndFailures() async throws {
         let up = Gate()
         let probe = try WebhookProbe { _ in .status(up.isOpen ? 200 : 503) }
         try await probe.notify()

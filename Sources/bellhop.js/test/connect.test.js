@@ -66,7 +66,7 @@ function ring(server, options = {}) {
 for (const transport of ["fetch", "xhr"]) {
   const options = () => transport === "xhr" ? { transport: xhrTransport(NodeXMLHttpRequest) } : { transport };
 
-  test(`R-VIS-NFR-2.1: cut at any byte, each event comes once and in order (${transport})`, async () => {
+  test(`R-VIS-NFR-2.1: cut at any byte, each event arrives once and in order (${transport})`, async () => {
     const random = seeded(announceSeed(`cuts, ${transport}`));
     const log = eventLog(400, random);
     let cuts = 0;
@@ -89,7 +89,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.ok(cuts > 5, `${cuts} cuts`);
   });
 
-  test(`R-CUT-N-4: what is wanted goes with the request (${transport})`, async () => {
+  test(`R-CUT-N-4: options are sent with the request (${transport})`, async () => {
     const topics = ["personal", "queue:s1", "dj:ä"];
     const server = await serve((request, socket) => socket.write(streamHead + ready("s1", topics)));
     const { becomes } = ring(server, { ...options(), topics: ["queue:s1", "dj:ä"] });
@@ -100,7 +100,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.equal(headers["last-event-id"], undefined);
   });
 
-  test(`R-CUT-N-4: a refusal is final and says why, until the app acts (${transport})`, async () => {
+  test(`R-CUT-N-4: a refusal is final with its reason, until the app acts (${transport})`, async () => {
     const server = await serve((request, socket, nth) =>
       nth === 1 ? json(socket, 403, { code: "forbidden", detail: "Not you." }) : socket.write(streamHead + ready()));
     const { bell, becomes } = ring(server, options());
@@ -111,14 +111,14 @@ for (const transport of ["fetch", "xhr"]) {
     assert.equal(server.streams().length, 2);
   });
 
-  test(`R-CUT-N-1: 204 ends it (${transport})`, async () => {
+  test(`R-CUT-N-1: 204 ends the stream (${transport})`, async () => {
     const server = await serve((request, socket) => json(socket, 204, null));
     const { bell, becomes } = ring(server, options());
     await becomes("closed");
     assert.equal(bell.connection.get().reason.status, 204);
   });
 
-  test(`R-CUT-N-1: Retry-After is waited for (${transport})`, async () => {
+  test(`R-CUT-N-1: Retry-After is respected (${transport})`, async () => {
     const clock = movedClock({ isStanding: true });
     const server = await serve((request, socket, nth) => {
       if (nth === 1) return json(socket, 503, { code: "unavailable" }, { "retry-after": "1" });
@@ -133,7 +133,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.equal(server.streams().length, 2);
   });
 
-  test(`R-CUT-N-2: a server that does not answer is given up (${transport})`, async () => {
+  test(`R-CUT-N-2: a server that does not answer times out (${transport})`, async () => {
     const server = await serve((request, socket, nth) => nth > 1 && socket.write(streamHead + ready()));
     const { becomes, statuses } = ring(server, { ...options(), limits: { connectMs: 50, firstMs: 5 } });
     await becomes("live");
@@ -141,7 +141,7 @@ for (const transport of ["fetch", "xhr"]) {
     await until(() => server.sockets.size === 2 || server.streams().length === 2);
   });
 
-  test(`R-CUT-N-2: a server that answers slowly, byte by byte, is waited for (${transport})`, async () => {
+  test(`R-CUT-N-2: a server that answers byte by byte does not time out (${transport})`, async () => {
     const server = await serve((request, socket) => {
       const bytes = Buffer.from(streamHead + ready());
       sendInPieces(socket, bytes, bytes.length, () => 0);
@@ -151,7 +151,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.ok(!statuses.includes("waiting"));
   });
 
-  test(`R-CUT-N-2: one that falls silent is given up, one with a heartbeat is not (${transport})`, async () => {
+  test(`R-CUT-N-2: a silent stream times out, one with heartbeats does not (${transport})`, async () => {
     const clock = movedClock({ isStanding: true });
     const silenceMs = 60_000;
     const stream = transport === "xhr" ? xhrTransport(NodeXMLHttpRequest) : fetchTransport();
@@ -186,7 +186,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.equal(bell.connection.get().status, "waiting", "the stream was not given up when its heartbeats ended");
   });
 
-  test(`R-CUT-N-1: an answer that is no stream is tried again (${transport})`, async () => {
+  test(`R-CUT-N-1: an answer of another type is retried (${transport})`, async () => {
     const server = await serve((request, socket, nth) =>
       nth === 1 ? json(socket, 200, { portal: "please log in" }) : socket.write(streamHead + ready()));
     const { becomes, statuses } = ring(server, options());
@@ -209,7 +209,7 @@ for (const transport of ["fetch", "xhr"]) {
     assert.equal(bell.connection.get().streamId, "s1");
   });
 
-  test(`what a closed bell had opened is closed (${transport})`, async () => {
+  test(`closing a bell closes its requests (${transport})`, async () => {
     const streams = [];
     const server = await serve((request, socket) => {
       streams.push(socket);
@@ -236,7 +236,7 @@ test("a response that became large is resumed on a new connection, with nothing 
   assert.ok(server.streams().length > 2, `${server.streams().length} streams`);
 });
 
-test("stream:resync is handed on, and stream:closing is heeded", async () => {
+test("stream:resync is delivered, and stream:closing sets the delay", async () => {
   const server = await serve((request, socket, nth) => {
     socket.write(streamHead + ready(`s${nth}`) + "event: stream:resync\ndata: {\"reason\":\"gap\"}\n\n");
     if (nth === 1) socket.end("event: stream:closing\ndata: {\"reason\":\"shutdown\",\"retryAfterMs\":700}\n\n");
@@ -253,7 +253,7 @@ test("stream:resync is handed on, and stream:closing is heeded", async () => {
   assert.deepEqual(heard.filter(({ name }) => name === "stream:resync").map(({ data }) => data.reason), ["gap", "gap"]);
 });
 
-test("R-CUT-N-3, R-VIS-NFR-2.2: offline is told at once; a stream is asked for within a second of the network",
+test("R-CUT-N-3, R-VIS-NFR-2.2: offline is shown at once, and a stream opens within a second of the network's return",
   async () => {
   const network = moved(true);
   const clock = movedClock({ isStanding: true });
@@ -268,7 +268,7 @@ test("R-CUT-N-3, R-VIS-NFR-2.2: offline is told at once; a stream is asked for w
   await becomes("live");
 });
 
-test("R-28: unreachable goes on trying when the foreground returns", async () => {
+test("R-28: unreachable retries when the app returns to the foreground", async () => {
   const lifecycle = moved(true);
   let isUp = false;
   const server = await serve((request, socket) => isUp ? socket.write(streamHead + ready()) : socket.destroy());
@@ -281,7 +281,7 @@ test("R-28: unreachable goes on trying when the foreground returns", async () =>
   await becomes("live");
 });
 
-test("R-SCH-NFR-004: a 401 asks the app for another token, once, for the stream and for calls", async () => {
+test("R-SCH-NFR-004: a 401 requests another token from the app, once for stream and calls", async () => {
   const asked = [];
   const server = await serve((request, socket) => {
     if (request.headers.authorization === "Bearer t1") return json(socket, 401, { code: "unauthenticated" });
@@ -326,7 +326,7 @@ test("R-SCH-FR-002: signing out empties and closes, another user begins without 
   assert.ok(inputs.some(({ type, user: who, signedIn }) => type === "user" && who === "bob" && signedIn));
 });
 
-test("R-VIS-NFR-2.3: signing out deletes what was not sent, and hands it to the app", async () => {
+test("R-VIS-NFR-2.3: signing out deletes unsent writes, and returns them to the app", async () => {
   const storage = memoryStorage();
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)));
   const network = moved(false);
@@ -341,7 +341,7 @@ test("R-VIS-NFR-2.3: signing out deletes what was not sent, and hands it to the 
   assert.deepEqual((await storage.keys("")).filter((key) => !key.endsWith("cursor")), []);
 });
 
-test("R-VIS-NFR-2.3: a key that is repeated before its answer is the same write, and no other's", async () => {
+test("R-VIS-NFR-2.3: a key repeated before its answer is the same write's", async () => {
   const answers = [];
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)), (request, socket) => {
     if (request.path !== "/v1/x") return false;
@@ -357,7 +357,7 @@ test("R-VIS-NFR-2.3: a key that is repeated before its answer is the same write,
   assert.deepEqual([(await first).status, (await again).status, answers.length], [201, 201, 1]);
 });
 
-test("R-VIS-NFR-2.3: the bound of a body is one of bytes, as the service's is", async () => {
+test("R-VIS-NFR-2.3: the limit of a body counts bytes, as the service's is", async () => {
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)));
   const { bell } = ring(server, { network: moved(false) });
   const send = (text) => bell.send("POST", "/v1/x", text);
@@ -367,7 +367,7 @@ test("R-VIS-NFR-2.3: the bound of a body is one of bytes, as the service's is", 
   }
 });
 
-test("R-CNT-13.1: a 200 that names no topics ends nothing", async () => {
+test("R-CNT-13.1: a 200 without topics ends nothing", async () => {
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)), (request, socket) => {
     if (!request.path.endsWith("/subscriptions")) return false;
     json(socket, 200, null);
@@ -384,7 +384,7 @@ const unsigned = (sub) => {
   return `x.${Buffer.from(claims).toString("base64url")}.x`;
 };
 
-test("R-SCH-FR-001: the token of another user is another user, for all that was shown and stored", async () => {
+test("R-SCH-FR-001: a token of another user resets all shown and stored state", async () => {
   let user = "ada";
   const of = { ada: unsigned("ada"), bób: unsigned("bób") };
   const server = await serve((request, socket, nth) => {
@@ -444,7 +444,7 @@ test("R-SCH-FR-001: one person in two tenants shares neither the cursor nor the 
   again.bell.close();
 });
 
-test("R-VIS-NFR-2.3: a write made before there is any token is sent once a token comes", async () => {
+test("R-VIS-NFR-2.3: a write made before the first token is sent with it", async () => {
   const written = [];
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)),
     (request, socket) => {
@@ -463,7 +463,7 @@ test("R-VIS-NFR-2.3: a write made before there is any token is sent once a token
   assert.deepEqual(written, ["/p/1"]);
 });
 
-test("R-VIS-NFR-2.3: writes keep their order where the clock went back between two starts", async () => {
+test("R-VIS-NFR-2.3: writes keep their order when the clock is set back between two starts", async () => {
   const storage = memoryStorage();
   const written = [];
   const server = await serve((request, socket, nth) => socket.write(streamHead + ready(`s${nth}`)),
@@ -488,7 +488,7 @@ test("R-VIS-NFR-2.3: writes keep their order where the clock went back between t
   assert.deepEqual(written, ["/p/1", "/p/2"]);
 });
 
-test("a reload resumes behind the last event, by the storage", async () => {
+test("a reload resumes after the last event, from the storage", async () => {
   const storage = memoryStorage();
   const server = await serve((request, socket, nth) =>
     socket.write(streamHead + ready(`s${nth}`) + `id: e-${nth}\nevent: test\ndata: {"n":${nth}}\n\n`));
@@ -501,7 +501,7 @@ test("a reload resumes behind the last event, by the storage", async () => {
   assert.equal(server.streams()[1].headers["last-event-id"], "e-1");
 });
 
-test("R-SCH-FR-003: who is live again after a break is told so, once", async () => {
+test("R-SCH-FR-003: a reconnection after a break is reported once", async () => {
   const server = await serve((request, socket, nth) => {
     socket.write(streamHead + ready(`s${nth}`));
     if (nth === 1) socket.end();
@@ -514,7 +514,7 @@ test("R-SCH-FR-003: who is live again after a break is told so, once", async () 
   assert.deepEqual(lives, [false, true]);
 });
 
-test("mistakes of the app are told clearly", () => {
+test("mistakes of the app get clear errors", () => {
   assert.throws(() => connect(), /token must be/);
   assert.throws(() => connect({ url: "ftp://x", token: "t" }), /must begin with http/);
   assert.throws(() => connect({ url: "nonsense", token: "t" }), /must begin with http/);

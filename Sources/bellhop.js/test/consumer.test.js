@@ -76,7 +76,7 @@ function compile(t, text, resolution, module) {
 
 const skip = hasTypeScript ? false : "no tsc";
 for (const [resolution, module] of [["node", "es2022"], ["node16", "node16"]]) {
-  test(`an app in TypeScript is typed by itself, by the resolution ${resolution}`, { skip }, (t) => {
+  test(`an app in TypeScript compiles with the resolution ${resolution}`, { skip }, (t) => {
     compile(t, app, resolution, module);
   });
 }

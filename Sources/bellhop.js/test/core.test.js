@@ -39,7 +39,7 @@ async function live(make, user, more = {}) {
   return bell;
 }
 
-test("the core has the features that it is given, by the names that they are given", options, async () => {
+test("the core has the given features under their names", options, async () => {
   const bell = await live(connect, "ada", { features: { counts: features.badges, queue: features.queue } });
   await until(() => bell.counts.get()?.bell === 0);
   assert.equal(bell.queue("s1"), bell.queue("s1"));
@@ -47,7 +47,7 @@ test("the core has the features that it is given, by the names that they are giv
   assert.equal((await bell.send("PUT", "/v1/preferences", { sound: false })).status, 200);
 });
 
-test("counts are asked for by those who show them alone", options, async () => {
+test("counts are fetched only by pages that show them", options, async () => {
   const quiet = watched();
   await live(connectAll, "quiet", { fetch: quiet.fetch });
   const curious = watched();
@@ -69,12 +69,12 @@ test("R-VIS-NFR-3.3: the token is stored nowhere", options, async () => {
   for (const part of token.split(".")) assert.ok(!stored.some((text) => text.includes(part)), stored.join());
 });
 
-test("index.js has every feature there is", options, async () => {
+test("index.js exports every feature", options, async () => {
   const bell = await live(connectAll, "ada");
   for (const name of Object.keys(features)) assert.ok(bell[name], name);
 });
 
-test("what the service serves in parts works together, and names no part twice", options, async (t) => {
+test("the served modules work together, and load each module once", options, async (t) => {
   // Node needs a package.json to treat files as modules; browsers do not.
   const served = mkdtempSync(join(tmpdir(), "bellhop-served-"));
   t.after(() => rmSync(served, { recursive: true }));
@@ -91,14 +91,14 @@ test("what the service serves in parts works together, and names no part twice",
   assert.ok((await live(all.connect, "ben")).feed().get());
 });
 
-test("what is no feature is refused, as is a name that is taken", () => {
+test("an invalid feature, or a name in use, is refused", () => {
   const given = { url: "http://127.0.0.1:9", token: "t" };
   assert.throws(() => connect({ ...given, features: { nothing: {} } }), /"nothing" is no feature/);
   assert.throws(() => connect({ ...given, features: { send: features.badges } }), /"send" is no feature/);
   assert.throws(() => connect({ ...given, tabs: "auto" }), /tabs is that of bellhop.js\/tabs/);
 });
 
-test("R-SCH-SC-003, R-SCH-SC-005: on phones a stream rests in the background by default", () => {
+test("R-SCH-SC-003, R-SCH-SC-005: on phones a stream pauses in the background by default", () => {
   assert.equal(backgroundMs({ product: "ReactNative" }), 30_000);
   assert.equal(backgroundMs({ userAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Mobile/15E148" }), 30_000);
   assert.equal(backgroundMs({ userAgent: "Mozilla/5.0 (Linux; Android 15; Tablet) Chrome/130.0 Safari/537.36" }), 30_000);

@@ -22,7 +22,7 @@ function missing(name) {
   return JSON.parse(read(path)).cases.some((one) => one.name === title) ? undefined : `${path} has no such case`;
 }
 
-test("every duty of a client is shown by what exists", () => {
+test("every client requirement names an existing test", () => {
   assert.equal(rows.length, 66);
   for (const row of rows) {
     const [id, , shown, ...more] = row.slice(2).split(" | ");
@@ -33,7 +33,7 @@ test("every duty of a client is shown by what exists", () => {
   }
 });
 
-test("what does not exist is found missing", () => {
+test("a missing test is detected", () => {
   for (const name of ["counts: no such case", "nothing: at all", "connect.test.js: no such test", "nothing.py"]) {
     assert.ok(missing(name), name);
   }

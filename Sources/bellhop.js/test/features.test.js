@@ -59,7 +59,7 @@ const visit = (id, userId, data = {}) => backend("POST", "/v1/events", {
     status: "confirmed", ...data },
 });
 
-test("R-VIS-FR-1.4, R-VIS-FR-4.2: a notification shows, counts and rings with its event, on two devices once each",
+test("R-VIS-FR-1.4, R-VIS-FR-4.2: a notification is shown, counted and played once on each of two devices",
   { skip }, async () => {
   const played = [];
   const first = await device("ada", { player: (haptic, sound) => played.push({ haptic, sound }) });
@@ -93,7 +93,7 @@ test("R-VIS-FR-1.4, R-VIS-FR-4.2: a notification shows, counts and rings with it
   assert.equal(played.length, 1);
 });
 
-test("R-VIS-FR-1.4: what is refused is taken back, and the app is told", { skip }, async () => {
+test("R-VIS-FR-1.4: a refused change is reverted and reported to the app", { skip }, async () => {
   const bell = await device("refused");
   await shows(bell.notifications, (it) => it.isLoaded);
   await visit("v2", "refused");
@@ -108,7 +108,7 @@ test("R-VIS-FR-1.4: what is refused is taken back, and the app is told", { skip 
   assert.equal(bell.notifications.get().preferences.sound, false);
 });
 
-test("R-CNT-RT-1, R-CNT-RT-2, R-CNT-C2: a message is sent, counted, read and read everywhere", { skip }, async () => {
+test("R-CNT-RT-1, R-CNT-RT-2, R-CNT-C2: a message is sent, counted and read on every device", { skip }, async () => {
   const [ada, ben, phone] = [await device("ada1"), await device("ben1"), await device("ben1")];
   await ada.call("POST", "/v1/conversations", { kind: "group", memberIds: ["ben1"], title: "Trip" });
   const { items: [{ id }] } = await shows(ben.conversations, (it) => it.items.length === 1);
@@ -142,7 +142,7 @@ test("R-CNT-RT-1, R-CNT-RT-2, R-CNT-C2: a message is sent, counted, read and rea
   assert.deepEqual(closed.get().refused.map(({ text, problem }) => [text, problem.code]), [["Let me in", "not_found"]]);
 });
 
-test("R-CUT-Q-6, R-CUT-B-2: the queue and a booking move live, and the phone moves once for a change",
+test("R-CUT-Q-6, R-CUT-B-2: the queue and a booking update live, and the phone vibrates once per change",
   { skip }, async () => {
   const played = [];
   await backend("PUT", "/v1/shops/s1", { name: "The Cut Club", timeZone: "UTC" });
@@ -176,7 +176,7 @@ test("R-CUT-Q-6, R-CUT-B-2: the queue and a booking move live, and the phone mov
   await shows(bell.queue("s1"), (it) => it.status.queueLength === 0);
 });
 
-test("R-CUT-L-1: the first lines and the own row follow the scores", { skip }, async () => {
+test("R-CUT-L-1: the top lines and the own row follow the scores", { skip }, async () => {
   const bell = await device("ed");
   const board = bell.leaderboard("c1");
   await shows(board, (it) => it.isLive && it.lines.length === 1);
@@ -189,7 +189,7 @@ test("R-CUT-L-1: the first lines and the own row follow the scores", { skip }, a
   assert.equal(me.rank, 1);
 });
 
-test("R-CUT-F-1: new posts wait behind a banner; likes show at once and on the other device", { skip }, async () => {
+test("R-CUT-F-1: new posts wait behind a banner; likes appear at once and on the other device", { skip }, async () => {
   const clock = movedClock();
   const [first, second] = [await device("fay"), await device("fay", { clock })];
   await first.call("PUT", "/v1/users/gus/followers/me");
@@ -221,7 +221,7 @@ test("R-CUT-F-1: new posts wait behind a banner; likes show at once and on the o
   rows.stop();
 });
 
-test("R-CUT-D-1, R-CUT-D-2: votes show at once, are refused from outside, and reach who watches",
+test("R-CUT-D-1, R-CUT-D-2: votes appear at once, are refused from outside, and reach watchers",
   { skip }, async () => {
   await backend("PUT", "/v1/shops/s2", { name: "Other", timeZone: "UTC" });
   await backend("PUT", "/v1/shops/s2/dj", { isActive: true });
@@ -245,7 +245,7 @@ test("R-CUT-D-1, R-CUT-D-2: votes show at once, are refused from outside, and re
   await shows(seen, (it) => it.tracks.length === 2);
 });
 
-test("R-SCH-FR-005, R-SCH-EC1, R-SCH-FR-020: queries are fetched when others change them, and not at the own echo",
+test("R-SCH-FR-005, R-SCH-EC1, R-SCH-FR-020: queries are refetched after changes by others, and not after own changes",
   { skip }, async () => {
   const bell = await device("joe");
   const told = [];
@@ -266,7 +266,7 @@ test("R-SCH-FR-005, R-SCH-EC1, R-SCH-FR-020: queries are fetched when others cha
   hidden.stop();
 });
 
-test("R-SCH-FR-002: another user sees nothing of the one before, also where an answer comes late",
+test("R-SCH-FR-002: the next user sees nothing of the previous one, even after a late answer",
   { skip }, async () => {
   await visit("v9", "kim");
   let hold = null;
@@ -294,7 +294,7 @@ test("R-SCH-FR-002: another user sees nothing of the one before, also where an a
   assert.deepEqual(bell.notifications.get().items, []);
 });
 
-test("R-ENG-E-2, R-ENG-E-9: one wrong table, or too many ids of two screens, stop no other rows",
+test("R-ENG-E-2, R-ENG-E-9: one invalid table, or too many ids, does not affect other rows",
   { skip }, async () => {
   const bell = await device("rea");
   const [todos, nope] = [bell.visibleRows("todos"), bell.visibleRows("nope")];
@@ -330,7 +330,7 @@ test("R-ENG-E-7: the same table in another spelling is the same store", { skip }
   assert.notEqual(bell.visibleRows("todos"), bell.visibleRows("todos", { select: ["id"] }));
 });
 
-test("R-VIS-NFR-2.3, R-CUT-N-3: what is written while the service is down is sent in its order, once, when it is back",
+test("R-VIS-NFR-2.3, R-CUT-N-3: writes made while the service is down are sent once, in order, after its return",
   { skip }, async () => {
   const limits = { firstMs: 20, delayMsMax: 200 };
   const [nat, oda] = [await device("nat", { limits }), await device("oda", { limits })];

@@ -206,7 +206,7 @@ async function logServer() {
 
 const upTo = (n) => Array.from({ length: n }, (_, index) => index + 1);
 
-test("fifty tabs are one stream, and each hears all", async () => {
+test("fifty tabs share one stream, and each receives every event", async () => {
   const server = await logServer();
   const { tab } = browser(server.url);
   const tabs = upTo(50).map(() => tab());
@@ -217,7 +217,7 @@ test("fifty tabs are one stream, and each hears all", async () => {
   assert.equal(server.opened(), 1);
 });
 
-test("the holder is killed again and again: the next goes on, nothing is lost or twice", async () => {
+test("the holder is killed repeatedly: the next one continues, without loss or duplicates", async () => {
   const random = seeded(announceSeed("group"));
   const server = await logServer();
   const { tab, holder: holderNow } = browser(server.url);
@@ -260,7 +260,7 @@ test("a worker holds the stream; the token is a tab's, and another tab's where t
   assert.deepEqual(second.tests(), [1, 2]);
 });
 
-test("the stream has the topics of all tabs, and loses those of a tab that is gone", async () => {
+test("the stream has the topics of all tabs, and drops those of a closed tab", async () => {
   const server = await logServer();
   const { tab } = browser(server.url);
   const [first, second, third] = [tab(), tab(), tab()];
@@ -292,7 +292,7 @@ test("a write's answer goes to the tab that made it, or to another where that on
   assert.equal(told(first, "k2").length + told(second, "k2").length, 1);
 });
 
-test("R-VIS-NFR-2.3: who signs out in one tab has the holder forget what waits, wherever it is", async () => {
+test("R-VIS-NFR-2.3: signing out in one tab makes the holder of any tab drop waiting writes", async () => {
   const server = await logServer();
   const { tab, holder: holderNow } = browser(server.url);
   const tabs = [tab(), tab()];
@@ -311,7 +311,7 @@ test("R-VIS-NFR-2.3: who signs out in one tab has the holder forget what waits, 
   assert.equal(server.requests.filter(({ path }) => path.startsWith("/p/")).length, 0);
 });
 
-test("R-VIS-NFR-2.3: a write that its page could only store is sent once another page is there", async () => {
+test("R-VIS-NFR-2.3: a write that its page only stored is sent by the next page", async () => {
   const server = await logServer();
   const { tab, storage, name } = browser(server.url);
   const first = tab();
@@ -325,7 +325,7 @@ test("R-VIS-NFR-2.3: a write that its page could only store is sent once another
   await until(async () => (await storage.keys(`${name} outbox/`)).length === 0);
 });
 
-test("R-VIS-NFR-2.3: writes told to a holder that dies are sent by the next, in their order", async () => {
+test("R-VIS-NFR-2.3: writes passed to a dying holder are sent by the next one, in order", async () => {
   const server = await logServer();
   const { tab, holder: holderNow } = browser(server.url);
   const tabs = [tab(), tab()];
@@ -341,7 +341,7 @@ test("R-VIS-NFR-2.3: writes told to a holder that dies are sent by the next, in 
   assert.deepEqual(written, ["/p/1", "/p/2", "/p/3", "/p/4", "/p/5"]);
 });
 
-test("who was frozen catches up; who was so for longer than anybody remembers is told of the gap", async () => {
+test("a frozen tab catches up; one frozen beyond the retention gets a resync", async () => {
   const server = await logServer();
   const { tab, holder: holderNow } = browser(server.url);
   const tabs = [tab(), tab()];
@@ -367,7 +367,7 @@ test("who was frozen catches up; who was so for longer than anybody remembers is
   assert.equal(new Set(away.tests()).size, away.tests().length);
 });
 
-test("a holder that sleeps with its lock is replaced, and steps down when it wakes", async () => {
+test("a suspended holder is replaced, and steps down when it resumes", async () => {
   const server = await logServer();
   const { tab, holder: holderNow } = browser(server.url, { watch: { everyMs: 100, answerMs: 100 } });
   const tabs = [tab(), tab(), tab()];

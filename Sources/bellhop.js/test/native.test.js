@@ -105,7 +105,7 @@ async function notify(user, id) {
   assert.equal((await nodeFetch(`${service.url}/v1/events`, { method: "POST", headers, body })).status, 201);
 }
 
-test("R-CUT-N-3: on another network, and back from none, the stream goes on where it was", options, async () => {
+test("R-CUT-N-3: after a change or loss of the network, the stream resumes at its cursor", options, async () => {
   const { bell, heard, phone, becomes } = ring("moves");
   await becomes("live");
   await notify("moves", "one");
@@ -121,7 +121,7 @@ test("R-CUT-N-3: on another network, and back from none, the stream goes on wher
   assert.deepEqual(heard, ["one", "two"]);
 });
 
-test("R-VIS-NFR-2.3: what is written without a network survives the app's end, in AsyncStorage", options, async () => {
+test("R-VIS-NFR-2.3: writes made offline survive the app's end, in AsyncStorage", options, async () => {
   const first = ring("writes");
   await first.becomes("live");
   first.phone.join("none");
@@ -140,7 +140,7 @@ test("R-VIS-NFR-2.3: what is written without a network survives the app's end, i
   assert.equal([...second.storage.values.keys()].some((key) => key.includes("outbox/")), false);
 });
 
-test("R-CNT-RECON-1: the counts are asked for when the app comes to the foreground", options, async () => {
+test("R-CNT-RECON-1: counts are fetched when the app enters the foreground", options, async () => {
   let polls = 0;
   globalThis.fetch = (url, init) => {
     if (url.endsWith("/v1/badges")) polls += 1;

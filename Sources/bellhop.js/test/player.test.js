@@ -49,7 +49,7 @@ async function onPage(visibilityState, run) {
   }
 }
 
-test("R-CUT-B-2: of two events of one moment each brings what the other has not", () => {
+test("R-CUT-B-2: two simultaneous events complement each other", () => {
   const bell = tab();
   playOnce(bell, { haptic: { notification: "success" }, sound: false, key: "booking:b1:confirmed" });
   playOnce(bell, { haptic: warning, sound: true, key: "booking:b1:confirmed" });
@@ -57,14 +57,14 @@ test("R-CUT-B-2: of two events of one moment each brings what the other has not"
   assert.deepEqual(bell.played, [["success", false], [null, true]]);
 });
 
-test("R-VIS-NFR-4.3: the same key plays once, another one again, and what is known is bounded", () => {
+test("R-VIS-NFR-4.3: a key plays once, another key plays again, and the remembered keys are bounded", () => {
   const bell = tab();
   for (let index = 0; index < 600; index += 1) playOnce(bell, { haptic: warning, sound: true, key: `n${index}` });
   playOnce(bell, { haptic: warning, sound: true, key: "n599" });
   assert.equal(bell.played.length, 600);
 });
 
-test("R-VIS-FR-4.2: of all tabs one plays", async () => {
+test("R-VIS-FR-4.2: one of all tabs plays", async () => {
   const tabs = [tab(), tab(), tab()];
   await onPage("visible", async () => {
     for (const bell of tabs) playOnce(bell, { haptic: warning, sound: true, key: "n1" });
@@ -76,7 +76,7 @@ test("R-VIS-FR-4.2: of all tabs one plays", async () => {
   });
 });
 
-test("R-VIS-FR-4.2: a tab that nobody sees leaves it to one that is seen, for less than 100 ms", async () => {
+test("R-VIS-FR-4.2: a hidden tab lets a visible one play, within 100 ms", async () => {
   const hidden = tab();
   await onPage("hidden", async () => {
     playOnce(hidden, { haptic: warning, sound: true, key: "n1" });
@@ -89,7 +89,7 @@ test("R-VIS-FR-4.2: a tab that nobody sees leaves it to one that is seen, for le
   });
 });
 
-test("R-VIS-FR-4.3: a player that throws, or rejects, is reported and harms nothing", async () => {
+test("R-VIS-FR-4.3: a failing player is reported and affects nothing else", async () => {
   const reported = [];
   const before = globalThis.reportError;
   globalThis.reportError = (error) => void reported.push(error.message);
@@ -121,7 +121,7 @@ test("R-VIS-FR-4.1: Expo's calls are as required, and a device without hardware 
   await expoPlayer(broken, async () => { throw new Error("muted"); })(warning, true);
 });
 
-test("R-VIS-FR-4.1: a browser vibrates as many pulses as the priority has", () => {
+test("R-VIS-FR-4.1: a browser vibrates with the pulses of the priority", () => {
   const patterns = [];
   const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
   Object.defineProperty(globalThis, "navigator", { value: { vibrate: (pattern) => patterns.push(pattern) },

@@ -69,7 +69,7 @@ function mount(use) {
 }
 const shows = (shown, condition) => until(() => shown.last !== null && condition(shown.last), condition);
 
-test("useBadges and useConnection show what is, and render no more than it changes", { skip }, async () => {
+test("useBadges and useConnection show the current state, and render only on changes", { skip }, async () => {
   const badges = mount(() => hooks.useBadges());
   const connection = mount(() => hooks.useConnection());
   await shows(connection, (it) => it.status === "live");
@@ -85,7 +85,7 @@ test("useBadges and useConnection show what is, and render no more than it chang
   connection.unmount();
 });
 
-test("useNotifications has the list and its commands; what is refused is taken back", { skip }, async () => {
+test("useNotifications has the list and its commands; a refused change is reverted", { skip }, async () => {
   const list = mount(() => hooks.useNotifications());
   await shows(list, (it) => it.items.length === 1);
   const command = list.last.markSeen;
@@ -118,7 +118,7 @@ test("useConversation, useQueue, useLeaderboard, useFeed and useDJ show their st
   for (const shown of [chat, queue, board, feed, dj]) shown.unmount();
 });
 
-test("another id shows another store, and a component that is gone watches none", { skip }, async () => {
+test("another id shows another store, and an unmounted component watches none", { skip }, async () => {
   const shown = mount(() => hooks.useQueue("s1"));
   await shows(shown, (it) => it.status !== null);
   await until(() => bell.queue("s1").isWatched());
@@ -130,7 +130,7 @@ test("another id shows another store, and a component that is gone watches none"
   await until(() => !bell.queue("s2").isWatched());
 });
 
-test("useVisibleRows puts the rows of the component while it is there", { skip }, async () => {
+test("useVisibleRows subscribes to rows while the component is mounted", { skip }, async () => {
   const tables = () => server.requests.filter(({ place,
     body }) => place.endsWith("/subscriptions") && body.tables).at(-1)?.body.tables;
   const rows = mount(() => hooks.useVisibleRows("posts", ["p1", "p 2"]));
@@ -141,7 +141,7 @@ test("useVisibleRows puts the rows of the component while it is there", { skip }
   await until(() => tables()?.length === 0);
 });
 
-test("useInvalidation calls the latest function, until the component is gone", { skip }, async () => {
+test("useInvalidation calls the latest function, until the component unmounts", { skip }, async () => {
   const told = [];
   const query = mount(() => hooks.useInvalidation(["todos", "ada"], () => told.push(query.renders)));
   await until(() => bell.invalidation.get());

@@ -64,7 +64,7 @@ async function texts(conversation, token) {
 }
 
 for (const [name, transport] of [["fetch", "fetch"], ["xhr", xhrTransport(NodeXMLHttpRequest)]]) {
-  test(`R-VIS-NFR-2.1: the service is killed again and again, each event comes once (${name})`, options, async () => {
+  test(`R-VIS-NFR-2.1: the service is killed repeatedly, and each event arrives once (${name})`, options, async () => {
     const user = `killed-${name}`;
     const { of, live } = ring(user, { transport });
     await live();
@@ -83,7 +83,7 @@ for (const [name, transport] of [["fetch", "fetch"], ["xhr", xhrTransport(NodeXM
   });
 }
 
-test("R-VIS-NFR-2.3: cut at any byte, with a service that is killed, the outbox loses nothing", options, async () => {
+test("R-VIS-NFR-2.3: the outbox loses nothing when a connection is cut or the service is killed", options, async () => {
   const seed = announceSeed("outbox");
   const random = seeded(seed);
   let isCutting = true;
@@ -131,7 +131,7 @@ test("R-VIS-NFR-2.3: cut at any byte, with a service that is killed, the outbox 
   assert.deepEqual(sequences, wanted.map((_, index) => index + 1));
 });
 
-test("R-VIS-NFR-2.3: a refusal is told to the app, and what is behind it goes on", options, async () => {
+test("R-VIS-NFR-2.3: a refusal is reported to the app, and later writes continue", options, async () => {
   const { bell, of, live } = ring("refused");
   await live();
   const [refused, done] = await Promise.all([
@@ -187,13 +187,13 @@ async function outlives(seconds) {
   return true;
 }
 
-test("R-SCH-FR-002: a stream outlives its token, which is renewed in place", options, async () => {
+test("R-SCH-FR-002: a stream outlives its token by renewing it in place", options, async () => {
   // The longer lifetimes are for a machine that is too busy to renew a short one in time.
   for (const seconds of [2, 4, 8, 16, 32, 64]) if (await outlives(seconds)) return;
   assert.fail("no token was renewed before its end");
 });
 
-test("R-CNT-13.1: topics come and go without a new stream", options, async () => {
+test("R-CNT-13.1: topics are added and removed without a new stream", options, async () => {
   const { bell, live, heard } = ring("topics");
   await live();
   const { streamId } = bell.connection.get();
@@ -206,7 +206,7 @@ test("R-CNT-13.1: topics come and go without a new stream", options, async () =>
   assert.ok(heard.length > 0);
 });
 
-test("R-CUT-N-4: a topic that there is not is refused, and says so; the bell and the other topics go on",
+test("R-CUT-N-4: an unknown topic is refused with its reason; the bell and other topics continue",
   options, async () => {
   const { bell, of, live } = ring("nonsense", { topics: ["nonsense:s1", "queue:s1"] });
   const refused = [];
@@ -225,7 +225,7 @@ test("R-CUT-N-4: a topic that there is not is refused, and says so; the bell and
   await until(() => !bell.connection.get().refused["nothing:s2"]);
 });
 
-test("R-SCH-NFR-004: a wrong token is not live, and says why", options, async () => {
+test("R-SCH-NFR-004: a wrong token does not become live, and shows the reason", options, async () => {
   const { bell } = ring("wrong", { token: "not.a.token" });
   await until(() => bell.connection.get().tries > 1);
   assert.notEqual(bell.connection.get().status, "live");

@@ -128,7 +128,7 @@ test("R-SCH-FR-006: a query with a numeric id is fetched when the service names 
   stop();
 });
 
-test("R-SCH-FR-003: all that is active is fetched again when the stream is back", async () => {
+test("R-SCH-FR-003: all active queries are refetched after a reconnection", async () => {
   const queryClient = client();
   const stop = bridge(queryClient, bell);
   server.cut();
@@ -137,7 +137,7 @@ test("R-SCH-FR-003: all that is active is fetched again when the stream is back"
   stop();
 });
 
-test("R-SCH-FR-006, R-SCH-FR-018, R-SCH-EC1: the beginning of a key, inactive ones too, and old data stays",
+test("R-SCH-FR-006, R-SCH-FR-018, R-SCH-EC1: a key prefix invalidates inactive queries too, and keeps old data",
   async () => {
   const queryClient = client();
   const stop = bridge(queryClient, bell);
@@ -149,7 +149,7 @@ test("R-SCH-FR-006, R-SCH-FR-018, R-SCH-EC1: the beginning of a key, inactive on
   stop();
 });
 
-test("R-SCH-FR-005, R-24: own echoes are no news, others' changes of the same row are", async () => {
+test("R-SCH-FR-005, R-24: own echoes invalidate nothing, others' changes of the same row are", async () => {
   const queryClient = client();
   const stop = bridge(queryClient, bell);
   const told = [];
@@ -185,7 +185,7 @@ test("R-SCH-FR-002: another user's data is not kept", () => {
   stop();
 });
 
-test("an event that a feature cannot read is reported, and the stream goes on", async () => {
+test("an event that a feature cannot read is reported, and the stream continues", async () => {
   const reported = [];
   const before = globalThis.reportError;
   globalThis.reportError = (error) => void reported.push(error);

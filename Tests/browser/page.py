@@ -164,7 +164,7 @@ class Tests:
 
     # MARK: First use
 
-    def without_token_explains_itself_and_offers_development_tokens(self):
+    def page_without_token_explains_itself_and_offers_development_tokens(self):
         with self.page() as page:
             page.goto(self.service.url)
             assert page.is_visible("#welcome h1") and not page.is_visible("#views") and not page.is_visible("#state")
@@ -179,7 +179,7 @@ class Tests:
             assert page.inner_text("#user") == "ada"
             assert "token" not in page.url
 
-    def test_event_arrives_and_says_after_how_long(self):
+    def test_event_arrives_with_its_latency(self):
         with self.page() as page:
             self.open(page)
             self.send_test_event(page)
@@ -192,7 +192,7 @@ class Tests:
             unseen = page.locator("#notifications li.note:not(.seen)").count()
             assert page.inner_text("#badges [data-key=bell] b") == str(unseen)
 
-    def empty_cards_are_not_there(self):
+    def empty_cards_are_hidden(self):
         with self.page() as page:
             self.open(page, self.service.token("nobody-yet"))
             page.wait_for_selector("#nothing:not([hidden]):has-text('There is nothing for nobody-yet yet')")
@@ -200,7 +200,7 @@ class Tests:
                 assert not page.is_visible(f"#card-{name}"), name
             self.shoot(page, "empty")
 
-    def reload_keeps_the_session_and_times_move(self):
+    def reload_keeps_the_session_and_updates_times(self):
         with self.page() as page:
             self.open(page, more=self.with_backend)
             self.send_test_event(page)
@@ -231,7 +231,7 @@ class Tests:
 
     # MARK: Live state
 
-    def is_not_live_while_the_service_is_stopped_and_live_after_its_restart(self):
+    def page_is_live_again_after_a_restart_of_the_service(self):
         with self.page(expects_errors=True) as page:
             self.open(page, more=self.with_backend)
             self.send_test_event(page)
@@ -255,7 +255,7 @@ class Tests:
             page.click("text=Develop")
             assert page.locator("#timeline li[data-state=live]").count() == 2
 
-    def is_offline_while_the_device_is(self):
+    def page_is_offline_while_the_device_is_offline(self):
         # Playwright disables the network only for the page, so the page itself must hold the stream.
         with self.page(worker=False, expects_errors=True) as page:
             self.open(page)
@@ -270,7 +270,7 @@ class Tests:
             page.context.set_offline(False)
             page.wait_for_selector(LIVE)
 
-    def silent_connection_is_as_old_as_its_last_data(self):
+    def silent_connection_shows_the_age_of_its_last_data(self):
         # The clock of the page jumps, so that the page itself must hold the stream.
         with self.page(worker=False, expects_errors=True) as page:
             page.clock.install()
@@ -282,7 +282,7 @@ class Tests:
             page.wait_for_selector("#state:not([data-state=live])")
             page.wait_for_selector("#notice-more:has-text('1 min ago')")
 
-    def wrong_token_is_refused_and_another_one_taken(self):
+    def wrong_token_is_refused_and_a_valid_one_accepted(self):
         with self.page(expects_errors=True) as page:
             page.goto(f"{self.service.url}/#token={self.service.token('ada', secret=OTHER_SECRET)}")
             page.wait_for_selector("#state[data-state=refused]")
@@ -294,7 +294,7 @@ class Tests:
             page.press("#renewal-token", "Enter")
             page.wait_for_selector(LIVE)
 
-    def token_is_renewed_before_its_end_without_a_break(self):
+    def token_is_renewed_without_a_reconnection(self):
         assert any(self.is_renewed(seconds) for seconds in LIVES), "no token was renewed before its end"
 
     def is_renewed(self, seconds):
@@ -327,10 +327,10 @@ class Tests:
             assert page.text_content("#connection [data-key=Stream] dd") == stream, timeline
             return True
 
-    def expired_token_is_called_that_and_its_successor_goes_on(self):
-        assert any(self.is_called_expired(seconds) for seconds in (2, *LIVES)), "no token was live before it expired"
+    def expired_token_is_reported_and_its_successor_accepted(self):
+        assert any(self.is_reported_as_expired(life) for life in (2, *LIVES)), "no token was live before it expired"
 
-    def is_called_expired(self, seconds):
+    def is_reported_as_expired(self, seconds):
         """Returns false if this machine was too slow to open a stream with a token of this lifetime."""
         with self.page(expects_errors=True) as page:
             page.goto(f"{self.service.url}/#token={self.service.token('eve', '--lifetime', f'{seconds}s')}")
@@ -376,7 +376,7 @@ class Tests:
             page.click("#events-pause")
             page.wait_for_function("count => document.querySelectorAll('#log li').length > count", arg=count)
 
-    def token_is_decoded_and_subscriptions_are_tried(self):
+    def token_is_decoded_and_subscriptions_are_checked(self):
         with self.page(expects_errors=True) as page:
             self.open(page)
             page.click("text=Develop")
@@ -424,7 +424,7 @@ class Tests:
 
     # MARK: Operators
 
-    def operations_are_drawn_for_who_may(self):
+    def operations_are_shown_to_authorized_callers(self):
         with self.page(expects_errors=True) as page:
             self.open(page)
             page.wait_for_selector("#claims [data-key=Role]", state="attached")
@@ -464,7 +464,7 @@ class Tests:
         drawing.blur()
         assert not drawing.locator(".values").is_visible()
 
-    def replicas_are_shown_one_by_one_and_summed(self):
+    def replicas_are_shown_individually_and_in_total(self):
         # A load balancer that alternates between two services. One has answered many more requests than the other, so a
         # rate across both would be in the hundreds.
         other = Service("--drain-seconds=0")
@@ -527,7 +527,7 @@ class Tests:
             self.send_test_event(page)
         self.everywhere("demo", link)
 
-    def school_shows_what_became_stale(self):
+    def school_demo_shows_stale_queries(self):
         link = self.service.demo("--school", "--acts", "1")
         with self.page() as page:
             page.goto(link)
@@ -645,7 +645,7 @@ class Tests:
         height = page.evaluate("document.documentElement.scrollHeight")
         assert height < 40_000, f"{place} is {height} px high"
 
-    def api_is_read_searched_and_tried(self):
+    def api_reference_is_shown_searched_and_called(self):
         for size in SIZES:
             with self.reference(width=SIZES[size]) as page:
                 self.look(page, "api-overview", size)
@@ -693,7 +693,7 @@ class Tests:
 
     # MARK: By keyboard
 
-    def keyboard_suffices(self):
+    def page_is_usable_by_keyboard(self):
         with self.page() as page:
             page.goto(self.service.url)
             page.wait_for_selector("#offer:not([hidden])")
@@ -733,16 +733,17 @@ class Tests:
         raise AssertionError(f"no Tab leads to “{text}”")
 
     TESTS = [
-        without_token_explains_itself_and_offers_development_tokens, test_event_arrives_and_says_after_how_long,
-        empty_cards_are_not_there, reload_keeps_the_session_and_times_move,
-        all_tabs_share_one_stream_of_the_served_worker, keyboard_suffices,
-        is_not_live_while_the_service_is_stopped_and_live_after_its_restart, is_offline_while_the_device_is,
-        silent_connection_is_as_old_as_its_last_data,
-        wrong_token_is_refused_and_another_one_taken, token_is_renewed_before_its_end_without_a_break,
-        expired_token_is_called_that_and_its_successor_goes_on, events_are_filtered_paused_opened_and_explained,
-        token_is_decoded_and_subscriptions_are_tried, event_is_published_from_the_page,
-        operations_are_drawn_for_who_may, replicas_are_shown_one_by_one_and_summed, demo_fills_the_cards,
-        school_shows_what_became_stale, every_operation_is_shown_with_its_schema, api_is_read_searched_and_tried,
+        page_without_token_explains_itself_and_offers_development_tokens, test_event_arrives_with_its_latency,
+        empty_cards_are_hidden, reload_keeps_the_session_and_updates_times,
+        all_tabs_share_one_stream_of_the_served_worker, page_is_usable_by_keyboard,
+        page_is_live_again_after_a_restart_of_the_service, page_is_offline_while_the_device_is_offline,
+        silent_connection_shows_the_age_of_its_last_data,
+        wrong_token_is_refused_and_a_valid_one_accepted, token_is_renewed_without_a_reconnection,
+        expired_token_is_reported_and_its_successor_accepted, events_are_filtered_paused_opened_and_explained,
+        token_is_decoded_and_subscriptions_are_checked, event_is_published_from_the_page,
+        operations_are_shown_to_authorized_callers, replicas_are_shown_individually_and_in_total, demo_fills_the_cards,
+        school_demo_shows_stale_queries, every_operation_is_shown_with_its_schema,
+        api_reference_is_shown_searched_and_called,
     ]
 
 

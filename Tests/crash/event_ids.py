@@ -82,7 +82,7 @@ class EventIDs:
 IDS = EventIDs()
 
 
-def made_up(epoch, choices=random):
+def forged(epoch, choices=random):
     """Returns an id that was never issued."""
     return epoch + "-" + "".join([choices.choice(ALPHABET[:16])] + [choices.choice(ALPHABET) for _ in range(12)])
 

@@ -348,7 +348,7 @@ def killed(stage):
     choices = random.Random(f"{stage.options.seed}-killed")
     with stage.running() as replicas:
         alive = set(replicas)
-        with Listeners(stage.streams(users, replicas, whoever_is_in(alive))) as listeners:
+        with Listeners(stage.streams(users, replicas, prefer_living_replica(alive))) as listeners:
             with Load(replicas, users, f"{stage.options.seed}-killed", may_break=True) as load:
                 for turn in range(2 * stage.options.rounds):
                     load.wait_for(choices.randint(50, 200))
@@ -370,7 +370,7 @@ def killed(stage):
         )
 
 
-def whoever_is_in(alive):
+def prefer_living_replica(alive):
     """Returns a function that chooses a stream's replica: the current one while it is alive, else another."""
 
     def elsewhere(replica):
@@ -408,7 +408,7 @@ def crowded(stage):
             took = stage.wait_until_ready(True, "/readyz to tell that both replicas are there")
             TIMES.note("the readiness of both replicas", took, RECOVERY_SECONDS)
 
-        with Listeners(stage.streams(people.users, replicas, whoever_is_in(alive))) as listeners:
+        with Listeners(stage.streams(people.users, replicas, prefer_living_replica(alive))) as listeners:
             line = crowd.play(people, listeners, 6 * stage.options.rounds, kill)
             stage.wait_until_told(listeners)
         log = stage.log()
@@ -689,7 +689,7 @@ def failover(stage):
                 recovery = back(stage, load, listeners)
                 load.wait_for(100)
             stage.wait_until_told(listeners)
-            wait_until(lambda: not untold(listeners, before), "every stream to be told of the new epoch")
+            wait_until(lambda: not streams_without_epoch(listeners, before), "every stream to be told of the new epoch")
         expect_one_line("another database server took over", replicas)
         gaps = stage.judge(load, listeners, must_be_whole=False, earlier=(before,))
         stage.check()
@@ -703,7 +703,7 @@ def expect_one_line(text, replicas):
         raise Failed(f"{len(lines)} log lines, not 1, contain “{text}”")
 
 
-def untold(listeners, epoch):
+def streams_without_epoch(listeners, epoch):
     """Returns the streams that are still in this epoch or never received a resync with the reason `epoch`."""
     marks = [[mark for connection in stream.connections for mark in connection.marks] for stream in listeners.streams]
     return [own for own in marks if not own or own[-1][1] == epoch or "epoch" not in {mark[3] for mark in own}]

@@ -18,7 +18,7 @@ import sys
 import crowd
 import postgres
 from crash import PATIENCE_SECONDS, Failed
-from replicas import Stage, users_of, whoever_is_in
+from replicas import Stage, prefer_living_replica, users_of
 from witnesses import Listeners, Load, judge_streams, wait_until
 
 
@@ -43,7 +43,7 @@ def gently(stage):
     users = users_of("gently", 20)
     with stage.running(BELLHOP_DRAIN_SECONDS="1") as replicas:
         alive = set(replicas)
-        with Listeners(stage.streams(users, replicas, whoever_is_in(alive))) as listeners:
+        with Listeners(stage.streams(users, replicas, prefer_living_replica(alive))) as listeners:
             # A connection may end between a response and the next request on it.
             with Load(replicas, users, f"{stage.options.seed}-gently", may_break=True) as load:
                 load.wait_for(300)
@@ -85,7 +85,7 @@ def killed(stage):
             alive.add(blow.victim)
             stage.wait_until_ready(True, "/readyz to tell that both replicas are there")
 
-        with Listeners(stage.streams(people.users, replicas, whoever_is_in(alive))) as listeners:
+        with Listeners(stage.streams(people.users, replicas, prefer_living_replica(alive))) as listeners:
             line = crowd.play(people, listeners, 6, replace)
             stage.wait_until_told(listeners)
         log = stage.log()

@@ -14,7 +14,7 @@ import threading
 import time
 
 from crash import PATIENCE_SECONDS, Failed, token
-from event_ids import CURSOR, IDS, made_up
+from event_ids import CURSOR, IDS, forged
 
 REPLAY_EVENTS_MAX = 1000
 REPLAY_BYTES_MAX = 1024 * 1024
@@ -527,7 +527,7 @@ class Traveller(Stream):
             return IDS.text("abcdef", self.choices.randrange(1000))
         if kind == 2:
             later = IDS.text(epoch, 10 ** 12 + self.choices.randrange(1000))
-            return self.choices.choice([later, made_up(epoch, self.choices)])
+            return self.choices.choice([later, forged(epoch, self.choices)])
         return "".join(self.choices.choice("abc-/%0 9é~") for _ in range(self.choices.randint(1, 30))).strip() or "?"
 
     def wants_to_leave(self, now):

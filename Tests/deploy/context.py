@@ -32,7 +32,7 @@ def matches(path, pattern):
     return any(head.count("/") == pattern.count("/") and fnmatch.fnmatchcase(head, pattern) for head in heads)
 
 
-def is_let_through(path, rules):
+def is_included(path, rules):
     """Applies the last matching rule."""
     decision = True
     for pattern, lets_through in rules:
@@ -65,7 +65,7 @@ def copies(root):
 def make_context(root, folder):
     """Copies the included files, and links as links."""
     ignored = rules(root)
-    files = [name for name in tracked(root) if is_let_through(name, ignored)]
+    files = [name for name in tracked(root) if is_included(name, ignored)]
     for sources, target in copies(root):
         for source in (source.strip("/") for source in sources):
             for name in files:

@@ -16,8 +16,8 @@ Each page runs in its own folder. Its fences run in order. Comments, which reade
     <!-- stop: NAME -->                     ends the program of a terminal, like Ctrl-C
     <!-- not run: REASON -->                the next fence is not run. NOT_RUN_MAX bounds the number of these fences
 
-Fences without a language, and those in `json`, show output or data and are not run. Indented YAML is a part of a file. PLACEHOLDERS and PORTS replace what
-a reader chooses. A request of curl that fails ends the page. Prints the number of fences that ran as `cases: N`.
+Fences without a language, and those in `json`, show output or data and are not run. Indented YAML is a part of a file.
+PLACEHOLDERS and PORTS replace what a reader chooses. A request of curl that fails ends the page. Prints the number of fences that ran as `cases: N`.
 """
 
 import argparse
@@ -41,11 +41,12 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "Docs/getting-started.md", "Docs/moving-in.md", "Docs/tables.md", "Docs/webhooks.md",
+PAGES = ["README.md", "Docs/getting-started.md", "Docs/moving-in.md", "Docs/source.md", "Docs/tables.md",
+         "Docs/webhooks.md",
          "Deploy/examples/todo/README.md", *sorted(
     str(path.relative_to(ROOT)) for folder in ("tutorials", "how-to") for path in (ROOT / "Docs" / folder).glob("*.md"))]
 # Raise this only for a fence that no test can run here, with its reason in the page.
-NOT_RUN_MAX = 5
+NOT_RUN_MAX = 3
 # Only a failing test waits this long. On a busy machine, a step of milliseconds can take a minute.
 PATIENCE_SECONDS = float(os.environ.get("PATIENCE_SECONDS", "120"))
 SECRET = "a secret of tests that is long enough for HS256, 48"
@@ -57,11 +58,14 @@ PLACEHOLDERS = {
     ".build/release/bellhop": "bellhop",
     "https://bells.example": "http://127.0.0.1:8080",
     "BELLHOP_CHANGES_SECRET=…": "BELLHOP_CHANGES_SECRET=a-secret-of-the-changes-of-this-run",
+    "postgres://admin@app/db": "postgres://postgres@127.0.0.1:5432/postgres",
+    "postgres://bellhop_reader@app/db": "postgres://bellhop_reader@127.0.0.1:5432/postgres",
+    "postgres://bellhop_reader:…@app/db": "postgres://bellhop_reader@127.0.0.1:5432/postgres",
     "postgres://owner@db/": "postgres://postgres@127.0.0.1:5432/",
     "postgres://admin@db/": "postgres://postgres@127.0.0.1:5432/",
     "postgres://bellhop:…@db/bellhop?sslmode=verify-full&sslrootcert=ca.pem": "postgres://bellhop@127.0.0.1:5432/bellhop",
 }
-# Ports of the pages, which become free ones. 5432 is the PostgreSQL of this run.
+# Ports of the pages, which become free ones. 5432 is a PostgreSQL of the page.
 PORTS = ["8080", "8081", "8090", "8443", "3000"]
 # Pages that begin beside a service that runs already, as their texts say.
 RUNNING = {
@@ -263,11 +267,12 @@ class Browser:
 class Run:
     """The run of one page."""
 
-    def __init__(self, name, tools, postgres_port):
+    def __init__(self, name, tools):
         self.name, self.tools, self.ran, self.not_run = name, tools, 0, []
         self.folder = tempfile.mkdtemp(prefix="bellhop-docs-")
-        self.ports = {port: free_port() for port in PORTS} | {"5432": postgres_port}
-        self.terminals, self.browser = {}, Browser()
+        self.text = (ROOT / name).read_text(encoding="utf-8")
+        self.ports = {port: free_port() for port in PORTS} | {"5432": "5432"}
+        self.terminals, self.browser, self.postgres = {}, Browser(), None
         self.environment = {
             "PATH": f"{tools}:{os.environ['PATH']}", "HOME": self.folder, "LC_ALL": "C.UTF-8", "PGGSSENCMODE": "disable",
             "BELLHOP_PORT": self.ports["8080"], "BELLHOP_DRAIN_SECONDS": "0", "SNIPPETS_SWIFT": f"{tools}/swift-run",
@@ -287,8 +292,18 @@ class Run:
             self.terminals[name] = Terminal(self.folder, self.environment)
         return self.terminals[name]
 
+    def start_postgres(self):
+        """Starts a PostgreSQL for a page that uses one. `DATABASE` is its superuser's address, for fences of SQL."""
+        self.postgres = tempfile.mkdtemp(prefix="pg-")
+        address = subprocess.run(
+            [ROOT / ".ci/postgres", "start", self.postgres], capture_output=True, text=True, check=True).stdout.strip()
+        self.ports["5432"] = re.search(r":(\d+)/", address)[1]
+        self.environment["DATABASE"] = address
+
     def begin(self):
-        """Copies the files that pages name by their path in the repository, and starts the service of the page."""
+        """Links the files that pages name by their path in the repository, and starts what the page needs."""
+        if "psql" in self.text or "```sql" in self.text:
+            self.start_postgres()
         for part in ("Deploy", "openapi.yaml"):
             os.symlink(ROOT / part, pathlib.Path(self.folder, part))
         if self.name not in RUNNING:
@@ -355,7 +370,8 @@ class Run:
             self.environment["BELLHOP_JWT_SECRET"] = SECRET
             self.browser.run(BROWSER_PRELUDE % self.tool("token", "--subject", "ada") + text)
             return
-        programs = {"sh": "", "js": "node", "py": "python3", "rb": "ruby", "swift": "swift typecheck"}
+        programs = {"sh": "", "js": "node", "py": "python3", "rb": "ruby", "swift": "swift typecheck",
+                    "sql": 'psql -qAt -v ON_ERROR_STOP=1 "$DATABASE" -f'}
         if step.language not in programs:
             raise Wrong(f"there is no way to run a fence of “{step.language}”: name its file, or say why it is not run")
         file = f"fence-{step.line}.{ {'js': 'mjs'}.get(step.language, step.language)}"
@@ -377,7 +393,7 @@ class Run:
         line = 0
         try:
             self.begin()
-            for step in steps_of((ROOT / self.name).read_text(encoding="utf-8")):
+            for step in steps_of(self.text):
                 line = step.line
                 self.step(step)
         except Exception as error:  # every failure of a page is reported with its place
@@ -387,6 +403,8 @@ class Run:
             self.browser.close()
             for terminal in self.terminals.values():
                 terminal.close()
+            if self.postgres:
+                subprocess.run([ROOT / ".ci/postgres", "stop", self.postgres], check=False)
             shutil.rmtree(self.folder, ignore_errors=True)
             self.seconds = time.monotonic() - start
         return None
@@ -417,15 +435,13 @@ def main():
     parser.add_argument("--binary", required=True)
     parser.add_argument("pages", nargs="*", default=PAGES)
     given = parser.parse_args()
-    tools, server = tempfile.mkdtemp(prefix="bellhop-tools-"), tempfile.mkdtemp(prefix="pg-")
+    tools = tempfile.mkdtemp(prefix="bellhop-tools-")
     make_tools(tools, given.binary)
-    address = subprocess.run([ROOT / ".ci/postgres", "start", server], capture_output=True, text=True, check=True).stdout
-    runs = [Run(page, tools, re.search(r":(\d+)/", address)[1]) for page in given.pages]
+    runs = [Run(page, tools) for page in given.pages]
     try:
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             failures = [failure for failure in pool.map(Run.all, runs) if failure]
     finally:
-        subprocess.run([ROOT / ".ci/postgres", "stop", server], check=False)
         shutil.rmtree(tools, ignore_errors=True)
     for run in runs:
         print(f"   {run.name}: {run.ran} fences in {run.seconds:.1f} s")

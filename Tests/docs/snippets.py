@@ -12,12 +12,14 @@ Each page runs in its own folder. Its fences run in order. Comments, which reade
     <!-- file: NAME -->                     the next fence is the content of this file
     <!-- shows: terminal=NAME text=TEXT --> waits until a terminal, or the browser, shows the text
     <!-- browser: ADDRESS -->               opens the address in Chromium
+    <!-- clicks: SELECTOR -->               clicks an element there
     <!-- act: COMMAND -->                   a command of the test, in the terminal main
     <!-- stop: NAME -->                     ends the program of a terminal, like Ctrl-C
     <!-- not run: REASON -->                the next fence is not run. NOT_RUN_MAX bounds the number of these fences
 
 Fences without a language, and those in `json`, show output or data and are not run. Indented YAML is a part of a file.
-PLACEHOLDERS and PORTS replace what a reader chooses. A request of curl that fails ends the page. Prints the number of fences that ran as `cases: N`.
+PLACEHOLDERS and PORTS replace what a reader chooses. A request of curl that fails ends the page. Prints the
+number of fences that ran as `cases: N`.
 """
 
 import argparse
@@ -141,16 +143,15 @@ def steps_of(page):
     for number, line in lines:
         if line.startswith("## "):
             section = line.removeprefix("## ")
-        elif matched := re.fullmatch(r"<!-- (run|file|not run|shows|browser|act|stop): (.*) -->", line.strip()):
+        elif matched := re.fullmatch(r"<!-- ([^:]*): (.*) -->", line.strip()):
             kind, text = matched.groups()
-            if kind in ("run", "shows"):
-                step = Step(number, section, kind, options_of(text))
-            else:
-                step = Step(number, section, kind, {"text": text})
-            if kind in ("shows", "browser", "act", "stop"):
+            step = Step(number, section, kind, options_of(text) if kind in ("run", "shows") else {"text": text})
+            if kind in ("shows", "browser", "clicks", "act", "stop"):
                 steps.append(step)
-            else:
+            elif kind in ("run", "file", "not run") and not pending:
                 pending = step
+            else:
+                raise Wrong(f"line {number}: the comment “{kind}” is unknown, or has no fence")
         elif line.startswith("```"):
             language, body = line.removeprefix("```").strip(), []
             for _, inner in lines:
@@ -160,6 +161,8 @@ def steps_of(page):
             kind = pending.kind if pending else "run"
             steps.append(Step(number, section, kind, pending.options if pending else {}, language, "\n".join(body) + "\n"))
             pending = None
+    if pending:
+        raise Wrong(f"line {pending.line}: the comment has no fence")
     return [step for step in steps if step.kind != "run" or not (
         step.language in ("", "json", "text") or step.language == "yaml" and step.text.startswith(" "))]
 
@@ -252,6 +255,9 @@ class Browser:
 
     def run(self, code):
         self.call(self.page.evaluate(f"(async () => {{ {code} }})()"))
+
+    def click(self, selector):
+        self.call(self.page.click(selector))
 
     @property
     def output(self):
@@ -348,6 +354,8 @@ class Run:
             self.ran += 1
         elif step.kind == "shows":
             self.wait(options["terminal"], options["text"])
+        elif step.kind == "clicks":
+            self.browser.click(options["text"])
         elif step.kind == "act":
             self.terminal("main").run(options["text"] + "\n")
         elif step.kind == "stop":

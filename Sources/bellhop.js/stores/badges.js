@@ -1,7 +1,8 @@
-import { afterMs, run } from "../core.js";
+import { afterMs } from "../calls.js";
 import * as machine from "../machines/counts.js";
 import * as reconciliation from "../machines/reconciliation.js";
 import { checkObject, feature } from "./feature.js";
+import { run } from "./store.js";
 
 /** `bell.badges`: `{messages, requests, bell, total, version, …}`, or null until the service has sent counts.
  * @type {typeof import("../features").badges} */

@@ -1,4 +1,4 @@
-import { makeId } from "../core.js";
+import { makeId } from "../calls.js";
 import * as one from "../machines/conversation.js";
 import * as all from "../machines/conversations.js";
 import { checkId, feature } from "./feature.js";

@@ -1,6 +1,6 @@
 // Common to the stores of all features: a machine that runs as a store.
 import { playOnce } from "./player.js";
-import { listeners, report, run } from "../core.js";
+import { listeners, report, run } from "./store.js";
 
 /**
  * Makes a store with a feature's commands. Each command resolves with the service's answer, `{status, headers, body}`,

@@ -1,5 +1,5 @@
 // Plays each notification once: in one of all tabs, and for whichever of its events arrives first.
-import { report } from "../core.js";
+import { report } from "./store.js";
 
 /** The number of played keys kept per bell; beyond it the oldest are dropped. */
 const keysMax = 500;

@@ -1,7 +1,7 @@
 import * as invalidationMachine from "../machines/invalidation.js";
 import * as rowsMachine from "../machines/visible-rows.js";
 import { checkId, feature } from "./feature.js";
-import { report } from "../core.js";
+import { report } from "./store.js";
 import { tables } from "./tables.js";
 
 /** `bell.visibleRows("posts", {schema: "bellhop"})`: `{ids, rows, isLive, problem}`; `rows` by id. Options: `schema`,

@@ -133,7 +133,7 @@ public class DatabaseConnection {
         statementCount &+= 1
         let woven = sql.woven()
         guard woven.hasCheck else { return try perform(woven, body) }
-        var goesOn = true
+        var continues = true
         // Rows of RETURNING arrive after all changes are made, but each still carries its check.
         return try perform(woven) { row in
             if try !row.isWithinPolicy() {
@@ -142,7 +142,7 @@ public class DatabaseConnection {
                 violation = error
                 throw error
             }
-            if goesOn { goesOn = try body(row) }
+            if continues { continues = try body(row) }
             return true
         }
     }

@@ -11,7 +11,7 @@ struct WriteJob: Sendable {
         /// Performed together with other jobs of its batch.
         case together(any WriteShare)
         /// Performed on its own, because it has failed together with others.
-        case apart(any WriteShare)
+        case alone(any WriteShare)
     }
 
     private var work: Work
@@ -33,23 +33,23 @@ struct WriteJob: Sendable {
         (work, self.fail) = (.together(share), fail)
     }
 
-    var begunOnceMore: WriteJob {
+    var retried: WriteJob {
         var job = self
         job.attempts += 1
         return job
     }
 
     /// The same work, to be performed on its own.
-    fileprivate var apart: WriteJob {
+    fileprivate var alone: WriteJob {
         var job = self
-        if let share { job.work = .apart(share) }
+        if let share { job.work = .alone(share) }
         return job
     }
 
     @usableFromInline var share: (any WriteShare)? {
         switch work {
         case .single: nil
-        case .together(let share), .apart(let share): share
+        case .together(let share), .alone(let share): share
         }
     }
 
@@ -63,7 +63,7 @@ struct WriteJob: Sendable {
         guard let batch = first.batch, waiting.count > 1 else { return [waiting.removeFirst()] }
         var taken: [WriteJob] = []
         waiting.removeAll { job in
-            guard taken.count < doneTogetherMax, job.batch === batch else { return false }
+            guard taken.count < rowsPerStatementMax, job.batch === batch else { return false }
             taken.append(job)
             return true
         }
@@ -71,7 +71,7 @@ struct WriteJob: Sendable {
     }
 
     /// The rows of one statement (`Insertion`). After them, the writer checks whether the group has taken long enough.
-    private static let doneTogetherMax = 64
+    private static let rowsPerStatementMax = 64
 
     /// Performs jobs that were taken together, in one savepoint.
     static func run(_ jobs: [WriteJob], on connection: DatabaseConnection) throws -> [Completion] {
@@ -79,7 +79,7 @@ struct WriteJob: Sendable {
             guard let first = jobs.first else { return [] }
             switch first.work {
             case .single(let run): return [try run(connection)]
-            case .together(let share), .apart(let share): return try share.run(jobs, on: connection)
+            case .together(let share), .alone(let share): return try share.run(jobs, on: connection)
             }
         }
     }
@@ -94,7 +94,7 @@ struct WriteGroup {
     /// retried alone.
     mutating func add(failed jobs: [WriteJob], _ error: any Error, waiting: inout [WriteJob]) {
         if jobs.count > 1 {
-            waiting.insert(contentsOf: jobs.map(\.apart), at: 0)
+            waiting.insert(contentsOf: jobs.map(\.alone), at: 0)
         } else {
             failures += jobs.map { ($0, error) }
         }
@@ -173,7 +173,7 @@ final class WriteQueue: Sendable {
     }
 
     /// Returns the jobs that have arrived since, for a group that is not yet committed.
-    func takeMore(_ countMax: Int) -> [WriteJob] {
+    func takeArrived(_ countMax: Int) -> [WriteJob] {
         state.withLock { $0.take(countMax) }
     }
 

@@ -18,8 +18,8 @@ extension Reactor {
         else { return false }
         let descriptor = cmhd_connection_descriptor(connection.handle)
         guard descriptor >= 0 else { return false }
-        request.isLeftUnread = true
-        answerPast(request, on: descriptor, with: problem)
+        request.isBodyUnread = true
+        answerIncomplete(request, on: descriptor, with: problem)
         // Discards the library's own answer. The library then closes the connection.
         shutdown(descriptor, Int32(SHUT_WR))
         return true

@@ -3,33 +3,33 @@ import Glibc
 
 extension Reactor {
     /// Connections that one turn checks. Checking ten thousand would delay the others by some hundred microseconds.
-    private static let lookedAtOnceMax = 2048
+    private static let checksPerTurnMax = 2048
 
     /// Checks all connections about once a second, and ends those that have been in one phase for too long.
     /// libmicrohttpd's own timeout restarts with each byte.
-    func cutOffSlowSenders(_ now: UInt64) {
-        guard now >= nextLookAt else { return }
-        let isCrowded = connections.count * 4 >= configuration.connectionsMaxOfReactor * 3
-        let end = min(nextLooked + Self.lookedAtOnceMax, connections.count)
+    func disconnectSlowSenders(_ now: UInt64) {
+        guard now >= nextCheckAt else { return }
+        let isNearlyFull = connections.count * 4 >= configuration.connectionsMaxOfReactor * 3
+        let end = min(nextCheckIndex + Self.checksPerTurnMax, connections.count)
         // libmicrohttpd closes a cut-off connection later, so the list does not change meanwhile.
-        for index in min(nextLooked, end)..<end {
+        for index in min(nextCheckIndex, end)..<end {
             let connection = connections[index]
             let (phase, since) = connection.look(now)
-            guard let seconds = patience(for: connection, in: phase, isCrowded: isCrowded) else { continue }
-            if now >= since + UInt64(seconds) * 1_000_000_000 { cutOff(connection, in: phase, now) }
+            guard let seconds = patience(for: connection, in: phase, isNearlyFull: isNearlyFull) else { continue }
+            if now >= since + UInt64(seconds) * 1_000_000_000 { disconnect(connection, in: phase, now) }
         }
-        nextLooked = end
+        nextCheckIndex = end
         guard end == connections.count else { return }
-        nextLooked = 0
+        nextCheckIndex = 0
         lingering?.removeOverdue(now)
-        nextLookAt = now + (isCrowded ? 250_000_000 : 1_000_000_000)
+        nextCheckAt = now + (isNearlyFull ? 250_000_000 : 1_000_000_000)
     }
 
     /// Returns how long a connection may stay in a phase; nil for no limit.
-    private func patience(for connection: HTTPConnection, in phase: HTTPConnection.Phase, isCrowded: Bool) -> Int? {
+    private func patience(for connection: HTTPConnection, in phase: HTTPConnection.Phase, isNearlyFull: Bool) -> Int? {
         func seconds(for bytes: Int) -> Int { configuration.senderSeconds + bytes / configuration.senderBytesPerSecond }
         switch phase {
-        case .head where isCrowded && connection.isNew:
+        case .head where isNearlyFull && connection.isNew:
             return min(configuration.crowdedSenderSeconds, configuration.senderSeconds)
         case .head: return configuration.senderSeconds
         case .body: return seconds(for: connection.request?.bodyBytesExpected ?? 0)
@@ -40,14 +40,14 @@ extension Reactor {
     }
 
     /// Ends a connection that libmicrohttpd reads from or sends to.
-    private func cutOff(_ connection: HTTPConnection, in phase: HTTPConnection.Phase, _ now: UInt64) {
+    private func disconnect(_ connection: HTTPConnection, in phase: HTTPConnection.Phase, _ now: UInt64) {
         let descriptor = cmhd_connection_descriptor(connection.handle)
         guard descriptor >= 0 else { return }
         // A client that has sent nothing is closed silently. Clients open connections in advance, and would take a
         // message on such a connection for the answer to their next request.
         if phase == .body || phase == .head && cmhd_has_received(descriptor) != 0 {
             let request = connection.request ?? .unread(receivedAt: now)
-            answerPast(request, on: descriptor, with: .tooSlow)
+            answerIncomplete(request, on: descriptor, with: .tooSlow)
         }
         // libmicrohttpd finds the end of the connection, and closes it.
         shutdown(descriptor, Int32(SHUT_RDWR))

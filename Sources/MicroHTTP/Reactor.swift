@@ -21,8 +21,8 @@ final class Reactor: @unchecked Sendable {
     /// All connections of libmicrohttpd, in no order.
     var connections: [HTTPConnection] = []
     /// The index at which the check of the connections continues, and the time of the next check.
-    var nextLooked = 0
-    var nextLookAt: UInt64 = 0
+    var nextCheckIndex = 0
+    var nextCheckAt: UInt64 = 0
     /// The number of accepted connections.
     private var acceptedCount: UInt64 = 0
     /// Whether the last attempt to accept a connection failed, for example because no descriptor is left. Without any
@@ -40,7 +40,7 @@ final class Reactor: @unchecked Sendable {
     private var isDraining = false
     private var ending: ReactorInbox.Ending?
     /// Called at the end of this turn.
-    private var afterTurn: [@Sendable () -> Void] = []
+    private var endOfTurnActions: [@Sendable () -> Void] = []
     private var isListening = true
     /// The connection whose request began last.
     private(set) var lastOpened: HTTPConnection?
@@ -160,10 +160,10 @@ final class Reactor: @unchecked Sendable {
         MHD_run(daemon)
         isStarved = mustAccept && acceptedCount == acceptedBefore
         let now = configuration.clock.now()
-        giveUpWaiting(now)
-        cutOffSlowSenders(now)
-        for report in afterTurn { report() }
-        afterTurn.removeAll(keepingCapacity: true)
+        answerTimedOutRequests(now)
+        disconnectSlowSenders(now)
+        for report in endOfTurnActions { report() }
+        endOfTurnActions.removeAll(keepingCapacity: true)
         guard let ending else { return true }
         if isListening, now >= min(ending.idleUntil, ending.deadline) { stopListening(daemon) }
         return !isOver(ending, now)
@@ -176,7 +176,7 @@ final class Reactor: @unchecked Sendable {
         case .runAgain(let request, let suspension):
             resume(request, suspension) { $0.state = .readyToRunAgain }
         case .drain: isDraining = true
-        case .turn(let report): afterTurn.append(report)
+        case .turn(let report): endOfTurnActions.append(report)
         case .stop(let ending):
             isDraining = true
             self.ending = ending
@@ -223,7 +223,7 @@ final class Reactor: @unchecked Sendable {
 
     /// Answers requests that have waited for too long. A suspended connection neither times out nor notices that its
     /// client is gone.
-    private func giveUpWaiting(_ now: UInt64) {
+    private func answerTimedOutRequests(_ now: UInt64) {
         guard firstWaiting != nil else { return }
         let patience = UInt64(configuration.answerSeconds) * 1_000_000_000
         // A sum, not a difference: the clock starts with the machine, and may be smaller than the time limit.
@@ -269,12 +269,12 @@ final class Reactor: @unchecked Sendable {
         }
         // An unwanted body is not read: the answer is sent now, and the connection is then closed. The same applies if
         // the end of the request is uncertain.
-        request.isLeftUnread = framing != .none || mistake != nil
+        request.isBodyUnread = framing != .none || mistake != nil
         if let refusal = request.refusal, framing != .none || mistake != nil {
             return answer(request, with: configuration.problem(refusal))
         }
         if let refusal = admitBody(of: request, framing, max: max) { return answer(request, with: refusal) }
-        request.isLeftUnread = false
+        request.isBodyUnread = false
         switch framing {
         case .none, .unusable: break
         case .length(let count): request.bodyBytesExpected = count
@@ -309,11 +309,11 @@ final class Reactor: @unchecked Sendable {
         request.chunks?.receive(bytes, turn: turn)
         let count = request.body.count + bytes.count
         // A chunked body announces no length.
-        guard count <= max else { return breakOff(request, with: .bodyTooLarge(max: max)) }
+        guard count <= max else { return abortBody(request, with: .bodyTooLarge(max: max)) }
         if count > request.bodyBytesReserved {
             let wanted = min(max, Swift.max(count, request.bodyBytesReserved * 2))
             guard request.reservation?.grow(to: wanted) != false else {
-                return breakOff(request, with: .noRoomForBody)
+                return abortBody(request, with: .noRoomForBody)
             }
             request.bodyBytesReserved = wanted
         }
@@ -323,10 +323,10 @@ final class Reactor: @unchecked Sendable {
     }
 
     /// Answers a request in the middle of its body, which is not read further.
-    private func breakOff(_ request: Request, with problem: TransportProblem) -> MHD_Result {
+    private func abortBody(_ request: Request, with problem: TransportProblem) -> MHD_Result {
         request.releaseBody()
-        request.isLeftUnread = true
-        answerPast(request, on: cmhd_connection_descriptor(request.connection), with: problem)
+        request.isBodyUnread = true
+        answerIncomplete(request, on: cmhd_connection_descriptor(request.connection), with: problem)
         return .NO
     }
 
@@ -375,7 +375,7 @@ final class Reactor: @unchecked Sendable {
 
     /// Suspends the connection first, so that the answer always finds a suspended connection.
     private func suspend(_ request: Request) -> UInt32 {
-        request.leaveReactor()
+        request.detachFromReactor()
         request.suspension &+= 1
         request.state = .waiting
         request.suspendedAt = configuration.clock.now()
@@ -434,7 +434,7 @@ final class Reactor: @unchecked Sendable {
 
     /// Answers an incomplete request. libmicrohttpd accepts no answer before it has received everything, and sends
     /// nothing meanwhile. So the answer is written directly to the socket, and the connection must then end.
-    func answerPast(_ request: Request, on descriptor: Int32, with problem: TransportProblem) {
+    func answerIncomplete(_ request: Request, on descriptor: Int32, with problem: TransportProblem) {
         var response = configuration.problem(problem)
         configuration.decorate(request, &response)
         request.state = .answered
@@ -480,7 +480,7 @@ final class Reactor: @unchecked Sendable {
         guard let request = connection.end() else { return }
         requestsOpen.store(requestsOpen.load(ordering: .relaxed) - 1, ordering: .relaxed)
         if case .waiting = request.state { removeWaiting(request) }
-        connection.lingers = request.isLeftUnread || request.answeredStatus == 0
+        connection.lingers = request.isBodyUnread || request.answeredStatus == 0
         request.end()
         if request.answeredStatus > 0 {
             configuration.completed(

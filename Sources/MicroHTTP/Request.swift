@@ -38,7 +38,7 @@ public final class Request: @unchecked Sendable {
     var answeredBytes = 0
     @exclusivity(unchecked) var refusal: TransportProblem?
     /// Whether it was answered before its body was read.
-    var isLeftUnread = false
+    var isBodyUnread = false
     /// The announced length, or the maximum without an announcement.
     var bodyBytesExpected = 0
     /// The answer to a request whose short body is read and discarded.
@@ -76,7 +76,7 @@ public final class Request: @unchecked Sendable {
         (route, parameters) = (nil, PathParameters())
         state = .receiving
         (suspendedAt, answeredStatus, answeredBytes) = (0, 0, 0)
-        (refusal, isLeftUnread, bodyBytesExpected, chunks) = (nil, false, 0, nil)
+        (refusal, isBodyUnread, bodyBytesExpected, chunks) = (nil, false, 0, nil)
         earlyAnswer = nil
         fields.clear()
         self.target.removeAll(keepingCapacity: target.count <= Self.targetBytesRetained)
@@ -149,7 +149,7 @@ public final class Request: @unchecked Sendable {
     }
 
     /// Copies what libmicrohttpd owns. From now on, any thread may own the request. Only the reactor may call it.
-    func leaveReactor() { fields.leaveBuffer() }
+    func detachFromReactor() { fields.detachFromBuffer() }
 }
 
 /// The positions of path parameters in the target; at most four.

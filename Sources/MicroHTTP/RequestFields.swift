@@ -35,7 +35,7 @@ final class RequestFields {
     }
 
     /// Copies the head, so that the buffer is no longer needed.
-    func leaveBuffer() {
+    func detachFromBuffer() {
         guard head.baseAddress != nil else { return }
         copy = Array(head)
         head = UnsafeBufferPointer(start: nil, count: 0)

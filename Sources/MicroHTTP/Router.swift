@@ -59,21 +59,21 @@ public struct Router: Sendable {
     public init(_ routes: [Route]) throws(Ambiguity) {
         var tree = RouteTree()
         for route in routes { try tree.add(route) }
-        _ = lay(tree)
+        _ = flatten(tree)
     }
 
     /// Adds a node and its descendants to the lists. Reading numbers counts no references.
-    private mutating func lay(_ tree: RouteTree) -> Int {
+    private mutating func flatten(_ tree: RouteTree) -> Int {
         let place = nodes.count
         nodes.append(Node(routes: routes.count..<routes.count + tree.routes.count, place: place))
         routes += tree.routes
-        let laid = tree.constants.map { constant in
+        let flattened = tree.constants.map { constant in
             names += constant.name
-            return Constant(name: names.count - constant.name.count..<names.count, node: lay(constant.tree))
+            return Constant(name: names.count - constant.name.count..<names.count, node: flatten(constant.tree))
         }
-        nodes[place].constants = constants.count..<constants.count + laid.count
-        constants += laid
-        nodes[place].parameter = tree.parameter.first.map { lay($0) }
+        nodes[place].constants = constants.count..<constants.count + flattened.count
+        constants += flattened
+        nodes[place].parameter = tree.parameter.first.map { flatten($0) }
         return place
     }
 

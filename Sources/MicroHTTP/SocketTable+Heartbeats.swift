@@ -15,26 +15,26 @@ enum Ticks {
 extension SocketTable {
     private var intervalTicks: UInt32 { UInt32(max(0, options.heartbeatSeconds) * Ticks.perSecond) }
     /// Ticks between two checks of a stream.
-    private var lookTicks: UInt32 { max(1, intervalTicks / 4) }
+    private var checkTicks: UInt32 { max(1, intervalTicks / 4) }
 
     /// Returns the initial time of the last send of a new stream, spread over the interval. Otherwise all streams that
     /// opened in one burst would get their heartbeats at the same time forever.
-    func firstHeartbeatPhase(_ index: UInt32) -> UInt32 { tick &- (index / lookTicks) % 4 * lookTicks }
+    func firstHeartbeatPhase(_ index: UInt32) -> UInt32 { tick &- (index / checkTicks) % 4 * checkTicks }
 
     /// Advances the time to `next`, in ticks.
     func advance(to next: UInt32) {
-        let passed = min(next &- tick, lookTicks)
+        let passed = min(next &- tick, checkTicks)
         tick = next
         endLingering()
         guard intervalTicks > 0, !options.heartbeat.isEmpty else { return }
-        for step in 0..<passed { look((next &- step) % lookTicks) }
+        for step in 0..<passed { look((next &- step) % checkTicks) }
     }
 
     private func look(_ first: UInt32) {
-        for index in stride(from: Int(first), to: slots.count, by: Int(lookTicks)) {
+        for index in stride(from: Int(first), to: slots.count, by: Int(checkTicks)) {
             let slot = slots.pointer(at: index)
             guard slot.pointee.phase == .open, slot.pointee.list == StreamBatch.empty,
-                tick &- slot.pointee.lastSentTick > intervalTicks - lookTicks
+                tick &- slot.pointee.lastSentTick > intervalTicks - checkTicks
             else { continue }
             if slot.pointee.backlog != nil {
                 // Nothing is to be added to the backlog. But after a memory shortage of the kernel, only this retries.

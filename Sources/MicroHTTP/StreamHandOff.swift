@@ -20,19 +20,19 @@ final class StreamHandOff {
     private var own: Int32 = -1
     private let configuration: ServerConfiguration
     private let adopt: (Int32) -> Void
-    private let giveBack: () -> Void
+    private let releasePlace: () -> Void
     private var isUsed = false
 
-    init(configuration: ServerConfiguration, adopt: @escaping (Int32) -> Void, giveBack: @escaping () -> Void) {
+    init(configuration: ServerConfiguration, adopt: @escaping (Int32) -> Void, releasePlace: @escaping () -> Void) {
         self.configuration = configuration
         self.adopt = adopt
-        self.giveBack = giveBack
+        self.releasePlace = releasePlace
     }
 
     deinit {
         guard !isUsed else { return }
         if own >= 0 { close(own) }
-        giveBack()
+        releasePlace()
     }
 
     /// Duplicates the descriptor. To be called before the head is sent, while another answer is still possible. Returns

@@ -22,7 +22,7 @@ final class StreamInbox<Message: Sendable>: Sendable {
         var items: [Item] = []
         /// True from the consumer's decision to sleep until it is woken. There is one write to the descriptor per
         /// sleep.
-        var isTakerAsleep = false
+        var isConsumerAsleep = false
         var stopDeadline: UInt64?
         /// The counters as last published by the consumer.
         var counters = StreamCounters()
@@ -47,8 +47,8 @@ final class StreamInbox<Message: Sendable>: Sendable {
         let isTaken = state.withLock { state in
             guard state.stopDeadline == nil else { return false }
             state.items.append(item)
-            isWakeDue = state.isTakerAsleep
-            state.isTakerAsleep = false
+            isWakeDue = state.isConsumerAsleep
+            state.isConsumerAsleep = false
             return true
         }
         if isWakeDue { wake() }
@@ -59,8 +59,8 @@ final class StreamInbox<Message: Sendable>: Sendable {
         let isWakeDue = state.withLock { state in
             guard state.stopDeadline == nil else { return false }
             for message in messages { state.items.append(.message(message)) }
-            guard state.isTakerAsleep, !state.items.isEmpty else { return false }
-            state.isTakerAsleep = false
+            guard state.isConsumerAsleep, !state.items.isEmpty else { return false }
+            state.isConsumerAsleep = false
             return true
         }
         if isWakeDue { wake() }
@@ -70,7 +70,7 @@ final class StreamInbox<Message: Sendable>: Sendable {
     func requestStop(deadline: UInt64) {
         state.withLock { state in
             if state.stopDeadline == nil { state.stopDeadline = deadline }
-            state.isTakerAsleep = false
+            state.isConsumerAsleep = false
         }
         wake()
     }
@@ -81,15 +81,15 @@ final class StreamInbox<Message: Sendable>: Sendable {
     func prepareToSleep(publishing counters: StreamCounters) -> Bool {
         state.withLock { state in
             state.counters = counters
-            state.isTakerAsleep = state.items.isEmpty && state.stopDeadline == nil
-            return state.isTakerAsleep
+            state.isConsumerAsleep = state.items.isEmpty && state.stopDeadline == nil
+            return state.isConsumerAsleep
         }
     }
 
     /// Exchanges `batch`, which must be empty, for all waiting items. Returns the deadline if the consumer must stop.
     func take(into batch: inout [Item]) -> UInt64? {
         state.withLock { state in
-            state.isTakerAsleep = false
+            state.isConsumerAsleep = false
             swap(&state.items, &batch)
             return state.stopDeadline
         }

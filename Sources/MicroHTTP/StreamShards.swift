@@ -57,7 +57,7 @@ public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
         let (context, places) = (opening.context, places)
         return StreamHandOff(
             configuration: configuration, adopt: { shard.adopt(descriptor: $0, context: context) },
-            giveBack: { places.release() })
+            releasePlace: { places.release() })
     }
 }
 

@@ -38,7 +38,7 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     private static var longAgo: Duration { .seconds(-1_000_000_000) }
 
     /// The next question of the owner to the log.
-    public struct Question: Sendable {
+    public struct Request: Sendable {
         public enum Kind: Sendable { case read, poll }
         public let kind: Kind
         /// All entries up to this number were published.
@@ -168,21 +168,21 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
 
     /// Returns the next question to the log, or nil if it is not due. A poll is due by elapsed time, regardless of
     /// announcements, because a new epoch comes without one.
-    public mutating func nextQuestion(at now: Duration, pollPause: Duration) -> Question? {
+    public mutating func nextRequest(at now: Duration, pollPause: Duration) -> Request? {
         let isTimed = now - polledAt >= pollPause
         if isTimed || isPollWanted {
             if isTimed { polledAt = now }
             defer { (doubted, isPollWanted) = (nil, false) }
-            return Question(kind: .poll, head: head, published: doubted ?? last, epoch: epoch, isTimed: isTimed)
+            return Request(kind: .poll, head: head, published: doubted ?? last, epoch: epoch, isTimed: isTimed)
         }
         guard isReadWanted else { return nil }
         isReadWanted = false
-        return Question(kind: .read, head: head, published: last, epoch: epoch, isTimed: false)
+        return Request(kind: .read, head: head, published: last, epoch: epoch, isTimed: false)
     }
 
     /// Records that the log could not be read. When it answers again, it may be on another server.
-    public mutating func failed(_ question: Question) {
-        doubted = question.published ?? doubted
+    public mutating func failed(_ request: Request) {
+        doubted = request.published ?? doubted
         isPollWanted = true
         polledAt = Self.longAgo
     }
@@ -192,8 +192,8 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     /// - Parameters:
     ///   - entries: The entries after the question's head, in order.
     ///   - isAll: Whether the log ends with them.
-    public mutating func read(_ entries: [Entry], isAll: Bool, answering question: Question) -> ReadOutcome {
-        if let published = question.published, let same = entries.first(where: { $0.sequence == published.sequence }),
+    public mutating func read(_ entries: [Entry], isAll: Bool, answering request: Request) -> ReadOutcome {
+        if let published = request.published, let same = entries.first(where: { $0.sequence == published.sequence }),
             !same.isSame(as: published)
         {
             doubted = published
@@ -214,19 +214,19 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         return outcome
     }
 
-    public mutating func polled(_ state: LogState<Entry>, answering question: Question) -> PollOutcome {
+    public mutating func polled(_ state: LogState<Entry>, answering request: Request) -> PollOutcome {
         if state.isMoved { return .renew(epoch: state.epoch) }
-        guard question.epoch == epoch else {
+        guard request.epoch == epoch else {
             // This process renewed the epoch during the read.
             isPollWanted = true
             return .unchanged(isCaughtUp: false)
         }
         if state.epoch != epoch { return .adopt }
-        var isAnother = false
-        if let published = question.published, let content = state.content {
-            isAnother = !content.isSame(as: published)
+        var isDifferent = false
+        if let published = request.published, let content = state.content {
+            isDifferent = !content.isSame(as: published)
         }
-        if isAnother || state.newest < question.head { return .renew(epoch: epoch) }
+        if isDifferent || state.newest < request.head { return .renew(epoch: epoch) }
         if state.newest > head { isReadWanted = true }
         return .unchanged(isCaughtUp: state.newest <= head)
     }
@@ -234,8 +234,8 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     /// Continues after the newest entry of a log with another epoch. All streams restart.
     ///
     /// - Returns: Whether it did; false if this process gave the log a new epoch meanwhile.
-    public mutating func adopt(_ state: LogState<Entry>, answering question: Question) -> Bool {
-        guard question.epoch == epoch else {
+    public mutating func adopt(_ state: LogState<Entry>, answering request: Request) -> Bool {
+        guard request.epoch == epoch else {
             isPollWanted = true
             return false
         }

@@ -52,11 +52,11 @@ import Testing
         let events = bell.events("test")
         for number in 0..<1500 { bell.tell("test", .integer(Int64(number))) }
         bell.close()
-        var heard: [Bell.Event] = []
-        for await event in events { heard.append(event) }
-        #expect(heard.count == 1000)
-        #expect(heard.filter { $0.name == "stream:resync" }.map { $0.data["reason"].string } == ["gap"])
-        #expect(heard.last?.data == .integer(1499))
+        var receivedEvents: [Bell.Event] = []
+        for await event in events { receivedEvents.append(event) }
+        #expect(receivedEvents.count == 1000)
+        #expect(receivedEvents.filter { $0.name == "stream:resync" }.map { $0.data["reason"].string } == ["gap"])
+        #expect(receivedEvents.last?.data == .integer(1499))
     }
 
     @Test func signOut_returnsUnsentWrites() async throws {

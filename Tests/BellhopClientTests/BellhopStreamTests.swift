@@ -164,13 +164,13 @@ struct BellhopStreamTests {
             .answer("204 No Content"),
         ])
         let stream = client(server).events(options())
-        let heard = Collected<String>()
+        let receivedEvents = Collected<String>()
         let reader = Task {
-            for try await event in stream { heard.append(event.data) }
+            for try await event in stream { receivedEvents.append(event.data) }
         }
         try await eventually("the first connection is open") { server.requests.count == 1 }
         clock.advance(milliseconds: 10_000)
-        try await eventually("the second connection has sent its events") { heard.all.last == "a" }
+        try await eventually("the second connection has sent its events") { receivedEvents.all.last == "a" }
         clock.advance(milliseconds: 60_000)
         try await reader.value
         #expect(server.requests.count == 3)

@@ -56,11 +56,11 @@ private struct RunningConnection: VectorMachine {
             return .network(isOnline: json["online"].bool ?? true, isChanged: json["changed"].bool ?? false)
         case "lifecycle": return .lifecycle(isForeground: json["foreground"].bool ?? true)
         case "timer": return .timer(json["name"].string ?? "")
-        default: return .from(attempt: json["attempt"].int ?? 0, try heard(json))
+        default: return .from(attempt: json["attempt"].int ?? 0, try transportEvent(json))
         }
     }
 
-    private func heard(_ json: JSON) throws -> ConnectionMachine.Heard {
+    private func transportEvent(_ json: JSON) throws -> ConnectionMachine.TransportEvent {
         let status = json["status"].int ?? 0
         let wait = json["retryAfterMs"].int ?? 0
         let topics = (json["topics"].array ?? []).compactMap(\.string)

@@ -179,10 +179,10 @@ private struct SourceSimulation {
 
     @Test func losses_areDistinguished() {
         #expect(Self.continuity("1/app#2") == .resumes)
-        #expect(Self.continuity("1/app#1") == .isLost(.otherTimeline))
-        #expect(Self.continuity("2/app#2") == .isLost(.otherLog))
-        #expect(Self.continuity("1/app#2", at: 61) == .isLost(.endsEarlier))
-        #expect(Self.continuity("1/app#2", confirmed: 51) == .isLost(.slotMadeAgain))
+        #expect(Self.continuity("1/app#1") == .lost(.otherTimeline))
+        #expect(Self.continuity("2/app#2") == .lost(.otherLog))
+        #expect(Self.continuity("1/app#2", at: 61) == .lost(.endsEarlier))
+        #expect(Self.continuity("1/app#2", confirmed: 51) == .lost(.slotMadeAgain))
     }
 
     @Test func publications_continue_whileEntriesStay() {
@@ -199,6 +199,6 @@ private struct SourceSimulation {
     /// Positions of versions that stored no timeline.
     @Test func positionWithoutATimeline_isContinued() {
         #expect(Self.continuity("1/app") == .resumes)
-        #expect(Self.continuity("1/apps") == .isLost(.otherLog))
+        #expect(Self.continuity("1/apps") == .lost(.otherLog))
     }
 }

@@ -68,7 +68,7 @@ import Testing
                 #expect(fields.texts.map(\.name) == names)
                 #expect(fields.texts.map(\.value) == ["1", "h", "2", "c"])
                 guard round == 0 else { continue }
-                fields.leaveBuffer()
+                fields.detachFromBuffer()
                 buffer.update(repeating: 0xFF)
             }
             fields.forget()

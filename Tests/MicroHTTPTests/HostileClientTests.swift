@@ -127,7 +127,7 @@ import Testing
         let given = Collected<Bool>()
         do {
             let handOff = StreamHandOff(
-                configuration: ServerConfiguration(), adopt: { _ in }, giveBack: { given.append(true) })
+                configuration: ServerConfiguration(), adopt: { _ in }, releasePlace: { given.append(true) })
             #expect(!handOff.duplicate(-1))
         }
         #expect(given.all == [true])

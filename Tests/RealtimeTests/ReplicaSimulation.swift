@@ -64,9 +64,9 @@ struct SimulatedReplica {
     /// An answer that the server has given but the replica has not processed yet. It reflects the server's state when
     /// the question was asked.
     enum Pending {
-        case read(Follower.Question, [SimulatedEntry], isAll: Bool)
-        case poll(Follower.Question, LogState<SimulatedEntry>)
-        case adopt(Follower.Question, LogState<SimulatedEntry>)
+        case read(Follower.Request, [SimulatedEntry], isAll: Bool)
+        case poll(Follower.Request, LogState<SimulatedEntry>)
+        case adopt(Follower.Request, LogState<SimulatedEntry>)
         case restart(after: Int64)
     }
 
@@ -230,20 +230,20 @@ struct ReplicaSimulation {
         guard let pending = replicas[index].pending else { return }
         replicas[index].pending = nil
         switch pending {
-        case .read(let question, let entries, let isAll):
-            let outcome = replicas[index].follower.read(entries, isAll: isAll, answering: question)
+        case .read(let request, let entries, let isAll):
+            let outcome = replicas[index].follower.read(entries, isAll: isAll, answering: request)
             publish(outcome.publish, by: index)
             if let missed = outcome.missed { replicas[index].pending = .restart(after: missed) }
-        case .poll(let question, let state):
-            switch replicas[index].follower.polled(state, answering: question) {
+        case .poll(let request, let state):
+            switch replicas[index].follower.polled(state, answering: request) {
             case .unchanged: break
-            case .adopt: replicas[index].pending = .adopt(question, state)
+            case .adopt: replicas[index].pending = .adopt(request, state)
             case .renew(let epoch):
                 server.renew(epoch)
-                replicas[index].pending = .adopt(question, server.state(lookingAt: 0, comparesOrigin: false))
+                replicas[index].pending = .adopt(request, server.state(lookingAt: 0, comparesOrigin: false))
             }
-        case .adopt(let question, let state):
-            if replicas[index].follower.adopt(state, answering: question) { begin(index) }
+        case .adopt(let request, let state):
+            if replicas[index].follower.adopt(state, answering: request) { begin(index) }
         case .restart(let sequence):
             replicas[index].follower.restart(after: sequence)
             begin(index)
@@ -252,20 +252,20 @@ struct ReplicaSimulation {
 
     /// - Returns: false if there is nothing to ask.
     private mutating func ask(_ index: Int) -> Bool {
-        guard let question = replicas[index].follower.nextQuestion(at: now, pollPause: Self.pollPause) else {
+        guard let request = replicas[index].follower.nextRequest(at: now, pollPause: Self.pollPause) else {
             return false
         }
         if number(16) == 0 {
-            replicas[index].follower.failed(question)
+            replicas[index].follower.failed(request)
             return false
         }
-        switch question.kind {
+        switch request.kind {
         case .read:
-            let (entries, isAll) = server.following(question.head - 1, limit: 4)
-            replicas[index].pending = .read(question, entries, isAll: isAll)
+            let (entries, isAll) = server.following(request.head - 1, limit: 4)
+            replicas[index].pending = .read(request, entries, isAll: isAll)
         case .poll:
-            let state = server.state(lookingAt: question.place, comparesOrigin: question.isTimed)
-            replicas[index].pending = .poll(question, state)
+            let state = server.state(lookingAt: request.place, comparesOrigin: request.isTimed)
+            replicas[index].pending = .poll(request, state)
         }
         return true
     }

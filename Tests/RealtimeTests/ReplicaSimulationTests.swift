@@ -30,17 +30,17 @@ import Testing
         }
         func announced(_ newest: Int64?) { follower.announced(newest) }
         func renewed(_ epoch: String) { follower.renewed(epoch) }
-        func ask(at now: Duration = .zero) -> Follower.Question? {
-            follower.nextQuestion(at: now, pollPause: .seconds(1))
+        func ask(at now: Duration = .zero) -> Follower.Request? {
+            follower.nextRequest(at: now, pollPause: .seconds(1))
         }
-        func read(_ entries: [SimulatedEntry], _ question: Follower.Question) -> Follower.ReadOutcome {
-            follower.read(entries, isAll: true, answering: question)
+        func read(_ entries: [SimulatedEntry], _ request: Follower.Request) -> Follower.ReadOutcome {
+            follower.read(entries, isAll: true, answering: request)
         }
-        func polled(_ state: LogState<SimulatedEntry>, _ question: Follower.Question) -> Follower.PollOutcome {
-            follower.polled(state, answering: question)
+        func polled(_ state: LogState<SimulatedEntry>, _ request: Follower.Request) -> Follower.PollOutcome {
+            follower.polled(state, answering: request)
         }
-        func adopt(_ state: LogState<SimulatedEntry>, _ question: Follower.Question) -> Bool {
-            follower.adopt(state, answering: question)
+        func adopt(_ state: LogState<SimulatedEntry>, _ request: Follower.Request) -> Bool {
+            follower.adopt(state, answering: request)
         }
     }
 
@@ -59,8 +59,8 @@ import Testing
         var polls = 0
         for tenth in 1...30 {
             follower.announced(Int64(tenth))
-            let question = follower.ask(at: .milliseconds(tenth * 100))
-            if try #require(question).kind == .poll { polls += 1 }
+            let request = follower.ask(at: .milliseconds(tenth * 100))
+            if try #require(request).kind == .poll { polls += 1 }
         }
         #expect(polls == 3)
     }
@@ -73,10 +73,10 @@ import Testing
         // Own entries that reuse a published number: the old head stays 3.
         #expect(follower.committed(2...2, content: 2) == 0)
         #expect(follower.committed(4...9, content: 2) == 6)
-        let question = try #require(follower.ask())
-        #expect(question.kind == .poll && question.place == 3)
+        let request = try #require(follower.ask())
+        #expect(request.kind == .poll && request.place == 3)
         let other = SimulatedEntry(sequence: 3, content: 2)
-        #expect(follower.polled(Self.state(9, content: other), question) == .renew(epoch: "a"))
+        #expect(follower.polled(Self.state(9, content: other), request) == .renew(epoch: "a"))
     }
 
     /// A read finds a different entry at a published position. The follower then polls and renews the epoch; it does
@@ -96,18 +96,18 @@ import Testing
     @Test func lostConnection_comparesTheTimeline() throws {
         let follower = Replica()
         follower.announced(nil)
-        let question = try #require(follower.ask())
-        #expect(question.isTimed)
-        #expect(follower.polled(Self.state(0, isMoved: true), question) == .renew(epoch: "a"))
+        let request = try #require(follower.ask())
+        #expect(request.isTimed)
+        #expect(follower.polled(Self.state(0, isMoved: true), request) == .renew(epoch: "a"))
     }
 
     /// An entry committed on the lost server is handed over after the log has adopted its new epoch.
     @Test func entriesOfAnEarlierTerm_areReadInsteadOfPublished() throws {
         let follower = Replica()
-        let question = try #require(follower.ask(at: .seconds(1)))
+        let request = try #require(follower.ask(at: .seconds(1)))
         let state = Self.state(0, "b")
-        #expect(follower.polled(state, question) == .adopt)
-        #expect(follower.adopt(state, question))
+        #expect(follower.polled(state, request) == .adopt)
+        #expect(follower.adopt(state, request))
         #expect(follower.committed(1...1, content: 1) == 0)
         #expect(follower.ask(at: .seconds(1))?.kind == .read)
         #expect(follower.committed(1...1, content: 2, term: 1) == 1)
@@ -116,10 +116,10 @@ import Testing
     /// The process renews the epoch while the answer to a poll still carries the old one.
     @Test func epochOfALatePoll_isNotAdopted() throws {
         let follower = Replica()
-        let question = try #require(follower.ask(at: .seconds(1)))
+        let request = try #require(follower.ask(at: .seconds(1)))
         follower.renewed("b")
-        #expect(follower.polled(Self.state(0, "a"), question) == .unchanged(isCaughtUp: false))
-        #expect(!follower.adopt(Self.state(0, "c"), question))
+        #expect(follower.polled(Self.state(0, "a"), request) == .unchanged(isCaughtUp: false))
+        #expect(!follower.adopt(Self.state(0, "c"), request))
         #expect(follower.epoch == "b")
     }
 }

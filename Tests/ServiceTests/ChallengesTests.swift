@@ -383,7 +383,7 @@ import Values
     /// Above the size that a request may load itself, SQL answers until the board is in memory. Both give the same
     /// answers.
     @Test func largeBoard_isLoadedInTheBackground() async throws {
-        let entries = LeaderboardLimits.builtAtOnceMax + 500
+        let entries = LeaderboardLimits.loadedInlineMax + 500
         try await service.app.store.write { db in
             let why = ChallengesFeature.bookkeeping
             let board = try db.row("SELECT tenant, board_id FROM \(ChallengesFeature.boardRows, unscoped: why)") {

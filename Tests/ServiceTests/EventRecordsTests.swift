@@ -177,7 +177,7 @@ import Values
         var names: [String] = []
         while let event = try reader.next() { names.append("\(event.sequence) \(event.name) \(event.isSharing)") }
         #expect(names == ["17 test:event true", "18 test:other false"])
-        #expect(reader.isLastSharing)
+        #expect(reader.isLastShared)
         for end in 2..<column.count - 1 where end != 27 {
             #expect(throws: DatabaseError.self, "\(end)") {
                 var reader = EarlierEvents(Array(column[..<end]))

@@ -153,7 +153,7 @@ import Testing
         _ = try await service.board()
         try await service.untilPublished()
         service.app.rankUpdates.stop()
-        let strangers = (0..<LeaderboardLimits.lookedUpAtOnceMax).map { "stranger-\($0)" }
+        let strangers = (0..<LeaderboardLimits.lookupsPerPassMax).map { "stranger-\($0)" }
         let users = (0..<15).map { "u\($0)" } + strangers + (15..<30).map { "u\($0)" } + strangers
         let published = Collected<OwnState>()
         let updates = RankUpdates(

@@ -59,7 +59,7 @@ import Values
 
     @Test func pruningConversationsAndRequests_readsDueRowsOnly() throws {
         try Self.expectPlan(
-            of: ConversationsFeature.abandonment(tenant: "t", before: Self.moment),
+            of: ConversationsFeature.abandonedConversations(tenant: "t", before: Self.moment),
             contains: "conversations_abandoned")
         try Self.expectPlan(
             of: RequestsFeature.pruning(tenant: "t", before: Self.moment), contains: "user_requests_answered",
@@ -156,7 +156,7 @@ import Values
             ),
             (ConversationsFeature.pruning.due?(Self.moment), "conversations_abandoned"),
             (RequestsFeature.pruning.due?(Self.moment), "user_requests_answered"),
-            (ChangesFeature.tidying.due?(Self.moment), "change_deliveries_age (tenant=? AND created_at<?)"),
+            (ChangesFeature.pruning.due?(Self.moment), "change_deliveries_age (tenant=? AND created_at<?)"),
             (DJFeature.pruningVotes(tenant: "t"), "dj_tracks_removed"),
             (DJFeature.pruningVotes(tenant: "t"), "dj_votes_of_item (tenant=? AND item_id=?)"),
         ] { try Self.expectPlan(of: #require(sql), contains: index) }

@@ -113,7 +113,7 @@ import Values
             tenant: "default", userId: "u1", role: "", isService: false,
             scope: Scope(tenant: "default", keys: ["user:u1", "everyone"]))
         func relay(_ topic: String, until: Timestamp) async throws {
-            let data = ReplicaRequests.question(
+            let data = ReplicaRequests.requestData(
                 "q-\(topic)", about: id, as: asker, .replace(SubscriptionDraft(topics: [topic])), until: until)
             let runner = a.app.runner
             try await a.app.store.write { db in

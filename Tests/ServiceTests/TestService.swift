@@ -171,7 +171,7 @@ final class TestService: @unchecked Sendable {
     var port: Int { app.port }
 
     /// Ends the windows that collect invalidations and counts.
-    func endWindows() { app.shards.post(.windowsEnd) }
+    func endWindows() { app.shards.post(.endWindows) }
 
     var baseURL: String { "http://127.0.0.1:\(app.port)" }
 

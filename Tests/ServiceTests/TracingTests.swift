@@ -40,7 +40,7 @@ import Testing
     private func tracedRows(_ service: TestService) throws -> Int {
         try service.app.store.read {
             try $0.integer(
-                "SELECT count(*) FROM \(EventLog.events, unscoped: EventLog.keeping) WHERE trace IS NOT NULL")
+                "SELECT count(*) FROM \(EventLog.events, unscoped: EventLog.bookkeeping) WHERE trace IS NOT NULL")
         } ?? 0
     }
 
@@ -129,7 +129,7 @@ import Testing
             try await group.waitForAll()
         }
         let rows = try service.app.store.read {
-            try $0.rows("SELECT audience, trace FROM \(EventLog.events, unscoped: EventLog.keeping)") {
+            try $0.rows("SELECT audience, trace FROM \(EventLog.events, unscoped: EventLog.bookkeeping)") {
                 (audience: try $0.text(0), trace: try $0.optionalText(1))
             }
         }

@@ -42,7 +42,7 @@ final class CurrentTokens: Sendable {
     /// Returns a token for a retry. If another user has signed in meanwhile, the refused call is not retried with that
     /// user's token.
     func get(spent: String?) async -> String? {
-        guard let tokens = tokens.withLock({ $0 }), spent.map(tokens.hasGiven) ?? true else { return nil }
+        guard let tokens = tokens.withLock({ $0 }), spent.map(tokens.hasIssued) ?? true else { return nil }
         return await tokens.get(spent: spent)
     }
 }

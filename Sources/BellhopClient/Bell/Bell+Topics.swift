@@ -11,11 +11,11 @@ extension Bell {
         for topic in topics {
             guard Bell.isTopic(topic) else { throw Bellhop.UnusableParameter(name: "topic", value: topic) }
         }
-        guard wishes.hasRoom(for: topics) else {
+        guard subscriptions.hasRoom(for: topics) else {
             throw Bellhop.UnusableParameter(name: "topics", value: "more than a stream may have")
         }
         let subscription = TopicSubscription(self)
-        wishes.set(ObjectIdentifier(subscription), topics: topics)
+        subscriptions.set(ObjectIdentifier(subscription), topics: topics)
         changed(topics: true)
         if let refused {
             refusalListeners[ObjectIdentifier(subscription)] = (topics, refused)
@@ -33,7 +33,7 @@ extension Bell {
 
     func unsubscribe(_ key: ObjectIdentifier) {
         refusalListeners[key] = nil
-        if wishes.remove(key) { changed(topics: true) }
+        if subscriptions.remove(key) { changed(topics: true) }
     }
 
     // MARK: Refusals
@@ -53,7 +53,7 @@ extension Bell {
         ]
     }
 
-    func tellRefusals(since before: Connection) {
+    func reportRefusals(since before: Connection) {
         for (topic, reason) in connection.refused where before.refused[topic] == nil {
             let data = Bell.json(topic, reason)
             for store in stores.values.map(\.self) { store.take(.event(name: "topic:refused", data: data, id: "")) }

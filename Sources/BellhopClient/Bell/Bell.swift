@@ -35,7 +35,7 @@ import Foundation
     private var isSignedIn = false
     private var isFirst = true
     private var isClosed = false
-    private var line: StreamLine?
+    private var line: StreamRunner?
     private var outbox: Outbox?
     /// Writes that were made before the user's identity was known.
     private var early: [(Outbox) -> Void] = []
@@ -45,9 +45,9 @@ import Foundation
     private var isPolling = false
     private var timers = Timers()
     private(set) var stores: [ObjectIdentifier: any BellStore] = [:]
-    var wishes = Wishes()
-    private var watching: [Cancelling] = []
-    private var reading: Cancelling?
+    var subscriptions = CombinedSubscriptions()
+    private var watching: [CancellingTask] = []
+    private var reading: CancellingTask?
     /// The last change of the stream's subscriptions.
     private var wanting: Task<Void, Never>?
     private var listeners: [Int: AsyncStream<Event>.Continuation] = [:]
@@ -74,7 +74,7 @@ import Foundation
             baseURL: url,
             token: BellhopClient.TokenProvider(isFixed: token.isFixed) { await current.get(spent: $0) })
         reconciliation = ReconciliationMachine(isForeground: options.lifecycle.isForeground)
-        wishes.set(ObjectIdentifier(self), topics: options.topics)
+        subscriptions.set(ObjectIdentifier(self), topics: options.topics)
         watch()
         signIn()
     }
@@ -83,8 +83,9 @@ import Foundation
         let network = options.network.changes()
         let lifecycle = options.lifecycle.changes()
         watching = [
-            Cancelling(Task { [weak self] in for await state in network { self?.network(state) } }),
-            Cancelling(Task { [weak self] in for await isForeground in lifecycle { self?.lifecycle(isForeground) } }),
+            CancellingTask(Task { [weak self] in for await state in network { self?.network(state) } }),
+            CancellingTask(
+                Task { [weak self] in for await isForeground in lifecycle { self?.lifecycle(isForeground) } }),
         ]
     }
 
@@ -151,9 +152,9 @@ import Foundation
         (line, reading, outbox, keeper, lastStreamID, user, waitingWrites) = (nil, nil, nil, nil, "", next, 0)
         // These writes no longer have a user: each is answered with "signed out".
         if !early.isEmpty {
-            let nobodys = Outbox(client: client, storage: MemoryStorage(), name: "")
-            nobodys.close()
-            for write in early { write(nobodys) }
+            let ownerless = Outbox(client: client, storage: MemoryStorage(), name: "")
+            ownerless.close()
+            for write in early { write(ownerless) }
             early = []
         }
     }
@@ -177,23 +178,23 @@ import Foundation
         let cursor = await keeper.load()
         guard session == self.session else { return }
         self.keeper = keeper
-        var own = StreamLine.Options()
-        own.topics = wishes.topics
+        var own = StreamRunner.Options()
+        own.topics = subscriptions.topics
         own.lastEventID = cursor
         own.limits = options.limits
         own.user = user
         own.identity = identity
         own.isOnline = options.network.isOnline
         own.isForeground = options.lifecycle.isForeground
-        let line = StreamLine(client: caller, tokens: tokens, clock: clock, options: own)
+        let line = StreamRunner(client: caller, tokens: tokens, clock: clock, options: own)
         self.line = line
         changed(topics: true, tables: true)
         let wanted = wanting
-        reading = Cancelling(
+        reading = CancellingTask(
             Task { [weak self] in
                 await wanted?.value
                 await line.open()
-                while let saying = await line.next() { self?.hear(saying, session) }
+                while let delivery = await line.next() { self?.handle(delivery, session) }
             })
     }
 
@@ -274,21 +275,23 @@ import Foundation
         return all
     }
 
-    private func hear(_ saying: StreamLine.Saying, _ session: Int) {
+    private func handle(_ delivery: StreamRunner.Delivery, _ session: Int) {
         guard session == self.session else { return }
-        switch saying {
+        switch delivery {
         case .event(let event):
             let data = event.json
             let id = event.isReplayed ? event.id : ""
             for (key, store) in stores.map(\.self) {
-                guard let seen = wishes.seen(by: key, event.name, data) else { continue }
+                guard let seen = subscriptions.seen(by: key, event.name, data) else { continue }
                 store.take(.event(name: event.name, data: seen, id: id))
             }
-            if let seen = wishes.seen(by: nil, event.name, data) { yield(Event(name: event.name, data: seen, id: id)) }
+            if let seen = subscriptions.seen(by: nil, event.name, data) {
+                yield(Event(name: event.name, data: seen, id: id))
+            }
             keeper?.keep(event.id)
         case .connection(let connection): note(connection)
         case .cursor(let id): keeper?.keep(id)
-        case .tables(let answer): for (tell, own) in wishes.takeAnswers(answer) { tell(own) }
+        case .tables(let answer): for (tell, own) in subscriptions.takeAnswers(answer) { tell(own) }
         }
     }
 
@@ -308,7 +311,7 @@ import Foundation
 
     private func note(_ next: Connection) {
         let before = connection
-        defer { tellRefusals(since: before) }
+        defer { reportRefusals(since: before) }
         show(next)
         let isNew = next.streamID != nil && next.streamID != lastStreamID
         let isReconnected = next.status == .live && isNew && !lastStreamID.isEmpty
@@ -402,11 +405,11 @@ import Foundation
     func detach(_ store: some BellStore) {
         let key = ObjectIdentifier(store)
         stores[key] = nil
-        if wishes.remove(key) { changed(topics: true, tables: true) }
+        if subscriptions.remove(key) { changed(topics: true, tables: true) }
     }
 
     func want(_ store: some BellStore, topics: [String]) {
-        wishes.set(ObjectIdentifier(store), topics: topics)
+        subscriptions.set(ObjectIdentifier(store), topics: topics)
         changed(topics: true)
     }
 
@@ -414,13 +417,13 @@ import Foundation
         _ store: some BellStore, tables: [JSON], lastEventId: String?,
         answer: @escaping @MainActor (ServiceAnswer) -> Void
     ) {
-        wishes.set(ObjectIdentifier(store), tables: tables, answer: answer)
+        subscriptions.set(ObjectIdentifier(store), tables: tables, answer: answer)
         changed(tables: true, lastEventId: lastEventId)
     }
 
     func changed(topics: Bool = false, tables: Bool = false, lastEventId: String? = nil) {
         guard let line else { return }
-        let (wantedTopics, wantedTables) = (topics ? wishes.topics : nil, tables ? wishes.tables : nil)
+        let (wantedTopics, wantedTables) = (topics ? subscriptions.topics : nil, tables ? subscriptions.tables : nil)
         // Changes run one after the other; otherwise an older one could win.
         let before = wanting
         wanting = Task {
@@ -454,7 +457,7 @@ import Foundation
 
     /// Delivers an event to the app and to the stores that subscribe to it.
     func tell(_ name: String, _ data: JSON) {
-        for store in stores.values.map(\.self) where store.hears.contains(name) {
+        for store in stores.values.map(\.self) where store.localEvents.contains(name) {
             store.take(.event(name: name, data: data, id: ""))
         }
         yield(Event(name: name, data: data, id: ""))

@@ -47,7 +47,7 @@
 extension Bell {
     /// Unread messages, requests and notifications.
     public var badges: Store<CountsMachine> {
-        let store = features.badges ?? Store(CountsMachine(user: user), of: self, hears: ["badges:update"])
+        let store = features.badges ?? Store(CountsMachine(user: user), of: self, localEvents: ["badges:update"])
         features.badges = store
         poll()
         return store
@@ -60,8 +60,9 @@ extension Bell {
     }
 
     public var conversations: Store<ConversationsMachine> {
-        let hears: Set<String> = ["message:sending", "message:sent", "message:refused"]
-        let store = features.conversations ?? Store(ConversationsMachine(user: user), of: self, hears: hears)
+        let localEvents: Set<String> = ["message:sending", "message:sent", "message:refused"]
+        let store =
+            features.conversations ?? Store(ConversationsMachine(user: user), of: self, localEvents: localEvents)
         features.conversations = store
         return store
     }

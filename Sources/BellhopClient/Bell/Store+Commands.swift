@@ -57,8 +57,8 @@ extension Store where Machine == NotificationsMachine {
     }
 
     /// Changes the preferences. Fields that are not set keep their values.
-    @discardableResult public func setPreferences(_ wish: Bellhop.PreferencesWish) throws -> Command {
-        run("prefer", ["set": try JSON(parsing: Bellhop.encoder.encode(wish))])
+    @discardableResult public func setPreferences(_ preferences: Bellhop.PreferencesWish) throws -> Command {
+        run("prefer", ["set": try JSON(parsing: Bellhop.encoder.encode(preferences))])
     }
 
     @discardableResult public func endQuietHours() -> Command { run("prefer", ["set": ["quietHours": nil]]) }

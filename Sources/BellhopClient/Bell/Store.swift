@@ -82,7 +82,7 @@ final class Promise<Value: Sendable>: Sendable {
 @MainActor protocol BellStore: AnyObject {
     var isWatched: Bool { get }
     /// Names of events that other stores emit and the stream does not.
-    var hears: Set<String> { get }
+    var localEvents: Set<String> { get }
     func take(_ input: FeatureInput)
     func close()
 }
@@ -94,7 +94,7 @@ final class Promise<Value: Sendable>: Sendable {
 @MainActor public final class Store<Machine: ShownMachine>: BellStore {
     public private(set) var snapshot: Machine.Snapshot
     private(set) var machine: Machine
-    let hears: Set<String>
+    let localEvents: Set<String>
     let bell: Bell
     private var cache = ModelCache()
     private var timers = Timers()
@@ -108,10 +108,10 @@ final class Promise<Value: Sendable>: Sendable {
     /// Whether the store is kept although it has no reader, such as for watched queries.
     var isHeld = false
 
-    init(_ machine: Machine, of bell: Bell, hears: Set<String> = []) {
+    init(_ machine: Machine, of bell: Bell, localEvents: Set<String> = []) {
         self.machine = machine
         self.bell = bell
-        self.hears = hears
+        self.localEvents = localEvents
         snapshot = machine.snapshot(&cache)
         bell.attach(self)
         take(.start(user: bell.user, isLive: bell.connection.status == .live))
@@ -142,8 +142,8 @@ final class Promise<Value: Sendable>: Sendable {
     }
 
     @discardableResult
-    func run(_ command: String, _ wish: JSON = .null) -> Command {
-        let promises = receive(.command(command, wish))
+    func run(_ command: String, _ arguments: JSON = .null) -> Command {
+        let promises = receive(.command(command, arguments))
         return Command(promise: promises.first)
     }
 

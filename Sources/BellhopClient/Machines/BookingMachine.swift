@@ -41,8 +41,8 @@ public struct BookingMachine: FeatureMachine {
             for event in step.since { merge(BookingMachine.fields(event.data)) }
         }
         switch input {
-        case .event(let name, let data, let id): actions += hear(name, data, id, now: now)
-        case .command("change", let wish): actions += change(wish["set"])
+        case .event(let name, let data, let id): actions += handle(name, data, id, now: now)
+        case .command("change", let arguments): actions += change(arguments["set"])
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body), now: now)
         default: break
@@ -51,7 +51,7 @@ public struct BookingMachine: FeatureMachine {
         return actions
     }
 
-    private mutating func hear(_ name: String, _ data: JSON, _ id: String, now: Int) -> [FeatureAction] {
+    private mutating func handle(_ name: String, _ data: JSON, _ id: String, now: Int) -> [FeatureAction] {
         // An event replayed after a break must not trigger haptics.
         let isReplayed = replaying > 0 && !id.isEmpty
         if name == "stream:ready" {

@@ -75,11 +75,11 @@ public struct ConnectionMachine: Sendable, Hashable {
         case lifecycle(isForeground: Bool)
         case timer(String)
         /// Input from the connection with that number.
-        case from(attempt: Int, Heard)
+        case from(attempt: Int, TransportEvent)
     }
 
     /// Input from a connection.
-    enum Heard: Sendable {
+    enum TransportEvent: Sendable {
         case bytes(at: Int)
         case head(status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
         case ready(streamId: String, topics: [String], userId: String? = nil, tenant: String? = nil)
@@ -181,16 +181,16 @@ public struct ConnectionMachine: Sendable, Hashable {
         case .network(let isOnline, let isChanged): return network(isOnline, isChanged, now)
         case .lifecycle(let isForeground): return lifecycle(isForeground, now)
         case .timer(let name): return timer(name, now, random)
-        case .from(let attempt, let heard):
+        case .from(let attempt, let transportEvent):
             // Input from an earlier connection is ignored.
-            return attempt == self.attempt && isTrying ? hear(heard, now, random) : []
+            return attempt == self.attempt && isTrying ? handle(transportEvent, now, random) : []
         }
     }
 
     private var isTrying: Bool { status == .connecting || status == .live }
 
-    private mutating func hear(_ heard: Heard, _ now: Int, _ random: Double) -> [Action] {
-        switch heard {
+    private mutating func handle(_ transportEvent: TransportEvent, _ now: Int, _ random: Double) -> [Action] {
+        switch transportEvent {
         case .bytes(let at):
             lastHeardAt = at
             return []
@@ -219,7 +219,7 @@ public struct ConnectionMachine: Sendable, Hashable {
                 guard [400, 403, 422].contains(status), !asked.isEmpty else {
                     return fail(reason, now, random, serverMilliseconds: wait)
                 }
-                leaveOut(asked, reason, problem)
+                omitTopic(asked, reason, problem)
                 return settle(now)
             }
             ready = topics
@@ -343,7 +343,7 @@ public struct ConnectionMachine: Sendable, Hashable {
 
     /// Marks the topics that the service names as refused. If it names no topic, halves the number of new topics to
     /// find the refused one.
-    private mutating func leaveOut(_ asked: [String], _ reason: Reason, _ problem: JSON) {
+    private mutating func omitTopic(_ asked: [String], _ reason: Reason, _ problem: JSON) {
         let pointers = (problem["errors"].array ?? []).compactMap { $0["pointer"].string }
         var out = asked.indices.filter { pointers.contains("/topics/\($0)") }.map { asked[$0] }
         if out.isEmpty {

@@ -40,13 +40,13 @@ public struct ConversationMachine: FeatureMachine {
         if step.actions.contains(where: \.isFetch) { actions.append(.fetch(path: path, as: "conversation")) }
         if let body = step.body {
             take(page: body)
-            for event in step.since { _ = hear(event.name, event.data) }
+            for event in step.since { _ = handle(event.name, event.data) }
         }
         switch input {
-        case .event(let name, let data, _): actions += hear(name, data)
+        case .event(let name, let data, _): actions += handle(name, data)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
-        case .command(let name, let wish): actions += command(name, wish, now: now)
+        case .command(let name, let arguments): actions += command(name, arguments, now: now)
         default: break
         }
         // A message that has arrived is no longer being sent.
@@ -66,7 +66,7 @@ public struct ConversationMachine: FeatureMachine {
         messages = older + page
     }
 
-    private mutating func hear(_ name: String, _ data: JSON) -> [FeatureAction] {
+    private mutating func handle(_ name: String, _ data: JSON) -> [FeatureAction] {
         let id = data["conversationId"].string ?? data["conversation"]["id"].string
         guard id == conversationId else { return [] }
         switch name {
@@ -93,10 +93,11 @@ public struct ConversationMachine: FeatureMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ wish: JSON, now: Int) -> [FeatureAction] {
-        let id = wish["id"].string ?? ""
+    private mutating func command(_ command: String, _ arguments: JSON, now: Int) -> [FeatureAction] {
+        let id = arguments["id"].string ?? ""
         switch command {
-        case "send": return post(["id": wish["id"], "text": wish["text"], "sentAt": .string(Moment.text(now))])
+        case "send":
+            return post(["id": arguments["id"], "text": arguments["text"], "sentAt": .string(Moment.text(now))])
         case "retry":
             guard let index = refused.firstIndex(where: { $0["id"].string == id }) else { return [] }
             let message = refused.remove(at: index)
@@ -105,7 +106,7 @@ public struct ConversationMachine: FeatureMachine {
             refused.removeAll { $0["id"].string == id }
             return []
         case "read":
-            let sequence = wish["sequence"].int ?? messages.last?["sequence"].int ?? 0
+            let sequence = arguments["sequence"].int ?? messages.last?["sequence"].int ?? 0
             // The count falls only after the service has confirmed it (R-CNT-RT-2).
             guard sequence > (readPosition.int ?? 0) else { return [] }
             return [.send("PUT", "\(path)/read-position", ["sequence": .integer(Int64(sequence))], as: "read")]
@@ -147,7 +148,7 @@ public struct ConversationMachine: FeatureMachine {
             if !body["message"].isNull { add([body["message"]]) }
             if !body["unread"].isNull { unread = body["unread"] }
             let sent: JSON = ["conversationId": .string(conversationId), "id": id]
-            return answer.tellBadges + [.tell(name: "message:sent", data: sent)]
+            return answer.badgesEvent + [.tell(name: "message:sent", data: sent)]
         }
         if name == "read" || name == "delete" {
             guard answer.isTaken else {
@@ -158,7 +159,7 @@ public struct ConversationMachine: FeatureMachine {
             }
             if !body["readPosition"].isNull { readPosition = body["readPosition"] }
             if !body["unread"].isNull { unread = body["unread"] }
-            return answer.tellBadges
+            return answer.badgesEvent
         }
         guard answer.isTaken else { return [] }
         switch name {

@@ -39,10 +39,10 @@ public struct ConversationsMachine: FeatureMachine {
             // If the list has further pages, the older conversations already loaded are kept behind the first page.
             let page = body["items"].array ?? []
             if next == nil || body["next"].isNull { (stored, next) = (page, body["next"].string) } else { merge(page) }
-            for event in step.since { _ = hear(event.name, event.data) }
+            for event in step.since { _ = handle(event.name, event.data) }
         }
         switch input {
-        case .event(let name, let data, _): actions += hear(name, data)
+        case .event(let name, let data, _): actions += handle(name, data)
         case .command("more", _):
             if let next {
                 actions.append(.fetch(path: "\(ConversationsMachine.plan.path)&cursor=\(next.pathSegment)", as: "more"))
@@ -57,7 +57,7 @@ public struct ConversationsMachine: FeatureMachine {
         return actions
     }
 
-    private mutating func hear(_ name: String, _ data: JSON) -> [FeatureAction] {
+    private mutating func handle(_ name: String, _ data: JSON) -> [FeatureAction] {
         let id = data["conversationId"]
         let held = stored.first { $0["id"] == id }
         switch name {

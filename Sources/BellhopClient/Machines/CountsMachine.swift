@@ -32,10 +32,10 @@ public struct CountsMachine: FeatureMachine {
             // The open stream sent its counts before this machine existed, so they are fetched.
             return isLive ? [CountsMachine.fetch] : []
         case .user(let user, _): self = CountsMachine(user: user)
-        case .event(let name, let data, _): hear(name, data)
+        case .event(let name, let data, _): handle(name, data)
         // Registers a write that will change the counts by this much.
-        case .command("expect", let wish):
-            adjust(Adjustment(key: wish["as"].string ?? "", by: wish["by"], isShown: false))
+        case .command("expect", let arguments):
+            adjust(Adjustment(key: arguments["as"].string ?? "", by: arguments["by"], isShown: false))
         case .answer(let name, let status, let body, _):
             return answered(name, ClassifiedAnswer(status: status, body: body))
         default: break
@@ -43,7 +43,7 @@ public struct CountsMachine: FeatureMachine {
         return []
     }
 
-    private mutating func hear(_ name: String, _ data: JSON) {
+    private mutating func handle(_ name: String, _ data: JSON) {
         if name == "stream:ready" { user = user ?? data["userId"].string }
         if name == "badges:update" { return merge(data) }
         if CountsMachine.isBadges(data["badges"]) { return merge(data["badges"]) }

@@ -24,7 +24,7 @@ public struct DJMachine: FeatureMachine {
 
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
-            let topic = topic.ofAnother
+            let topic = topic.forAnotherUser
             self = DJMachine(shopId: queue.shopId)
             self.topic = topic
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -36,10 +36,10 @@ public struct DJMachine: FeatureMachine {
         case .event(let name, let data, _):
             let isTaken = queue.merge(ServerSentEvent(id: "", name: name, data: data.text))
             if isTaken, name == "dj:session" { isLive = true }
-        case .command("vote", let wish): actions += vote(wish)
-        case .command("add", let wish):
+        case .command("vote", let arguments): actions += vote(arguments)
+        case .command("add", let arguments):
             count += 1
-            let track = wish["track"]
+            let track = arguments["track"]
             let body: JSON = [
                 "trackId": track["trackId"], "trackName": track["trackName"], "artistName": track["artistName"],
                 "albumArt": track["albumArt"],
@@ -57,8 +57,8 @@ public struct DJMachine: FeatureMachine {
         return actions
     }
 
-    private mutating func vote(_ wish: JSON) -> [FeatureAction] {
-        guard let id = wish["trackId"].string, let side = wish["vote"].string.flatMap(DJQueueState.Vote.init),
+    private mutating func vote(_ arguments: JSON) -> [FeatureAction] {
+        guard let id = arguments["trackId"].string, let side = arguments["vote"].string.flatMap(DJQueueState.Vote.init),
             let track = queue.tracks.first(where: { $0.trackId == id }), track.vote != side
         else { return [] }
         count += 1

@@ -51,14 +51,14 @@ public struct FeedMachine: FeatureMachine {
         var actions = step.actions
         if let body = step.body {
             take(body)
-            for event in step.since { hear(event.name, event.data) }
+            for event in step.since { handle(event.name, event.data) }
         }
         switch input {
-        case .event(let name, let data, _): hear(name, data)
+        case .event(let name, let data, _): handle(name, data)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .timer("banner"), .command("showNew", _): actions += showNew()
-        case .command("engage", let wish): actions += engage(wish)
+        case .command("engage", let write): actions += engage(write)
         case .command("more", _):
             if let next { actions.append(.fetch(path: "\(FeedMachine.first)&cursor=\(next.pathSegment)", as: "more")) }
         default: break
@@ -97,7 +97,7 @@ public struct FeedMachine: FeatureMachine {
         waiting = FeedMachine.merged(waiting, fresh, FeedMachine.waitingMax)
     }
 
-    private mutating func hear(_ name: String, _ data: JSON) {
+    private mutating func handle(_ name: String, _ data: JSON) {
         switch name {
         case "stream:ready": user = user ?? data["userId"].string
         case "feed:new_post":
@@ -137,8 +137,8 @@ public struct FeedMachine: FeatureMachine {
         return [.fetch(path: FeedMachine.first, as: "anew")]
     }
 
-    private mutating func engage(_ wish: JSON) -> [FeatureAction] {
-        let (id, set) = (wish["postId"].string ?? "", wish["set"])
+    private mutating func engage(_ write: JSON) -> [FeatureAction] {
+        let (id, set) = (write["postId"].string ?? "", write["set"])
         let name = set["liked"].isNull ? "reposted" : "liked"
         guard let post = posts.first(where: { $0["id"].string == id }), post[name] != set[name] else { return [] }
         count += 1
@@ -154,21 +154,21 @@ public struct FeedMachine: FeatureMachine {
         }
         if name == "anew", answer.isTaken { take(answer.body) }
         guard let index = pending.firstIndex(where: { $0.name == name }) else { return [] }
-        let wish = pending.remove(at: index)
+        let write = pending.remove(at: index)
         guard answer.isTaken else {
-            return [.tell(name: "feed:refused", data: ["postId": .string(wish.postId), "problem": answer.problem])]
+            return [.tell(name: "feed:refused", data: ["postId": .string(write.postId), "problem": answer.problem])]
         }
-        let said = answer.body.isNull ? wish.set : answer.body.without(["postId"])
-        stored = FeedMachine.counted(stored, .object([wish.postId: said]))
+        let confirmed = answer.body.isNull ? write.set : answer.body.without(["postId"])
+        stored = FeedMachine.counted(stored, .object([write.postId: confirmed]))
         return []
     }
 
     /// Overlays the user's unanswered changes on the posts from the service.
     private mutating func show() {
         posts = stored.map { post in
-            let wishes = pending.filter { $0.postId == post["id"].string }
-            let wanted = wishes.reduce(post) { $0.with($1.set.object ?? [:]) }
-            guard !wishes.isEmpty else { return post }
+            let writes = pending.filter { $0.postId == post["id"].string }
+            let wanted = writes.reduce(post) { $0.with($1.set.object ?? [:]) }
+            guard !writes.isEmpty else { return post }
             let counts = [("liked", "likeCount"), ("reposted", "repostCount")].map { name, count -> (String, JSON) in
                 let more = (wanted[name].bool == true ? 1 : 0) - (post[name].bool == true ? 1 : 0)
                 return (count, .integer(Int64((post[count].int ?? 0) + more)))

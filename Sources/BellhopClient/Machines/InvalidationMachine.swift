@@ -57,7 +57,7 @@ public struct InvalidationMachine: FeatureMachine {
         switch input {
         case .start(_, let isLive), .connection(let isLive): return connect(isLive, now: now)
         case .lifecycle(let isForeground): return look(isForeground, now: now)
-        case .event(let name, let data, _): return hear(name, data, now: now)
+        case .event(let name, let data, _): return handle(name, data, now: now)
         case .timer("stale"): return becomeStale(now: now)
         case .timer("window"): return closeWindows(now: now)
         case .user:
@@ -69,7 +69,7 @@ public struct InvalidationMachine: FeatureMachine {
         case .command("watch-query", let query): return watch(query)
         case .command("unwatch-query", let query): queries.removeAll { $0.id == query["id"].string }
         // A forced refetch by the user skips the window, the echo filter and the visibility check (R-SCH-FR-020).
-        case .command("refetch", let wish): return refetch(wish["key"].strings, reason: "forced", now: now)
+        case .command("refetch", let arguments): return refetch(arguments["key"].strings, reason: "forced", now: now)
         default: break
         }
         return []
@@ -92,7 +92,7 @@ public struct InvalidationMachine: FeatureMachine {
         queries.append(
             Query(id: id, key: json["key"].strings, isVisible: isVisible, isStale: wasStale && !isVisible))
         // It became stale while it was not visible.
-        return wasStale && isVisible ? [InvalidationMachine.tellRefetch([id], reason: "shown")] : []
+        return wasStale && isVisible ? [InvalidationMachine.refetchEvent([id], reason: "shown")] : []
     }
 
     private mutating func refetch(_ key: Key, reason: String, now: Int) -> [FeatureAction] {
@@ -103,7 +103,7 @@ public struct InvalidationMachine: FeatureMachine {
         let stale = FeatureAction.tell(
             name: "query:stale", data: ["keys": keys, "reason": .string(reason), "isForced": true])
         return meant.isEmpty
-            ? [stale] : [stale, InvalidationMachine.tellRefetch(meant.map { queries[$0].id }, reason: reason)]
+            ? [stale] : [stale, InvalidationMachine.refetchEvent(meant.map { queries[$0].id }, reason: reason)]
     }
 
     // MARK: Input from the stream
@@ -123,10 +123,10 @@ public struct InvalidationMachine: FeatureMachine {
         let seen = queries.indices.filter { queries[$0].isStale && queries[$0].isVisible }
         for index in seen { queries[index].isStale = false }
         // The keys are reported again: an app that fetches by keys did not fetch in the background.
-        let stale = missed.isEmpty ? [] : [tellStale(missed, reason: "foreground")]
+        let stale = missed.isEmpty ? [] : [staleEvent(missed, reason: "foreground")]
         missed = []
         let ids = seen.map { queries[$0].id }
-        return stale + (ids.isEmpty ? [] : [InvalidationMachine.tellRefetch(ids, reason: "foreground")])
+        return stale + (ids.isEmpty ? [] : [InvalidationMachine.refetchEvent(ids, reason: "foreground")])
     }
 
     /// Remembers stale keys; if there are too many, replaces them with the key that matches everything.
@@ -135,7 +135,7 @@ public struct InvalidationMachine: FeatureMachine {
         if missed.contains([]) || missed.count > InvalidationMachine.keysMax { missed = [[]] }
     }
 
-    private func tellStale(_ keys: [Key], reason: String) -> FeatureAction {
+    private func staleEvent(_ keys: [Key], reason: String) -> FeatureAction {
         .tell(
             name: "query:stale",
             data: [
@@ -144,7 +144,7 @@ public struct InvalidationMachine: FeatureMachine {
             ])
     }
 
-    private mutating func hear(_ name: String, _ data: JSON, now: Int) -> [FeatureAction] {
+    private mutating func handle(_ name: String, _ data: JSON, now: Int) -> [FeatureAction] {
         switch name {
         case "query:invalidate":
             return isEcho(data, now: now)
@@ -221,12 +221,12 @@ public struct InvalidationMachine: FeatureMachine {
         let seen = meant.filter { queries[$0].isVisible && isForeground }
         for index in meant { queries[index].isStale = !seen.contains(index) }
         if isForeground { missed = [] } else { miss(told) }
-        let stale = tellStale(told, reason: reason)
+        let stale = staleEvent(told, reason: reason)
         return seen.isEmpty
-            ? [stale] : [stale, InvalidationMachine.tellRefetch(seen.map { queries[$0].id }, reason: reason)]
+            ? [stale] : [stale, InvalidationMachine.refetchEvent(seen.map { queries[$0].id }, reason: reason)]
     }
 
-    private static func tellRefetch(_ ids: [String], reason: String) -> FeatureAction {
+    private static func refetchEvent(_ ids: [String], reason: String) -> FeatureAction {
         .tell(name: "query:refetch", data: ["ids": .array(ids.map(JSON.string)), "reason": .string(reason)])
     }
 

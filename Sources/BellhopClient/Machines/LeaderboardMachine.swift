@@ -12,12 +12,12 @@ public struct LeaderboardMachine: FeatureMachine {
     public private(set) var isLive = false
     public var isLoaded: Bool { loading.isLoaded || top.version != nil }
     public var problem: JSON { loading.problem.isNull ? topic.problem : loading.problem }
-    private var fetchedAt = -LeaderboardMachine.againMilliseconds
+    private var fetchedAt = -LeaderboardMachine.refetchMilliseconds
     private var loading = Loading()
     private var topic = WatchedTopic()
 
     /// Minimum time between two fetches of lines that do not fit: on a busy board, mismatches occur every second.
-    private static let againMilliseconds = 5000
+    private static let refetchMilliseconds = 5000
 
     public init(challengeId: String, user: String? = nil) {
         self.challengeId = challengeId
@@ -27,7 +27,7 @@ public struct LeaderboardMachine: FeatureMachine {
 
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
-            let topic = topic.ofAnother
+            let topic = topic.forAnotherUser
             self = LeaderboardMachine(challengeId: challengeId, user: user)
             self.topic = topic
             return begin(for: user, isSignedIn: isSignedIn, now: now)
@@ -43,8 +43,8 @@ public struct LeaderboardMachine: FeatureMachine {
         if case .event("stream:ready", let data, _) = input { user = user ?? data["userId"].string }
         if case .event("leaderboard:update", let data, _) = input, data["challengeId"].string == challengeId {
             let wasBehind = isBehind
-            hear(data)
-            let at = max(now, fetchedAt + LeaderboardMachine.againMilliseconds)
+            handle(data)
+            let at = max(now, fetchedAt + LeaderboardMachine.refetchMilliseconds)
             if isBehind != wasBehind { actions.append(.timer(name: "leaderboard", at: isBehind ? at : nil)) }
         }
         if case .connection(false) = input { isLive = false }
@@ -65,7 +65,7 @@ public struct LeaderboardMachine: FeatureMachine {
         own(body["me"], at: body)
     }
 
-    private mutating func hear(_ data: JSON) {
+    private mutating func handle(_ data: JSON) {
         guard !data["top"].isNull || !data["moved"].isNull else { return own(data, at: data) }
         guard isNewer(held, data) || !data["top"].isNull && data["version"].int == top.version else {
             // Events that the state already includes are ignored. A fetched board may be newer than the topic's first
@@ -77,7 +77,7 @@ public struct LeaderboardMachine: FeatureMachine {
         isBehind = top.isBehind
         guard !isBehind else { return }
         isLive = true
-        mine()
+        updateOwnRow()
     }
 
     private mutating func merge(_ data: JSON) {
@@ -85,7 +85,7 @@ public struct LeaderboardMachine: FeatureMachine {
     }
 
     /// Updates the user's own row from the lines, if they are newer.
-    private mutating func mine() {
+    private mutating func updateOwnRow() {
         guard let line = top.lines.first(where: { $0.userId == user }) else { return }
         own(LeaderboardMachine.json(line), at: held)
     }

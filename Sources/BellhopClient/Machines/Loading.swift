@@ -80,11 +80,11 @@ struct Loading: Sendable, Hashable {
 
     private mutating func answered(_ answer: ClassifiedAnswer, _ plan: Plan, now: Int) -> Step {
         let again: [FeatureAction] = isAgain ? [.fetch(path: plan.path, as: plan.name)] : []
-        let heard = since
+        let seenEvents = since
         (isLoading, isAgain, since) = (isAgain, false, [])
         if answer.isTaken {
             (isLoaded, failures, problem) = (true, 0, .null)
-            return Step(actions: again, body: answer.body, since: heard)
+            return Step(actions: again, body: answer.body, since: seenEvents)
         }
         if !again.isEmpty { return Step(actions: again) }
         problem = answer.problem
@@ -121,7 +121,7 @@ struct ClassifiedAnswer {
     }
 
     /// Forwards the answer's counts to the counts machine, the only place that shows them (R-CNT-RECON-3).
-    var tellBadges: [FeatureAction] {
+    var badgesEvent: [FeatureAction] {
         body["badges"].isNull ? [] : [.tell(name: "badges:update", data: body["badges"])]
     }
 
@@ -141,7 +141,7 @@ struct WatchedTopic: Sendable, Hashable {
     private(set) var problem: JSON = .null
 
     /// A copy for another user, without the refusal.
-    var ofAnother: WatchedTopic {
+    var forAnotherUser: WatchedTopic {
         var other = self
         other.problem = .null
         return other
@@ -161,9 +161,9 @@ struct WatchedTopic: Sendable, Hashable {
             isWanted = true
             return [.subscribe(topics: [topic])]
         case .watch(true):
-            let wish: [FeatureAction] = isWanted ? [] : [.subscribe(topics: [topic])]
+            let subscribing: [FeatureAction] = isWanted ? [] : [.subscribe(topics: [topic])]
             isWanted = true
-            return [.timer(name: "linger", at: nil)] + wish
+            return [.timer(name: "linger", at: nil)] + subscribing
         case .watch(false):
             return isWanted ? [.timer(name: "linger", at: now + WatchedTopic.lingerMilliseconds)] : []
         case .timer("linger"):

@@ -12,12 +12,12 @@ public struct NotificationsMachine: FeatureMachine {
     private var known: [String] = []
     private var pending: [Pending] = []
     private var storedPreferences = NotificationsMachine.defaults
-    private var wishes: [Wish] = []
+    private var preferenceWrites: [PreferenceWrite] = []
     private var hasPreferences = false
     /// The stream has sent preferences since they were requested.
-    private var arePreferencesTold = false
+    private var hasNewerPreferences = false
     private var hasMore = false
-    private var aheadMilliseconds = 0
+    private var clockAheadMilliseconds = 0
     private var count = 0
     private var loading = Loading()
 
@@ -32,7 +32,7 @@ public struct NotificationsMachine: FeatureMachine {
         let at: String
     }
 
-    private struct Wish: Sendable {
+    private struct PreferenceWrite: Sendable {
         let name: String
         let set: JSON
     }
@@ -62,7 +62,7 @@ public struct NotificationsMachine: FeatureMachine {
         let step = loading.advance(input, NotificationsMachine.plan, now: now)
         var actions = step.actions
         if step.actions.contains(where: \.isFetch) {
-            arePreferencesTold = false
+            hasNewerPreferences = false
             actions.append(.fetch(path: "/v1/preferences", as: "preferences"))
         }
         if let body = step.body {
@@ -72,10 +72,10 @@ public struct NotificationsMachine: FeatureMachine {
             for event in step.since { apply(event.name, event.data, now: event.now) }
         }
         switch input {
-        case .event(let name, let data, _): actions += hear(name, data, now: now)
+        case .event(let name, let data, _): actions += handle(name, data, now: now)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
-        case .command(let name, let wish): actions += command(name, wish, now: now)
+        case .command(let name, let arguments): actions += command(name, arguments, now: now)
         default: break
         }
         show()
@@ -91,13 +91,13 @@ public struct NotificationsMachine: FeatureMachine {
 
     // MARK: Input from the service
 
-    private mutating func hear(_ name: String, _ data: JSON, now: Int) -> [FeatureAction] {
+    private mutating func handle(_ name: String, _ data: JSON, now: Int) -> [FeatureAction] {
         if name == "stream:ready" {
-            aheadMilliseconds = Moment.milliseconds(data["serverTime"].string).map { $0 - now } ?? 0
+            clockAheadMilliseconds = Moment.milliseconds(data["serverTime"].string).map { $0 - now } ?? 0
             return []
         }
         if name == "preferences:update" {
-            (storedPreferences, arePreferencesTold) = (data, true)
+            (storedPreferences, hasNewerPreferences) = (data, true)
             return []
         }
         apply(name, data, now: now)
@@ -129,7 +129,7 @@ public struct NotificationsMachine: FeatureMachine {
 
     /// Plays the notification, in the foreground and in the background (R-VIS-FR-4.2, R-VIS-FR-4.3).
     private func play(_ item: JSON, now: Int) -> [FeatureAction] {
-        let age = Moment.milliseconds(item["createdAt"].string).map { now + aheadMilliseconds - $0 } ?? 0
+        let age = Moment.milliseconds(item["createdAt"].string).map { now + clockAheadMilliseconds - $0 } ?? 0
         guard age <= NotificationsMachine.freshMilliseconds, item["seenAt"].isNull else { return [] }
         let haptic = preferences["haptics"].bool == false ? .null : item["haptic"]
         let sound = preferences["sound"].bool != false && item["sound"].bool == true
@@ -148,15 +148,15 @@ public struct NotificationsMachine: FeatureMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ wish: JSON, now: Int) -> [FeatureAction] {
+    private mutating func command(_ command: String, _ arguments: JSON, now: Int) -> [FeatureAction] {
         guard ["change", "changeAll", "remove", "prefer"].contains(command) else { return [] }
         let name = "change-\(count + 1)"
         let at = Moment.text(now)
-        let id = wish["id"].string ?? ""
+        let id = arguments["id"].string ?? ""
         let place = "/v1/notifications/\(id.pathSegment)"
         switch command {
         case "prefer":
-            wishes.append(Wish(name: name, set: wish["set"]))
+            preferenceWrites.append(PreferenceWrite(name: name, set: arguments["set"]))
             count += 1
             return putPreferences()
         case "remove":
@@ -164,18 +164,20 @@ public struct NotificationsMachine: FeatureMachine {
             return [.send("DELETE", place, as: name)]
         case "change":
             // A change that is already in effect needs no request.
-            if let item = items.first(where: { $0["id"].string == id }), NotificationsMachine.isSo(item, wish["set"]) {
+            if let item = items.first(where: { $0["id"].string == id }),
+                NotificationsMachine.hasState(item, arguments["set"])
+            {
                 return []
             }
-            note(Pending(name: name, ids: [id], set: wish["set"], at: at))
-            return [.send("PATCH", place, wish["set"], as: name)]
+            note(Pending(name: name, ids: [id], set: arguments["set"], at: at))
+            return [.send("PATCH", place, arguments["set"], as: name)]
         default:
             // Limited to the newest notification on the screen, so that later arrivals are not marked by mistake.
-            guard let upTo = wish["upTo"].string ?? items.first?["id"].string else { return [] }
-            let category = wish["category"].string
-            var body: [String: JSON] = ["upTo": .string(upTo), "set": wish["set"]]
+            guard let upTo = arguments["upTo"].string ?? items.first?["id"].string else { return [] }
+            let category = arguments["category"].string
+            var body: [String: JSON] = ["upTo": .string(upTo), "set": arguments["set"]]
             if let category { body["category"] = .string(category) }
-            note(Pending(name: name, upTo: upTo, category: category, set: wish["set"], at: at))
+            note(Pending(name: name, upTo: upTo, category: category, set: arguments["set"], at: at))
             return [.send("PATCH", "/v1/notifications", .object(body), as: name)]
         }
     }
@@ -190,13 +192,13 @@ public struct NotificationsMachine: FeatureMachine {
             guard answer.isTaken else { return [] }
             let isFirst = !hasPreferences
             // Preferences that the stream sent since the request are not older than the answer.
-            if !arePreferencesTold { storedPreferences = answer.body }
+            if !hasNewerPreferences { storedPreferences = answer.body }
             hasPreferences = true
-            return isFirst && !wishes.isEmpty ? putPreferences() : []
+            return isFirst && !preferenceWrites.isEmpty ? putPreferences() : []
         }
-        if let index = wishes.firstIndex(where: { $0.name == name }) {
+        if let index = preferenceWrites.firstIndex(where: { $0.name == name }) {
             // The last of several queued wishes carried the earlier ones too.
-            wishes.removeFirst(index + 1)
+            preferenceWrites.removeFirst(index + 1)
             if !answer.isTaken { return [NotificationsMachine.refused([], answer)] }
             if !answer.body.isNull { storedPreferences = answer.body }
             return []
@@ -212,13 +214,13 @@ public struct NotificationsMachine: FeatureMachine {
         } else {
             stored = stored.map { $0["id"] == newer["id"] ? newer : $0 }
         }
-        return answer.tellBadges
+        return answer.badgesEvent
     }
 
     /// Sends all preferences in one PUT. They must be loaded first; otherwise the unset ones would be reset to their
     /// defaults.
     private func putPreferences() -> [FeatureAction] {
-        guard hasPreferences, let last = wishes.last else {
+        guard hasPreferences, let last = preferenceWrites.last else {
             return [.fetch(path: "/v1/preferences", as: "preferences")]
         }
         return [.send("PUT", "/v1/preferences", preferred, as: last.name)]
@@ -231,7 +233,7 @@ public struct NotificationsMachine: FeatureMachine {
     // MARK: Display
 
     private var preferred: JSON {
-        wishes.reduce(storedPreferences) { $0.with($1.set.object ?? [:]) }
+        preferenceWrites.reduce(storedPreferences) { $0.with($1.set.object ?? [:]) }
     }
 
     /// Overlays the unanswered changes on the state from the service.
@@ -245,11 +247,11 @@ public struct NotificationsMachine: FeatureMachine {
         if change.isRemoval { return items.filter { !(change.ids ?? []).contains($0["id"].string ?? "") } }
         let place = items.firstIndex { $0["id"].string == change.upTo }
         return items.enumerated().map { index, item in
-            isMeant(change, item, index, place) ? changed(item, change.set, change.at) : item
+            isCovered(change, item, index, place) ? changed(item, change.set, change.at) : item
         }
     }
 
-    private static func isMeant(_ change: Pending, _ item: JSON, _ index: Int, _ place: Int?) -> Bool {
+    private static func isCovered(_ change: Pending, _ item: JSON, _ index: Int, _ place: Int?) -> Bool {
         let id = item["id"].string ?? ""
         if let ids = change.ids { return ids.contains(id) }
         if let category = change.category, category != item["category"].string { return false }
@@ -259,7 +261,7 @@ public struct NotificationsMachine: FeatureMachine {
 
     /// Reading or archiving a notification also marks it as seen; clearing `seen` clears both.
     private static func changed(_ item: JSON, _ set: JSON, _ at: String) -> JSON {
-        if isSo(item, set) { return item }
+        if hasState(item, set) { return item }
         var times = ["seenAt": item["seenAt"], "readAt": item["readAt"], "archivedAt": item["archivedAt"]]
         if set["seen"].bool == false { times = ["seenAt": .null, "readAt": .null, "archivedAt": .null] }
         for (name, time) in [("read", "readAt"), ("archived", "archivedAt")] {
@@ -271,7 +273,7 @@ public struct NotificationsMachine: FeatureMachine {
         return item.with(times)
     }
 
-    private static func isSo(_ item: JSON, _ set: JSON) -> Bool {
+    private static func hasState(_ item: JSON, _ set: JSON) -> Bool {
         [("seen", "seenAt"), ("read", "readAt"), ("archived", "archivedAt")].allSatisfy { name, time in
             set[name].bool.map { $0 == !item[time].isNull } ?? true
         }

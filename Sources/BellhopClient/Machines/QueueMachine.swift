@@ -15,7 +15,7 @@ public struct QueueMachine: FeatureMachine {
 
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
-            let topic = topic.ofAnother
+            let topic = topic.forAnotherUser
             self = QueueMachine(shopId: shopId)
             self.topic = topic
             return begin(for: user, isSignedIn: isSignedIn, now: now)

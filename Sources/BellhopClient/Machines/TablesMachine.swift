@@ -34,7 +34,7 @@ struct TablesMachine: Sendable, Hashable {
     }
 
     /// Delay between two tries, if the service could not answer.
-    private static let againMilliseconds = 5000
+    private static let retryMilliseconds = 5000
 
     private var streamId: String?
     private var tables: [JSON] = []
@@ -48,9 +48,9 @@ struct TablesMachine: Sendable, Hashable {
     /// Maximum number of new tables per put while bisecting for the refused one; nil means all.
     private var limit: Int?
     /// The answer to the present tables, once it is complete.
-    private var said: Said?
+    private var response: Response?
 
-    private struct Said: Sendable, Hashable {
+    private struct Response: Sendable, Hashable {
         let status: Int
         let body: JSON
     }
@@ -63,7 +63,7 @@ struct TablesMachine: Sendable, Hashable {
         case .ready(let streamId, let since):
             // A new stream has no tables, and may accept tables that the previous one refused.
             (self.streamId, self.since) = (streamId, since.flatMap { $0.isEmpty ? nil : $0 })
-            (taken, refused, asked, limit, said) = ([], [:], nil, nil, nil)
+            (taken, refused, asked, limit, response) = ([], [:], nil, nil, nil)
             return tables.isEmpty ? [] : put()
         case .lost:
             (streamId, asked) = (nil, nil)
@@ -72,18 +72,18 @@ struct TablesMachine: Sendable, Hashable {
         case .answer(let count, let status, let body, let wait):
             guard count == self.count, let asked else { return [] }
             self.asked = nil
-            return heard(asked, status, body, wait, now)
+            return handleAnswer(asked, status, body, wait, now)
         }
     }
 
     private mutating func want(_ wanted: [JSON], _ lastEventId: String?) -> [Action] {
         // If the stream already has these tables, the stored answer is returned.
-        guard wanted != tables else { return said.map { [told($0)] } ?? [] }
+        guard wanted != tables else { return response.map { [outcome($0)] } ?? [] }
         tables = wanted
         refused = refused.filter { wanted.contains($0.value.table) }
         // Changes that an unanswered earlier put asked for are still missed.
-        since = said != nil ? lastEventId : since ?? lastEventId
-        (limit, said) = (nil, nil)
+        since = response != nil ? lastEventId : since ?? lastEventId
+        (limit, response) = (nil, nil)
         guard streamId == nil else { return put() }
         since = nil
         return []
@@ -111,19 +111,21 @@ struct TablesMachine: Sendable, Hashable {
 
     private mutating func finish(_ status: Int, _ body: JSON) -> [Action] {
         limit = nil
-        let said = Said(status: status, body: body)
-        self.said = said
+        let response = Response(status: status, body: body)
+        self.response = response
         if status == 200 { since = nil }
-        return [told(said)]
+        return [outcome(response)]
     }
 
-    private func told(_ said: Said) -> Action {
-        .answered(Outcome(status: said.status, body: said.body, refused: refused.mapValues(\.problem)))
+    private func outcome(_ response: Response) -> Action {
+        .answered(Outcome(status: response.status, body: response.body, refused: refused.mapValues(\.problem)))
     }
 
-    private mutating func heard(_ asked: [JSON], _ status: Int, _ body: JSON, _ wait: Int, _ now: Int) -> [Action] {
+    private mutating func handleAnswer(_ asked: [JSON], _ status: Int, _ body: JSON, _ wait: Int, _ now: Int)
+        -> [Action]
+    {
         if status == 0 || status >= 500 || status == 429 {
-            return [.timer(at: now + max(TablesMachine.againMilliseconds, wait))]
+            return [.timer(at: now + max(TablesMachine.retryMilliseconds, wait))]
         }
         if status == 200 {
             taken = asked

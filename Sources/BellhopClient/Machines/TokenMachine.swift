@@ -47,7 +47,7 @@ struct TokenMachine: Sendable, Hashable {
     private(set) var problem: ConnectionMachine.Reason?
     /// By the device's clock.
     private var expiresAt: Int?
-    private var gotAt = 0
+    private var receivedAt = 0
     /// When to request the next token, while a stream uses this one.
     private var refreshAt: Int?
     private var isAsking = false
@@ -92,7 +92,7 @@ struct TokenMachine: Sendable, Hashable {
             // The service announces the end 30 s ahead, and its clock is more reliable than the device's.
             guard streamToken == token else { return renew() }
             // For a token that lives shorter than that, the announcement repeats at once; then the timer decides.
-            if let refreshAt, now < min(refreshAt, gotAt + limits.askMilliseconds) { return [] }
+            if let refreshAt, now < min(refreshAt, receivedAt + limits.askMilliseconds) { return [] }
             return ask(spent: token)
         case .renewed(let streamId, let token, let status): return renewed(streamId, token, status)
         case .user(let user):
@@ -126,7 +126,7 @@ struct TokenMachine: Sendable, Hashable {
         refreshAt = local.map {
             isOld ? now + limits.askMilliseconds : $0 - min(limits.leadMilliseconds, ($0 - now) / 4)
         }
-        (self.token, self.expiresAt, gotAt, isAsking, spent, problem) = (token, local, now, false, nil, nil)
+        (self.token, self.expiresAt, receivedAt, isAsking, spent, problem) = (token, local, now, false, nil, nil)
         isRefused = false
         user = user ?? subject
         self.identity = self.identity ?? identity

@@ -82,7 +82,7 @@ public struct VisibleRowsMachine: FeatureMachine {
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
         switch input {
         case .start: return [.fetch(path: "/v1/config", as: "config")]
-        case .command("show", let wish): return show(wish["ids"].array ?? [], now: now)
+        case .command("show", let arguments): return show(arguments["ids"].array ?? [], now: now)
         case .command("pause", _):
             leave()
             isPaused = true
@@ -104,7 +104,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         case .timer(let name):
             changedAt = nil
             return put(isForced: name == "retry")
-        case .event(let name, let data, let id): return hear(name, data, id)
+        case .event(let name, let data, let id): return handle(name, data, id)
         case .answer(let name, let status, let body, let retryAfterSeconds):
             return answered(
                 name, ClassifiedAnswer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
@@ -149,7 +149,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         since = since ?? lastEventId
     }
 
-    private mutating func hear(_ name: String, _ data: JSON, _ id: String) -> [FeatureAction] {
+    private mutating func handle(_ name: String, _ data: JSON, _ id: String) -> [FeatureAction] {
         // A new stream has no tables.
         if name == "stream:ready", !placed.isEmpty { leave() }
         if !id.isEmpty { lastEventId = id }

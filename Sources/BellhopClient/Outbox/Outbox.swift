@@ -239,7 +239,7 @@ public final class Outbox: Sendable {
         }
         if isInUse { throw UnusableWrite(description: "the key “\(key)” is already in use") }
         if let refusal { return done(.failure(UnsentWrite(reason: refusal, key: key))) }
-        tellCount()
+        publishCount()
         storeNext()
     }
 
@@ -306,7 +306,7 @@ public final class Outbox: Sendable {
             return actions
         }
         for action in actions { perform(action) }
-        tellCount()
+        publishCount()
     }
 
     private func fire(_ name: String, _ number: Int) {
@@ -314,7 +314,7 @@ public final class Outbox: Sendable {
         receive(.timer)
     }
 
-    private func tellCount() {
+    private func publishCount() {
         let (tell, count) = state.withLock { ($0.events.waiting, $0.machine.items.count + $0.toStore.count) }
         tell(count)
     }

@@ -5,7 +5,7 @@
     /// The lifecycle of a macOS app: a hidden app is in the background; a window behind another app's is still visible.
     public final class ApplicationLifecycle: AppLifecycle {
         private let state = ManualValue(true)
-        private let watching: [Cancelling]
+        private let watching: [CancellingTask]
 
         public init() {
             let state = state
@@ -14,7 +14,7 @@
                 (NSApplication.didHideNotification, false),
             ]
             watching = moments.map { name, isForeground in
-                Cancelling(
+                CancellingTask(
                     Task {
                         for await _ in NotificationCenter.default.notifications(named: name).map({ _ in () }) {
                             state.tell(isForeground)

@@ -17,13 +17,13 @@
     public final class Observed<Machine: ShownMachine> {
         public private(set) var snapshot: Machine.Snapshot
         @ObservationIgnored public let store: Store<Machine>
-        @ObservationIgnored private var following: Cancelling?
+        @ObservationIgnored private var following: CancellingTask?
 
         public init(_ store: Store<Machine>) {
             self.store = store
             snapshot = store.snapshot
             let updates = store.updates
-            following = Cancelling(Task { [weak self] in for await snapshot in updates { self?.take(snapshot) } })
+            following = CancellingTask(Task { [weak self] in for await snapshot in updates { self?.take(snapshot) } })
         }
 
         public subscript<Member>(dynamicMember path: KeyPath<Machine.Snapshot, Member>) -> Member {
@@ -40,12 +40,12 @@
     @MainActor @Observable
     public final class ObservedConnection {
         public private(set) var connection: Bell.Connection
-        @ObservationIgnored private var following: Cancelling?
+        @ObservationIgnored private var following: CancellingTask?
 
         public init(_ bell: Bell) {
             connection = bell.connection
             let updates = bell.connectionUpdates
-            following = Cancelling(Task { [weak self] in for await next in updates { self?.connection = next } })
+            following = CancellingTask(Task { [weak self] in for await next in updates { self?.connection = next } })
         }
     }
 #endif

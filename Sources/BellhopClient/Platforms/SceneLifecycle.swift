@@ -5,7 +5,7 @@
     /// The lifecycle of an iOS, iPadOS, tvOS or visionOS app: in the foreground while one of its scenes is.
     public final class SceneLifecycle: AppLifecycle {
         private let state = ManualValue(true)
-        private let watching: [Cancelling]
+        private let watching: [CancellingTask]
 
         public init() {
             let state = state
@@ -14,7 +14,7 @@
                 (UIApplication.didEnterBackgroundNotification, false),
             ]
             watching = moments.map { name, isForeground in
-                Cancelling(
+                CancellingTask(
                     Task {
                         for await _ in NotificationCenter.default.notifications(named: name).map({ _ in () }) {
                             state.tell(isForeground)

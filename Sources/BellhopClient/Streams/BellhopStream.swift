@@ -88,14 +88,14 @@ public struct BellhopStream: AsyncSequence, Sendable {
             let tokens = Tokens(client.token, clock: options.clock)
             // Calls made for the stream use its token.
             let own = client.with(tokens.caller)
-            var lineOptions = StreamLine.Options()
+            var lineOptions = StreamRunner.Options()
             lineOptions.topics = options.topics
             lineOptions.lastEventID = options.lastEventID ?? ""
             lineOptions.limits = options.limits
             lineOptions.bufferBytesMax = options.bufferBytesMax
             lineOptions.isOnline = options.network?.isOnline ?? true
             line = ReadLine(
-                StreamLine(client: own, tokens: tokens, clock: options.clock, options: lineOptions),
+                StreamRunner(client: own, tokens: tokens, clock: options.clock, options: lineOptions),
                 network: options.network)
             self.client = client
             self.options = options
@@ -110,8 +110,8 @@ public struct BellhopStream: AsyncSequence, Sendable {
                 hasBegun = true
                 await line.line.open()
             }
-            while let saying = await line.line.next() {
-                switch saying {
+            while let delivery = await line.line.next() {
+                switch delivery {
                 case .event(let event):
                     lastEventID = event.id
                     return event
@@ -149,10 +149,10 @@ public struct BellhopStream: AsyncSequence, Sendable {
 
 /// A line that is closed when its reader releases it.
 private final class ReadLine: Sendable {
-    let line: StreamLine
+    let line: StreamRunner
     private let watching: Task<Void, Never>?
 
-    init(_ line: StreamLine, network: (any NetworkMonitor)?) {
+    init(_ line: StreamRunner, network: (any NetworkMonitor)?) {
         self.line = line
         watching = network.map { network in
             let changes = network.changes()

@@ -139,7 +139,7 @@
                     defer { orders = [] }
                     return orders
                 }
-                for order in given { obey(order) }
+                for order in given { execute(order) }
                 var count: Int32 = 0
                 curl_multi_perform(multi, &count)
                 var code = CURLE_OK
@@ -149,7 +149,7 @@
             }
         }
 
-        private func obey(_ order: Order) {
+        private func execute(_ order: Order) {
             switch order {
             case .start(let transfer):
                 guard let handle = transfer.prepare() else { return transfer.end(CURLE_OUT_OF_MEMORY) }

@@ -57,7 +57,7 @@ final class Tokens: Sendable {
     }
 
     /// Limit for a provider's answer, so that a provider that never answers does not block everything.
-    private static let askMillisecondsMax = 30_000
+    private static let providerTimeoutMilliseconds = 30_000
 
     let provider: BellhopClient.TokenProvider
     private let clock: ClientClock
@@ -87,7 +87,7 @@ final class Tokens: Sendable {
     var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
 
     /// Returns whether the token was given out here, and not by another user's tokens.
-    func hasGiven(_ token: String) -> Bool { state.withLock { $0.given.contains(token) } }
+    func hasIssued(_ token: String) -> Bool { state.withLock { $0.given.contains(token) } }
 
     /// A provider for calls of this user only; once closed, it returns no token.
     var caller: BellhopClient.TokenProvider {
@@ -98,7 +98,7 @@ final class Tokens: Sendable {
         }
     }
 
-    func hear(_ events: Events) { state.withLock { $0.events = events } }
+    func observe(_ events: Events) { state.withLock { $0.events = events } }
 
     /// Returns a valid token, other than the spent one if the app has another; nil if there is none.
     func get(spent: String? = nil) async -> String? {
@@ -154,7 +154,7 @@ final class Tokens: Sendable {
     }
 
     private func ask(_ spent: String?) {
-        state.withLock { setTimer("slow", clock.now() + Tokens.askMillisecondsMax, &$0) }
+        state.withLock { setTimer("slow", clock.now() + Tokens.providerTimeoutMilliseconds, &$0) }
         Task { [weak self, provider] in
             let given: TokenMachine.Input
             do {

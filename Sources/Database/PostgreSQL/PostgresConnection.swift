@@ -264,14 +264,14 @@ final class PostgresConnection: DatabaseConnection {
 
     /// Writes a mark that exists if, and only if, the transaction is stored. It travels with the COMMIT, whose answer
     /// may get lost.
-    func leaveMark(_ mark: String, of writer: String) throws {
+    func writeMark(_ mark: String, of writer: String) throws {
         guard isBegun else { return }
         if transactionID == nil {
             let command = PostgresLink.Command(text: "SELECT pg_current_xact_id_if_assigned()::text")
             transactionID = try link.exchange(takePrefix() + [command]).last?.firstText
         }
         guard transactionID != nil else { return }
-        prefix.append(.init(text: PostgresSchema.leaveMark, values: [.text(writer), .text(mark)]))
+        prefix.append(.init(text: PostgresSchema.writeMark, values: [.text(writer), .text(mark)]))
     }
 
     private func takePrefix() -> [PostgresLink.Command] {

@@ -19,7 +19,7 @@ final class PostgresLink {
     private let patience: Duration?
     private let handle: OpaquePointer
     private var names: [String: String] = [:]
-    private var namesMade = 0
+    private var nameCount = 0
     /// Answers that were not waited for.
     private var unread: [Expected] = []
     /// Whether the connection is unusable, because the server is gone or has not answered in time.
@@ -112,7 +112,7 @@ final class PostgresLink {
     func abandon() { isBroken = true }
 
     /// Whether the server has closed the connection while it was idle.
-    func looksAlive() -> Bool {
+    func isAlive() -> Bool {
         guard !isBroken else { return false }
         var descriptor = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
         guard poll(&descriptor, 1, 0) > 0 else { return true }
@@ -219,8 +219,8 @@ final class PostgresLink {
                 if let prepared = names[command.text] {
                     name = prepared
                 } else {
-                    namesMade += 1
-                    name = "b\(namesMade)"
+                    nameCount += 1
+                    name = "b\(nameCount)"
                     // Later commands may use the statement at once. If it cannot be prepared, they fail too.
                     names[command.text] = name
                     isSent = PQsendPrepare(handle, name, command.text, 0, nil) == 1
@@ -324,16 +324,16 @@ final class PostgresLink {
     /// - Throws: `.unavailable` if the connection is lost.
     func notifications(within milliseconds: Int32) throws(DatabaseError) -> [String] {
         guard !isBroken else { throw lost() }
-        let known = taken()
+        let known = takeNotifications()
         if !known.isEmpty { return known }
         var descriptor = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
         guard poll(&descriptor, 1, milliseconds) > 0 else { return [] }
         guard PQconsumeInput(handle) == 1, PQstatus(handle) == CONNECTION_OK else { throw lost() }
-        return taken()
+        return takeNotifications()
     }
 
     /// Returns the notifications that have been read so far, including notifications that arrived with other answers.
-    private func taken() -> [String] {
+    private func takeNotifications() -> [String] {
         var payloads: [String] = []
         while let notification = PQnotifies(handle) {
             payloads.append(String(cString: notification.pointee.extra))

@@ -53,7 +53,7 @@ final class PostgresPool: Sendable {
     /// - Returns: The connection, and whether it was idle before. The server may have closed an idle connection.
     func take() throws(DatabaseError) -> (PostgresConnection, wasIdle: Bool) {
         while let known = try wait() {
-            if known.link.looksAlive() { return (known, true) }
+            if known.link.isAlive() { return (known, true) }
             drop()
         }
         do {

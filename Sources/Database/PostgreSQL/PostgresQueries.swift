@@ -19,7 +19,7 @@ final class PostgresQueries: Sendable {
 
     /// The maximum number of queries in a batch. It is large enough to amortize the system calls, and small enough that
     /// the first query does not wait long for the last.
-    private static let togetherMax = 64
+    private static let batchMax = 64
     /// When this many queries wait for each active thread, another thread is worth starting.
     private static let waitingForOne = 16
 
@@ -47,17 +47,17 @@ final class PostgresQueries: Sendable {
             quick += 1
             var taken: [Job] = []
             jobs.removeAll { job in
-                guard job.kind == kind, taken.count < PostgresQueries.togetherMax else { return false }
+                guard job.kind == kind, taken.count < PostgresQueries.batchMax else { return false }
                 taken.append(job)
                 return true
             }
             return taken
         }
 
-        mutating func end(_ conversation: Conversation) {
-            guard conversation.isSlow else { return quick -= 1 }
-            let left = slow[conversation.kind, default: 1] - 1
-            slow[conversation.kind] = left > 0 ? left : nil
+        mutating func end(_ round: PipelineRound) {
+            guard round.isSlow else { return quick -= 1 }
+            let left = slow[round.kind, default: 1] - 1
+            slow[round.kind] = left > 0 ? left : nil
         }
     }
 
@@ -93,13 +93,13 @@ final class PostgresQueries: Sendable {
     }
 
     /// The state of a thread's batch, from its beginning until the next one is taken.
-    private struct Conversation {
+    private struct PipelineRound {
         let kind: Int
         var isSlow = false
     }
 
     /// Returns the next jobs of one kind, for a thread that has finished a batch. Returns an empty list at the end.
-    private func take(after last: Conversation?) -> [Job] {
+    private func take(after last: PipelineRound?) -> [Job] {
         var last = last
         return state.wait { state in
             if let ended = last {
@@ -116,10 +116,10 @@ final class PostgresQueries: Sendable {
     }
 
     /// Records that the batch is slow, so that other jobs do not wait behind it.
-    private func noteSlow(_ conversation: inout Conversation) {
-        guard !conversation.isSlow else { return }
-        conversation.isSlow = true
-        let kind = conversation.kind
+    private func noteSlow(_ round: inout PipelineRound) {
+        guard !round.isSlow else { return }
+        round.isSlow = true
+        let kind = round.kind
         let isWanted = state.withLock { state in
             state.quick -= 1
             state.slow[kind, default: 0] += 1
@@ -130,16 +130,16 @@ final class PostgresQueries: Sendable {
 
     private func run() {
         var link: PostgresLink?
-        var conversation: Conversation?
+        var round: PipelineRound?
         while true {
-            let jobs = take(after: conversation)
+            let jobs = take(after: round)
             if jobs.isEmpty { return }
-            var present = Conversation(kind: jobs[0].kind)
+            var present = PipelineRound(kind: jobs[0].kind)
             var rest = jobs[...]
             var mayReconnect = true
             while !rest.isEmpty {
                 do {
-                    if link?.looksAlive() != true {
+                    if link?.isAlive() != true {
                         noteSlow(&present)
                         link = try connect()
                         mayReconnect = false
@@ -147,7 +147,7 @@ final class PostgresQueries: Sendable {
                     guard let link else { break }
                     link.onSlow = { [self] in noteSlow(&present) }
                     defer { link.onSlow = nil }
-                    try converse(&rest, on: link)
+                    try runPipeline(&rest, on: link)
                 } catch {
                     // A connection that the server closed unnoticed is replaced once.
                     link = nil
@@ -159,7 +159,7 @@ final class PostgresQueries: Sendable {
                     rest = []
                 }
             }
-            conversation = present
+            round = present
         }
     }
 
@@ -167,7 +167,7 @@ final class PostgresQueries: Sendable {
     /// error, the remaining jobs are left for another batch, unless they have waited too long by then.
     ///
     /// - Throws: If the connection is lost. Then no job was answered.
-    private func converse(_ rest: inout ArraySlice<Job>, on link: PostgresLink) throws(DatabaseError) {
+    private func runPipeline(_ rest: inout ArraySlice<Job>, on link: PostgresLink) throws(DatabaseError) {
         while let job = rest.first, ContinuousClock.now - job.queuedAt >= statementTimeout {
             rest.removeFirst()
             job.complete(.failure(DatabaseError(.unavailable, "the query waited too long", cause: .busy)))
@@ -218,11 +218,12 @@ final class PostgresQueries: Sendable {
         let settings = vocabulary.settings(of: job.scope, for: position).merging(sessionSettings) { $1 }
         return (
             [
-                Self.oneState, vocabulary.command(from: [:], to: settings),
+                Self.repeatableRead, vocabulary.command(from: [:], to: settings),
                 .init(text: PlacedTexts.shared.text(of: position.text), values: position.binds),
             ].compactMap(\.self), settings
         )
     }
 
-    private static let oneState = PostgresLink.Command(text: "SET LOCAL transaction_isolation = 'repeatable read'")
+    private static let repeatableRead = PostgresLink.Command(
+        text: "SET LOCAL transaction_isolation = 'repeatable read'")
 }

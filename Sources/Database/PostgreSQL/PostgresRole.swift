@@ -23,8 +23,8 @@ enum PostgresRole {
                 .cannotOpen, "PostgreSQL 14 or newer is required, but the server is version \(version / 10_000)")
         }
         guard access == .exclusive else { return }
-        if let mighty = row[2] {
-            throw refusal(user, "is or can become \(mighty), which bypasses row-level security")
+        if let excessPrivilege = row[2] {
+            throw refusal(user, "is or can become \(excessPrivilege), which bypasses row-level security")
         }
         if let owner = row[3] {
             throw refusal(user, "owns the tables or can become their owner, \(owner), and could remove the policies")

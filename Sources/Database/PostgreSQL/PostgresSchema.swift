@@ -34,7 +34,7 @@ enum PostgresSchema {
         CREATE TABLE IF NOT EXISTS write_marks (
             writer TEXT NOT NULL PRIMARY KEY, mark TEXT NOT NULL, at TIMESTAMPTZ NOT NULL DEFAULT now())
         """
-    static let leaveMark = """
+    static let writeMark = """
         INSERT INTO write_marks (writer, mark) VALUES ($1, $2)
         ON CONFLICT (writer) DO UPDATE SET mark = excluded.mark, at = excluded.at
         """

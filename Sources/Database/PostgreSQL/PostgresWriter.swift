@@ -6,7 +6,7 @@ final class CommitTurn: Sendable {
     private let isTaken = Monitor(false)
 
     /// Takes the turn; returns false if another writer has it.
-    func takeIfFree() -> Bool {
+    func tryTake() -> Bool {
         isTaken.withLock { isTaken in
             defer { isTaken = true }
             return !isTaken
@@ -78,8 +78,8 @@ struct PostgresWriter {
             } catch {
                 losses += 1
                 connection = nil
-                let isPassing = (error as? DatabaseError)?.isTransient ?? false
-                if !isPassing || losses >= Self.connectionsMax {
+                let isTransient = (error as? DatabaseError)?.isTransient ?? false
+                if !isTransient || losses >= Self.connectionsMax {
                     counted.batchesFailed += 1
                     counted.jobsFailed += waiting.count
                     finish(counted, isFull: (error as? DatabaseError)?.code == .full)
@@ -115,9 +115,9 @@ struct PostgresWriter {
             try run(jobs, on: connection, into: &group, &postponed, until: deadline)
             // Commits are serialized anyway. Waiting here, instead of for the counter's row, leaves the server with one
             // commit of each replica. Jobs that arrive meanwhile join the group.
-            while !turn.takeIfFree() {
+            while !turn.tryTake() {
                 let mayTake = postponed.isEmpty && ContinuousClock.now < deadline
-                let more = mayTake ? queue.takeMore(options.batchJobsMax) : []
+                let more = mayTake ? queue.takeArrived(options.batchJobsMax) : []
                 if more.isEmpty {
                     turn.take()
                     break
@@ -139,7 +139,7 @@ struct PostgresWriter {
     }
 
     private mutating func usableConnection() throws(DatabaseError) -> PostgresConnection {
-        if let connection, connection.link.looksAlive() { return connection }
+        if let connection, connection.link.isAlive() { return connection }
         let made = try connect()
         connection = made
         return made
@@ -151,7 +151,7 @@ struct PostgresWriter {
     ) throws {
         var waiting = jobs
         repeat {
-            let next = dropLate(WriteJob.takeNext(&waiting), into: &group)
+            let next = failExpired(WriteJob.takeNext(&waiting), into: &group)
             guard !next.isEmpty else { continue }
             connection.waitsForLocks = group.completions.isEmpty
             do {
@@ -161,7 +161,7 @@ struct PostgresWriter {
                 guard connection.isInTransaction else { throw error }
                 let isContended = (error as? DatabaseError)?.code == .contended
                 if isContended, next.count == 1, next[0].attempts + 1 < Self.attemptsMax {
-                    postponed.append(next[0].begunOnceMore)
+                    postponed.append(next[0].retried)
                 } else {
                     group.add(failed: next, error, waiting: &waiting)
                 }
@@ -172,7 +172,7 @@ struct PostgresWriter {
 
     /// Fails the jobs that have waited for as long as a statement may take. If all jobs wait for one lock, they are
     /// answered at once, and not one after the other.
-    private func dropLate(_ jobs: [WriteJob], into group: inout WriteGroup) -> [WriteJob] {
+    private func failExpired(_ jobs: [WriteJob], into group: inout WriteGroup) -> [WriteJob] {
         let late = ContinuousClock.now - options.statementTimeout
         guard jobs.contains(where: { $0.queuedAt <= late }) else { return jobs }
         group.failures += jobs.filter { $0.queuedAt <= late }.map { ($0, Self.tooLate) }
@@ -192,7 +192,7 @@ struct PostgresWriter {
         do {
             defer { turn.give() }
             try connection.runGroupSteps()
-            try connection.leaveMark(mark, of: name)
+            try connection.writeMark(mark, of: name)
             try connection.commit()
         } catch {
             guard !connection.isUsable, connection.hasSentCommit, let id = connection.transactionID else { throw error }

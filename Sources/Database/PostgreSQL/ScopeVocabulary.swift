@@ -18,17 +18,17 @@ struct ScopeVocabulary: Sendable {
 
     init(_ tables: [Table]) {
         settingsToRead = Dictionary(
-            tables.map { table in (table.name, Set(Self.asked(by: table.read).map(\.setting))) }
+            tables.map { table in (table.name, Set(Self.requiredTemplates(by: table.read).map(\.setting))) }
         ) { $0.union($1) }
         bookkeeping = Set(tables.filter(\.isBookkeeping).map(\.name))
         written = Set(tables.filter(\.needsWriting).map(\.name))
         var names: Set<String> = []
-        kinds = tables.flatMap { Self.asked(by: $0.read) + Self.asked(by: $0.write) }
+        kinds = tables.flatMap { Self.requiredTemplates(by: $0.read) + Self.requiredTemplates(by: $0.write) }
             .filter { names.insert($0.setting).inserted }
     }
 
     /// Returns the templates whose keys a policy reads: its own, and the holders of its grants.
-    private static func asked(by policy: Policy) -> [AudienceTemplate] {
+    private static func requiredTemplates(by policy: Policy) -> [AudienceTemplate] {
         policy.entries.flatMap { [$0.template] + ($0.grant.map { [$0.holder] } ?? []) }
     }
 

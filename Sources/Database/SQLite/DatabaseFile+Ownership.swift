@@ -30,7 +30,7 @@ extension DatabaseFile {
             guard errno == ENOENT else { throw refusal(of: file, because: errno) }
         }
         if case .success(let identity) = identity(of: path), ownedByThisProcess.withLock({ $0.contains(identity) }) {
-            throw ownedUnderAnotherName(path)
+            throw hardLinkError(path)
         }
         let descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw refusal(of: path, because: errno) }
@@ -39,14 +39,14 @@ extension DatabaseFile {
             let reason = errno
             close(descriptor)
             guard reason == EWOULDBLOCK else { throw refusal(of: path, because: reason) }
-            throw ownedUnderAnotherName(path)
+            throw hardLinkError(path)
         }
         let identity = Identity(status)
         ownedByThisProcess.withLock { _ = $0.insert(identity) }
         return Owned(descriptor: descriptor, identity: identity)
     }
 
-    private static func ownedUnderAnotherName(_ path: String) -> DatabaseError {
+    private static func hardLinkError(_ path: String) -> DatabaseError {
         DatabaseError(
             .locked,
             "\(path) is in use by a process that opened it under another name (a hard link): stop that process first")
@@ -67,7 +67,7 @@ extension DatabaseFile {
             fault = "is not a regular file"
         } else if status.st_nlink > 1 {
             fault = "is a hard link to another file"
-        } else if !usersOfLock(database).contains(status.st_uid) {
+        } else if !lockUsers(database).contains(status.st_uid) {
             fault = "belongs to uid \(status.st_uid), which does not own the database"
         }
         guard let fault else { return descriptor }
@@ -75,7 +75,7 @@ extension DatabaseFile {
         throw DatabaseError(.cannotOpen, "\(lockPath) \(fault): remove it")
     }
 
-    private static func usersOfLock(_ database: String) -> Set<uid_t> {
+    private static func lockUsers(_ database: String) -> Set<uid_t> {
         var users: Set<uid_t> = [geteuid()]
         var status = stat()
         for place in [database, folder(of: database)] where lstat(place, &status) == 0 { users.insert(status.st_uid) }

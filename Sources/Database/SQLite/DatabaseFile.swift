@@ -37,10 +37,10 @@ final class DatabaseFile: Sendable {
                 guard Self.permits(path, R_OK) else {
                     guard errno == ENOENT else { throw Self.refusal(of: path, because: errno) }
                     let folder = Self.folder(of: path)
-                    let isThere = Self.isFolder(folder)
+                    let folderExists = Self.isFolder(folder)
                     throw DatabaseError(
                         .cannotOpen,
-                        isThere ? "the database \(path) does not exist" : "the folder \(folder) does not exist")
+                        folderExists ? "the database \(path) does not exist" : "the folder \(folder) does not exist")
                 }
             } else {
                 // SQLite creates files beside the database. It would report an unwritable folder without naming it.

@@ -41,7 +41,7 @@ final class SQLiteBackend: StoreBackend {
         }
         let watch = LoopThread("sqlite-watch")
         watch.start { [watch, file] in
-            while watch.wait(atMost: Self.lookPause) { file.isMoved() }
+            while watch.wait(atMost: Self.checkPause) { file.isMoved() }
         }
         // Taken out by the thread, so that the connection is closed with the writer and not with the captured
         // variables.
@@ -59,7 +59,7 @@ final class SQLiteBackend: StoreBackend {
     }
 
     /// Moved files are noticed within a second.
-    private static let lookPause: Duration = .milliseconds(500)
+    private static let checkPause: Duration = .milliseconds(500)
 
     var trouble: DatabaseError? { file.trouble }
     var hasRoom: Bool { file.hasRoom }

@@ -38,7 +38,7 @@ final class SQLiteConnection: DatabaseConnection {
     var snapshot: (commits: UInt64, at: ContinuousClock.Instant)?
     /// Whether closing leaves the write-ahead log untouched. A connection that only reads does not checkpoint the log
     /// of a service.
-    private let leavesLog: Bool
+    private let keepsLogFile: Bool
     private var controls = [Statement?](repeating: nil, count: Control.allCases.count)
 
     private static func text(of control: Control) -> String {
@@ -64,7 +64,7 @@ final class SQLiteConnection: DatabaseConnection {
     init(_ file: DatabaseFile, role: Role, options: StoreOptions) throws(DatabaseError) {
         _ = Self.library
         let path = file.path
-        leavesLog = options.access == .readOnly && DatabaseFile.bytes(path + "-wal") > 0
+        keepsLogFile = options.access == .readOnly && DatabaseFile.bytes(path + "-wal") > 0
         var handle: OpaquePointer?
         let create = role == .writer ? SQLITE_OPEN_CREATE : 0
         // No mutex: this class guarantees one owner at a time.
@@ -96,7 +96,7 @@ final class SQLiteConnection: DatabaseConnection {
         controls.removeAll()
         sqlite3_wal_hook(database, nil, nil)
         // The last connection checkpoints the log and deletes it by name. The name may belong to another file by now.
-        if leavesLog || file.isMoved() { _ = csqlite_db_config_flag(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) }
+        if keepsLogFile || file.isMoved() { _ = csqlite_db_config_flag(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1) }
         sqlite3_close_v2(database)
     }
 

@@ -25,7 +25,7 @@ public enum LeaderboardLimits {
 
     /// Leaderboards with up to this many entries are loaded by the first request that needs them, in a few
     /// milliseconds. Larger ones are loaded in the background; meanwhile requests are answered from the table.
-    public static let builtAtOnceMax = 2_000
+    public static let loadedInlineMax = 2_000
     /// Changes that a leaderboard in memory catches up with one by one. Beyond that, reloading it is cheaper.
     public static let caughtUpMax = 10_000
     /// Leaderboards in memory, however small. Each round visits every one of them.
@@ -34,7 +34,7 @@ public enum LeaderboardLimits {
     public static let movementMax = 20_000
     /// Connected users that are looked up in one pass of a quarter of a second; these lookups take a tenth of a core.
     /// With more users, the round of a leaderboard takes several passes.
-    public static let lookedUpAtOnceMax = 20_000
+    public static let lookupsPerPassMax = 20_000
     /// Own ranks in the first event of a stream. A user on more leaderboards requests the others.
     public static let ownRanksMax = 20
     /// Leaderboards that have not moved for this long are left out of the first event, because their ranks are
@@ -42,7 +42,7 @@ public enum LeaderboardLimits {
     public static let ownRanksSeconds: Int64 = 3_600
     /// The number of most recently moved leaderboards that are searched for own ranks. Each costs a read whenever a
     /// stream opens.
-    public static let latelyMovedMax = 100
+    public static let recentlyMovedMax = 100
     /// Rows of a deleted challenge that are removed in one step. All other writes wait for the step.
     public static let removedAtOnceMax = 1_000
 }

@@ -129,12 +129,12 @@ struct StandingOrder: Sendable {
             "an entry is removed from the place where it was inserted")
         blocks[block].remove(at: index)
         count -= 1
-        if !joinIfSmall(block) { add(-1, to: block) }
+        if !mergeIfSmall(block) { add(-1, to: block) }
     }
 
     /// Merges a small block with a neighbour. Otherwise a leaderboard whose scores keep rising would leave a trail of
     /// blocks with one entry each.
-    private mutating func joinIfSmall(_ block: Int) -> Bool {
+    private mutating func mergeIfSmall(_ block: Int) -> Bool {
         let size = blocks[block].count
         guard size < Self.blockMin, blocks.count > 1 else { return false }
         for left in [block - 1, block] where blocks.indices.contains(left) && blocks.indices.contains(left + 1) {

@@ -20,7 +20,7 @@ public struct WatchedTop: Sendable, Hashable {
         public let line: Line
         public let place: Place
         /// Whether only the place changed, because other entries passed; score and name are unchanged.
-        public let isPlaceAlone: Bool
+        public let isOnlyPlace: Bool
     }
 
     /// The lines in order, best first.
@@ -47,7 +47,7 @@ public struct WatchedTop: Sendable, Hashable {
         for (line, place) in zip(lines, places) {
             let former = known.removeValue(forKey: line.userId)
             guard former?.line != line || former?.place != place else { continue }
-            moved.append(Move(line: line, place: place, isPlaceAlone: former?.line == line))
+            moved.append(Move(line: line, place: place, isOnlyPlace: former?.line == line))
         }
         return (moved, before.lines.lazy.map(\.userId).filter { known[$0] != nil })
     }
@@ -92,7 +92,7 @@ extension WatchedTop: JSONWritable {
 extension WatchedTop.Move: JSONObjectWritable {
     public func write(membersTo writer: inout JSONWriter) {
         writer.member("userId", line.userId)
-        if !isPlaceAlone {
+        if !isOnlyPlace {
             writer.member("displayName", line.displayName)
             writer.member("score", line.score)
         }

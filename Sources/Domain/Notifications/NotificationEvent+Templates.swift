@@ -10,7 +10,7 @@ extension NotificationEvent {
         let template = template(kind, appName: appName)
         return NotificationDraft(
             userId: userId, eventId: id, category: kind.category, priority: kind.priority, title: template.title,
-            message: template.message, data: kind.screen(details), isSeen: kind.isBornSeen)
+            message: template.message, data: kind.screen(details), isSeen: kind.isCreatedSeen)
     }
 
     /// The kind that selects the template. An update that is also a cancellation or a completion counts as that alone
@@ -72,7 +72,7 @@ extension NotificationEvent.Kind {
 
     /// Whether notifications of this kind are created as seen. Logins and logouts are listed, but light no badge
     ///
-    var isBornSeen: Bool { self == .login || self == .logout }
+    var isCreatedSeen: Bool { self == .login || self == .logout }
 
     /// Returns the data that opens the right screen: identifiers only, because texts can be sensitive.
     fileprivate func screen(_ details: [NotificationEvent.Detail: String]) -> [String: JSONValue] {

@@ -89,7 +89,7 @@ struct ServiceTimeDistribution: Sendable, Hashable {
     ///
     /// The distribution is not memoryless: it is truncated at the elapsed time. The result includes the uncertainty of
     /// the location.
-    func remainingMinutes(elapsed: Double, planned: Double?, exceededWith probability: Double) -> Double {
+    func remainingMinutes(elapsed: Double, planned: Double?, withProbability probability: Double) -> Double {
         let spread = (deviation * deviation + locationDeviation * locationDeviation).squareRoot()
         let center = location + slope * Self.relativePlan(planned)
         let passed = elapsed.isFinite && elapsed > 0.01 ? elapsed : 0.01

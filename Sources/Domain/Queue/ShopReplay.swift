@@ -92,7 +92,7 @@ struct ShopReplay {
         return (0..<points).map { stratum in
             let remaining = distribution.remainingMinutes(
                 elapsed: service.elapsedMinutes, planned: service.plannedMinutes,
-                exceededWith: 1 - (Double(stratum) + 0.5) / Double(points))
+                withProbability: 1 - (Double(stratum) + 0.5) / Double(points))
             return max(remaining, breakEnd)
         }
     }
@@ -232,11 +232,11 @@ struct ShopReplay {
             if remaining == 0 { break }
             free[barber] = min(arrival, nextReady(after: time, barber: barber))
         }
-        if remaining > 0 { capUncalled(point) }
+        if remaining > 0 { capUnserved(point) }
     }
 
     /// Sets the wait of the customers that the run did not reach to the maximum time of a run.
-    private mutating func capUncalled(_ point: Int) {
+    private mutating func capUnserved(_ point: Int) {
         for (position, customer) in (blackCard + standard).enumerated() where !called[position] {
             waits[customer.index * cube.points + point] = WaitLimits.waitMinutesMax
         }

@@ -13,14 +13,14 @@ public enum WebhookType: String, CaseIterable, Sendable {
 extension WebhookType: JSONWritable {}
 
 /// The reason why a webhook is not retried any more.
-public enum WebhookDeath: String, CaseIterable, Sendable {
+public enum WebhookFailureReason: String, CaseIterable, Sendable {
     /// It was not accepted within a day.
     case expired
     /// The outbox was full, and this was its oldest webhook.
     case outboxFull = "outbox.full"
 }
 
-extension WebhookDeath: JSONWritable {}
+extension WebhookFailureReason: JSONWritable {}
 
 /// The schedule of retries of a webhook that was not accepted.
 public enum WebhookRetry {

@@ -101,14 +101,14 @@ enum RealtimeFrame {
 
     /// The error that Realtime reports if it truncated a row of more than a mebibyte to the columns of at most 64
     /// bytes.
-    private static let rowWasCut = "413"
+    private static let truncatedRowStatus = "413"
 
     static func read(_ members: ChangeMembers) throws(ChangeFault) -> TableChange {
         let payload = try members.required("payload", members.object)
         let data = try payload.required("data", payload.object)
         let errors = try errors(data)
-        let isCut = errors.contains { $0.contains(rowWasCut) }
-        if let error = errors.first(where: { !$0.contains(rowWasCut) }) {
+        let isCut = errors.contains { $0.contains(truncatedRowStatus) }
+        if let error = errors.first(where: { !$0.contains(truncatedRowStatus) }) {
             throw data.fault("errors", "reports that Realtime withheld the row: \(error.prefix(100))")
         }
         if isCut, try data.row("record") == nil, try data.row("old_record") == nil {

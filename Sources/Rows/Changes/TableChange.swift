@@ -54,7 +54,7 @@ public struct TableChange: Sendable, Hashable {
     public var deduplicationID: String?
     /// Whether a truncation precedes a new snapshot of the table. The stored data of the table is discarded, but no row
     /// counts as deleted.
-    public var isReadAgain = false
+    public var isResnapshot = false
     /// The author of the change (CloudEvents' `authid`), if the form names one.
     public var actorID: String?
     /// The client through which it was made (`X-Client-Id`, or the CloudEvents extension `originid`).

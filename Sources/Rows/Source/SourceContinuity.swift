@@ -24,7 +24,7 @@ public enum SourceContinuity: Sendable, Hashable {
     /// Nothing was read yet: the slot is created, and tables with memberships are read.
     case begins
     /// Rows may have been missed: the slot is recreated, tables are read again, and all streams resync.
-    case isLost(Loss)
+    case lost(Loss)
 
     public enum Loss: String, Sendable, Hashable, CaseIterable {
         case otherLog = "the log belongs to another server or database"
@@ -66,12 +66,12 @@ public enum SourceContinuity: Sendable, Hashable {
     public init(_ position: Position, _ slot: Slot?, of identity: SourceIdentity, end: LSN) {
         switch position {
         case .none, .making(isFirst: true): self = .begins
-        case .making(isFirst: false): self = .isLost(.interrupted)
+        case .making(isFirst: false): self = .lost(.interrupted)
         case .read(let source, let lsn, let wasPublished):
             if let loss = Self.loss(source, lsn, slot, identity, end) {
-                self = .isLost(loss)
+                self = .lost(loss)
             } else if !wasPublished {
-                self = .isLost(.unpublished)
+                self = .lost(.unpublished)
             } else {
                 self = .resumes
             }

@@ -79,11 +79,11 @@ extension TableChange {
     ///
     /// - Parameter isReadAgain: Whether a new snapshot of the table follows.
     public static func truncation(
-        of schema: String, _ table: String, committedAt: Timestamp? = nil, isReadAgain: Bool = false
+        of schema: String, _ table: String, committedAt: Timestamp? = nil, isResnapshot: Bool = false
     ) -> TableChange {
         var change = TableChange(
             format: nil, schema: schema, table: table, kind: .truncate, commitTimestamp: committedAt)
-        change.isReadAgain = isReadAgain
+        change.isResnapshot = isResnapshot
         return change
     }
 }

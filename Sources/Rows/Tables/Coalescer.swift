@@ -80,7 +80,7 @@ public struct Coalescer: Sendable {
     }
 
     /// Stands for the overflow of a stream instead of a key.
-    private static let everything: Int32 = -1
+    private static let overflowKey: Int32 = -1
 
     /// Indexed by slot, because slots are dense.
     private var streams: [Stream] = []
@@ -149,7 +149,7 @@ public struct Coalescer: Sendable {
 
     private mutating func overflow(_ slot: Int32, at due: Int64) {
         streams[Int(slot)].overflowDue = due
-        schedule(Address(stream: slot, key: Self.everything), at: due)
+        schedule(Address(stream: slot, key: Self.overflowKey), at: due)
     }
 
     /// Discards the waiting keys of a closed stream.
@@ -174,7 +174,7 @@ public struct Coalescer: Sendable {
 
     private mutating func take(_ address: Address, due: Int64, into drafts: inout [Int32: Draft]) {
         let index = Int(address.stream)
-        if address.key == Self.everything {
+        if address.key == Self.overflowKey {
             guard streams[index].overflowDue == due else { return }
             streams[index].overflowDue = nil
             drafts[address.stream, default: Draft(batch: Batch(stream: address.stream))].batch.isOverflow = true

@@ -42,7 +42,7 @@ public struct RowChange: Sendable, Hashable {
 
     /// The old row against which subscriptions are matched. Columns that the feed did not send are assumed to be
     /// unchanged.
-    public var comparedOld: Row? {
+    public var assumedOld: Row? {
         guard let old, let new else { return old }
         return old.completed(by: new)
     }
@@ -102,7 +102,7 @@ extension RowVersions {
     public init(_ change: RowChange, tenant: ID<Tenant>) {
         self.init(
             tenant: tenant, schema: change.schema, table: change.table, event: change.operation.subscribed,
-            old: change.comparedOld, new: change.new)
+            old: change.assumedOld, new: change.new)
     }
 }
 

@@ -34,19 +34,19 @@ extension TableDeclaration {
     func missingAudience(_ sides: (old: Side?, new: Side?), _ operation: RowOperation) -> Failure? {
         guard let side = sides.new ?? sides.old else { return nil }
         // Some senders write null for all columns of a deleted row except its key.
-        let isKeyAlone =
+        let hasKeyOnly =
             operation == .delete && !side.row.contains { $0.value != .null && !primaryKey.contains($0.key) }
         var missing: [String] = []
         for entry in audience[operation] {
             for name in entry.when.columns + entry.template.columns {
                 let column = rowColumn(of: name)
-                guard side.row[column] == nil || isKeyAlone && side.row[column] == .null else { continue }
+                guard side.row[column] == nil || hasKeyOnly && side.row[column] == .null else { continue }
                 if !missing.contains(column) { missing.append(column) }
             }
         }
         guard !missing.isEmpty else { return nil }
         let names = missing.joined(separator: ", ")
-        if isKeyAlone {
+        if hasKeyOnly {
             return .invalid(
                 "/oldRecord",
                 "lacks \(names), which selects the receivers: only the key of the deleted row was sent. Set "

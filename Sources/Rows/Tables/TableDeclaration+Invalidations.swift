@@ -41,7 +41,7 @@ extension TableDeclaration {
         of change: RowWrite, completedOld: RowWrite.Row, sides: (old: Side?, new: Side?), reach: Reach,
         memberships: Memberships
     ) throws(Failure) -> [Invalidation] {
-        let groups = invalidates.filter { isConcerned($0, by: change, old: completedOld) }
+        let groups = invalidates.filter { isAffected($0, by: change, old: completedOld) }
         if groups.isEmpty { return [] }
         let cause = cause(of: change)
         var collected = Collected(cause: cause)
@@ -89,7 +89,7 @@ extension TableDeclaration {
         return RowAudience(tenant: readers.tenant, keys: isSameTenant ? reach.new?.keys ?? [] : [])
     }
 
-    private func isConcerned(_ group: InvalidationGroup, by change: RowWrite, old: RowWrite.Row) -> Bool {
+    private func isAffected(_ group: InvalidationGroup, by change: RowWrite, old: RowWrite.Row) -> Bool {
         guard group.operations.contains(change.operation) else { return false }
         guard change.operation == .update, !group.columns.isEmpty else { return true }
         return group.columns.contains { isChanged($0, by: change, from: old) }

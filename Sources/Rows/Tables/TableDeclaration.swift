@@ -32,17 +32,19 @@ public struct TableDeclaration: Sendable, Hashable {
     static func audienceColumns(
         _ audience: Audience, _ related: [String: RelatedColumn], _ tenant: TenantRule
     ) -> Set<String> {
-        var deciding: Set<String> = []
+        var decidingColumns: Set<String> = []
         for entry in audience.select {
-            deciding.formUnion(entry.template.columns)
-            deciding.formUnion(entry.when.columns)
+            decidingColumns.formUnion(entry.template.columns)
+            decidingColumns.formUnion(entry.when.columns)
         }
         // A related column may refer to another one.
         for _ in related {
-            for (name, column) in related where deciding.contains(name) { deciding.insert(column.column) }
+            for (name, column) in related where decidingColumns.contains(name) { decidingColumns.insert(column.column) }
         }
-        if case .column(let name, let parent) = tenant { deciding.formUnion([name, parent?.key].compactMap(\.self)) }
-        return deciding
+        if case .column(let name, let parent) = tenant {
+            decidingColumns.formUnion([name, parent?.key].compactMap(\.self))
+        }
+        return decidingColumns
     }
 
     public struct Audience: Sendable, Hashable {

@@ -54,7 +54,7 @@ public final class App: Sendable {
         }
 
         // The database, and what a start reads from it.
-        var patience = StartPatience(patience, clock: .system, logger: logger)
+        var patience = StartRetry(patience, clock: .system, logger: logger)
         let store = try patience.attempt {
             try DatabaseStore.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
         }
@@ -203,7 +203,7 @@ public final class App: Sendable {
                 // for it here.
                 let isReadable =
                     store.engine == .sqlite
-                    ? (try? store.read { try $0.exists("SELECT 1") }) != nil : pump.isInContact
+                    ? (try? store.read { try $0.exists("SELECT 1") }) != nil : pump.isDatabaseReachable
                 return isReadable ? nil : "The database cannot be read."
             },
         ]

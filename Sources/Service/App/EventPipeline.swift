@@ -26,7 +26,7 @@ struct EventPipeline {
         let router = EventRouter(
             shards: shards, log: start.log, memberships: start.memberships, revocations: start.revocations,
             tracer: tracer,
-            receivers: ["\(ChallengesFeature.movedMessage)": rankUpdates.boardMoved]
+            receivers: ["\(ChallengesFeature.movedMessage)": rankUpdates.handleBoardChange]
                 .merging(mailbox?.receivers ?? [:]) { $1 })
         let pump = EventPump(
             store: store, clock: clock, log: start.log, head: start.head, revocations: start.revocations,

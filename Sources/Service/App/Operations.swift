@@ -60,7 +60,7 @@ public enum Operations {
     /// before the call.
     public static func backUp(_ settings: Settings, to path: String) throws {
         try requireFile(settings, "use pg_dump (see Docs/operations.md)")
-        try DatabaseStore.copy(settings.database, to: path, prepare: makeAnother)
+        try DatabaseStore.copy(settings.database, to: path, prepare: prepareCopy)
     }
 
     /// Replaces the database of a stopped service with a copy.
@@ -75,12 +75,12 @@ public enum Operations {
             guard pending.count < Catalog.migrations.count else {
                 throw DatabaseError(.schema, "\(path) is not a Bellhop database")
             }
-            try makeAnother(copy)
+            try prepareCopy(copy)
         }
     }
 
     /// Checks a copy, and makes its log take a new epoch at its first start.
-    private static func makeAnother(_ copy: DatabaseStore) throws {
+    private static func prepareCopy(_ copy: DatabaseStore) throws {
         let damage = try copy.integrityCheck()
         guard damage.isEmpty else {
             throw DatabaseError(.corrupt, "the copy is damaged: \(damage.joined(separator: "; "))")
@@ -94,8 +94,8 @@ public enum Operations {
     }
 
     /// Whether a start that has failed may succeed later without a change by the operator.
-    public static func passes(_ error: any Error) -> Bool {
-        if StartPatience.isHeldByAnother(error) { return true }
+    public static func isTemporary(_ error: any Error) -> Bool {
+        if StartRetry.isHeldByAnother(error) { return true }
         guard let error = error as? DatabaseError else { return false }
         return error.isTransient && error.cause?.isTransient ?? true
     }

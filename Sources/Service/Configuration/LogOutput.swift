@@ -41,7 +41,7 @@ public final class LogOutput: Sendable {
             }
         }
         output.thread.start { [thread = output.thread, output] in
-            while thread.wait(atMost: output.isCounting ? .seconds(1) : nil) { output.tellRepetitions() }
+            while thread.wait(atMost: output.isCounting ? .seconds(1) : nil) { output.logRepetitions() }
         }
         return output
     }
@@ -51,13 +51,13 @@ public final class LogOutput: Sendable {
     /// Writes how many lines were suppressed so far.
     public func stop() {
         thread.stop()
-        tellRepetitions(all: true)
+        logRepetitions(all: true)
     }
 
     func log(_ event: LogEvent, _ metadata: Logger.Metadata, label: String) {
         let now = clock.uptime()
         let isFirstCounted = repetitions.withLock { repetitions in
-            writeOver(&repetitions, at: now)
+            writeEnded(&repetitions, at: now)
             // Events below warning level are not rate limited, because each has its own content, such as the line of a
             // request.
             if event.level >= .warning {
@@ -74,15 +74,15 @@ public final class LogOutput: Sendable {
     /// Writes how many lines were suppressed.
     ///
     /// - Parameter all: Includes the kinds whose minute is not over.
-    func tellRepetitions(all: Bool = false) {
+    func logRepetitions(all: Bool = false) {
         let now = clock.uptime()
-        repetitions.withLock { writeOver(&$0, at: all ? now + LogLimits.repetitionWindow : now) }
+        repetitions.withLock { writeEnded(&$0, at: all ? now + LogLimits.repetitionWindow : now) }
     }
 
     private var isCounting: Bool { repetitions.withLock { $0.isCounting } }
 
-    private func writeOver(_ repetitions: inout LogRepetitions, at now: Duration) {
-        for (kind, count) in repetitions.takeOver(at: now) {
+    private func writeEnded(_ repetitions: inout LogRepetitions, at now: Duration) {
+        for (kind, count) in repetitions.takeEnded(at: now) {
             write(
                 line(
                     kind.level, kind.message, ["repeated": .stringConvertible(count)], label: kind.label,
@@ -196,7 +196,7 @@ struct LogRepetitions {
     }
 
     /// Removes the kinds whose minute is over. Returns those with suppressed warnings, and their number.
-    mutating func takeOver(at now: Duration) -> [(kind: Kind, count: Int)] {
+    mutating func takeEnded(at now: Duration) -> [(kind: Kind, count: Int)] {
         guard let end = firstEnd, end <= now else { return [] }
         let over = tallies.filter { $0.value.endsAt <= now }
         for kind in over.keys { tallies[kind] = nil }

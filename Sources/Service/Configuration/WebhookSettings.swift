@@ -15,7 +15,7 @@ struct WebhookSettings: Sendable {
     /// Seconds after which an unseen notification is sent.
     let afterSeconds: Int
     /// Whether notifications of users without an open stream are sent without waiting.
-    let isAtOnce: Bool
+    let isImmediate: Bool
     let allowsPrivate: Bool
     let timeoutSeconds: Int
 
@@ -33,7 +33,7 @@ struct WebhookSettings: Sendable {
                 return priority
             })
         afterSeconds = try values.int("webhookAfterSeconds", in: 0...86_400)
-        isAtOnce = try values.bool("webhookAtOnce")
+        isImmediate = try values.bool("webhookAtOnce")
         allowsPrivate = try values.bool("webhookPrivate")
         timeoutSeconds = try values.int("webhookTimeoutSeconds", in: 1...60)
         guard let url = values.optionalText("webhookURL") else { return nil }

@@ -76,7 +76,7 @@ final class BodyBudgets: Sendable {
         }
     }
 
-    private func giveBack(_ bytes: Int, of sender: Sender) {
+    private func release(_ bytes: Int, of sender: Sender) {
         state.withLock { state in
             let rest = (state.bytes[sender] ?? 0) - bytes
             state.bytes[sender] = rest > 0 ? rest : nil
@@ -104,7 +104,7 @@ final class BodyBudgets: Sendable {
             (self.bytes, self.sender, self.budgets) = (Locked(bytes), sender, budgets)
         }
 
-        deinit { budgets.giveBack(bytes.withLock { $0 }, of: sender) }
+        deinit { budgets.release(bytes.withLock { $0 }, of: sender) }
 
         func grow(to wanted: Int) -> Bool {
             bytes.withLock { bytes in

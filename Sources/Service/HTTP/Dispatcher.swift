@@ -338,8 +338,9 @@ struct Dispatcher: Sendable {
             return .internalProblem
         }
         // Problems that affect more than one request, such as a full disk, are logged once elsewhere.
-        let isSaid = (error as? DatabaseError)?.storageTrouble != nil || failure.code == RevocationList.unknownCode
-        if failure.kind == .unavailable, !isSaid {
+        let isLoggedElsewhere =
+            (error as? DatabaseError)?.storageTrouble != nil || failure.code == RevocationList.unknownCode
+        if failure.kind == .unavailable, !isLoggedElsewhere {
             logger.warning("A request was not completed.", metadata: metadata)
         }
         return .problem(failure)

@@ -32,7 +32,7 @@ enum Idempotency {
             "CREATE INDEX idempotent_answers_age ON idempotent_answers (created_at)",
         ])
 
-    private static let keeping = Unscoped.bookkeeping("stored responses are looked up by the caller's own id")
+    private static let bookkeeping = Unscoped.bookkeeping("stored responses are looked up by the caller's own id")
 
     /// A key with the request that it was sent for.
     struct Claim: Sendable {
@@ -65,7 +65,7 @@ enum Idempotency {
         // The empty id separates a backend without a `sub` from a backend whose `sub` equals its role: no token has an
         // empty `sub`.
         return Claim(
-            tenant: call.caller.tenant, userId: call.caller.isNameless ? "" : call.caller.userId.text, route: route,
+            tenant: call.caller.tenant, userId: call.caller.isAnonymous ? "" : call.caller.userId.text, route: route,
             key: key,
             fingerprint: fingerprint(of: call.request))
     }
@@ -105,7 +105,7 @@ enum Idempotency {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
         return try db.row(
             """
-            SELECT fingerprint, status, headers, body FROM \(answers, unscoped: keeping)
+            SELECT fingerprint, status, headers, body FROM \(answers, unscoped: bookkeeping)
             WHERE tenant = \(claim.tenant) AND user_id = \(claim.userId) AND route = \(claim.route)
                 AND key = \(claim.key) AND created_at > \(oldest.microseconds)
             """
@@ -136,7 +136,7 @@ enum Idempotency {
         let headers = response.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
         try db.run(
             """
-            INSERT INTO \(answers, unscoped: keeping)
+            INSERT INTO \(answers, unscoped: bookkeeping)
                 (tenant, user_id, route, key, fingerprint, status, headers, body, created_at)
             VALUES (\(claim.tenant), \(claim.userId), \(claim.route), \(claim.key), \(claim.fingerprint),
                 \(response.status), \(headers), \(body), \(now.microseconds))
@@ -148,7 +148,7 @@ enum Idempotency {
 
     static func pruningDue(at now: Timestamp) -> SQL {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
-        return "SELECT 1 FROM \(answers, unscoped: keeping) WHERE created_at <= \(oldest.microseconds) LIMIT 1"
+        return "SELECT 1 FROM \(answers, unscoped: bookkeeping) WHERE created_at <= \(oldest.microseconds) LIMIT 1"
     }
 
     /// Removes the oldest expired answers; returns how many.
@@ -156,7 +156,7 @@ enum Idempotency {
         let oldest = now.adding(seconds: -Limits.idempotencySeconds)
         return try db.run(
             """
-            DELETE FROM \(answers, unscoped: keeping) WHERE (tenant, user_id, route, key) IN (
+            DELETE FROM \(answers, unscoped: bookkeeping) WHERE (tenant, user_id, route, key) IN (
                 SELECT tenant, user_id, route, key FROM idempotent_answers
                 WHERE created_at <= \(oldest.microseconds) ORDER BY created_at LIMIT \(Limits.prunedAtOnceMax))
             """)

@@ -68,6 +68,6 @@ extension Caller {
     fileprivate func writesTogether(with other: Caller) -> Bool {
         self === other
             || isService && other.isService && owner == other.owner && role == other.role
-                && isOfAllTenants == other.isOfAllTenants && scope.keys == other.scope.keys
+                && spansTenants == other.spansTenants && scope.keys == other.scope.keys
     }
 }

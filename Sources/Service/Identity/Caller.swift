@@ -12,9 +12,9 @@ final class Caller: Sendable {
     /// Whether it is a trusted backend of its tenant.
     let isService: Bool
     /// Whether it may send rows of every tenant: a backend whose token names no tenant, or an authenticated feed.
-    let isOfAllTenants: Bool
+    let spansTenants: Bool
     /// Whether it is a backend whose token has no `sub`; its role then serves as its id.
-    let isNameless: Bool
+    let isAnonymous: Bool
     /// `standard` or `blackCard`, if the token has a tier.
     let tier: String?
     /// The caller's keys, which alone decide what it may see and change.
@@ -32,15 +32,15 @@ final class Caller: Sendable {
 
     /// By default the values of a caller without a token: issued before all others, and without expiry.
     init(
-        tenant: ID<Tenant>, userId: ID<User>, role: String, isService: Bool, isOfAllTenants: Bool = false,
-        isNameless: Bool = false, tier: String? = nil, scope: Scope, claims: Set<String>? = nil, omittedKeys: Int = 0,
+        tenant: ID<Tenant>, userId: ID<User>, role: String, isService: Bool, spansTenants: Bool = false,
+        isAnonymous: Bool = false, tier: String? = nil, scope: Scope, claims: Set<String>? = nil, omittedKeys: Int = 0,
         tokenId: String? = nil,
         sessionId: String? = nil, issuedAt: Timestamp = Timestamp(microseconds: 0),
         expiresAt: Timestamp = Timestamp(microseconds: .max)
     ) {
         owner = Owner(tenant: tenant, userId: userId)
         (self.role, self.isService) = (role, isService)
-        (self.isOfAllTenants, self.isNameless) = (isOfAllTenants, isNameless)
+        (self.spansTenants, self.isAnonymous) = (spansTenants, isAnonymous)
         (self.tier, self.scope, self.claims) = (tier, scope, claims)
         (self.omittedKeys, self.tokenId, self.sessionId) = (omittedKeys, tokenId, sessionId)
         (self.issuedAt, self.expiresAt) = (issuedAt, expiresAt)
@@ -57,9 +57,9 @@ final class Caller: Sendable {
     var userId: ID<User> { owner.userId }
 
     /// The service itself, working for one tenant: it has the access of a backend of the tenant.
-    static func system(tenant: ID<Tenant>, named name: String = "bellhop", isOfAllTenants: Bool = false) -> Caller {
+    static func system(tenant: ID<Tenant>, named name: String = "bellhop", spansTenants: Bool = false) -> Caller {
         Caller(
-            tenant: tenant, userId: ID(name), role: "service", isService: true, isOfAllTenants: isOfAllTenants,
+            tenant: tenant, userId: ID(name), role: "service", isService: true, spansTenants: spansTenants,
             scope: Scope(tenant: tenant, keys: [AudienceKey.make("tenant", "service"), "everyone"]))
     }
 
@@ -73,8 +73,8 @@ final class Caller: Sendable {
         guard keys != scope.keys || omitted != omittedKeys else { return self }
         let isSame = keys == scope.keys
         return Caller(
-            tenant: tenant, userId: userId, role: role, isService: isService, isOfAllTenants: isOfAllTenants,
-            isNameless: isNameless, tier: tier, scope: isSame ? scope : Scope(tenant: tenant, keys: keys),
+            tenant: tenant, userId: userId, role: role, isService: isService, spansTenants: spansTenants,
+            isAnonymous: isAnonymous, tier: tier, scope: isSame ? scope : Scope(tenant: tenant, keys: keys),
             claims: isSame ? claims : keys == claimed ? nil : claimed, omittedKeys: omitted, tokenId: tokenId,
             sessionId: sessionId, issuedAt: issuedAt, expiresAt: expiresAt)
     }

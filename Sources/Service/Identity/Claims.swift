@@ -31,7 +31,7 @@ struct Claims: Sendable {
         let tenant = ID<Tenant>(named ?? "default")
         return Caller(
             tenant: tenant, userId: ID(subject), role: role, isService: isService,
-            isOfAllTenants: isService && named == nil, isNameless: anonymous != nil, tier: try text(payload, .tier),
+            spansTenants: isService && named == nil, isAnonymous: anonymous != nil, tier: try text(payload, .tier),
             scope: Scope(tenant: tenant, keys: try keys(payload, subject: subject, role: role, isService: isService)),
             tokenId: try identifier(members, "jti"), sessionId: try identifier(members, "session_id"),
             issuedAt: issuedAt, expiresAt: expiresAt)

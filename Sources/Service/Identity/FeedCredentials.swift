@@ -21,7 +21,7 @@ struct FeedCredentials: Sendable {
     }
 
     /// The feed as a caller, whose rows may belong to any tenant.
-    static let feed = Caller.system(tenant: "default", named: "feed", isOfAllTenants: true)
+    static let feed = Caller.system(tenant: "default", named: "feed", spansTenants: true)
 
     /// Returns nil if the request has no feed credentials: then it needs a token.
     ///

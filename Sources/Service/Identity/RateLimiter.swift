@@ -51,7 +51,7 @@ final class RateLimiter: Sendable {
 
 extension Failure {
     /// Returns the failure for a request that publishes more than the minute's budget allows.
-    static func eventBudget(_ shortage: RateBucket.Shortage) -> Failure {
+    static func eventBudget(_ shortage: RateBucket.ExhaustedBudget) -> Failure {
         Failure(
             .rateLimited, "event_budget",
             """
@@ -88,7 +88,7 @@ final class RateBucket: Sendable {
     }
 
     /// The exhausted budget, for a request that publishes much.
-    struct Shortage: Sendable, Equatable {
+    struct ExhaustedBudget: Sendable, Equatable {
         enum Unit: String, Sendable {
             case events, bytes
         }
@@ -159,17 +159,17 @@ final class RateBucket: Sendable {
 
     /// Counts the events and bytes that a request publishes beyond its share. Returns nil if they fit the limit, which
     /// always holds for the first in a window.
-    func take(events: Int, bytes: Int, at now: Timestamp) -> Shortage? {
+    func take(events: Int, bytes: Int, at now: Timestamp) -> ExhaustedBudget? {
         let (eventsMax, bytesMax) = (limit * Limits.eventsPerRequest, limit * Limits.eventBytesPerRequest)
         return window.withLock { window in
             window.roll(to: now)
             let (sumEvents, sumBytes) = (window.events + events, window.bytes + bytes)
             let resetSeconds = window.resetSeconds(at: now)
             if sumEvents > eventsMax, window.events > 0 {
-                return Shortage(unit: .events, limit: eventsMax, resetSeconds: resetSeconds)
+                return ExhaustedBudget(unit: .events, limit: eventsMax, resetSeconds: resetSeconds)
             }
             if sumBytes > bytesMax, window.bytes > 0 {
-                return Shortage(unit: .bytes, limit: bytesMax, resetSeconds: resetSeconds)
+                return ExhaustedBudget(unit: .bytes, limit: bytesMax, resetSeconds: resetSeconds)
             }
             (window.events, window.bytes) = (sumEvents, sumBytes)
             return nil

@@ -35,7 +35,7 @@ enum RateSharing {
                 """),
         ])
 
-    private static let keeping = Unscoped.bookkeeping("request counts belong to the service")
+    private static let bookkeeping = Unscoped.bookkeeping("request counts belong to the service")
     /// The number of rows per statement.
     private static let sharedAtOnceMax = 128
 
@@ -53,7 +53,7 @@ enum RateSharing {
         guard !busy.isEmpty else { return }
         let oldest = now.seconds - 2 * Limits.rateWindowSeconds
         try store.writeAndWait(lane: 1) { db in
-            _ = try db.run("DELETE FROM \(counts, unscoped: keeping) WHERE started_at < \(oldest)")
+            _ = try db.run("DELETE FROM \(counts, unscoped: bookkeeping) WHERE started_at < \(oldest)")
         }
     }
 
@@ -64,7 +64,7 @@ enum RateSharing {
         var sums: [Owner: Int] = [:]
         try db.forEach(
             """
-            INSERT INTO \(counts, unscoped: keeping) (tenant, user_id, started_at, count)
+            INSERT INTO \(counts, unscoped: bookkeeping) (tenant, user_id, started_at, count)
             VALUES \(SQL.joined(rows, separator: ", "))
             ON CONFLICT (tenant, user_id, started_at) DO UPDATE SET count = rate_counts.count + excluded.count
             RETURNING tenant, user_id, count

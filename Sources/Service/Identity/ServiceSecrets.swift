@@ -8,16 +8,16 @@ enum ServiceSecrets {
         "0001_secrets",
         sql: ["CREATE TABLE service_secrets (name TEXT NOT NULL PRIMARY KEY, secret BLOB NOT NULL) STRICT"])
 
-    private static let keeping = Unscoped.bookkeeping("secrets belong to the service, not to a user")
+    private static let bookkeeping = Unscoped.bookkeeping("secrets belong to the service, not to a user")
 
     /// Returns the stored secret, or creates one with 256 bits of the system's random generator.
     static func secret(named name: String, in db: DatabaseConnection) throws -> [UInt8] {
         let known = try db.row(
-            "SELECT secret FROM \(secrets, unscoped: keeping) WHERE name = \(name)"
+            "SELECT secret FROM \(secrets, unscoped: bookkeeping) WHERE name = \(name)"
         ) { try $0.blob(0) }
         if let known { return known }
         let secret = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
-        try db.run("INSERT INTO \(secrets, unscoped: keeping) (name, secret) VALUES (\(name), \(secret))")
+        try db.run("INSERT INTO \(secrets, unscoped: bookkeeping) (name, secret) VALUES (\(name), \(secret))")
         return secret
     }
 }

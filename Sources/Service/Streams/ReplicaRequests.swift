@@ -105,14 +105,14 @@ struct ReplicaRequests: StreamRequests {
         }
         guard isAdmitted else { return answer(.failure(Self.unanswered)) }
         let until = runner.clock.now().adding(seconds: Self.lifetimeSeconds)
-        let data = Self.question(id, about: stream, as: asker, kind, until: until)
+        let data = Self.requestData(id, about: stream, as: asker, kind, until: until)
         publish(Self.asked, tenant: asker.tenant, data) { settle(id, .failure(Self.unanswered)) }
     }
 
     /// Returns the data of a request to other replicas.
     ///
     /// - Parameter until: The time until which it may be executed. A replica that receives it later ignores it.
-    static func question(
+    static func requestData(
         _ id: String, about stream: String, as asker: Caller, _ kind: StreamRequest.Kind, until: Timestamp
     ) -> [UInt8] {
         JSONWriter.object { writer in

@@ -30,7 +30,7 @@ final class StreamFailures: Sendable {
     private struct Tally {
         var total = 0
         var unlogged = 0
-        var nextLineAt = ContinuousClock.now
+        var nextLogAt = ContinuousClock.now
     }
 
     private let logger: Logger
@@ -79,9 +79,9 @@ final class StreamFailures: Sendable {
             defer { tallies[reason] = tally }
             tally.total += 1
             tally.unlogged += 1
-            guard isLogged, tally.nextLineAt <= now else { return 0 }
+            guard isLogged, tally.nextLogAt <= now else { return 0 }
             let count = tally.unlogged
-            (tally.unlogged, tally.nextLineAt) = (0, now + Self.pause)
+            (tally.unlogged, tally.nextLogAt) = (0, now + Self.pause)
             return count
         }
         guard count > 0 else { return }

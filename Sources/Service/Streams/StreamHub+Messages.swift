@@ -26,7 +26,7 @@ extension StreamHub {
         case .send(let bytes, let place):
             guard let slot = slot(at: place) else { return }
             sendChunk(bytes, to: slot)
-        case .windowsEnd: endWindows(dueAt: .max)
+        case .endWindows: endWindows(dueAt: .max)
         }
     }
 

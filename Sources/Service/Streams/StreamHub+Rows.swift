@@ -211,7 +211,7 @@ extension StreamHub {
         let caller = dependencies.memberships.scoped(session.caller)
         guard caller.scope.keys != session.caller.scope.keys || caller.omittedKeys != session.caller.omittedKeys
         else { return }
-        sessions[Int(slot)]?.opener = session.opener.speaking(for: caller)
+        sessions[Int(slot)]?.opener = session.opener.renewed(for: caller)
         replaceScope(of: slot, from: session.caller, to: caller)
     }
 }

@@ -55,7 +55,7 @@ extension StreamHub {
         noteKeys(of: new, instead: old)
         guard wideKeyCount <= wideKeysMax else { return refuseWideScope(slot) }
         let (lost, gained) = (before.subtracting(after), after.subtracting(before))
-        if lost.count + gained.count <= Self.fewKeys {
+        if lost.count + gained.count <= Self.singleKeyChangesMax {
             for key in lost { hub.remove(key, fromScopeOf: slot) }
             for key in gained { hub.add(key, toScopeOf: slot) }
         } else {
@@ -66,7 +66,7 @@ extension StreamHub {
     }
 
     /// Up to this number, keys are changed one by one. A row of a wide scope changes one of thousands.
-    private static let fewKeys = 8
+    private static let singleKeyChangesMax = 8
 
     // MARK: Wide scopes
 

@@ -71,7 +71,7 @@ final class StreamHub: StreamProgram {
     func streamOpened(_ stream: StreamHandle, context: any Sendable) {
         guard var opener = context as? StreamOpener else { preconditionFailure("only StreamRoute opens streams") }
         // Memberships may have changed since the token was verified; later changes arrive as messages.
-        opener = opener.speaking(for: dependencies.memberships.scoped(opener.caller))
+        opener = opener.renewed(for: dependencies.memberships.scoped(opener.caller))
         let slot = Int32(stream.index)
         let session = Session(
             opener: opener, lifetime: TokenLifetime(expiresAt: opener.caller.expiresAt.microseconds))

@@ -33,7 +33,7 @@ enum StreamMessage: Sendable {
     case request(StreamRequest)
     case send(SharedBytes, to: StreamNames.Place)
     /// Ends every window now. Tests send it, so that they need not wait for real time.
-    case windowsEnd
+    case endWindows
 }
 
 /// One event, with the bytes that every stream receives.
@@ -104,7 +104,7 @@ final class StreamOpener: Sendable {
     }
 
     /// Returns the same opening with the caller's current keys.
-    func speaking(for caller: Caller) -> StreamOpener {
+    func renewed(for caller: Caller) -> StreamOpener {
         if caller.scope.keys == self.caller.scope.keys, caller.omittedKeys == self.caller.omittedKeys { return self }
         return StreamOpener(caller: caller, topics: topics, lastEventID: lastEventID, lease: lease)
     }

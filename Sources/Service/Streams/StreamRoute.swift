@@ -9,7 +9,7 @@ struct StreamRoute: Sendable {
     static let pattern = "/v1/stream"
 
     /// The parameters of the query.
-    private struct Wanted {
+    private struct StreamParameters {
         /// As the client wrote them, separated by commas. They are parsed only after the client is authenticated.
         var topics: String?
         var lastEventID: String?
@@ -28,17 +28,17 @@ struct StreamRoute: Sendable {
         do {
             // A HEAD request checks whether the address serves streams. Opening one would answer with a body.
             guard request.method == .get else { return .response(Response(status: 200, headers: headers, body: .none)) }
-            let wanted = try readQuery(request)
+            let parameters = try readQuery(request)
             // The header first, because no third party can make a browser send it.
             let bearer = bearer(of: request)
-            if bearer == nil, let ticket = wanted.ticket { return try openByTicket(ticket, request, wanted) }
+            if bearer == nil, let ticket = parameters.ticket { return try openByTicket(ticket, request, parameters) }
             let carried = bearer == nil ? cookie(of: request) : nil
             if carried != nil { try requireOwnOrigin(of: request) }
             guard let token = bearer ?? carried else {
                 throw Failure(.unauthenticated, "unauthenticated", "Opening a stream requires a token or a ticket.")
             }
             switch try dependencies.authenticator.admit(token) {
-            case .known(let principal): return try open(principal.caller, wanted, [])
+            case .known(let principal): return try open(principal.caller, parameters, [])
             case .pending(let start): return .again { start($0) }
             }
         } catch let failure as Failure {
@@ -59,27 +59,27 @@ struct StreamRoute: Sendable {
 
     // MARK: Parameters
 
-    private func readQuery(_ request: Request) throws -> Wanted {
-        var wanted = Wanted()
+    private func readQuery(_ request: Request) throws -> StreamParameters {
+        var parameters = StreamParameters()
         for (name, value) in request.queryItems {
             let value = value ?? ""
             switch name {
             case "topics":
-                wanted.topics = wanted.topics.map { "\($0),\(value)" } ?? value
-            case "lastEventId" where wanted.lastEventID == nil: wanted.lastEventID = value
-            case "ticket" where wanted.ticket == nil: wanted.ticket = value
+                parameters.topics = parameters.topics.map { "\($0),\(value)" } ?? value
+            case "lastEventId" where parameters.lastEventID == nil: parameters.lastEventID = value
+            case "ticket" where parameters.ticket == nil: parameters.ticket = value
             case "lastEventId", "ticket": throw Failure.invalid("?\(name)", "must not be repeated")
             default: throw Failure.invalid("?\(name)", "is not a known parameter")
             }
         }
         // A browser that reconnects by itself sends the header; the value of the query is outdated then.
-        if let header = request.header("Last-Event-ID") { wanted.lastEventID = header }
-        return wanted
+        if let header = request.header("Last-Event-ID") { parameters.lastEventID = header }
+        return parameters
     }
 
     /// Returns the topics of the query, if it names any.
-    private func topics(_ wanted: Wanted) throws(Failure) -> [String]? {
-        guard let text = wanted.topics else { return nil }
+    private func topics(_ parameters: StreamParameters) throws(Failure) -> [String]? {
+        guard let text = parameters.topics else { return nil }
         let named = text.split(separator: ",").lazy.map { $0.trimmingCharacters(in: .whitespaces) }
         return try StreamTopics.parse(named.filter { !$0.isEmpty }, kinds: dependencies.topicKinds) { _ in "?topics" }
     }
@@ -127,14 +127,14 @@ struct StreamRoute: Sendable {
 
     /// Opens a stream by a ticket. Redeeming a ticket writes. So the request is suspended, the ticket is taken, and the
     /// handler runs again with the result.
-    private func openByTicket(_ ticket: String, _ request: Request, _ wanted: Wanted) throws -> Reply {
+    private func openByTicket(_ ticket: String, _ request: Request, _ parameters: StreamParameters) throws -> Reply {
         if let redemption = redemptions.withLock({ $0.removeValue(forKey: ObjectIdentifier(request)) }) {
             let (caller, topics) = try redemption.outcome.get()
-            return try open(caller, wanted, topics)
+            return try open(caller, parameters, topics)
         }
-        guard dependencies.tickets.isOurs(ticket) else { throw Self.ticketInvalid }
+        guard dependencies.tickets.isIssuedHere(ticket) else { throw Self.ticketInvalid }
         // Checked before the ticket is used up, so that a client that corrects its topics can still use it.
-        _ = try topics(wanted)
+        _ = try topics(parameters)
         return .again { resume in
             let (store, now) = (dependencies.reader.store, dependencies.now)
             do throws(StoreBusy) {
@@ -177,10 +177,10 @@ struct StreamRoute: Sendable {
     /// Opens a stream.
     ///
     /// - Parameter ticketTopics: The topics of the ticket, which the query overrides.
-    private func open(_ caller: Caller, _ wanted: Wanted, _ ticketTopics: [String]) throws -> Reply {
+    private func open(_ caller: Caller, _ parameters: StreamParameters, _ ticketTopics: [String]) throws -> Reply {
         try dependencies.revocations.requireValid(caller, at: dependencies.now)
-        let topics = try topics(wanted) ?? ticketTopics
-        try StreamTopics.requireHeard(topics, by: caller, dependencies) { _ in "?topics" }
+        let topics = try topics(parameters) ?? ticketTopics
+        try StreamTopics.requireReadable(topics, by: caller, dependencies) { _ in "?topics" }
         if let trouble = dependencies.reader.store.trouble, trouble.code == .moved { throw trouble }
         var lease: StreamLease?
         if !caller.isService {
@@ -192,7 +192,7 @@ struct StreamRoute: Sendable {
                     retryAfterSeconds: 10)
             }
         }
-        let opener = StreamOpener(caller: caller, topics: topics, lastEventID: wanted.lastEventID, lease: lease)
+        let opener = StreamOpener(caller: caller, topics: topics, lastEventID: parameters.lastEventID, lease: lease)
         return .stream(StreamOpening(headers: headers, context: opener, shard: nil))
     }
 }

@@ -6,7 +6,7 @@ import Values
 enum StreamTickets {
     static let table = Table("stream_tickets", read: [], write: [])
 
-    private static let keeping = Unscoped.bookkeeping("tickets belong to the service, not to a user")
+    private static let bookkeeping = Unscoped.bookkeeping("tickets belong to the service, not to a user")
 
     /// Returns the hash of a ticket. Only the hash is stored, so that a reader of the database cannot open a stream. A
     /// ticket has 128 random bits, so a plain hash needs no salt.
@@ -18,7 +18,7 @@ enum StreamTickets {
         let topics = String(decoding: jsonArray(topics), as: UTF8.self)
         try tx.db.run(
             """
-            INSERT INTO \(table, unscoped: keeping)
+            INSERT INTO \(table, unscoped: bookkeeping)
                 (hash, tenant, user_id, role, is_service, tier, scope, token_id, session_id, token_issued_at,
                  token_expires_at, topics, expires_at)
             VALUES (\(hash(ticket)), \(caller.tenant), \(caller.userId.text), \(caller.role), \(caller.isService),
@@ -33,7 +33,7 @@ enum StreamTickets {
     ) throws -> (caller: Caller, topics: [String])? {
         try connection.row(
             """
-            DELETE FROM \(table, unscoped: keeping)
+            DELETE FROM \(table, unscoped: bookkeeping)
             WHERE hash = \(hash(ticket)) AND expires_at > \(now.microseconds)
             RETURNING tenant, user_id, role, is_service, tier, scope, token_id, session_id, token_issued_at,
                 token_expires_at, topics
@@ -64,7 +64,7 @@ enum StreamTickets {
     static func removeExpired(_ tx: Transaction) throws {
         try tx.db.run(
             """
-            DELETE FROM \(table, unscoped: keeping)
+            DELETE FROM \(table, unscoped: bookkeeping)
             WHERE tenant = \(tx.tenant) AND expires_at <= \(tx.now.microseconds)
             """)
     }
@@ -86,7 +86,7 @@ struct TicketSeal: Sendable {
         return RFC4648.encodeURL(nonce + key.code(for: nonce))
     }
 
-    func isOurs(_ ticket: String) -> Bool {
+    func isIssuedHere(_ ticket: String) -> Bool {
         guard let bytes = RFC4648.decodeURL(ticket.utf8), bytes.count > Self.nonceBytes else { return false }
         return key.isValid(bytes[Self.nonceBytes...], for: bytes[..<Self.nonceBytes])
     }

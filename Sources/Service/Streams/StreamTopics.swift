@@ -48,7 +48,7 @@ enum StreamTopics {
     ///
     /// - Parameter pointer: Returns the place of a topic in the request. The failure lists up to 20 refused topics, so
     ///   that a client can leave them out at once.
-    static func requireHeard(
+    static func requireReadable(
         _ topics: [String], by caller: Caller, _ dependencies: StreamDependencies,
         at pointer: (_ topic: String) -> String
     ) throws(Failure) {
@@ -60,11 +60,11 @@ enum StreamTopics {
             }
             let held = keys ?? dependencies.memberships.known.keys(of: caller.holder)
             keys = held
-            let isHeard = kind.audience.contains { template in
+            let isReadable = kind.audience.contains { template in
                 template.key { _ in id }.map(held.contains) ?? false
                     || dependencies.live.contains { template.mayEqual($0.grant.grantedKey) }
             }
-            if !isHeard { refused.append(topic) }
+            if !isReadable { refused.append(topic) }
             if refused.count == mistakesMax { break }
         }
         guard let first = refused.first else { return }

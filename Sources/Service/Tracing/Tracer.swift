@@ -20,7 +20,7 @@ final class Tracer: Sendable {
         guard let traceparent else { return OpenSpan(.root(isSampled: isInShare), parent: nil, of: self) }
         return OpenSpan(
             traceparent.child.with(isSampled: traceparent.isSampled && isInShare), parent: traceparent.spanId,
-            of: self, isAskedFor: traceparent.isSampled)
+            of: self, isRequested: traceparent.isSampled)
     }
 
     /// Begins the span of an effect of an event that a traced transaction published.
@@ -43,19 +43,19 @@ final class OpenSpan: Sendable {
     private let start: Timestamp
     private let tracer: Tracer
     /// Whether its sender records the trace.
-    private let isAskedFor: Bool
+    private let isRequested: Bool
 
     fileprivate init(
         _ context: TraceContext, parent: UInt64?, of tracer: Tracer, since start: Timestamp? = nil,
-        isAskedFor: Bool = false
+        isRequested: Bool = false
     ) {
-        (self.context, self.parent, self.tracer, self.isAskedFor) = (context, parent, tracer, isAskedFor)
+        (self.context, self.parent, self.tracer, self.isRequested) = (context, parent, tracer, isRequested)
         self.start = start ?? tracer.now
     }
 
     /// The same operation, recorded if its sender records the trace. For senders that may decide about recording.
     var recorded: OpenSpan {
-        guard isAskedFor, !context.isSampled else { return self }
+        guard isRequested, !context.isSampled else { return self }
         return OpenSpan(context.with(isSampled: true), parent: parent, of: tracer, since: start)
     }
 

@@ -25,7 +25,7 @@ enum BadgeLedger {
             """
         ])
 
-    private static let keeping = Unscoped.bookkeeping("counts change when another user's action affects the user")
+    private static let bookkeeping = Unscoped.bookkeeping("counts change when another user's action affects the user")
 
     /// Returns the counts that the scope may see, or zeros.
     static func read(_ userId: ID<User>, at now: Timestamp, visibleTo scope: Scope, in db: DatabaseConnection) throws
@@ -57,15 +57,15 @@ enum BadgeLedger {
         in db: DatabaseConnection
     ) throws -> Badges {
         let sum = try db.row(
-            additionToOne.binding(
+            singleUserAddition.binding(
                 tenant, userId.text, max(0, change.messages), max(0, change.requests), max(0, change.bell),
                 now.microseconds, change.messages, change.requests, change.bell, versionStep), badges(_:))
         guard let sum else { throw DatabaseError(.other, "counts were written but not returned") }
         return sum
     }
 
-    private static let additionToOne: SQL = """
-        INSERT INTO \(badges, unscoped: keeping) (tenant, user_id, messages, requests, bell, version, updated_at)
+    private static let singleUserAddition: SQL = """
+        INSERT INTO \(badges, unscoped: bookkeeping) (tenant, user_id, messages, requests, bell, version, updated_at)
         VALUES (?, ?, ?, ?, ?, 1, ?)
         ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + ?, requests = badges.requests + ?,
             bell = badges.bell + ?, version = badges.version + ?, updated_at = excluded.updated_at
@@ -90,7 +90,7 @@ enum BadgeLedger {
     }
 
     private static let addition = Insertion(
-        "INSERT INTO \(badges, unscoped: keeping) (tenant, user_id, messages, requests, bell, version, updated_at)",
+        "INSERT INTO \(badges, unscoped: bookkeeping) (tenant, user_id, messages, requests, bell, version, updated_at)",
         columns: 7,
         """
         ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + excluded.messages,
@@ -110,7 +110,7 @@ enum BadgeLedger {
         try sums(
             [
                 """
-                UPDATE \(badges, unscoped: keeping) SET messages = messages + \(change.messages),
+                UPDATE \(badges, unscoped: bookkeeping) SET messages = messages + \(change.messages),
                     requests = requests + \(change.requests), bell = bell + \(change.bell), version = version + 1,
                     updated_at = \(now.microseconds)
                 WHERE tenant = \(tenant) AND user_id IN \(values: users.map(\.text))

@@ -9,7 +9,7 @@ extension EventLog {
     /// end after it.
     static func oldestSequence(in db: DatabaseConnection) throws -> Int64 {
         let oldest = try db.integer(
-            "SELECT sequence - coalesce(step, 1) + 1 FROM \(events, unscoped: keeping) ORDER BY sequence LIMIT 1")
+            "SELECT sequence - coalesce(step, 1) + 1 FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT 1")
         if let oldest { return Int64(oldest) }
         return try newestSequence(in: db) + 1
     }
@@ -19,7 +19,7 @@ extension EventLog {
 
     /// A query that runs with another one, and returns the event after which its snapshot is. Numbers are committed in
     /// order, so the snapshot contains everything up to the newest event.
-    static let position: SQL = "SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1"
+    static let position: SQL = "SELECT newest FROM \(counter, unscoped: bookkeeping) WHERE id = 1"
 
     /// Returns the events of the given routes with `after < sequence ≤ through` that a scope may see, oldest first. Row
     /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit.
@@ -36,7 +36,7 @@ extension EventLog {
         for route in routes.prefix(routesAloneMax) {
             try note(
                 """
-                SELECT sequence FROM \(Self.routes, unscoped: keeping)
+                SELECT sequence FROM \(Self.routes, unscoped: bookkeeping)
                 WHERE tenant = \(tenant) AND route = \(route) AND sequence > \(after) AND sequence < \(end)
                 ORDER BY sequence LIMIT \(rowsMax)
                 """)
@@ -46,7 +46,7 @@ extension EventLog {
             // hide another event.
             try note(
                 """
-                SELECT DISTINCT sequence FROM \(Self.routes, unscoped: keeping)
+                SELECT DISTINCT sequence FROM \(Self.routes, unscoped: bookkeeping)
                 WHERE tenant = \(tenant) AND route IN \(values: group)
                     AND sequence > \(after) AND sequence < \(end)
                 ORDER BY sequence LIMIT \(rowsMax)
@@ -66,7 +66,7 @@ extension EventLog {
     ) throws -> [StreamEvent]? {
         // The time of the event itself, or of one that its transaction published with it.
         let sql: SQL = """
-            SELECT created_at FROM \(events, unscoped: keeping) WHERE sequence >= \(sequence) ORDER BY sequence LIMIT 1
+            SELECT created_at FROM \(events, unscoped: bookkeeping) WHERE sequence >= \(sequence) ORDER BY sequence LIMIT 1
             """
         guard let end = try db.row(sql, { try $0.moment(0) }) else { return [] }
         let start = end.adding(seconds: -age.components.seconds)
@@ -81,10 +81,10 @@ extension EventLog {
             let recent = try db.rows(
                 """
                 SELECT event.sequence, event.name, event.created_at
-                FROM (SELECT sequence FROM \(Self.routes, unscoped: keeping)
+                FROM (SELECT sequence FROM \(Self.routes, unscoped: bookkeeping)
                     WHERE tenant = \(tenant) AND route = \(route) AND sequence <= \(sequence)
                     ORDER BY sequence DESC LIMIT \(limit)) AS recent
-                JOIN \(events, unscoped: keeping) AS event ON event.sequence = recent.sequence
+                JOIN \(events, unscoped: bookkeeping) AS event ON event.sequence = recent.sequence
                 WHERE event.created_at >= \(start.microseconds)
                 """, read)
             found.formUnion(recent.lazy.filter(\.isChange).map(\.sequence))
@@ -99,11 +99,11 @@ extension EventLog {
             let recent = try db.rows(
                 """
                 SELECT event.sequence, event.name, event.created_at
-                FROM (SELECT sequence FROM \(Self.routes, unscoped: keeping)
+                FROM (SELECT sequence FROM \(Self.routes, unscoped: bookkeeping)
                     WHERE tenant = \(tenant) AND route IN \(values: group)
                         AND sequence > \(oldest) AND sequence <= \(sequence)
                     LIMIT \(rowsLeft)) AS recent
-                JOIN \(events, unscoped: keeping) AS event ON event.sequence = recent.sequence
+                JOIN \(events, unscoped: bookkeeping) AS event ON event.sequence = recent.sequence
                 """, read)
             rowsLeft -= recent.count
             found.formUnion(recent.lazy.filter { $0.isChange && $0.createdAt >= start }.map(\.sequence))
@@ -125,7 +125,7 @@ extension EventLog {
         var (count, last): (Int, Int64) = (0, sequence)
         try db.forEach(
             """
-            SELECT \(content) FROM \(Self.events, unscoped: keeping)
+            SELECT \(content) FROM \(Self.events, unscoped: bookkeeping)
             WHERE sequence > \(sequence) ORDER BY sequence LIMIT \(rowsMax)
             """
         ) { row in
@@ -145,7 +145,7 @@ extension EventLog {
         var found: [StreamEvent] = []
         try db.forEach(
             """
-            SELECT \(content) FROM \(events, unscoped: keeping)
+            SELECT \(content) FROM \(events, unscoped: bookkeeping)
             WHERE sequence >= \(sequence) AND sequence < \(sequence + Int64(Limits.recordSpanMax)) ORDER BY sequence
             """
         ) { row in
@@ -165,7 +165,7 @@ extension EventLog {
             let looked = newest - distance
             let createdAt = try db.row(
                 """
-                SELECT created_at FROM \(events, unscoped: keeping) WHERE sequence >= \(looked)
+                SELECT created_at FROM \(events, unscoped: bookkeeping) WHERE sequence >= \(looked)
                 ORDER BY sequence LIMIT 1
                 """
             ) { try $0.moment(0) }
@@ -212,7 +212,7 @@ extension EventLog {
             let group = Array(records[start..<min(start + fetchedAtOnceMax, records.count)])
             try db.forEach(
                 """
-                SELECT \(content) FROM \(Self.events, unscoped: keeping)
+                SELECT \(content) FROM \(Self.events, unscoped: bookkeeping)
                 WHERE sequence IN \(values: group) ORDER BY sequence
                 """
             ) { row in
@@ -232,7 +232,7 @@ extension EventLog {
     /// The shared members of an event. Most events share no members, and need no lookup.
     private static let commonMembers: SQL = """
         CASE WHEN events.shared IS NOT NULL THEN (
-            SELECT common.members FROM \(shared, unscoped: keeping) AS common
+            SELECT common.members FROM \(shared, unscoped: bookkeeping) AS common
             WHERE common.sequence = events.shared) END
         """
 
@@ -259,7 +259,7 @@ extension EventLog {
             StreamEvent(
                 sequence: last, tenant: tenant, name: try row.text(2), audience: audience, topic: topic,
                 collapse: UInt64(bitPattern: Int64(try row.integer(5))),
-                data: SharedMembers.joined(reader.isLastSharing ? members : nil, try row.bytes(6)),
+                data: SharedMembers.joined(reader.isLastShared ? members : nil, try row.bytes(6)),
                 traceparent: traceparent))
     }
 }

@@ -10,16 +10,16 @@ extension EventLog {
     /// after which clients know different events.
     static func epoch(at now: Timestamp, in db: DatabaseConnection) throws -> String {
         let origin = try db.origin()
-        let known = try db.row("SELECT epoch, origin FROM \(epochs, unscoped: keeping)") {
+        let known = try db.row("SELECT epoch, origin FROM \(epochs, unscoped: bookkeeping)") {
             (epoch: try $0.text(0), origin: try $0.optionalText(1))
         }
         if let known, known.origin == origin || origin == nil { return known.epoch }
         // An epoch of a version that stored no origin belongs to the current origin.
         let epoch = known.flatMap { $0.origin == nil ? $0.epoch : nil } ?? randomEpoch()
-        try db.run("DELETE FROM \(epochs, unscoped: keeping)")
+        try db.run("DELETE FROM \(epochs, unscoped: bookkeeping)")
         try db.run(
             """
-            INSERT INTO \(epochs, unscoped: keeping) (epoch, created_at, origin)
+            INSERT INTO \(epochs, unscoped: bookkeeping) (epoch, created_at, origin)
             VALUES (\(epoch), \(now.microseconds), \(origin))
             """)
         return epoch
@@ -28,7 +28,7 @@ extension EventLog {
     /// Makes the next start give the log a new epoch. A copy of the database will assign numbers that the original
     /// assigns to other events.
     static func forgetEpoch(in db: DatabaseConnection) throws {
-        try db.run("DELETE FROM \(epochs, unscoped: keeping)")
+        try db.run("DELETE FROM \(epochs, unscoped: bookkeeping)")
     }
 
     private static func randomEpoch() -> String {
@@ -51,9 +51,9 @@ extension EventLog {
         let states = try db.rows(
             """
             SELECT \(content), counter.newest, epochs.epoch, epochs.origin
-            FROM \(counter, unscoped: keeping) AS counter
-            CROSS JOIN \(epochs, unscoped: keeping) AS epochs
-            LEFT JOIN \(events, unscoped: keeping) ON events.sequence >= \(sequence)
+            FROM \(counter, unscoped: bookkeeping) AS counter
+            CROSS JOIN \(epochs, unscoped: bookkeeping) AS epochs
+            LEFT JOIN \(events, unscoped: bookkeeping) ON events.sequence >= \(sequence)
                 AND events.sequence < \(sequence + Int64(Limits.recordSpanMax))
             """
         ) { row in
@@ -77,7 +77,7 @@ extension EventLog {
     static func renewEpoch(_ old: String, at now: Timestamp, in db: DatabaseConnection) throws -> Bool {
         try db.run(
             """
-            UPDATE \(epochs, unscoped: keeping)
+            UPDATE \(epochs, unscoped: bookkeeping)
             SET epoch = \(randomEpoch()), created_at = \(now.microseconds), origin = \(try db.origin())
             WHERE epoch = \(old)
             """) > 0
@@ -98,10 +98,10 @@ extension EventLog {
 
     static func pruningDue(at now: Timestamp, _ retention: Retention) -> SQL {
         """
-        SELECT 1 FROM (SELECT sequence, created_at FROM \(events, unscoped: keeping) ORDER BY sequence LIMIT 1) AS oldest
+        SELECT 1 FROM (SELECT sequence, created_at FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT 1) AS oldest
         WHERE oldest.created_at < \(now.adding(seconds: -retention.seconds))
             OR oldest.created_at > \(now.adding(seconds: retention.seconds))
-            OR oldest.sequence <= (SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1) - \(retention.countMax)
+            OR oldest.sequence <= (SELECT newest FROM \(counter, unscoped: bookkeeping) WHERE id = 1) - \(retention.countMax)
         """
     }
 
@@ -111,9 +111,9 @@ extension EventLog {
     /// - Returns: The number of removed events.
     static func prune(at now: Timestamp, _ retention: Retention, in db: DatabaseConnection) throws -> Int {
         let floor = try newestSequence(in: db) - Int64(retention.countMax)
-        let doomed = try db.rows(
+        let expired = try db.rows(
             """
-            SELECT sequence, tenant, topic, audience, created_at FROM \(events, unscoped: keeping)
+            SELECT sequence, tenant, topic, audience, created_at FROM \(events, unscoped: bookkeeping)
             ORDER BY sequence LIMIT \(Limits.prunedAtOnceMax)
             """
         ) { row in
@@ -124,17 +124,17 @@ extension EventLog {
                 createdAt: Int64(try row.integer(4))
             )
         }.prefix { $0.sequence <= floor || retention.isOver(for: $0.createdAt, at: now) }
-        guard let last = doomed.last else { return 0 }
+        guard let last = expired.last else { return 0 }
         try db.runWithCommit(
-            doomed.flatMap { event in
+            expired.flatMap { event in
                 routes(topic: event.topic, audience: event.audience).map { route in
                     """
-                    DELETE FROM \(routes, unscoped: keeping)
+                    DELETE FROM \(routes, unscoped: bookkeeping)
                     WHERE tenant = \(event.tenant) AND route = \(route) AND sequence = \(event.sequence)
                     """
                 }
             })
-        try db.run("DELETE FROM \(shared, unscoped: keeping) WHERE sequence <= \(last.sequence)")
-        return try db.run("DELETE FROM \(events, unscoped: keeping) WHERE sequence <= \(last.sequence)")
+        try db.run("DELETE FROM \(shared, unscoped: bookkeeping) WHERE sequence <= \(last.sequence)")
+        return try db.run("DELETE FROM \(events, unscoped: bookkeeping) WHERE sequence <= \(last.sequence)")
     }
 }

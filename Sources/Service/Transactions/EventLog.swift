@@ -100,7 +100,7 @@ enum EventLog {
         Migration("0006_event_traces", sql: ["ALTER TABLE events ADD COLUMN trace TEXT"]),
     ]
 
-    static let keeping = Unscoped.bookkeeping("the log is filtered by the reader's own keys")
+    static let bookkeeping = Unscoped.bookkeeping("the log is filtered by the reader's own keys")
 
     // MARK: Writing
 
@@ -133,16 +133,16 @@ enum EventLog {
     }
 
     private static let advance: SQL =
-        "UPDATE \(counter, unscoped: keeping) SET newest = newest + ? WHERE id = 1 RETURNING newest"
+        "UPDATE \(counter, unscoped: bookkeeping) SET newest = newest + ? WHERE id = 1 RETURNING newest"
     private static let intoEvents = Insertion(
         """
-        INSERT INTO \(events, unscoped: keeping)
+        INSERT INTO \(events, unscoped: bookkeeping)
             (sequence, tenant, name, topic, audience, collapse, data, created_at, shared, earlier, step, trace)
         """, columns: 12)
     private static let intoShared = Insertion(
-        "INSERT INTO \(shared, unscoped: keeping) (sequence, members)", columns: 2)
+        "INSERT INTO \(shared, unscoped: bookkeeping) (sequence, members)", columns: 2)
     private static let intoRoutes = Insertion(
-        "INSERT INTO \(routes, unscoped: keeping) (tenant, route, sequence)", columns: 3)
+        "INSERT INTO \(routes, unscoped: bookkeeping) (tenant, route, sequence)", columns: 3)
 
     /// The values of the rows that a group of transactions inserts.
     private struct Rows {

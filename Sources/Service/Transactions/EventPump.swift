@@ -16,7 +16,7 @@ final class EventPump: Sendable {
     /// Events read at once, plus further events of the same records.
     private static let readMax = 1_000
     /// How long the database counts as reachable after the last contact.
-    private static let contactSeconds: Int64 = 3
+    private static let contactTimeoutSeconds: Int64 = 3
 
     private let store: DatabaseStore
     private let clock: Clock
@@ -35,7 +35,7 @@ final class EventPump: Sendable {
     private let catchUp: [@Sendable (DatabaseConnection) throws -> Void]
     private struct State {
         var follower: LogFollower<LoggedEvent>
-        var contactAt = ContinuousClock.now
+        var lastContactAt = ContinuousClock.now
         /// All events that were committed until then are published.
         var caughtUpAt = ContinuousClock.now
         var isFailing = false
@@ -131,30 +131,32 @@ final class EventPump: Sendable {
     }
 
     /// Whether the database was reached recently.
-    var isInContact: Bool {
+    var isDatabaseReachable: Bool {
         guard store.engine == .postgreSQL else { return true }
-        return state.withLock { !$0.isFailing && ContinuousClock.now - $0.contactAt < .seconds(Self.contactSeconds) }
+        return state.withLock {
+            !$0.isFailing && ContinuousClock.now - $0.lastContactAt < .seconds(Self.contactTimeoutSeconds)
+        }
     }
 
     /// Waits for a notification or the next poll, and reads the log. Returns false at the end.
     private func step() -> Bool {
         let pause = state.withLock { $0.follower.pause(at: Self.uptime, pollPause: pollPause) }
         guard thread.wait(atMost: pause) else { return false }
-        let question = state.withLock { $0.follower.nextQuestion(at: Self.uptime, pollPause: pollPause) }
-        if let question {
+        let request = state.withLock { $0.follower.nextRequest(at: Self.uptime, pollPause: pollPause) }
+        if let request {
             do {
-                switch question.kind {
-                case .read: try read(question)
-                case .poll: try poll(question)
+                switch request.kind {
+                case .read: try read(request)
+                case .poll: try poll(request)
                 }
             } catch {
-                state.withLock { $0.follower.failed(question) }
+                state.withLock { $0.follower.failed(request) }
                 noteFailure(error)
                 // Not at once, because a tight loop of retries does not help a failing server.
                 _ = thread.pause(for: .milliseconds(.random(in: 100...300)))
             }
         }
-        distrustIfCutOff()
+        distrustIfPartitioned()
         return true
     }
 
@@ -174,7 +176,7 @@ final class EventPump: Sendable {
     private func noteContact(_ state: inout State) {
         if state.isFailing { logger.info("The event log can be read again.") }
         state.isFailing = false
-        state.contactAt = .now
+        state.lastContactAt = .now
     }
 
     /// Records that everything committed is published here, including revocations.
@@ -186,7 +188,7 @@ final class EventPump: Sendable {
     /// Distrusts all tokens if this replica is cut off. Other replicas continue to revoke tokens, which this one does
     /// not learn. After a while it is safer to refuse all tokens, and to end their streams, which receive nothing
     /// anyway.
-    private func distrustIfCutOff() {
+    private func distrustIfPartitioned() {
         state.withLock { state in
             guard ContinuousClock.now - state.caughtUpAt >= revocationsTrusted, revocations.distrust() else { return }
             logger.error(
@@ -197,23 +199,23 @@ final class EventPump: Sendable {
     }
 
     /// Reads with one statement, independent of the load from requests.
-    private func look<Value>(_ body: (DatabaseConnection) throws -> Value) throws -> Value {
+    private func readOnce<Value>(_ body: (DatabaseConnection) throws -> Value) throws -> Value {
         try store.read(isSingle: true, isVital: true, body)
     }
 
-    private func poll(_ question: LogFollower<LoggedEvent>.Question) throws {
-        let found = try store.read(isSingle: !question.isTimed, isVital: true) {
-            try EventLog.state(lookingAt: question.place, comparesOrigin: question.isTimed, in: $0)
+    private func poll(_ request: LogFollower<LoggedEvent>.Request) throws {
+        let found = try store.read(isSingle: !request.isTimed, isVital: true) {
+            try EventLog.state(lookingAt: request.place, comparesOrigin: request.isTimed, in: $0)
         }
         let outcome = state.withLock { state in
             noteContact(&state)
-            let outcome = state.follower.polled(found, answering: question)
+            let outcome = state.follower.polled(found, answering: request)
             if outcome == .unchanged(isCaughtUp: true) { noteCaughtUp(&state) }
             return outcome
         }
         switch outcome {
         case .unchanged: break
-        case .adopt: try adopt(found, question)
+        case .adopt: try adopt(found, request)
         case .renew(let epoch):
             // Events that streams have received may be lost: a server took over that had not received them. Their
             // numbers will be assigned again, so the log must not be treated as the same one.
@@ -221,31 +223,31 @@ final class EventPump: Sendable {
             if try store.writeAndWait({ try EventLog.renewEpoch(epoch, at: now, in: $0) }) {
                 logger.error(
                     "The event log may have lost published events, because another database server took over. All streams resync.",
-                    metadata: ["published": "\(question.head)", "newest": "\(found.newest)"])
+                    metadata: ["published": "\(request.head)", "newest": "\(found.newest)"])
             }
-            try adopt(look { try EventLog.state(lookingAt: 0, in: $0) }, question)
+            try adopt(readOnce { try EventLog.state(lookingAt: 0, in: $0) }, request)
         }
     }
 
     /// Adopts the epoch that this or another replica, or a restore of a copy, has given the log.
-    private func adopt(_ found: LogState<LoggedEvent>, _ question: LogFollower<LoggedEvent>.Question) throws {
+    private func adopt(_ found: LogState<LoggedEvent>, _ request: LogFollower<LoggedEvent>.Request) throws {
         try restart { state in
-            guard state.follower.adopt(found, answering: question) else { return false }
+            guard state.follower.adopt(found, answering: request) else { return false }
             log.epoch = found.epoch
             currentTerm.store(state.follower.term, ordering: .releasing)
             return true
         }
     }
 
-    private func read(_ question: LogFollower<LoggedEvent>.Question) throws {
+    private func read(_ request: LogFollower<LoggedEvent>.Request) throws {
         // Includes the event before. If it differs from the published one, the log has lost it.
-        let (events, isAll) = try look {
-            try EventLog.following(question.head - 1, limit: Self.readMax, in: $0)
+        let (events, isAll) = try readOnce {
+            try EventLog.following(request.head - 1, limit: Self.readMax, in: $0)
         }
         let entries = events.map { LoggedEvent(event: $0) }
         let missed = state.withLock { state in
             noteContact(&state)
-            let outcome = state.follower.read(entries, isAll: isAll, answering: question)
+            let outcome = state.follower.read(entries, isAll: isAll, answering: request)
             if !outcome.publish.isEmpty { publish(outcome.publish) }
             if outcome.isCaughtUp { noteCaughtUp(&state) }
             return outcome.missed
@@ -260,7 +262,7 @@ final class EventPump: Sendable {
     /// Catches up, ends all streams, and continues at the follower's new position.
     private func restart(_ change: (inout State) -> Bool) throws {
         // First the data that authorizes streams.
-        for step in catchUp { try look { try step($0) } }
+        for step in catchUp { try readOnce { try step($0) } }
         state.withLock { state in
             guard change(&state) else { return }
             restartStreams(state.follower.head)

@@ -126,7 +126,7 @@ struct EarlierEvents {
     }
 
     /// Whether the shared members come before the data of the record's last event.
-    var isLastSharing: Bool { bytes.last == EventRecord.isSharing }
+    var isLastShared: Bool { bytes.last == EventRecord.isSharing }
 
     /// Returns the next event.
     ///

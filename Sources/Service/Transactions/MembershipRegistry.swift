@@ -35,7 +35,7 @@ final class MembershipRegistry: Sendable {
             "CREATE INDEX membership_facts_version ON membership_facts (version)",
         ])
 
-    private static let keeping = Unscoped.bookkeeping("memberships determine scopes and are never returned to callers")
+    private static let bookkeeping = Unscoped.bookkeeping("memberships determine scopes and are never returned to callers")
 
     let catalog: TableCatalog
     /// Grows whenever memberships change. Anything derived from an older generation is derived again.
@@ -52,7 +52,7 @@ final class MembershipRegistry: Sendable {
             try db.forEach(
                 """
                 SELECT tenant, membership, row_id, subject, object, counts, version
-                FROM \(facts, unscoped: keeping) WHERE version > \(version) ORDER BY version
+                FROM \(facts, unscoped: bookkeeping) WHERE version > \(version) ORDER BY version
                 """
             ) { row in
                 let fact = MembershipFact(
@@ -100,7 +100,7 @@ final class MembershipRegistry: Sendable {
         for fact in update.facts {
             try tx.db.run(
                 """
-                INSERT INTO \(facts, unscoped: keeping)
+                INSERT INTO \(facts, unscoped: bookkeeping)
                     (tenant, membership, identity, row_id, subject, object, counts, version)
                 VALUES (\(fact.tenant), \(fact.membership), \(fact.identity), \(fact.row), \(fact.subject),
                     \(fact.object), \(fact.counts ? 1 : 0), \(version))

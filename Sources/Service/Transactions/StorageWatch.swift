@@ -12,7 +12,7 @@ final class StorageWatch: Sendable {
         var loggedAt: Duration?
         var probedAt: Duration?
         /// Whether a problem was logged and its end was not.
-        var isSaid = false
+        var isLogged = false
     }
 
     private static let linePause = Duration.seconds(60)
@@ -28,19 +28,19 @@ final class StorageWatch: Sendable {
     }
 
     /// Called every second.
-    func look() {
+    func check() {
         let now = clock.uptime()
         if store.trouble?.code == .full, isDue(\.probedAt, now, after: Self.probePause) { try? store.probe() }
         guard let trouble = store.trouble else {
-            let wasSaid = state.withLock { state in
-                defer { state.isSaid = false }
-                return state.isSaid
+            let wasLogged = state.withLock { state in
+                defer { state.isLogged = false }
+                return state.isLogged
             }
-            if wasSaid { logger.info("There is free space again: writes succeed.") }
+            if wasLogged { logger.info("There is free space again: writes succeed.") }
             return
         }
         guard isDue(\.loggedAt, now, after: Self.linePause) else { return }
-        state.withLock { $0.isSaid = true }
+        state.withLock { $0.isLogged = true }
         logger.error("Writes are failing.", metadata: ["reason": "\(trouble)"])
     }
 

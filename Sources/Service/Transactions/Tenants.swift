@@ -9,7 +9,7 @@ final class Tenants: Sendable {
     static let migration = Migration(
         "0001_tenants", sql: ["CREATE TABLE tenants (tenant TEXT NOT NULL PRIMARY KEY) STRICT"])
 
-    private static let keeping = Unscoped.bookkeeping("the list of tenants belongs to no tenant")
+    private static let bookkeeping = Unscoped.bookkeeping("the list of tenants belongs to no tenant")
 
     private let known: Locked<Set<ID<Tenant>>>
 
@@ -18,12 +18,12 @@ final class Tenants: Sendable {
     }
 
     private static func read(in db: DatabaseConnection) throws -> Set<ID<Tenant>> {
-        Set(try db.rows("SELECT tenant FROM \(tenants, unscoped: keeping)") { try $0.id(0) })
+        Set(try db.rows("SELECT tenant FROM \(tenants, unscoped: bookkeeping)") { try $0.id(0) })
     }
 
     /// Returns a row if a condition on the tenant, `t.tenant`, is true for any tenant; one index lookup for each.
     static func any(where condition: SQL) -> SQL {
-        "SELECT 1 FROM \(tenants, unscoped: keeping) AS t WHERE \(condition) LIMIT 1"
+        "SELECT 1 FROM \(tenants, unscoped: bookkeeping) AS t WHERE \(condition) LIMIT 1"
     }
 
     var all: [ID<Tenant>] { known.withLock { $0.sorted() } }
@@ -39,7 +39,7 @@ final class Tenants: Sendable {
         guard !known.withLock({ $0.contains(tenant) }) else { return }
         try db.run(
             """
-            INSERT INTO \(Self.tenants, unscoped: Self.keeping) (tenant) VALUES (\(tenant))
+            INSERT INTO \(Self.tenants, unscoped: Self.bookkeeping) (tenant) VALUES (\(tenant))
             ON CONFLICT (tenant) DO NOTHING
             """)
         db.afterCommit { [known] in _ = known.withLock { $0.insert(tenant) } }

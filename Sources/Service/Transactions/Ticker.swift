@@ -33,7 +33,7 @@ final class Ticker: Sendable {
     }
 
     /// A query that finds out whether there is work.
-    private struct Look: Sendable {
+    private struct DueQuery: Sendable {
         let name: String
         let everySeconds: Int
         let due: @Sendable (Timestamp) -> SQL
@@ -44,7 +44,7 @@ final class Ticker: Sendable {
     /// The jobs before the thread starts; the thread has its own copy.
     private let jobs: [Job]
     private let thread = LoopThread("ticker")
-    private let looks: [Look]
+    private let dueQueries: [DueQuery]
     /// The work found by the last query of each interval, and when it was found.
     private let found = Locked([Int: (at: ContinuousClock.Instant, names: Set<String>)]())
 
@@ -64,7 +64,7 @@ final class Ticker: Sendable {
             }
         }
         let storage = StorageWatch(store: runner.store, clock: runner.clock, logger: logger)
-        jobs.append(Job(name: "storage", everySeconds: 1, dueAt: now) { _ in storage.look() })
+        jobs.append(Job(name: "storage", everySeconds: 1, dueAt: now) { _ in storage.check() })
         // A query of a file costs nothing; one of a server, by each replica, a little.
         let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
         if runner.store.engine == .postgreSQL {
@@ -74,10 +74,10 @@ final class Ticker: Sendable {
                 })
         }
         let prunings = [Self.events(runner.settings)] + prunings
-        looks =
+        dueQueries =
             ticks.compactMap { tick in
-                tick.due.map { Look(name: tick.name, everySeconds: tick.everySeconds, due: $0) }
-            } + prunings.map { Look(name: $0.name, everySeconds: tidyingSeconds, due: $0.due) }
+                tick.due.map { DueQuery(name: tick.name, everySeconds: tick.everySeconds, due: $0) }
+            } + prunings.map { DueQuery(name: $0.name, everySeconds: tidyingSeconds, due: $0.due) }
         jobs += prunings.map { pruning in
             Job(name: pruning.name, everySeconds: tidyingSeconds, dueAt: now + .seconds(tidyingSeconds)) {
                 try $0.run(pruning, everySeconds: tidyingSeconds)
@@ -131,11 +131,11 @@ final class Ticker: Sendable {
             return last.names.contains(name)
         }
         let now = runner.clock.now()
-        let looks = looks.filter { $0.everySeconds == everySeconds }
-        let columns = looks.map { look -> SQL in "CASE WHEN EXISTS (\(look.due(now))) THEN 1 ELSE 0 END" }
+        let dueQueries = dueQueries.filter { $0.everySeconds == everySeconds }
+        let columns = dueQueries.map { dueQuery -> SQL in "CASE WHEN EXISTS (\(dueQuery.due(now))) THEN 1 ELSE 0 END" }
         let names = try runner.store.read(isSingle: true) { db in
             try db.row("SELECT \(SQL.joined(columns, separator: ", "))") { row in
-                Set(try looks.indices.filter { try row.bool($0) }.map { looks[$0].name })
+                Set(try dueQueries.indices.filter { try row.bool($0) }.map { dueQueries[$0].name })
             }
         }
         found.withLock { $0[everySeconds] = (moment, names ?? []) }

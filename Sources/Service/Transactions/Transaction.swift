@@ -19,7 +19,7 @@ final class Transaction {
     private var changes: [ID<User>: BadgeChange] = [:]
     /// The users in the order in which their counts were first changed. Their events have the same order.
     private var changedUsers: [ID<User>] = []
-    private var everChanged: Set<ID<User>> = []
+    private var changedUserSet: Set<ID<User>> = []
     private var counts: [ID<User>: Badges] = [:]
     private var cache: [ID<Transaction>: Any] = [:]
 
@@ -142,7 +142,7 @@ final class Transaction {
     func adjustBadges(of user: ID<User>, messages: Int = 0, requests: Int = 0, bell: Int = 0) throws {
         try lock(.user(user))
         changes[user, default: .none] += BadgeChange(messages: messages, requests: requests, bell: bell)
-        if everChanged.insert(user).inserted { changedUsers.append(user) }
+        if changedUserSet.insert(user).inserted { changedUsers.append(user) }
     }
 
     /// Returns a user's counts in this transaction.

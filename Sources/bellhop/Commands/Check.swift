@@ -21,7 +21,7 @@ struct Check: AsyncParsableCommand {
     @OptionGroup var settings: SettingsFlags
 
     func run() async throws {
-        if let url { return try await askHealth(url) }
+        if let url { return try await checkHealth(url) }
         let settings = try await settings.load(verifiesTokens: false)
         let differences = try SettingsLoading.explainingFailure { try Operations.check(settings) }
         for difference in differences { Terminal.line("\(Terminal.paint("✗", .red)) \(difference)") }
@@ -30,7 +30,7 @@ struct Check: AsyncParsableCommand {
             "\(Terminal.paint("✓", .green)) All counts are correct, no bookings overlap, and the file is undamaged.")
     }
 
-    private func askHealth(_ text: String) async throws {
+    private func checkHealth(_ text: String) async throws {
         let url = ServiceAccess.address(text)
         do {
             let answer = try await BellhopClient(baseURL: url, timeoutSeconds: 3).get("")

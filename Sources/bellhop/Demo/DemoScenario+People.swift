@@ -53,7 +53,7 @@ extension DemoScenario {
             return try await write()
         }
         let place: JSON = ["sequence": .integer(Int64(last))]
-        let answer = try await userElsewhere(reader).put("/v1/conversations/\(id)/read-position", place)
+        let answer = try await secondDeviceOf(reader).put("/v1/conversations/\(id)/read-position", place)
         let unread = try expect(answer, "read as \(reader)").json["badges"]["messages"].int ?? 0
         say(
             "On a second device, \(reader) reads \(conversation["unread"].int ?? 0) messages; \(unread) unread messages remain."

@@ -65,7 +65,7 @@ extension DemoScenario {
         say("\(customer) no longer follows \(name).")
     }
 
-    func lookAtFeed() async throws {
+    func viewFeed() async throws {
         let customer = pick(DemoScenario.customers)
         let since = feedsSeen[customer].map { "&since=\($0)" } ?? ""
         let answer = try await user(customer).get("/v1/feed?limit=5\(since)")

@@ -87,7 +87,7 @@ actor DemoScenario {
         case 0, 1: try await post()
         case 2, 3, 4: try await like()
         case 5: try await changeWhomToFollow()
-        case 6: try await lookAtFeed()
+        case 6: try await viewFeed()
         default: try await winPoints()
         }
     }
@@ -158,7 +158,7 @@ actor DemoScenario {
 
     func user(_ name: String) -> BellhopClient { client.with(DevelopmentToken(subject: name)) }
 
-    func userElsewhere(_ name: String) -> BellhopClient { secondDevice.with(DevelopmentToken(subject: name)) }
+    func secondDeviceOf(_ name: String) -> BellhopClient { secondDevice.with(DevelopmentToken(subject: name)) }
 
     @discardableResult
     func expect(_ answer: ServiceAnswer, _ what: String) throws -> ServiceAnswer {

@@ -364,7 +364,7 @@ import Values
     private func tidy(_ service: TestService) throws {
         try service.app.store.writeAndWait { db in
             try service.app.runner.write(as: .system(tenant: "default"), in: db) { tx in
-                try ChangesFeature.tidying.body(tx)
+                try ChangesFeature.pruning.body(tx)
             }
         }
     }

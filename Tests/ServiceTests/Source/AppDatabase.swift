@@ -139,7 +139,7 @@ extension TestService {
     func publishedRows() throws -> Int {
         try app.store.read { db in
             try db.integer(
-                "SELECT count(*) FROM \(EventLog.routes, unscoped: EventLog.keeping) WHERE route LIKE '#@%'") ?? 0
+                "SELECT count(*) FROM \(EventLog.routes, unscoped: EventLog.bookkeeping) WHERE route LIKE '#@%'") ?? 0
         }
     }
 }

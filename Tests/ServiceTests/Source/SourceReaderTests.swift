@@ -147,8 +147,8 @@ import Values
         #expect(throws: SourcePosition.Moved.self) { try intake.write([.message(message)], from: first, to: second) }
         #expect(try intake.position() == second)
         #expect(taken.withLock { $0 } == ["a"])
-        #expect(second.hasTaken(LSN(rawValue: 8), 1) && second.hasTaken(LSN(rawValue: 9), 3))
-        #expect(!second.hasTaken(LSN(rawValue: 9), 4) && !second.hasTaken(LSN(rawValue: 10), 1))
+        #expect(second.includes(LSN(rawValue: 8), 1) && second.includes(LSN(rawValue: 9), 3))
+        #expect(!second.includes(LSN(rawValue: 9), 4) && !second.includes(LSN(rawValue: 10), 1))
         try await app.drop()
     }
 

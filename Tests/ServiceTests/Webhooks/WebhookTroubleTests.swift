@@ -272,18 +272,18 @@ import Values
         var ids: [String] = []
         for _ in 0..<6 { ids.append(try await probe.notify()) }
         let now = probe.service.clock.now
-        func tidy(_ waitingMax: Int, _ deadMax: Int) async throws -> [WebhookDeath: Int] {
+        func prune(_ waitingMax: Int, _ deadMax: Int) async throws -> [WebhookFailureReason: Int] {
             try await probe.service.app.store.write {
-                try WebhooksFeature.tidy(
+                try WebhooksFeature.prune(
                     at: now, pauseSeconds: 3600, waitingMax: waitingMax, deadMax: deadMax, in: $0)
             }
         }
-        #expect(try await tidy(6, 6) == [:])
-        #expect(try await tidy(2, 6) == [.outboxFull: 4])
+        #expect(try await prune(6, 6) == [:])
+        #expect(try await prune(2, 6) == [.outboxFull: 4])
         let dead = try await probe.dead()
         #expect(dead.map { $0["subjectId"].string } == ids.prefix(4).reversed())
         #expect(dead.allSatisfy { $0["reason"] == "outbox.full" && $0["attempts"] == 0 })
-        #expect(try await tidy(2, 3) == [:])
+        #expect(try await prune(2, 3) == [:])
         #expect(try probe.rows("state = 2") == 3)
         // The first page has a cursor to the next one.
         let page = try await probe.service.client(as: .service()).get("/v1/webhooks/dead?limit=2")

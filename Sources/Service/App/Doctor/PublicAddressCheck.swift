@@ -115,7 +115,7 @@ private struct StreamCheck {
         (self.patience, self.client) = (patience, client)
     }
 
-    private struct Seen {
+    private struct Observation {
         var bytes: [UInt8] = []
         var firstAt: Duration?
         var readyAt: Duration?
@@ -124,7 +124,7 @@ private struct StreamCheck {
 
     func examine(_ report: (Finding) -> Void) {
         let begun = ContinuousClock.now
-        var seen = Seen()
+        var observation = Observation()
         let mark = Array("event: stream:ready".utf8)
         let heartbeat = Duration.seconds(Double(heartbeatSeconds) + patience.heartbeatSecondsLate)
         let answer = client.watch(
@@ -137,23 +137,23 @@ private struct StreamCheck {
             timeoutSeconds: Int(patience.firstEventSeconds + patience.heartbeatSecondsLate) + heartbeatSeconds + 60,
             shouldStop: {
                 let now = ContinuousClock.now - begun
-                guard let ready = seen.readyAt else { return now > .seconds(patience.firstEventSeconds) }
+                guard let ready = observation.readyAt else { return now > .seconds(patience.firstEventSeconds) }
                 return now > ready + heartbeat
             },
             receive: { bytes in
                 let now = ContinuousClock.now - begun
-                seen.firstAt = seen.firstAt ?? now
+                observation.firstAt = observation.firstAt ?? now
                 // After the beginning comes a heartbeat, or an event of this user.
-                if let ready = seen.readyAt, now > ready + .milliseconds(500) { seen.nextAt = now }
-                guard seen.readyAt == nil else { return seen.nextAt == nil }
-                seen.bytes += bytes
-                if seen.bytes.firstRange(of: mark) != nil { seen.readyAt = now }
-                return seen.bytes.count <= DoctorLimits.streamBytesMax
+                if let ready = observation.readyAt, now > ready + .milliseconds(500) { observation.nextAt = now }
+                guard observation.readyAt == nil else { return observation.nextAt == nil }
+                observation.bytes += bytes
+                if observation.bytes.firstRange(of: mark) != nil { observation.readyAt = now }
+                return observation.bytes.count <= DoctorLimits.streamBytesMax
             })
-        for finding in findings(answer, seen) { report(finding) }
+        for finding in findings(answer, observation) { report(finding) }
     }
 
-    private func findings(_ answer: ObservedAnswer, _ seen: Seen) -> [Finding] {
+    private func findings(_ answer: ObservedAnswer, _ observation: Observation) -> [Finding] {
         if answer.status == 401 || answer.status == 403 {
             return [
                 .warning("stream", "the token was rejected with \(answer.status)", "pass a valid token with --token")
@@ -169,7 +169,7 @@ private struct StreamCheck {
                     "do not compress text/event-stream at the proxy")
             ]
         }
-        guard let ready = seen.readyAt else {
+        guard let ready = observation.readyAt else {
             let what = answer.status == 200 ? "the response head arrives, but no event" : "nothing arrives"
             return [
                 .fault(
@@ -180,7 +180,7 @@ private struct StreamCheck {
         }
         let first = Finding.good(
             "stream", "the first event arrives after \(MachineCheck.milliseconds(ready / .seconds(1)))")
-        guard let next = seen.nextAt else {
+        guard let next = observation.nextAt else {
             return [
                 first,
                 .fault(

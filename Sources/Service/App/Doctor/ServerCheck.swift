@@ -24,7 +24,7 @@ struct ServerCheck {
             }
             report(try connections(store))
         } catch {
-            let isAway = Operations.passes(error)
+            let isAway = Operations.isTemporary(error)
             report(
                 .fault(
                     "database", "\(settings.database): \(Operations.reason(of: error))",

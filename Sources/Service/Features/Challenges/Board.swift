@@ -66,7 +66,7 @@ struct BoardState: Sendable {
         return true
     }
 
-    mutating func giveUpBuilding() {
+    mutating func cancelBuilding() {
         if case .building = presence { presence = .absent }
     }
 

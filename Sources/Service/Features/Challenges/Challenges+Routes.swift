@@ -43,7 +43,7 @@ extension ChallengesFeature {
             if let known, known.challenge.order == challenge.order {
                 try store(challenge, boardId: known.id, tx)
             } else {
-                if let known { try doom(known, tx) }
+                if let known { try scheduleRemoval(known, tx) }
                 try store(challenge, boardId: insertBoard(of: id, tx), tx)
             }
             return Response.json(known == nil ? 201 : 200, challenge)

@@ -78,14 +78,14 @@ extension ChallengesFeature {
     }
 
     /// Returns the recently moved challenges on which the caller has a score.
-    static func latelyMoved(_ tx: Transaction) throws -> [BoardRow] {
+    static func recentlyMoved(_ tx: Transaction) throws -> [BoardRow] {
         let earliest = tx.now.adding(seconds: -LeaderboardLimits.ownRanksSeconds)
         return try tx.db.rows(
             """
             SELECT \(columns) FROM (
                 SELECT * FROM \(boardRows, unscoped: bookkeeping)
                 WHERE tenant = \(tx.tenant) AND told_at > \(earliest) AND is_doomed = 0
-                ORDER BY told_at DESC LIMIT \(LeaderboardLimits.latelyMovedMax)
+                ORDER BY told_at DESC LIMIT \(LeaderboardLimits.recentlyMovedMax)
             ) AS board
             JOIN \(scores, visibleTo: tx.scope) AS score
                 ON score.tenant = board.tenant AND score.board_id = board.board_id
@@ -123,7 +123,7 @@ extension ChallengesFeature {
     static func remove(_ board: BoardRow, _ tx: Transaction) throws {
         try requirePermission(
             tx.db.run("DELETE FROM \(challenges, writableBy: tx.scope) WHERE challenge_id = \(board.challenge.id)"))
-        try doom(board, tx)
+        try scheduleRemoval(board, tx)
     }
 
     // MARK: Boards
@@ -142,7 +142,7 @@ extension ChallengesFeature {
         return id
     }
 
-    static func doom(_ board: BoardRow, _ tx: Transaction) throws {
+    static func scheduleRemoval(_ board: BoardRow, _ tx: Transaction) throws {
         try tx.db.run(
             """
             UPDATE \(boardRows, unscoped: bookkeeping) SET is_doomed = 1

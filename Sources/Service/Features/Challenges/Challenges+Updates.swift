@@ -146,7 +146,7 @@ extension ChallengesFeature {
     /// of the log, so they are not replayed.
     static func ownRanks(_ boards: Leaderboards, _ tx: Transaction) throws -> [OwnState] {
         guard !tx.caller.isService else { return [] }
-        return try latelyMoved(tx).prefix(LeaderboardLimits.ownRanksMax).compactMap { board in
+        return try recentlyMoved(tx).prefix(LeaderboardLimits.ownRanksMax).compactMap { board in
             let key = board.key(in: tx.tenant)
             let found = try boards.read(board, tx) { leaderboard in
                 leaderboard.entry(of: tx.caller.userId).map {

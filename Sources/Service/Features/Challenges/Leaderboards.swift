@@ -112,13 +112,13 @@ final class Leaderboards: Sendable {
     /// Applies a committed change. Called on a writer's thread, before its request is answered.
     func committed(_ standing: Standing?, of user: ID<User>, _ key: Board.Key, revision: Int64) {
         guard let board = use(key) else { return }
-        let isHere = board.withLock { state in
-            let isHere = state.commit(standing, of: user, revision: revision)
-            if !isHere { state.noteChange(revision) }
-            return isHere
+        let isInMemory = board.withLock { state in
+            let isInMemory = state.commit(standing, of: user, revision: revision)
+            if !isInMemory { state.noteChange(revision) }
+            return isInMemory
         }
         enqueue { state in
-            if isHere { state.noteMoved(board) } else { state.behind.insert(key) }
+            if isInMemory { state.noteMoved(board) } else { state.behind.insert(key) }
         }
     }
 
@@ -126,7 +126,7 @@ final class Leaderboards: Sendable {
     ///
     /// - Parameter isWanted: Whether to load the order if it is not in memory, because connected users are to receive
     ///   their ranks.
-    func changedElsewhere(_ key: Board.Key, revision: Int64, isWanted: Bool) {
+    func noteRemoteChange(_ key: Board.Key, revision: Int64, isWanted: Bool) {
         guard bytesMax > 0 else { return }
         enqueue { state in
             guard isWanted || state.boards[key] != nil else { return }
@@ -185,7 +185,7 @@ extension Leaderboards {
                 }
                 enqueue { $0.behind.insert(board.key) }
             }
-        case .absent where entries <= LeaderboardLimits.builtAtOnceMax:
+        case .absent where entries <= LeaderboardLimits.loadedInlineMax:
             let fresh = try ChallengesFeature.leaderboard(board.key.id, entries: entries, tx)
             board.withLock { $0.install(fresh, revision: revision) }
         case .absent: enqueue { $0.behind.insert(board.key) }
@@ -194,7 +194,7 @@ extension Leaderboards {
     }
 
     /// Loads the leaderboards that are not in memory, and the missing changes of others. Called on the thread.
-    func bringUpToDate() {
+    func loadPendingBoards() {
         let (behind, passes) = state.withLock { state in
             defer { state.behind = [] }
             state.passes += 1
@@ -210,7 +210,7 @@ extension Leaderboards {
                 logger.warning(
                     isNew ? "A leaderboard could not be read." : "A leaderboard is not up to date.",
                     metadata: ["reason": "\(error)"])
-                if isNew { board.withLock { $0.giveUpBuilding() } }
+                if isNew { board.withLock { $0.cancelBuilding() } }
             }
         }
         if isTrimming { trim() }
@@ -242,10 +242,10 @@ extension Leaderboards {
     private func trim() {
         let (boards, uses) = state.withLock { ($0.boards, $0.uses) }
         var (count, bytes) = (boards.count, boards.values.reduce(0) { $0 + $1.withLock { $0.leaderboard.bytes } })
-        func isTooMuch() -> Bool { bytes > bytesMax || count > LeaderboardLimits.residentBoardsMax }
-        guard isTooMuch() else { return }
+        func exceedsLimits() -> Bool { bytes > bytesMax || count > LeaderboardLimits.residentBoardsMax }
+        guard exceedsLimits() else { return }
         for board in boards.values.sorted(by: { uses[$0.key] ?? 0 < uses[$1.key] ?? 0 }) {
-            guard isTooMuch() else { return }
+            guard exceedsLimits() else { return }
             (count, bytes) = (count - 1, bytes - board.withLock { $0.leaderboard.bytes })
             forget(board.key)
         }

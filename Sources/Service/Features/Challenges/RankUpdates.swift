@@ -32,7 +32,7 @@ struct RankUpdates: Sendable {
             var rounds: [Round] = []
             // Between two passes of a round, the pause cannot be shortened.
             while rounds.isEmpty ? boards.thread.wait(atMost: pause) : boards.thread.pause(for: pause) {
-                boards.bringUpToDate()
+                boards.loadPendingBoards()
                 for board in boards.moved { begin(board, &rounds) }
                 advance(&rounds)
             }
@@ -42,13 +42,13 @@ struct RankUpdates: Sendable {
     func stop() { boards.thread.stop() }
 
     /// Handles the event that this or another replica has published a leaderboard's change.
-    @Sendable func boardMoved(_ event: StreamEvent) {
+    @Sendable func handleBoardChange(_ event: StreamEvent) {
         guard case .object(let members)? = try? JSONValue(parsing: event.data),
             let id = members.string("boardId"), let challengeId = members.string("challengeId"),
             let order = members.string("order").flatMap(Challenge.Order.init(rawValue:)),
             let revision = members.integer("revision")
         else { return }
-        boards.changedElsewhere(
+        boards.noteRemoteChange(
             Board.Key(tenant: event.tenant, id: id, challengeId: ID(challengeId), order: order), revision: revision,
             isWanted: hasUsers(event.tenant))
     }
@@ -69,7 +69,7 @@ struct RankUpdates: Sendable {
 
     /// Looks up some of the connected users, and sends their ranks to the moved ones.
     private func advance(_ rounds: inout [Round]) {
-        var budget = LeaderboardLimits.lookedUpAtOnceMax
+        var budget = LeaderboardLimits.lookupsPerPassMax
         while budget > 0, let round = rounds.first {
             let part = round.users[round.next...].prefix(min(budget, Self.lookedUpWithLock))
             let found = round.board.withLock { $0.entries(of: part.lazy.map { ID($0) }, movedBy: round.movement) }

@@ -107,7 +107,7 @@ struct ChangeIntake {
     /// unknown row.
     private func requireOwn(_ tenants: [ID<Tenant>], of write: RowWrite, _ table: TableDeclaration) throws(Failure) {
         let pointer = write.new == nil ? "/oldRecord" : "/record"
-        for tenant in tenants where !tx.caller.isOfAllTenants && tenant != tx.tenant {
+        for tenant in tenants where !tx.caller.spansTenants && tenant != tx.tenant {
             guard table.namesTenant(write) else { throw table.unknownTenant(at: pointer) }
             throw Failure.invalid(pointer, "belongs to the tenant \(tenant), but the sender belongs to \(tx.tenant)")
         }
@@ -116,16 +116,16 @@ struct ChangeIntake {
     /// Handles a truncation, whose message does not name the removed rows. Rows that memberships store are published as
     /// deleted. If they exceed the limit of a delivery, all streams restart instead.
     private mutating func truncate(_ table: TableDeclaration, _ change: TableChange) throws -> Bool {
-        guard tx.caller.isOfAllTenants else {
+        guard tx.caller.spansTenants else {
             throw Failure.invalid("", "would remove the rows of all tenants, but the sender belongs to \(tx.tenant)")
         }
         if let id = change.deduplicationID, try !ChangesFeature.addDelivery(id, tx) { return false }
-        if !change.isReadAgain { try tellGone(table, change) }
+        if !change.isResnapshot { try publishDeletions(table, change) }
         try store(memberships.truncate(table))
         return true
     }
 
-    private func tellGone(_ table: TableDeclaration, _ change: TableChange) throws {
+    private func publishDeletions(_ table: TableDeclaration, _ change: TableChange) throws {
         let routings = try? memberships.deletions(of: table, atMost: ChangeLimits.itemsMax)?.map { write in
             try table.routing(of: write, at: change.commitTimestamp, memberships: memberships)
         }

@@ -26,7 +26,7 @@ enum ChangesFeature {
         return Feature(
             name: "changes", tables: [deliveries, SourcePosition.positions],
             migrations: [migration, SourcePosition.migration, SourcePosition.publicationMigration], endpoints: [intake],
-            ticks: [tidying],
+            ticks: [pruning],
             constants: { writer, settings in
                 writer.member(
                     "changes",
@@ -103,7 +103,7 @@ enum ChangesFeature {
             "DELETE FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id = \(id)")
     }
 
-    static let tidying = Tick(
+    static let pruning = Tick(
         name: "changes-tidying", everySeconds: 5,
         due: { now in
             let oldest = now.adding(seconds: -ChangeDeduplication.deliverySeconds)

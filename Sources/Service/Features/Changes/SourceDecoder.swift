@@ -97,7 +97,7 @@ struct SourceDecoder {
             throw ReplicationFault(kind: nil, place: 0, reason: "a change arrived outside a transaction")
         }
         transaction?.number += 1
-        guard !reached.hasTaken(place, number + 1) else { return nil }
+        guard !reached.includes(place, number + 1) else { return nil }
         let items = try items(&self, committedAt).compactMap(\.self)
         (reached.lsn, reached.taken) = (place, number + 1)
         if items.isEmpty { return nil }
@@ -125,7 +125,7 @@ struct SourceDecoder {
             return try change(known)
         } catch {
             // The columns of one of the app's composite types may have changed, so the types are queried again.
-            let rows = try types.rowsAskedAgain(of: known.relation) ?? known
+            let rows = try types.refreshedRows(of: known.relation) ?? known
             relations[relation] = rows
             do throws(ChangeFault) {
                 return try change(rows)
@@ -163,7 +163,7 @@ struct SourceTypes {
     }
 
     /// Queries the types again. Returns nil if all types are PostgreSQL's own, which never change.
-    mutating func rowsAskedAgain(of relation: SourceRelation) throws(SourceError) -> SourceRows? {
+    mutating func refreshedRows(of relation: SourceRelation) throws(SourceError) -> SourceRows? {
         let own = relation.columns.map(\.type).filter { SourceType.known[$0] == nil }
         guard !own.isEmpty else { return nil }
         for type in own { found[type] = nil }

@@ -66,7 +66,7 @@ struct SourceIntake: Sendable {
     let restartStreams: ChangeIntake.StreamRestart
 
     /// Rows may belong to any tenant.
-    private static let caller = Caller.system(tenant: "default", named: "source", isOfAllTenants: true)
+    private static let caller = Caller.system(tenant: "default", named: "source", spansTenants: true)
 
     var clock: Clock { runner.clock }
 
@@ -100,7 +100,7 @@ struct SourceIntake: Sendable {
     }
 
     /// Writes like ``write(_:from:to:also:meanwhile:)``, and waits for room in the queue of writes while a thread runs.
-    func writeWhenThereIsRoom(
+    func writeWaitingForRoom(
         _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, on thread: LoopThread,
         also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
     ) throws -> Outcome {

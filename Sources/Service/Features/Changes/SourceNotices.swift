@@ -26,7 +26,7 @@ final class SourceNotices: Sendable {
     }
 
     /// Different problems that are distinguished. A text that changes each time would fill the memory.
-    private static let troublesMax = 32
+    private static let problemsMax = 32
 
     private let logger: Logger
     private let state = Locked(State())
@@ -45,13 +45,13 @@ final class SourceNotices: Sendable {
     }
 
     /// Logs that rows which the app writes now are not received.
-    func missesRows(_ reason: String) {
+    func noteMissedRows(_ reason: String) {
         warn("Rows of the app are not being published. All streams resync when they are published again.", reason)
     }
 
     /// Logs that another Bellhop reads the slot. If both took the slot in turn, each would lose the data that the other
     /// reads.
-    func foreignReader(of slot: String) {
+    func noteForeignReader(of slot: String) {
         warn(
             "Another Bellhop with a different database reads this replication slot. Set sourceSlot to another name.",
             "slot \(slot)")
@@ -61,7 +61,7 @@ final class SourceNotices: Sendable {
         let now = ContinuousClock.now
         let isDue = state.withLock { state in
             if let last = state.shownAt[reason], now - last < SourceLimits.noticePause { return false }
-            if state.shownAt.count >= Self.troublesMax { state.shownAt = [:] }
+            if state.shownAt.count >= Self.problemsMax { state.shownAt = [:] }
             state.shownAt[reason] = now
             return true
         }
@@ -71,7 +71,7 @@ final class SourceNotices: Sendable {
     }
 
     /// Makes the next problem count as new, because the log is being read again.
-    func forgetTroubles() { state.withLock { $0.shownAt = [:] } }
+    func resetProblems() { state.withLock { $0.shownAt = [:] } }
 
     /// Logs that events of the app's transactions are ignored.
     func ignoresEvents(_ reason: String) {

@@ -98,5 +98,5 @@ struct SourcePosition: Sendable, Hashable {
     }
 
     /// Whether a change is before this position, given the commit position of its transaction and its number in it.
-    func hasTaken(_ place: LSN, _ number: Int) -> Bool { place < lsn || (place == lsn && number <= taken) }
+    func includes(_ place: LSN, _ number: Int) -> Bool { place < lsn || (place == lsn && number <= taken) }
 }

@@ -88,7 +88,7 @@ final class SourceReader: Sendable {
                 do {
                     return try session.run { [self] in
                         isReading()
-                        notices.forgetTroubles()
+                        notices.resetProblems()
                         notices.info("Reading the app's log.", ["slot": "\(slot)", "from": "\(position.lsn)"])
                         if let ignored { notices.ignoresEvents(ignored) }
                     }
@@ -111,7 +111,7 @@ final class SourceReader: Sendable {
     ) throws -> (SourceConnection, SourcePosition)? {
         let found = try server.slot(named: slot)
         if found?.isActive == true {
-            if try isReadByAnotherBellhop(server) { notices.foreignReader(of: slot) }
+            if try isReadByAnotherBellhop(server) { notices.noteForeignReader(of: slot) }
             return nil
         }
         var position = try parts.intake.position()
@@ -153,7 +153,7 @@ final class SourceReader: Sendable {
     ) throws -> SourceContinuity {
         let continuity = SourceContinuity(
             SourcePosition.continuity(of: position, publication), slot?.state, of: identity, end: try server.end())
-        return continuity == .resumes && hasGap.load(ordering: .relaxed) ? .isLost(.unpublished) : continuity
+        return continuity == .resumes && hasGap.load(ordering: .relaxed) ? .lost(.unpublished) : continuity
     }
 
     /// Stores the current timeline and publication with the position. Earlier versions stored no timeline, and the
@@ -164,7 +164,7 @@ final class SourceReader: Sendable {
         var position = known
         (position.source, position.publication) = ("\(identity)", "\(publication)")
         guard position != known else { return known }
-        _ = try parts.intake.writeWhenThereIsRoom([], from: known, to: position, on: thread)
+        _ = try parts.intake.writeWaitingForRoom([], from: known, to: position, on: thread)
         return position
     }
 
@@ -178,10 +178,10 @@ final class SourceReader: Sendable {
         // Another replica has created the slot meanwhile.
         if continuity == .resumes { return known }
         if found?.isActive == true { return nil }
-        if case .isLost(let loss) = continuity { note(loss) }
+        if case .lost(let loss) = continuity { note(loss) }
         // Stored before the slot is touched. If a slot exists while its mark is stored, its start is unknown.
         let mark = SourcePosition.making(isFirst: continuity == .begins)
-        _ = try parts.intake.writeWhenThereIsRoom([], from: known, to: mark, on: thread)
+        _ = try parts.intake.writeWaitingForRoom([], from: known, to: mark, on: thread)
         if found != nil { try server.drop(slot) }
         let link = try SourceConnection(parts.url, replicates: true, shouldStop: shouldStop)
         let made = try link.ask("CREATE_REPLICATION_SLOT \(SourceServer.quoted(slot)) LOGICAL pgoutput EXPORT_SNAPSHOT")
@@ -195,7 +195,7 @@ final class SourceReader: Sendable {
             source: "\(identity)", lsn: start, tables: Set(membershipTables.map(\.qualifiedName)),
             publication: "\(publication)")
         let restartStreams = parts.intake.restartStreams
-        _ = try parts.intake.writeWhenThereIsRoom(
+        _ = try parts.intake.writeWaitingForRoom(
             [], from: mark, to: position, on: thread,
             also: { if continuity != .begins { try restartStreams($0) } })
         lossIsNoted.store(false, ordering: .relaxed)
@@ -226,7 +226,7 @@ final class SourceReader: Sendable {
         var position = position
         let known = position
         position.tables.formUnion(added.map(\.qualifiedName))
-        _ = try parts.intake.writeWhenThereIsRoom([], from: known, to: position, on: thread)
+        _ = try parts.intake.writeWaitingForRoom([], from: known, to: position, on: thread)
         return position
     }
 }

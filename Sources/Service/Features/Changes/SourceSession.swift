@@ -34,7 +34,7 @@ struct SourceSession {
     /// The time of the last check of the publication.
     private var publicationAskedAt: Duration
     /// Whether rows are currently missed.
-    private var missesRows = false
+    private var isMissingRows = false
     /// Called once, when the first data has arrived.
     private var onFirstData: (() -> Void)?
 
@@ -63,19 +63,19 @@ struct SourceSession {
         try server.beat()
         while !thread.isStopping {
             try requirePublication()
-            let isMoreThere = try gather()
+            let hasMore = try gather()
             if !waiting.isEmpty {
                 try waitForStreams()
                 try storeWaiting()
-                if try endsForMemory() { return }
+                if try shouldReplaceConnection() { return }
                 continue
             }
             try moveIfIdle()
-            if try endsForMemory() { return }
-            try beatIfDue()
+            if try shouldReplaceConnection() { return }
+            try sendHeartbeatIfDue()
             noteLag(of: nil)
             try sendStatusIfDue()
-            if !isMoreThere { try link.waitForFrame() }
+            if !hasMore { try link.waitForFrame() }
         }
     }
 
@@ -120,7 +120,7 @@ struct SourceSession {
 
     /// Returns whether the connection must be replaced to release memory. This happens only between transactions,
     /// because the server would send an unfinished transaction again from its beginning.
-    private mutating func endsForMemory() throws -> Bool {
+    private mutating func shouldReplaceConnection() throws -> Bool {
         guard largestFrame > SourceLimits.frameBytesKept, decoder.isBetweenTransactions else { return false }
         if decoder.reached != known { try store([], to: decoder.reached) }
         return true
@@ -144,30 +144,30 @@ struct SourceSession {
         let end = decoder.isBetweenTransactions ? decoder.reached : last.position
         do {
             try store(pieces.flatMap(\.items), to: end)
-        } catch let error where !Self.passes(error) {
+        } catch let error where !Self.isTemporary(error) {
             // One of them is invalid. Each is stored on its own, so that the error affects only itself.
-            for piece in pieces { try storeAlone(piece) }
+            for piece in pieces { try storeSeparately(piece) }
         }
         noteLag(of: last)
     }
 
-    private mutating func storeAlone(_ piece: SourceDecoder.Piece) throws {
+    private mutating func storeSeparately(_ piece: SourceDecoder.Piece) throws {
         do {
             try store(piece.items, to: piece.position)
-        } catch let error where !Self.passes(error) {
+        } catch let error where !Self.isTemporary(error) {
             try store([.rejected("cannot be stored: \(error)")], to: piece.position)
         }
     }
 
     /// Whether another attempt, from the position stored by then, may succeed.
-    private static func passes(_ error: any Error) -> Bool {
+    private static func isTemporary(_ error: any Error) -> Bool {
         guard let error = error as? DatabaseError else { return true }
         return error.isTransient || error.code == .undecided || error.cause?.isTransient ?? false
     }
 
     private mutating func store(_ items: [SourceItem], to position: SourcePosition) throws {
         let intake = intake
-        let outcome = try intake.writeWhenThereIsRoom(
+        let outcome = try intake.writeWaitingForRoom(
             items, from: known, to: position, on: thread, meanwhile: { try sendStatusIfDue() })
         known = position
         if position.taken == 0 { confirmed = position.lsn }
@@ -208,16 +208,16 @@ struct SourceSession {
         do {
             try server.requirePublication(of: tables)
         } catch let problem as SourceProblem {
-            notices.missesRows("\(problem)")
-            missesRows = true
+            notices.noteMissedRows("\(problem)")
+            isMissingRows = true
             return
         }
         let publication = try server.publication(of: tables)
         let isSame = known.publication.map { publication.continues(SourcePublication($0)) } ?? true
-        if missesRows || !isSame { throw Gap() }
+        if isMissingRows || !isSame { throw Gap() }
     }
 
-    private mutating func beatIfDue() throws {
+    private mutating func sendHeartbeatIfDue() throws {
         guard clock.uptime() - storedAt >= SourceLimits.heartbeatPause else { return }
         storedAt = clock.uptime()
         try server.beat()

@@ -28,7 +28,7 @@ struct SourceSnapshot {
         _ = try server.ask("SET LOCAL statement_timeout = '\(SourceLimits.snapshotSecondsMax)s'")
         var types = SourceTypes(server)
         for table in tables {
-            var part = Part(mark: mark, [.change(.truncation(of: table.schema, table.name, isReadAgain: true))])
+            var part = Part(mark: mark, [.change(.truncation(of: table.schema, table.name, isResnapshot: true))])
             let rows = try types.rows(of: try server.relation(table))
             let columns = rows.relation.columns.map { SourceServer.quoted($0.name) }.joined(separator: ", ")
             for name in try server.storage(of: table) {
@@ -68,7 +68,7 @@ struct SourceSnapshot {
     private func store(_ part: inout Part) throws -> [String] {
         let items = part.takeItems()
         guard !items.isEmpty else { return [] }
-        return try intake.writeWhenThereIsRoom(items, from: part.mark, to: part.mark, on: thread).rejected
+        return try intake.writeWaitingForRoom(items, from: part.mark, to: part.mark, on: thread).rejected
     }
 
     private static func item(_ line: ArraySlice<UInt8>, _ rows: SourceRows) -> SourceItem {

@@ -312,9 +312,9 @@ extension SourceServer {
                 add a primary key, or run \(remedy)
                 """)
         default:
-            let deciding = Set(table.audience.select.flatMap { $0.template.columns + $0.when.columns })
+            let decidingColumns = Set(table.audience.select.flatMap { $0.template.columns + $0.when.columns })
                 .subtracting(table.primaryKey).sorted()
-            let missed = deciding.isEmpty ? "" : " (\(deciding.joined(separator: ", ")))"
+            let missed = decidingColumns.isEmpty ? "" : " (\(decidingColumns.joined(separator: ", ")))"
             return [
                 """
                 \(table.qualifiedName): old rows contain only their key, so the previous readers of a row\(missed) are not \

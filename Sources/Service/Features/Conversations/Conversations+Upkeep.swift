@@ -11,7 +11,7 @@ extension ConversationsFeature {
         due: { now in
             Tenants.any(
                 where: """
-                    EXISTS (SELECT 1 FROM \(conversations, unscoped: tidying) AS c WHERE c.tenant = t.tenant
+                    EXISTS (SELECT 1 FROM \(conversations, unscoped: bookkeeping) AS c WHERE c.tenant = t.tenant
                         AND c.abandoned_at IS NOT NULL AND c.abandoned_at < \(abandonedBefore(now)))
                     """)
         }
@@ -21,24 +21,25 @@ extension ConversationsFeature {
             try tx.lock(.conversation(id))
             guard try abandoned(tx).contains(id) else { continue }
             guard try deleteMessages(of: id, tx) else { continue }
-            try tx.db.run("DELETE FROM \(conversations, unscoped: tidying) WHERE tenant = \(tx.tenant) AND id = \(id)")
+            try tx.db.run(
+                "DELETE FROM \(conversations, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id = \(id)")
         }
     }
 
-    private static let tidying = Unscoped.bookkeeping("a conversation without members belongs to no user")
+    private static let bookkeeping = Unscoped.bookkeeping("a conversation without members belongs to no user")
     /// Rows of one step, for which all writes wait: some milliseconds.
     private static let prunedAtOnceMax = 4
 
-    static func abandonment(tenant: ID<Tenant>, before: Timestamp) -> SQL {
+    static func abandonedConversations(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
-        SELECT id FROM \(conversations, unscoped: tidying)
+        SELECT id FROM \(conversations, unscoped: bookkeeping)
         WHERE tenant = \(tenant) AND abandoned_at IS NOT NULL AND abandoned_at < \(before)
         ORDER BY abandoned_at LIMIT \(prunedAtOnceMax)
         """
     }
 
     private static func abandoned(_ tx: Transaction) throws -> [ID<Conversation>] {
-        try tx.db.rows(abandonment(tenant: tx.tenant, before: abandonedBefore(tx.now))) { try $0.id(0) }
+        try tx.db.rows(abandonedConversations(tenant: tx.tenant, before: abandonedBefore(tx.now))) { try $0.id(0) }
     }
 
     private static func abandonedBefore(_ now: Timestamp) -> Timestamp {
@@ -51,7 +52,7 @@ extension ConversationsFeature {
     private static func deleteMessages(of id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
         let removed = try tx.db.run(
             """
-            DELETE FROM \(messages, unscoped: tidying)
+            DELETE FROM \(messages, unscoped: bookkeeping)
             WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND sequence IN (
                 SELECT sequence FROM messages WHERE tenant = \(tx.tenant) AND conversation_id = \(id)
                 ORDER BY sequence LIMIT \(Limits.prunedAtOnceMax))

@@ -5,7 +5,7 @@ import Values
 extension DJFeature {
     static let sessionEndpoints = [
         Endpoint(.get, "/v1/shops/{id}/dj", access: .bearer, showSession),
-        Endpoint(.put, "/v1/shops/{id}/dj", access: .staffOrService, openOrClose),
+        Endpoint(.put, "/v1/shops/{id}/dj", access: .staffOrService, setSession),
         Endpoint(.put, "/v1/shops/{id}/dj/current-track", access: .staffOrService, play),
         Endpoint(.post, "/v1/shops/{id}/dj/current-track", access: .staffOrService, playNext),
     ]
@@ -27,7 +27,7 @@ extension DJFeature {
     }
 
     /// `PUT /v1/shops/{id}/dj`: starts a session in which guests choose the music, or ends it together with its queue.
-    private static func openOrClose(_ call: Call) throws -> Answer {
+    private static func setSession(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         let isActive = try call.body { $0.bool("isActive") }
         return .write(locking: .dj(id)) { tx in

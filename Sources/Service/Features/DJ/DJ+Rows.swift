@@ -10,7 +10,7 @@ extension DJFeature {
     /// A shop's row: its session and its budget of updates.
     struct DJShop {
         var session: DJSession
-        let asksCode: Bool
+        let requiresCode: Bool
         var budget: DJUpdateBudget
     }
 
@@ -20,7 +20,7 @@ extension DJFeature {
                 shopId: try row.id(0), isActive: try row.bool(2), startedAt: try row.optionalMoment(3),
                 currentItem: try row.optionalID(4), currentSince: try row.optionalMoment(5),
                 version: try row.integer(6)),
-            asksCode: try row.bool(1),
+            requiresCode: try row.bool(1),
             budget: DJUpdateBudget(second: Int64(try row.integer(7)), publishedCount: try row.integer(8)))
     }
 

@@ -15,25 +15,25 @@ extension DJFeature {
 
     private static func showRule(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
-        return .read { tx in rule(try requireShop(id, tx).asksCode, of: id) }
+        return .read { tx in rule(try requireShop(id, tx).requiresCode, of: id) }
     }
 
     /// `PUT …/presence` `{"codeRequired": true}`: from now on, a guest must prove their presence by the code.
     private static func replaceRule(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
-        let asksCode = try call.body { $0.bool("codeRequired") }
+        let requiresCode = try call.body { $0.bool("codeRequired") }
         return .write(locking: .dj(id)) { tx in
             _ = try requireOwnShop(id, tx)
-            if asksCode { try makeCodeSecret(tx) }
-            try tx.db.run("UPDATE \(shops, writableBy: tx.scope) SET asks_code = \(asksCode) WHERE shop_id = \(id)")
-            return rule(asksCode, of: id)
+            if requiresCode { try makeCodeSecret(tx) }
+            try tx.db.run("UPDATE \(shops, writableBy: tx.scope) SET asks_code = \(requiresCode) WHERE shop_id = \(id)")
+            return rule(requiresCode, of: id)
         }
     }
 
-    private static func rule(_ asksCode: Bool, of shopId: ID<Shop>) -> Response {
+    private static func rule(_ requiresCode: Bool, of shopId: ID<Shop>) -> Response {
         Response.json(200) { writer in
             writer.member("shopId", shopId)
-            writer.member("codeRequired", asksCode)
+            writer.member("codeRequired", requiresCode)
             writer.member("lifetimeSeconds", PresenceLimits.lifetimeSeconds)
         }
     }
@@ -42,7 +42,7 @@ extension DJFeature {
     private static func showCode(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         return .read { tx in
-            guard try requireOwnShop(id, tx).asksCode else {
+            guard try requireOwnShop(id, tx).requiresCode else {
                 throw Failure(.conflict, "presence.no_code", "The shop does not require a code.")
             }
             let window = PresenceCode.Window(at: tx.now)
@@ -71,8 +71,8 @@ extension DJFeature {
         let typed = try call.optionalBody { $0.optionalString("code", bytesMax: PresenceLimits.typedBytesMax) }
         return .write(locking: .user(call.caller.userId)) { tx in
             let shop = try requireShop(id, tx)
-            if shop.asksCode, let refusal = try refusal(of: typed, at: id, tx) { return .problem(refusal) }
-            let presence = Presence(shopId: id, source: shop.asksCode ? .code : .claim, at: tx.now)
+            if shop.requiresCode, let refusal = try refusal(of: typed, at: id, tx) { return .problem(refusal) }
+            let presence = Presence(shopId: id, source: shop.requiresCode ? .code : .claim, at: tx.now)
             return response(try store(presence, tx), shop)
         }
     }
@@ -112,7 +112,7 @@ extension DJFeature {
             writer.member("source", presence?.source.rawValue)
             writer.member("since", presence?.since)
             writer.member("expiresAt", presence?.expiresAt)
-            writer.member("codeRequired", shop.asksCode)
+            writer.member("codeRequired", shop.requiresCode)
         }
     }
 }

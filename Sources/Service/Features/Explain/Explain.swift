@@ -45,13 +45,13 @@ enum ExplainFeature {
         }
         guard let sequence = ids.sequence(of: cursor) else { throw noEvent }
         let claimed = try person(token, claims, call, parts)
-        guard call.caller.isOfAllTenants || claimed.tenant == call.caller.tenant else {
+        guard call.caller.spansTenants || claimed.tenant == call.caller.tenant else {
             throw Failure.invalid(token == nil ? "/claims" : "/token", "belongs to another tenant than the caller")
         }
         let tenant = claimed.tenant
         return .read { tx in
             guard let event = try EventLog.event(sequence, in: tx.db), !event.isInternal,
-                call.caller.isOfAllTenants || event.tenant == tenant
+                call.caller.spansTenants || event.tenant == tenant
             else { throw Failure.notFound("event") }
             let explanation = Explanation(
                 of: event, at: cursor, to: claimed, topics: topics, subscriptions: tables,

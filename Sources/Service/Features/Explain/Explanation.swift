@@ -35,12 +35,14 @@ struct Explanation: JSONWritable {
 
     // MARK: The decision
 
-    private var isTenants: Bool { event.tenant == caller.tenant }
+    private var isSameTenant: Bool { event.tenant == caller.tenant }
 
-    private func ownKey(of audience: [String]) -> String? { isTenants ? audience.first(where: ownKeys.contains) : nil }
+    private func ownKey(of audience: [String]) -> String? {
+        isSameTenant ? audience.first(where: ownKeys.contains) : nil
+    }
 
     private var verdict: (isDelivered: Bool, reason: String) {
-        guard isTenants else {
+        guard isSameTenant else {
             return (
                 false, "The event belongs to the tenant \(event.tenant), but the token belongs to \(caller.tenant)."
             )
@@ -84,7 +86,7 @@ struct Explanation: JSONWritable {
         }
         let (seesOld, seesNew) = (ownKey(of: change.oldReaders), ownKey(of: change.newReaders))
         let transition = subscription.transition(
-            change.operation.subscribed, old: change.comparedOld, new: change.new, seesOld: seesOld != nil,
+            change.operation.subscribed, old: change.assumedOld, new: change.new, seesOld: seesOld != nil,
             seesNew: seesNew != nil)
         if let transition, transition != .leave || change.mayLeave(subscription, seesNew: seesNew != nil) {
             return (
@@ -93,7 +95,7 @@ struct Explanation: JSONWritable {
             )
         }
         guard seesOld != nil || seesNew != nil else { return no("The token has no key that may read the row.") }
-        let seen = (seesNew != nil ? change.new : nil) ?? change.comparedOld ?? [:]
+        let seen = (seesNew != nil ? change.new : nil) ?? change.assumedOld ?? [:]
         guard let mismatch = subscription.filter.mismatch(in: seen) else {
             return no("The filter matches a row that the token may not read.")
         }
@@ -148,7 +150,7 @@ struct Explanation: JSONWritable {
             case .refuted(let membership): ("refuted", membership)
             }
         writer.member("key", key)
-        writer.member("held", isTenants && ownKeys.contains(key))
+        writer.member("held", isSameTenant && ownKeys.contains(key))
         writer.member("origin", origin)
         writer.member("membership", membership)
     }

@@ -21,9 +21,9 @@ extension NotificationsFeature {
         while !rest.isEmpty {
             // A statement can change a row only once, so a user's second notification waits for the next statement.
             var users: Set<ID<User>> = []
-            let ofDifferentUsers = rest.prefix { users.insert($0.userId).inserted }
-            created += try createOneEach(ofDifferentUsers, tx)
-            rest = rest[ofDifferentUsers.endIndex...]
+            let distinctUsers = rest.prefix { users.insert($0.userId).inserted }
+            created += try createOneEach(distinctUsers, tx)
+            rest = rest[distinctUsers.endIndex...]
         }
         return created
     }
@@ -101,8 +101,8 @@ extension NotificationsFeature {
             WHERE tenant = \(tx.tenant) AND user_id = \(repeated.userId) AND event_id = \(repeated.eventId)
             """, notification)
         guard var first = found else { throw DatabaseError(.corrupt, "no notification has the used event id") }
-        let wasBornSeen = first.state.seenAt == first.createdAt
-        first.state = NotificationState(seenAt: wasBornSeen ? first.createdAt : nil)
+        let wasCreatedSeen = first.state.seenAt == first.createdAt
+        first.state = NotificationState(seenAt: wasCreatedSeen ? first.createdAt : nil)
         return first
     }
 

@@ -84,11 +84,11 @@ enum NotificationsFeature {
     /// each notification of a full inbox leaves a row for 30 days, and the database grows with the traffic.
     static let removedKeptMax = 1000
     /// The average number of removals between two trims of a user's removed rows. A trim reads all of them.
-    static let trimmedEvery: UInt64 = 64
+    static let removalsPerTrim: UInt64 = 64
 
     /// Returns whether a trim follows this removal. The id decides, so that no counter is needed.
     static func isTrimDue(after removed: ID<Notification>) -> Bool {
-        FNV1a.hash(removed.text.utf8) % trimmedEvery == 0
+        FNV1a.hash(removed.text.utf8) % removalsPerTrim == 0
     }
 
     /// Deletes a user's removed notifications beyond the latest ``removedKeptMax``, a limited number at once.
@@ -98,12 +98,12 @@ enum NotificationsFeature {
         WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NOT NULL AND (user_id, event_id) IN (
             SELECT user_id, event_id FROM notifications
             WHERE tenant = \(tenant) AND user_id = \(userId) AND event_id IS NOT NULL AND removed_at IS NOT NULL
-            ORDER BY removed_at DESC, id DESC LIMIT \(forgottenAtOnceMax) OFFSET \(removedKeptMax))
+            ORDER BY removed_at DESC, id DESC LIMIT \(prunedAtOnceMax) OFFSET \(removedKeptMax))
         """
     }
 
     /// Rows of one step, for which all writes wait; 2,000 take some milliseconds.
-    private static let forgottenAtOnceMax = 2000
+    private static let prunedAtOnceMax = 2000
 
     static func erasure(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
@@ -126,7 +126,7 @@ enum NotificationsFeature {
         tenant = \(tenant) AND event_id IS NOT NULL AND (user_id, event_id) IN (
             SELECT user_id, event_id FROM notifications
             WHERE tenant = \(tenant) AND removed_at IS NOT NULL\(condition) AND removed_at < \(before)
-            ORDER BY removed_at LIMIT \(forgottenAtOnceMax))
+            ORDER BY removed_at LIMIT \(prunedAtOnceMax))
         """
     }
 }

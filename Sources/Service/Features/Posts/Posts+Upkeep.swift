@@ -2,29 +2,30 @@ import Database
 import Values
 
 extension PostsFeature {
-    private static let tidying = Unscoped.bookkeeping("the remains of a removed post belong to no user")
+    private static let bookkeeping = Unscoped.bookkeeping("the remains of a removed post belong to no user")
     private static let recounting = Unscoped.audit("a recount reads the rows of all users")
 
     // MARK: Pruning
 
     /// Deletes the likes and reposts of removed posts in steps, because a post may have a million.
     static let pruning = Tick(
-        name: "posts.forgetting", everySeconds: 1, due: { _ in "SELECT 1 FROM \(removals, unscoped: tidying) LIMIT 1" }
+        name: "posts.forgetting", everySeconds: 1,
+        due: { _ in "SELECT 1 FROM \(removals, unscoped: bookkeeping) LIMIT 1" }
     ) { tx in
         let removed = try tx.db.row(
-            "SELECT post_id FROM \(removals, unscoped: tidying) WHERE tenant = \(tx.tenant) ORDER BY post_id LIMIT 1"
+            "SELECT post_id FROM \(removals, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) ORDER BY post_id LIMIT 1"
         ) { try $0.text(0) }
         guard let removed else { return }
         let count = try tx.db.run(
             """
-            DELETE FROM \(engagements, unscoped: tidying)
+            DELETE FROM \(engagements, unscoped: bookkeeping)
             WHERE tenant = \(tx.tenant) AND post_id = \(removed) AND (kind, user_id) IN (
                 SELECT kind, user_id FROM post_engagements WHERE tenant = \(tx.tenant) AND post_id = \(removed)
                 ORDER BY kind, user_id LIMIT \(Limits.prunedAtOnceMax))
             """)
         guard count < Limits.prunedAtOnceMax else { return }
         try tx.db.run(
-            "DELETE FROM \(removals, unscoped: tidying) WHERE tenant = \(tx.tenant) AND post_id = \(removed)")
+            "DELETE FROM \(removals, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND post_id = \(removed)")
     }
 
     // MARK: Recounting

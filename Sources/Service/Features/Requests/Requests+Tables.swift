@@ -218,13 +218,13 @@ extension RequestsFeature {
         due: { now in
             Tenants.any(
                 where: """
-                    EXISTS (SELECT 1 FROM \(requests, unscoped: tidying) AS r WHERE r.tenant = t.tenant
+                    EXISTS (SELECT 1 FROM \(requests, unscoped: bookkeeping) AS r WHERE r.tenant = t.tenant
                         AND r.answered_at IS NOT NULL AND r.answered_at < \(answeredBefore(now)))
                     """)
         }
     ) { tx in try tx.db.run(pruning(tenant: tx.tenant, before: answeredBefore(tx.now))) }
 
-    private static let tidying = Unscoped.bookkeeping("expired requests belong to no user")
+    private static let bookkeeping = Unscoped.bookkeeping("expired requests belong to no user")
 
     private static func answeredBefore(_ now: Timestamp) -> Timestamp {
         now.adding(seconds: -RequestLimits.answeredRetentionSeconds)
@@ -232,7 +232,7 @@ extension RequestsFeature {
 
     static func pruning(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
-        DELETE FROM \(requests, unscoped: tidying)
+        DELETE FROM \(requests, unscoped: bookkeeping)
         WHERE tenant = \(tenant) AND id IN (
             SELECT id FROM user_requests
             WHERE tenant = \(tenant) AND answered_at IS NOT NULL AND answered_at < \(before)

@@ -104,11 +104,12 @@ struct ShopQueue {
 
     private static func states(of barbers: [Barber], _ serving: [Booking], at now: Timestamp) -> [BarberState] {
         // An off-duty barber only finishes the current service, which does not occupy the others.
-        var loose = serving.filter { $0.barberId == nil }
+        var unassigned = serving.filter { $0.barberId == nil }
         let isPaused = barbers.allSatisfy(\.isOnBreak)
         return barbers.map { barber in
             // Bookings without a named barber are assigned to the first otherwise free barber.
-            let own = serving.first { $0.barberId == barber.id } ?? (loose.isEmpty ? nil : loose.removeFirst())
+            let own =
+                serving.first { $0.barberId == barber.id } ?? (unassigned.isEmpty ? nil : unassigned.removeFirst())
             // A break has no known end. Customers do not wait for it unless all barbers are on a break.
             let rest = isPaused ? WaitLimits.breakRestMinutes(elapsed: now.minutes(since: barber.updatedAt)) : nil
             return BarberState(

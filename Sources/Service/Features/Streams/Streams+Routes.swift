@@ -22,7 +22,7 @@ extension StreamsFeature {
     @Sendable private static func createTicket(_ call: Call, _ parts: Parts) throws -> Answer {
         let named = try call.optionalBody { $0.strings("topics", countMax: StreamLimits.topicsMax) } ?? []
         let topics = try StreamTopics.parse(named, kinds: parts.dependencies.topicKinds) { "/topics/\($0)" }
-        try StreamTopics.requireHeard(topics, by: call.caller, parts.dependencies) {
+        try StreamTopics.requireReadable(topics, by: call.caller, parts.dependencies) {
             StreamTopics.place(of: $0, in: named)
         }
         let ticket = parts.dependencies.tickets.makeTicket()
@@ -107,7 +107,7 @@ extension StreamsFeature {
         draft.topics = try named.map { named in
             try StreamTopics.parse(named, kinds: dependencies.topicKinds) { "/topics/\($0)" }
         }
-        try StreamTopics.requireHeard(draft.topics ?? [], by: call.caller, dependencies) {
+        try StreamTopics.requireReadable(draft.topics ?? [], by: call.caller, dependencies) {
             StreamTopics.place(of: $0, in: named ?? [])
         }
         draft.tables = try listed.map {

@@ -43,7 +43,7 @@ extension StreamsFeature {
     private static let bookkeeping = Unscoped.bookkeeping("revocations belong to the service, not to a user")
 
     /// Deletes expired rows; nothing depends on when it runs.
-    static let tidying = Tick(name: "streams-tidying", everySeconds: 600) { tx in
+    static let pruning = Tick(name: "streams-tidying", everySeconds: 600) { tx in
         try StreamTickets.removeExpired(tx)
         // A revocation is kept longer than every token that it could concern.
         let days = max(Limits.tokenDays, tx.settings.serviceTokenDays)

@@ -21,7 +21,7 @@ enum StreamsFeature {
     static func feature(_ parts: Parts?) -> Feature {
         Feature(
             name: "streams", tables: [StreamTickets.table, revocations], migrations: migrations,
-            endpoints: endpoints(parts), ticks: [tidying],
+            endpoints: endpoints(parts), ticks: [pruning],
             // The events about streams themselves, and the events made from changes of rows.
             events: [
                 "stream:ready", "stream:resync", "stream:scope", "stream:expiring", "stream:closing",

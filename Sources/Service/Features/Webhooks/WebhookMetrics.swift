@@ -8,7 +8,7 @@ final class WebhookMetrics: Sendable {
         var sent: [WebhookType: Int] = [:]
         /// Failures by reason: a word of the sender, or `status_` and three digits. There are some hundred at most.
         var failed: [String: Int] = [:]
-        var dead: [WebhookDeath: Int] = [:]
+        var dead: [WebhookFailureReason: Int] = [:]
         var figures = WebhooksFeature.Figures()
     }
 
@@ -27,7 +27,7 @@ final class WebhookMetrics: Sendable {
                 text.sample("bellhop_webhooks_failed_total", [("reason", reason)], Double(count))
             }
             text.family("bellhop_webhooks_died_total", .counter, "Webhooks that are no longer retried, by reason.")
-            for reason in WebhookDeath.allCases {
+            for reason in WebhookFailureReason.allCases {
                 text.sample(
                     "bellhop_webhooks_died_total", [("reason", reason.rawValue)], Double(state.dead[reason] ?? 0))
             }
@@ -45,7 +45,7 @@ final class WebhookMetrics: Sendable {
 
     func noteFailed(_ reason: String) { state.withLock { $0.failed[reason, default: 0] += 1 } }
 
-    func noteDead(_ dead: [WebhookDeath: Int]) { state.withLock { $0.dead.merge(dead, uniquingKeysWith: +) } }
+    func noteDead(_ dead: [WebhookFailureReason: Int]) { state.withLock { $0.dead.merge(dead, uniquingKeysWith: +) } }
 
     func note(_ figures: WebhooksFeature.Figures) { state.withLock { $0.figures = figures } }
 }

@@ -17,14 +17,14 @@ final class WebhookSender: Sendable {
     private struct Progress {
         var busy: Set<Int> = []
         /// The highest outbox number that was checked for user presence.
-        var lookedAt = 0
+        var checkedNumber = 0
         var failuresInARow = 0
         /// Times by the clock's uptime.
-        var soughtAt: Duration?
-        var tidiedAt: Duration?
+        var polledAt: Duration?
+        var prunedAt: Duration?
         var loggedAt: Duration?
         /// Whether a failure was logged and its recovery was not.
-        var isFailureSaid = false
+        var isFailureLogged = false
     }
 
     private let settings: WebhookSettings
@@ -77,7 +77,7 @@ final class WebhookSender: Sendable {
         do {
             try record(&progress)
             try makeDue(&progress)
-            try tidy(&progress)
+            try prune(&progress)
             try begin(&progress, workers)
         } catch {
             // StorageWatch reports it once a minute.
@@ -91,7 +91,7 @@ final class WebhookSender: Sendable {
     private func begin(_ progress: inout Progress, _ workers: WorkerPool) throws {
         let free = (isDown(progress) ? 1 : WebhookLimits.slots) - progress.busy.count
         guard free > 0, !isPausing(progress) else { return }
-        progress.soughtAt = clock.uptime()
+        progress.polledAt = clock.uptime()
         let (now, begunAt) = (clock.now(), clock.uptime())
         let due = WebhooksFeature.due(at: now, except: progress.busy, limit: free)
         let numbers = try store.read(isSingle: true) { db in try db.rows(due) { try $0.integer(0) } }
@@ -165,24 +165,24 @@ final class WebhookSender: Sendable {
         let (error, asked): (String, Int?)
         switch outcome {
         case .answered(200..<300, _): return .accepted
-        case .failed(.stopped): return .brokenOff
+        case .failed(.stopped): return .interrupted
         case .answered(let status, let seconds):
             (error, asked) = ("status_\(status)", status == 429 || status == 503 ? seconds : nil)
         case .failed(let failure): (error, asked) = (failure.rawValue, nil)
         }
         let pause = WebhookRetry.pause(afterAttempt: attempt.attempt, asked: asked, chance: .random(in: 0..<1))
         let nextAt = Timestamp(microseconds: now.microseconds + Int64(pause * 1_000_000))
-        return .refused(error: error, nextAt: nextAt < attempt.givesUpAt ? nextAt : nil)
+        return .refused(error: error, nextAt: nextAt < attempt.retriesUntil ? nextAt : nil)
     }
 
     private func note(_ result: WebhookResult, of attempt: WebhookAttempt, _ progress: inout Progress) {
         switch result {
-        case .brokenOff: return
+        case .interrupted: return
         case .accepted:
             metrics.noteSent(attempt.type)
             progress.failuresInARow = 0
-            if progress.isFailureSaid {
-                progress.isFailureSaid = false
+            if progress.isFailureLogged {
+                progress.isFailureLogged = false
                 logger.info("Webhooks are accepted again.", metadata: ["host": "\(settings.host)"])
             }
         case .refused(let error, let nextAt):
@@ -190,7 +190,7 @@ final class WebhookSender: Sendable {
             if nextAt == nil { metrics.noteDead([.expired: 1]) }
             progress.failuresInARow += 1
             let line: Logger.Metadata = ["host": "\(settings.host)", "reason": "\(error)"]
-            if log("A webhook was not accepted.", line, &progress) { progress.isFailureSaid = true }
+            if log("A webhook was not accepted.", line, &progress) { progress.isFailureLogged = true }
         }
     }
 
@@ -199,8 +199,8 @@ final class WebhookSender: Sendable {
     private func isDown(_ progress: Progress) -> Bool { progress.failuresInARow >= WebhookLimits.failuresMax }
 
     private func isPausing(_ progress: Progress) -> Bool {
-        guard isDown(progress), let soughtAt = progress.soughtAt else { return false }
-        return clock.uptime() < soughtAt + WebhookLimits.downPause
+        guard isDown(progress), let polledAt = progress.polledAt else { return false }
+        return clock.uptime() < polledAt + WebhookLimits.downPause
     }
 
     /// Logs at most once a minute. The message describes a state of the receiver, and would otherwise fill the log.
@@ -217,36 +217,36 @@ final class WebhookSender: Sendable {
 
     /// Makes the notifications of users without an open stream due, if that is known.
     private func makeDue(_ progress: inout Progress) throws {
-        guard settings.isAtOnce, let admission else { return }
-        let (now, last) = (clock.now(), progress.lookedAt)
+        guard settings.isImmediate, let admission else { return }
+        let (now, last) = (clock.now(), progress.checkedNumber)
         let (newest, owners) = try store.read { db in
             let newest = try WebhooksFeature.newest(in: db)
             return (newest, newest > last ? try WebhooksFeature.waitingForTheirTime(after: last, at: now, in: db) : [])
         }
-        let away = owners.filter { !admission.hasStream($0) }
-        if !away.isEmpty {
+        let offlineOwners = owners.filter { !admission.hasStream($0) }
+        if !offlineOwners.isEmpty {
             try store.writeAndWait { db in
-                for owner in away { try WebhooksFeature.makeDue(of: owner, at: now, in: db) }
+                for owner in offlineOwners { try WebhooksFeature.makeDue(of: owner, at: now, in: db) }
             }
         }
-        progress.lookedAt = max(last, newest)
+        progress.checkedNumber = max(last, newest)
     }
 
-    private func tidy(_ progress: inout Progress) throws {
+    private func prune(_ progress: inout Progress) throws {
         let uptime = clock.uptime()
-        if let last = progress.tidiedAt, uptime < last + WebhookLimits.upkeepPause { return }
+        if let last = progress.prunedAt, uptime < last + WebhookLimits.upkeepPause { return }
         let now = clock.now()
         var figures = try store.read { try WebhooksFeature.figures(in: $0) }
         let pauseSeconds = max(Int64(WebhookRetry.pauseMax), Int64(settings.afterSeconds))
         if figures.needsUpkeep(at: now, pauseSeconds: pauseSeconds) {
             let dead = try store.writeAndWait { db in
                 try db.lock([LockKey.tick("webhooks").name(in: "")])
-                return try WebhooksFeature.tidy(at: now, pauseSeconds: pauseSeconds, in: db)
+                return try WebhooksFeature.prune(at: now, pauseSeconds: pauseSeconds, in: db)
             }
             metrics.noteDead(dead)
             figures = try store.read { try WebhooksFeature.figures(in: $0) }
         }
         metrics.note(figures)
-        progress.tidiedAt = uptime
+        progress.prunedAt = uptime
     }
 }

@@ -17,7 +17,7 @@ extension WebhooksFeature {
         let type: WebhookType
         let userId: ID<User>?
         let subject: String
-        let reason: WebhookDeath
+        let reason: WebhookFailureReason
         let attempts: Int
         let error: String?
         let createdAt: Timestamp

@@ -14,7 +14,7 @@ struct WebhookAttempt: Sendable {
     /// 1 for the first attempt.
     let attempt: Int
     let createdAt: Timestamp
-    let givesUpAt: Timestamp
+    let retriesUntil: Timestamp
     /// The user's preferences, for quiet hours.
     let preferences: Preferences?
     /// A JSON object.
@@ -44,7 +44,7 @@ enum WebhookResult: Sendable {
     /// - Parameter nextAt: The time of the retry, or nil after the last attempt.
     case refused(error: String, nextAt: Timestamp?)
     /// The end of the process interrupted it.
-    case brokenOff
+    case interrupted
 }
 
 /// The statements of the sender.
@@ -95,7 +95,7 @@ extension WebhooksFeature {
             WebhookAttempt(
                 number: try row.integer(0), tenant: try row.id(1), id: try row.text(2), lane: try row.text(3),
                 type: try row.word(4, orElse: "a stored webhook has an unknown type"), subject: try row.text(5),
-                attempt: try row.integer(6), createdAt: try row.moment(7), givesUpAt: try row.moment(8),
+                attempt: try row.integer(6), createdAt: try row.moment(7), retriesUntil: try row.moment(8),
                 preferences: try preferences(row, from: 9), data: try row.bytes(12))
         }.sorted { $0.number < $1.number }
     }
@@ -126,8 +126,8 @@ extension WebhooksFeature {
                     WHERE \(own)
                     """) > 0
         case .refused(let error, nil):
-            isThere = try bury(.expired, where: own, error: error, at: now, in: db) > 0
-        case .brokenOff:
+            isThere = try markDead(.expired, where: own, error: error, at: now, in: db) > 0
+        case .interrupted:
             isThere = try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE \(own)") > 0
         }
         guard !isThere, attempt.type == .unreached else { return }
@@ -140,8 +140,9 @@ extension WebhooksFeature {
             """)
     }
 
-    private static func bury(
-        _ why: WebhookDeath, where condition: SQL, error: String? = nil, at now: Timestamp, in db: DatabaseConnection
+    private static func markDead(
+        _ why: WebhookFailureReason, where condition: SQL, error: String? = nil, at now: Timestamp,
+        in db: DatabaseConnection
     ) throws -> Int {
         try db.run(
             """
@@ -264,25 +265,25 @@ extension WebhooksFeature {
     /// - Parameter pauseSeconds: The longest allowed wait for the next attempt. A row that would wait longer was
     ///   written when the clock was ahead, and is due.
     /// - Returns: The number of dead webhooks by reason.
-    static func tidy(
+    static func prune(
         at now: Timestamp, pauseSeconds: Int64, waitingMax: Int = WebhookLimits.waitingMax,
         deadMax: Int = WebhookLimits.deadMax,
         in db: DatabaseConnection
-    ) throws -> [WebhookDeath: Int] {
+    ) throws -> [WebhookFailureReason: Int] {
         try setBack(to: now, in: db)
         try db.run(
             """
             UPDATE \(outbox, unscoped: sending) SET due_at = \(now), next_at = \(now), leased_until = 0
             WHERE state = 0 AND next_at > \(now.adding(seconds: pauseSeconds))
             """)
-        let expired = try bury(
+        let expired = try markDead(
             .expired, where: "state = 0 AND gives_up_at <= \(now) AND leased_until <= \(now)", at: now, in: db)
         // By the order in which they were written, starting at the newest.
-        let overfull: SQL = """
+        let excess: SQL = """
             state = 0 AND leased_until <= \(now) AND number <= (SELECT number FROM webhook_outbox
                 WHERE state = 0 ORDER BY number DESC LIMIT 1 OFFSET \(waitingMax))
             """
-        let crowdedOut = try bury(.outboxFull, where: overfull, at: now, in: db)
+        let evicted = try markDead(.outboxFull, where: excess, at: now, in: db)
         let bounds: [SQL] = [
             "state = 1 AND settled_at < \(now.adding(seconds: -WebhookLimits.sentSeconds))",
             "state = 2 AND settled_at < \(now.adding(seconds: -WebhookLimits.deadSeconds))",
@@ -300,6 +301,6 @@ extension WebhooksFeature {
                 SELECT number FROM webhook_outbox WHERE state = 2
                 ORDER BY settled_at DESC, number DESC LIMIT \(Limits.prunedAtOnceMax) OFFSET \(deadMax))
             """)
-        return [.expired: expired, .outboxFull: crowdedOut].filter { $0.value > 0 }
+        return [.expired: expired, .outboxFull: evicted].filter { $0.value > 0 }
     }
 }

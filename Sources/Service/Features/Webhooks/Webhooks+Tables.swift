@@ -90,7 +90,7 @@ extension WebhooksFeature {
         """, columns: 17)
 
     /// The removed outbox rows of a notification.
-    struct TakenBack {
+    struct RemovedWebhooks {
         let notificationId: ID<Notification>
         let number: Int
         /// Whether an attempt was begun. Its outcome cannot be known.
@@ -103,7 +103,9 @@ extension WebhooksFeature {
     ///
     /// If an attempt begins at the same moment, one of the two transactions waits for the other. Either the attempt
     /// finds no row, or this deletion sees that the attempt was begun.
-    static func takeBack(_ ids: [ID<Notification>], of userId: ID<User>, _ tx: Transaction) throws -> [TakenBack] {
+    static func withdrawRows(_ ids: [ID<Notification>], of userId: ID<User>, _ tx: Transaction) throws
+        -> [RemovedWebhooks]
+    {
         let ids = ids.map(\.text)
         return try RowParts.ranges(of: ids.count, most: takenAtOnceMax).flatMap { part in
             try tx.db.rows(
@@ -114,7 +116,7 @@ extension WebhooksFeature {
                 RETURNING subject, number, attempts, leased_until, quiet_start, quiet_end, time_zone
                 """
             ) { row in
-                TakenBack(
+                RemovedWebhooks(
                     notificationId: try row.id(0), number: try row.integer(1), isMaybeSent: try row.integer(2) > 0,
                     leasedUntil: try row.moment(3), preferences: try preferences(row, from: 4))
             }

@@ -42,7 +42,7 @@ enum WebhooksFeature {
     /// Deletes the unsent webhooks. Sends a withdrawal after webhooks that were sent, or may have been.
     private static func withdraw(_ notifications: [Notification], isRemoved: Bool, _ tx: Transaction) throws {
         guard let userId = notifications.first?.userId else { return }
-        let taken = try takeBack(notifications.map(\.id), of: userId, tx).filter(\.isMaybeSent)
+        let taken = try withdrawRows(notifications.map(\.id), of: userId, tx).filter(\.isMaybeSent)
         guard !taken.isEmpty else { return }
         let byID = Dictionary(uniqueKeysWithValues: notifications.map { ($0.id, $0) })
         try insert(

@@ -5,9 +5,9 @@ import Foundation
 #endif
 
 /// Runs the connection and token machines: one stream that reconnects by itself and delivers to one reader.
-actor StreamLine {
+actor StreamRunner {
     /// An item for the reader, delivered in order.
-    enum Saying: Sendable {
+    enum Delivery: Sendable {
         case event(ServerSentEvent)
         case connection(BellhopStream.Connection)
         /// An id without an event: nothing is delivered, but a later connection resumes from there.
@@ -29,7 +29,7 @@ actor StreamLine {
     }
 
     /// Maximum number of undelivered events before reading from the network pauses.
-    private static let sayingsMax = 256
+    private static let undeliveredMax = 256
 
     private let client: BellhopClient
     private let tokens: Tokens
@@ -50,10 +50,10 @@ actor StreamLine {
 
     private var tables = TablesMachine()
     /// Changes of the subscriptions run one after the other; otherwise an older one could win.
-    private var changing: Task<ServiceAnswer, Never>?
+    private var lastChange: Task<ServiceAnswer, Never>?
 
-    private var said: [Saying] = []
-    private var reader: CheckedContinuation<Saying?, Never>?
+    private var undelivered: [Delivery] = []
+    private var reader: CheckedContinuation<Delivery?, Never>?
     private var stalled: [CheckedContinuation<Void, Never>] = []
     private var isClosed = false
 
@@ -75,7 +75,7 @@ actor StreamLine {
 
     /// Opens the stream, or retries at once.
     func open() {
-        tokens.hear(
+        tokens.observe(
             Tokens.Events(
                 renew: { id, token in Task { [weak self] in await self?.renew(id, token) } },
                 reconnect: { Task { [weak self] in await self?.reconnect() } }))
@@ -110,14 +110,14 @@ actor StreamLine {
     // MARK: The reader
 
     /// Returns the next item, or nil once the line is closed or the reader's task is cancelled.
-    func next() async -> Saying? {
+    func next() async -> Delivery? {
         await withTaskCancellationHandler {
             if Task.isCancelled { return nil }
             return await withCheckedContinuation { continuation in
                 precondition(reader == nil, "a line can have only one reader")
-                if !said.isEmpty {
-                    continuation.resume(returning: said.removeFirst())
-                    if said.count < StreamLine.sayingsMax / 2 { proceed() }
+                if !undelivered.isEmpty {
+                    continuation.resume(returning: undelivered.removeFirst())
+                    if undelivered.count < StreamRunner.undeliveredMax / 2 { proceed() }
                 } else if isClosed {
                     continuation.resume(returning: nil)
                 } else {
@@ -129,15 +129,15 @@ actor StreamLine {
         }
     }
 
-    private func say(_ saying: Saying) {
+    private func deliver(_ delivery: Delivery) {
         if let waiting = reader {
             reader = nil
-            waiting.resume(returning: saying)
+            waiting.resume(returning: delivery)
             return
         }
         // Only the latest connection state is useful, and many may arrive while the reader is busy.
-        if case .connection = saying, case .connection? = said.last { said.removeLast() }
-        said.append(saying)
+        if case .connection = delivery, case .connection? = undelivered.last { undelivered.removeLast() }
+        undelivered.append(delivery)
     }
 
     private func proceed() {
@@ -166,7 +166,7 @@ actor StreamLine {
         let connection = BellhopStream.Connection(machine)
         guard connection != shown else { return }
         shown = connection
-        say(.connection(connection))
+        deliver(.connection(connection))
     }
 
     private func setTimer(_ name: String, _ at: Int?) {
@@ -189,10 +189,10 @@ actor StreamLine {
         proceed()
     }
 
-    private func reconnect() { hear(.again(isFresh: true), machine.attempt) }
+    private func reconnect() { report(.again(isFresh: true), machine.attempt) }
 
-    private func hear(_ heard: ConnectionMachine.Heard, _ attempt: Int) {
-        receive(.from(attempt: attempt, heard))
+    private func report(_ transportEvent: ConnectionMachine.TransportEvent, _ attempt: Int) {
+        receive(.from(attempt: attempt, transportEvent))
     }
 
     private func isCurrent(_ attempt: Int) -> Bool {
@@ -211,10 +211,10 @@ actor StreamLine {
         guard isCurrent(attempt) else { return }
         if bearer == nil, !tokens.provider.isFixed {
             let problem = tokens.problem
-            return hear(.ended(code: problem?.code ?? "token.none", detail: problem?.detail), attempt)
+            return report(.ended(code: problem?.code ?? "token.none", detail: problem?.detail), attempt)
         }
         // The service would refuse the same token again.
-        if let refusal, isFresh, bearer == spent { return hear(StreamLine.head(refusal, clock), attempt) }
+        if let refusal, isFresh, bearer == spent { return report(StreamRunner.head(refusal, clock), attempt) }
         streamToken = bearer
         let since = cursor
         parser = SSEParser(lastEventID: since)
@@ -230,19 +230,19 @@ actor StreamLine {
                     guard isCurrent(attempt) else { return }
                     try take(data, attempt, since)
                     await rest()
-                case .end: return hear(.ended(code: "lost", detail: "the service closed the stream"), attempt)
+                case .end: return report(.ended(code: "lost", detail: "the service closed the stream"), attempt)
                 }
             }
         } catch is CancellationError {
         } catch ExchangeFailure.overflow {
             // Delivered events stay; the rest is replayed on a new connection.
-            hear(.again(isFresh: false), attempt)
+            report(.again(isFresh: false), attempt)
         } catch ExchangeFailure.transport(let reason) {
-            hear(.ended(code: "lost", detail: reason), attempt)
+            report(.ended(code: "lost", detail: reason), attempt)
         } catch is SSEParser.EventTooLarge {
-            hear(.ended(code: "overflow", detail: "an event is larger than this client accepts"), attempt)
+            report(.ended(code: "overflow", detail: "an event is larger than this client accepts"), attempt)
         } catch {
-            hear(.ended(code: "lost", detail: "\(error)"), attempt)
+            report(.ended(code: "lost", detail: "\(error)"), attempt)
         }
     }
 
@@ -273,32 +273,32 @@ actor StreamLine {
             guard isCurrent(attempt) else { return false }
             let answer = ServiceAnswer(status: status, headers: headers, body: body)
             refusal = answer
-            hear(StreamLine.head(answer, clock), attempt)
+            report(StreamRunner.head(answer, clock), attempt)
             return false
         }
         let type = headers["content-type"] ?? ""
         guard type.lowercased().hasPrefix("text/event-stream") else {
-            hear(
+            report(
                 .ended(code: "media_type", detail: "the response has the type “\(type)”, not text/event-stream"),
                 attempt)
             return false
         }
-        hear(.head(status: 200), attempt)
+        report(.head(status: 200), attempt)
         return true
     }
 
-    private static func head(_ answer: ServiceAnswer, _ clock: ClientClock) -> ConnectionMachine.Heard {
+    private static func head(_ answer: ServiceAnswer, _ clock: ClientClock) -> ConnectionMachine.TransportEvent {
         .head(status: answer.status, problem: answer.json, retryAfterMilliseconds: answer.waitMilliseconds(clock))
     }
 
     private func take(_ data: Data, _ attempt: Int, _ since: String) throws(SSEParser.EventTooLarge) {
-        hear(.bytes(at: clock.now()), attempt)
+        report(.bytes(at: clock.now()), attempt)
         let events = try parser.parse(data)
         for event in events {
             guard isCurrent(attempt) else { return }
             guard take(event, attempt, since) else { return }
             cursor = event.id
-            say(.event(event))
+            deliver(.event(event))
         }
         guard isCurrent(attempt) else { return }
         if let retry = parser.retryMilliseconds, retry != machine.retryMilliseconds {
@@ -306,7 +306,7 @@ actor StreamLine {
         }
         if parser.lastEventID != cursor {
             cursor = parser.lastEventID
-            say(.cursor(cursor))
+            deliver(.cursor(cursor))
         }
     }
 
@@ -316,7 +316,7 @@ actor StreamLine {
         case "stream:ready":
             let data = event.json
             if let id = data["streamId"].string {
-                hear(
+                report(
                     .ready(
                         streamId: id, topics: data["topics"].strings, userId: data["userId"].string,
                         tenant: data["tenant"].string), attempt)
@@ -331,7 +331,7 @@ actor StreamLine {
         case "stream:closing":
             let data = event.json
             let wait = data["retryAfterMs"].int ?? 0
-            hear(.closing(reason: data["reason"].string, retryAfterMilliseconds: wait), attempt)
+            report(.closing(reason: data["reason"].string, retryAfterMilliseconds: wait), attempt)
         default: break
         }
         return true
@@ -339,7 +339,7 @@ actor StreamLine {
 
     /// Waits until the reader has caught up; unread bytes stay in the network's buffers.
     private func rest() async {
-        guard said.count >= StreamLine.sayingsMax, !Task.isCancelled else { return }
+        guard undelivered.count >= StreamRunner.undeliveredMax, !Task.isCancelled else { return }
         await withCheckedContinuation { stalled.append($0) }
     }
 
@@ -356,12 +356,12 @@ actor StreamLine {
     }
 
     private func change(_ id: String, _ body: JSON) async -> ServiceAnswer {
-        let before = changing
+        let before = lastChange
         let task = Task { [client] in
             _ = await before?.value
             return await client.attempt("PUT", "/v1/streams/\(id.pathSegment)/subscriptions", body)
         }
-        changing = task
+        lastChange = task
         return await task.value
     }
 
@@ -376,7 +376,7 @@ actor StreamLine {
     private func subscribed(_ answer: ServiceAnswer, _ attempt: Int, _ asked: [String]) {
         let json = answer.json
         if answer.status != 200, isCurrent(attempt) { refusal = answer }
-        hear(
+        report(
             .subscribed(
                 asked: asked, topics: json["topics"].strings, status: answer.status, problem: json,
                 retryAfterMilliseconds: answer.waitMilliseconds(clock)), attempt)
@@ -387,7 +387,7 @@ actor StreamLine {
         for action in tables.receive(input, now: clock.now()) {
             switch action {
             case .timer(let at): setTimer("tables", at)
-            case .answered(let answer): say(.tables(answer))
+            case .answered(let answer): deliver(.tables(answer))
             case .put(let id, let count, let wanted, let since):
                 var body: [String: JSON] = ["tables": .array(wanted)]
                 if let since { body["lastEventId"] = .string(since) }

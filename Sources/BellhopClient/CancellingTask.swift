@@ -1,5 +1,5 @@
 /// A task that is cancelled when this object is released.
-final class Cancelling: Sendable {
+final class CancellingTask: Sendable {
     private let task: Task<Void, Never>
 
     init(_ task: Task<Void, Never>) {

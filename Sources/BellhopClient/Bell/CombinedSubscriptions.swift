@@ -1,7 +1,7 @@
 /// The combined subscriptions of all stores of a bell: the union of their topics, and their tables under ids that no
 /// two stores share.
-struct Wishes {
-    private struct Wish {
+struct CombinedSubscriptions {
+    private struct StoreSubscriptions {
         let prefix: String
         var topics: [String] = []
         var tables: [JSON] = []
@@ -16,29 +16,30 @@ struct Wishes {
         }
     }
 
-    /// The maximum number of topics of a stream (`stream.topicsMax` of `/v1/config`). Beyond it, the oldest wishes win.
+    /// The maximum number of topics of a stream (`stream.topicsMax` of `/v1/config`). Beyond it, the oldest
+    /// subscriptions win.
     private static let topicsMax = 100
 
-    private var all: [ObjectIdentifier: Wish] = [:]
+    private var all: [ObjectIdentifier: StoreSubscriptions] = [:]
     private var order: [ObjectIdentifier] = []
     private var count = 0
 
     var topics: [String] {
         var seen: Set<String> = []
         let topics = order.flatMap { all[$0]?.topics ?? [] }.filter { seen.insert($0).inserted }
-        return Array(topics.prefix(Wishes.topicsMax))
+        return Array(topics.prefix(CombinedSubscriptions.topicsMax))
     }
 
     var tables: [JSON] {
-        order.compactMap { all[$0] }.flatMap { wish in
-            wish.tables.map { $0.with(["id": .string(wish.prefix + ($0["id"].string ?? ""))]) }
+        order.compactMap { all[$0] }.flatMap { own in
+            own.tables.map { $0.with(["id": .string(own.prefix + ($0["id"].string ?? ""))]) }
         }
     }
 
     /// Returns whether a stream has room for these topics, if they replace the store's present ones.
     func hasRoom(for topics: [String], of key: ObjectIdentifier? = nil) -> Bool {
         let others = all.filter { $0.key != key }.flatMap { $0.value.topics }
-        return Set(others + topics).count <= Wishes.topicsMax
+        return Set(others + topics).count <= CombinedSubscriptions.topicsMax
     }
 
     /// Replaces the topics of a store.
@@ -58,15 +59,15 @@ struct Wishes {
 
     mutating func remove(_ key: ObjectIdentifier) -> Bool {
         order.removeAll { $0 == key }
-        guard let wish = all.removeValue(forKey: key) else { return false }
-        return !wish.topics.isEmpty || !wish.tables.isEmpty
+        guard let own = all.removeValue(forKey: key) else { return false }
+        return !own.topics.isEmpty || !own.tables.isEmpty
     }
 
     /// Removes the callbacks that wait for the answer to the tables, and returns each with its own part of the answer.
     mutating func takeAnswers(_ answer: TablesMachine.Outcome) -> [(@MainActor (ServiceAnswer) -> Void, ServiceAnswer)]
     {
         let waiting = order.compactMap { key in
-            all[key].flatMap { wish in wish.answer.map { ($0, wish.answer(in: answer)) } }
+            all[key].flatMap { own in own.answer.map { ($0, own.answer(in: answer)) } }
         }
         for key in all.keys { all[key]?.answer = nil }
         return waiting
@@ -83,7 +84,7 @@ struct Wishes {
     private mutating func enter(_ key: ObjectIdentifier) {
         guard all[key] == nil else { return }
         count += 1
-        all[key] = Wish(prefix: "s\(count).")
+        all[key] = StoreSubscriptions(prefix: "s\(count).")
         order.append(key)
     }
 }

@@ -9,12 +9,12 @@ import Values
 @testable import Service
 
 /// The time that a start waits for resources of another process.
-@Suite(.timed) struct StartPatienceTests {
+@Suite(.timed) struct StartRetryTests {
     private let passed = Locked<Duration>(.zero)
 
-    private func patience() -> StartPatience {
+    private func patience() -> StartRetry {
         let clock = Clock(now: { Timestamp(microseconds: 0) }, uptime: { [passed] in passed.withLock { $0 } })
-        return StartPatience(App.startPatience, clock: clock, logger: Logger(label: "test")) { [passed] time in
+        return StartRetry(App.startPatience, clock: clock, logger: Logger(label: "test")) { [passed] time in
             passed.withLock { $0 += time }
         }
     }
@@ -36,7 +36,7 @@ import Values
             try patience.attempt { throw DatabaseError(.locked, "in use") }
         }
         #expect(passed.withLock { $0 } == .seconds(2))
-        #expect(error.map(Operations.passes) == true)
+        #expect(error.map(Operations.isTemporary) == true)
         // The time is for the whole start, so a second attempt does not wait.
         #expect(throws: DatabaseError.self) { try patience.attempt { throw DatabaseError(.locked, "in use") } }
         #expect(passed.withLock { $0 } == .seconds(2))
@@ -46,7 +46,7 @@ import Values
         var patience = patience()
         for code in [DatabaseError.Code.corrupt, .readOnly, .schema, .role, .url] {
             let error = #expect(throws: DatabaseError.self) { try patience.attempt { throw DatabaseError(code, "no") } }
-            #expect(error.map(Operations.passes) == false, "\(code)")
+            #expect(error.map(Operations.isTemporary) == false, "\(code)")
         }
         #expect(passed.withLock { $0 } == .zero)
     }

@@ -5,7 +5,7 @@ import MicroHTTP
 
 /// A retry, up to a deadline, of the steps of a start that another process still blocks. The predecessor may be about
 /// to end.
-struct StartPatience {
+struct StartRetry {
     private let clock: Clock
     private let deadline: Duration
     private let wait: (Duration) -> Void

@@ -157,7 +157,7 @@ GROUPS = [
     Group("opening", "Opening streams", lambda bench: StreamRows(bench).opening(), 4, 20, "one"),
     Group("targeted", "CPU per targeted event", lambda bench: StreamRows(bench).targeted(), 6, 45, "one", ("transport",)),
     Group("rest", "REST p99 during a fan-out / idle", lambda bench: StreamRows(bench).rest_during_fanout(), 5, 30, "two"),
-    Group("disconnect", "Disconnection noticed", lambda bench: StreamRows(bench).disconnection(), 1, 3, "one"),
+    Group("disconnect", "Disconnection detected", lambda bench: StreamRows(bench).disconnection(), 1, 3, "one"),
     Group("latency", "Commit → client", lambda bench: StreamRows(bench).commit_to_client(), 5, 30, "two"),
     Group("304", "`GET /v1/badges` 304", lambda bench: RequestRows(bench).badges("304"), 3, 25, "one", ("peers",), "badges"),
     Group("200", "`GET /v1/badges` 200", lambda bench: RequestRows(bench).badges("200"), 3, 25, "one", ("peers",), "badges"),

@@ -141,7 +141,7 @@ class ChangeRows:
         for name, goal in self.FORM_GOALS.items():
             ours, sqlite = found.ours(name), found.peer("sqlite", name)
             self.report.add(Row.measured(
-                f"Table changes taken in, on disk, and delivered, {self.many:,} streams of which 1 % watch them: {name}",
+                f"Table changes stored on disk and delivered, {self.many:,} streams, 1 % of them subscribed: {name}",
                 ours, "changes/s", goal, sqlite, beside=f"SQLite alone, a transaction each: {sqlite.text('changes/s')}"))
         self.report.add(Row.measured(
             f"Table changes, {single} / nchan in memory, a channel for each id, {self.many:,} streams",
@@ -237,7 +237,7 @@ class ChangeRows:
         found = self.bench.take_turns(lambda binary: self.one_morning(binary, school), once=True)
         rows = school.classes * school.size
         self.report.add(Row.measured(
-            f"Morning rush: {school.classes} classes, {school.size} rows each within a second, events a teacher receives",
+            f"Morning rush: {school.classes} classes, {school.size} rows each within a second, events per teacher",
             found.ours("teacher"), "", at_most(2, "", "≤ 2 (1 a window)"), found.peer(THIS, "rows"), is_steady=True,
             beside=f"unfiltered: {rows:,}"))
         unfiltered, table = found.last("unfiltered"), []
@@ -394,7 +394,7 @@ class ChangeRows:
             self.report.add(Row.measured(
                 f"Change of a row → client, {streams:,} streams, 50/s to all, {part} (from sending the request)",
                 found.ours(("row", part)), "ms", at_most(goal, "ms"),
-                beside=f"to a client that sleeps: {asleep['latencyUs'][part] / 1000:.2f} ms"))
+                beside=f"to a sleeping client: {asleep['latencyUs'][part] / 1000:.2f} ms"))
         for part in ("p50", "p99", "max"):
             self.report.add(Row.measured(
                 f"Window of 1 s: `query:invalidate` after its end, {streams:,} streams, 20 keys/s to all, {part}",

@@ -1,7 +1,7 @@
 """Rows for posts and feeds: an author with a million followers and one with ten, and the feed of a user that follows a
 thousand authors.
 
-One client sends sequential requests over one socket, without waiting for a disk, because flushes would hide the cost of
+One client sends sequential requests over one socket, without a flush, because flushes would hide the cost of
 a follower. The rows are written directly into the database, which the service opens as after a restart."""
 
 import json
@@ -47,8 +47,8 @@ class FeedRows:
     def add_rows(self, found):
         self.report.add(Row.measured(f"A post of an author with {self.followers:,} followers / with 10, p50", found.ours("star"),
                                      "ms", at_most(1.1), found.ours("barber")))
-        for what, goal, name in ((f"A page of the feed of one who follows {FOLLOWED:,}", 20, "page"),
-                                 ("A poll of that feed when nothing is new", 5, "poll")):
+        for what, goal, name in ((f"A page of the feed of a user who follows {FOLLOWED:,}", 20, "page"),
+                                 ("A poll of that feed without new posts", 5, "poll")):
             middle = found.ours((name, "p50")).text("ms")
             self.report.add(Row.measured(f"{what}, p99 (p50 {middle})", found.ours((name, "p99")), "ms", at_most(goal, "ms")))
 

@@ -141,7 +141,7 @@ class LeaderboardRows:
         memory = pathlib.Path("/dev/shm") / f"bench-{uuid.uuid4().hex[:8]}"
         try:
             for where, folder, is_durable in (("flushed to the disk", WORK / "boards", True),
-                                              ("without waiting for a disk", memory, False)):
+                                              ("without a flush", memory, False)):
                 folder.mkdir(parents=True, exist_ok=True)
                 self.compare(where, folder, is_durable)
         finally:

@@ -54,7 +54,7 @@ class MessageRows:
         self.report.add(Row.measured(
             f"A message to the streams of {members} members, {RATES[members]} a second, p95 (p50 {found.ours('p50').text('ms')}; "
             "from sending the request, so commit included)", found.ours("p95"), "ms", at_most(50, "ms"),
-            beside=f"to a client that sleeps: {asleep['p95']:.2f} ms"))
+            beside=f"to a sleeping client: {asleep['p95']:.2f} ms"))
 
     def one_latency(self, server, process, members, polls):
         result = load(

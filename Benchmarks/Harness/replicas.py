@@ -159,7 +159,7 @@ class ReplicaRows:
         self.report.add(Row.measured(f"{what}: changes", found.ours("rate"), "changes/s", at_least(1_000, "changes/s"),
                                      beside="published for an RLS-checked push at 500 clients: 30 changes/s"))
         # The commit lies between the two moments, close to the second: until then the request waits and writes.
-        for name, key in (("the answer that says committed", "answered95"), ("sending the request, so writing included", "p95")):
+        for name, key in (("the 201", "answered95"), ("sending the request, so writing included", "p95")):
             self.report.add(Row.measured(f"{what}: p95 from {name}", found.ours(key), "ms", at_most(15, "ms"),
                                          beside="published for the push alone: 228 to 618 ms"))
         if curve:
@@ -274,7 +274,7 @@ class ReplicaRows:
                                                    rows, streams), turns=2)
         for name in rows.FORMS:
             self.report.add(Row.measured(
-                f"Table changes taken in by A and delivered by B, PostgreSQL, {streams:,} streams of which 1 % watch them: {name}",
+                f"Table changes stored by A and delivered by B, PostgreSQL, {streams:,} streams, 1 % of them subscribed: {name}",
                 found.ours(name), "changes/s", at_least(10_000, "/s"),
                 beside=f"CPU of A per change: {found.peer(THIS, ('cpu', name)).text('µs')}"))
 
@@ -325,7 +325,7 @@ class ReplicaRows:
         plain, scoped, secured = (found.peer(key, "meanMs") for key in ("plain", "scoped", "secured"))
         self.report.add(Row.measured(
             f"Cost of row-level security on that query: pgbench with / without, {READERS} connections, mean latency", secured,
-            "ms", None, plain, beside=f"the scope set but not asked for: {scoped.text('ms')}; the query alone: {plain.text('ms')}"))
+            "ms", None, plain, beside=f"the scope set but not queried: {scoped.text('ms')}; the query alone: {plain.text('ms')}"))
 
     @contextlib.contextmanager
     def filled(self, binary):

@@ -120,10 +120,10 @@ class Report:
         return [row for row in self.rows if row.comparison and row.comparison.is_worse_by(share)]
 
     def markdown(self, mode):
-        header = ["what", "cores", "goal", "ours", "peer", "ratio", "met"] + (["this / against"] if self.is_comparing else [])
-        lines = [f"Measured by `{mode}`; ours and the peers in turn within one run, medians of the turns; in brackets their lowest "
-                 "and highest. Where these lie further apart than the median from its goal, and where one turn had to do for what "
-                 "varies, the answer is `unsure`. Cores: those of the server and of the load client.", "",
+        header = ["measurement", "cores", "goal", "Bellhop", "compared with", "ratio", "met"] + (["this / against"] if self.is_comparing else [])
+        lines = [f"Measured by `{mode}`. One run measures Bellhop and the others in turns. The table shows the median of the turns, "
+                 "with the lowest and the highest in brackets. `unsure` means that this range includes the goal, or that a value "
+                 "that varies was measured in one turn only. Cores: those of the server and of the load client.", "",
                  f"- Machine: {self.machine['machine']}", f"- Versions: {self.machine['versions']}",
                  f"- Pinning: {self.machine['pinning']}", ""] + _table(header, [self._cells(row) for row in self.rows])
         for title, header, table in self.curves:

@@ -35,7 +35,7 @@ class StreamRows:
         label = f"Memory per idle stream, {streams:,} streams"
         self.report.add(Row.measured(f"{label}, subscription included", found.ours("KiB"), "KiB", at_most(1.2, "KiB"),
                                      beside=beside, is_steady=True))
-        self.report.add(Row.measured(f"{label}, the socket's part alone", found.peer("transport", "KiB"), "KiB",
+        self.report.add(Row.measured(f"{label}, the socket alone", found.peer("transport", "KiB"), "KiB",
                                      at_most(0.5, "KiB"), is_steady=True))
 
     def memory_of(self, server, process, streams, path):
@@ -150,7 +150,7 @@ class StreamRows:
                 return {"idle": idle, "busy": busy}
 
             found = self.bench.take_turns(service)
-        self.report.add(Row.measured(f"REST p99 during a {streams:,}-stream fan-out / idle", found.ours("busy"), "ms",
+        self.report.add(Row.measured(f"REST p99 during a fan-out to {streams:,} streams / idle", found.ours("busy"), "ms",
                                      at_most(3), found.ours("idle")))
 
     def rest_p99(self, process):
@@ -169,7 +169,7 @@ class StreamRows:
                 return {"worst": max(self.one_disconnection(process, reset=turn % 2 == 1) for turn in range(samples)) * 1000}
 
             found = self.bench.take_turns(service)
-        self.report.add(Row.measured(f"Disconnection noticed (FIN and RST in turn, worst of {samples}, seen through /metrics)",
+        self.report.add(Row.measured(f"Disconnection detected (FIN and RST in turn, worst of {samples}, from /metrics)",
                                      found.ours("worst"), "ms", at_most(50, "ms")))
 
     def one_disconnection(self, process, reset):
@@ -218,7 +218,7 @@ class StreamRows:
             self.report.add(Row.measured(
                 f"Commit → client, 1,000 streams, 50 events/s to all, {name} (from sending the request, so commit included)",
                 found.ours(name), "ms", at_most(goal, "ms", f"≤ {goal:g} ms (4 cores)"),
-                beside=f"to a client that sleeps: {asleep[name]:.2f} ms; best published: {published}"))
+                beside=f"to a sleeping client: {asleep[name]:.2f} ms; best published: {published}"))
 
 
 def newest_event(process):

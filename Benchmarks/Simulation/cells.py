@@ -39,7 +39,7 @@ TABLE = "performance.md | "
 # Measured on a machine other than that of performance.md, as Docs/scaling.md says. These figures can be compared only
 # with each other.
 APART = "measured apart"
-ACROSS = "Table changes taken in by A and told by B, PostgreSQL, 2,000 streams of which 1 % watch them: "
+ACROSS = "Table changes stored by A and delivered by B, PostgreSQL, 2,000 streams, 1 % of them subscribed: "
 BADGES = "`GET /v1/badges` 200, PostgreSQL, 64 connections, 8 readers: the service / pgbench, same query, row"
 FIGURES = (
     Figure("notifications-one", 6_301, "notifications per second, one replica",
@@ -216,7 +216,7 @@ def figures_table(figures):
         cells.append([f"{value:,}", f"{figure.what}{source}: `--{figure.name}`"])
     height = math.ceil(len(cells) / 4)
     cells += [["", ""]] * (4 * height - len(cells))
-    return table(["figure", "of what"] * 4, [sum(cells[row::height], []) for row in range(height)])
+    return table(["value", "quantity"] * 4, [sum(cells[row::height], []) for row in range(height)])
 
 
 def carries_table(figures):
@@ -225,14 +225,14 @@ def carries_table(figures):
     changes = f"{rounded(figures.changes_batches)} / {rounded(figures.changes_single)}"
     alone, two = (f"{value:,}" for value in (figures.notifications_one, figures.notifications_two))
     names = [f"{count} replica{'s' if count > 1 else ''}" for count in counts]
-    return table(["what", *names, "more replicas help"], [
+    return table(["quantity", *names, "grows with replicas"], [
         ["notifications per second", alone, two, "not more", "not more", "no"],
         ["row changes per second, batches of 100 / single", *[changes] * len(counts), "no"],
-        ["events per second that the counter's row lets through", *[f"{figures.grouped_events:,}"] * len(counts), "no"],
+        ["maximum events per second of the counter row", *[f"{figures.grouped_events:,}"] * len(counts), "no"],
         ["reads of counts per second", *[rounded(figures.reads)] * len(counts), "no: the database's cores"],
-        ["the database's CPU for replicas that read the log, beside that of notifications",
-         *(f"+{reading * (count - 1) * 100:.0f} %" for count in counts), "the opposite"],
-        ["streams, one replica away (the first: none)",
+        ["additional database CPU for replicas that read the log",
+         *(f"+{reading * (count - 1) * 100:.0f} %" for count in counts), "no, falls"],
+        ["streams, with one replica down (column 1: none down)",
          *(f"{int(figures.stream_max * max(1, count - 1)):,}" for count in counts), "yes"],
         [f"deliveries per second, {SHARDS} shards each",
          *(rounded(figures.deliveries * SHARDS * count) for count in counts), "yes"],
@@ -250,8 +250,8 @@ def log_table(figures):
                      rounded(a_day / figures.notification_events * figures.notification_wal / 1e6),
                      f"{window / 3600:.0f} h" if window >= 3600 else f"{window / 60:.0f} min",
                      f"{math.ceil(a_day / 1e6):,} million"])
-    return table(["events per second, mean of a day", "MB of log a day", "MB of WAL a day, where they are of notifications",
-                  f"how long a client may be away, {int(figures.events_kept):,} events",
+    return table(["events per second, daily mean", "MB of log a day", "MB of WAL a day, for notifications",
+                  f"longest absence of a client, with {int(figures.events_kept):,} events",
                   "`BELLHOP_EVENTS_KEPT_MAX` for 24 h"], rows)
 
 
@@ -268,11 +268,11 @@ def commits_table(figures, work):
             row += [rounded(share * top), f"{model.jobs / model.groups:.1f}",
                     f"{milliseconds(percentile(model.waits, 0.5))} / {milliseconds(percentile(model.waits, 0.99))}"]
         rows.append(row)
-    text = table(["of the most", "one replica: per second", "in a group", "answer, ms, p50 / p99",
-                  "two replicas: per second", "in a group", "answer, ms, p50 / p99"], rows)
+    text = table(["load, % of maximum", "one replica: writes/s", "writes per commit", "response, ms, p50 / p99",
+                  "two replicas: writes/s", "writes per commit", "response, ms, p50 / p99"], rows)
     return text + (
-        f"\n\nFitted to one replica and {CLIENTS} clients that wait for their answers ({rounded(tops[1])} a second). "
-        f"For two it says {rounded(tops[2])}; {figures.notifications_two:,} were measured.")
+        f"\n\nFitted to one replica and {CLIENTS} clients that wait for their responses ({rounded(tops[1])} a second). "
+        f"For two replicas, the model predicts {rounded(tops[2])}; {figures.notifications_two:,} were measured.")
 
 
 def disturbed(figures, work, share, disturb):
@@ -293,7 +293,7 @@ def recovery(figures, work, share, seconds):
         model.run(model.now + 0.05)
     over = model.now - 5 - seconds
     model.run(model.now + 1)
-    return [f"{rounded(max(model.waits))} s at most", f"{model.refused:,}", f"{rounded(over)} s later"]
+    return [f"at most {rounded(max(model.waits))} s", f"{model.refused:,}", f"{rounded(over)} s later"]
 
 
 def rush(figures, work, share, count):
@@ -315,15 +315,15 @@ def lasting(figures, work, share, disturb):
 def stalls_table(figures, work):
     big = figures.notifications_sqlite / figures.notifications_two / figures.big_messages_sqlite
     kinds = {
-        "nobody commits for 1 s": (recovery, 1), "nobody commits for 2 s": (recovery, 2),
+        "no commits for 1 s": (recovery, 1), "no commits for 2 s": (recovery, 2),
         f"a backend posts 20,000 notifications, {CLIENTS} at a time": (rush, 20_000),
         "20 messages a second to 256 members each":
             (lasting, lambda model: model.open_loop(20, work=big, events=512, watched=False)),
-        "a disk that takes 2 ms more to flush, as one in a network": (lasting, lambda model: model.slow_disk(0.002)),
+        "a network disk, whose flushes take 2 ms longer": (lasting, lambda model: model.slow_disk(0.002)),
     }
     rows = [[what, *kind(figures, work, 0.5, how), *kind(figures, work, 0.8, how)] for what, (kind, how) in kinds.items()]
-    return table(["two replicas", "at 50 % of the most: an answer takes", "refused", "over", "at 80 %: an answer takes",
-                  "refused", "over"], rows)
+    return table(["disturbance of two replicas", "at 50 % load: response time", "refused", "recovered", "at 80 % load: response time",
+                  "refused", "recovered"], rows)
 
 
 def apps_table(figures):
@@ -332,8 +332,8 @@ def apps_table(figures):
         demand = Demand(app, figures)
         a_million = [rounded(part * 1e6) for part in (demand.writes, demand.events, demand.polls, app.online)]
         rows.append([app.name, app.said, f"{app.online * 100:.0f} %", f"{app.peak:g}", f"{app.receivers:g}", *a_million])
-    return table(["app", "writes of an active user and day", "online at the peak", "peak / mean",
-                  "streams that an event is for", "per million users at the peak: writes/s", "events/s", "polls/s",
+    return table(["app", "writes per active user and day", "online at the peak", "peak / mean",
+                  "receiving streams per event", "per million users at the peak: writes/s", "events/s", "polls/s",
                   "streams"], rows)
 
 
@@ -347,7 +347,7 @@ def ends_table(figures):
                      rounded(users * app.online), demand.replicas,
                      f"{rounded(min(figures.stream_max, users * app.online / (demand.replicas - 1)) * kib / 1024)} MiB",
                      rounded(users * demand.events_a_day * figures.event_bytes / 1e9), math.ceil(1e7 / users)])
-    return table(["app", "active users, and what ends first", "second", "third", "streams then", "replicas then",
+    return table(["app", "active users at the first limit", "second limit", "third limit", "streams", "replicas",
                   "memory of a replica's streams", "GB of log a day", "cells for 10 million"], rows)
 
 

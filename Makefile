@@ -10,7 +10,7 @@ help: ## list the targets and the stages of make test
 run: ## build in release and start on 127.0.0.1:8080 with a development token to paste
 	@.ci/run-development
 
-test: ## test a change in stages, within 15 minutes; CI=true runs all stages, within 35 (STAGES="lint unit" selects stages)
+test: ## test a change in stages, within 15 minutes; CI=true runs all stages in about 35, and fails after 45 (STAGES="lint unit" selects stages)
 	@.ci/test $(STAGES)
 
 test-long: ## long random runs on each store, 100,000 malformed requests, an hour of fuzzing, all tests under ASan and UBSan (hours)

@@ -40,7 +40,7 @@ extension DatabaseStore {
     }
 
     /// Copies an SQLite database to a new file while the service writes to the database. Root reads with its own
-    /// rights, and writes with the rights of the folder's owner.
+    /// rights, and writes with the rights of the user who controls the path (``DatabaseFile/controller(of:)``).
     ///
     /// - Parameter prepare: Changes the copy, before it gets its final name.
     public static func copy(

@@ -232,6 +232,23 @@ export interface RowOptions {
   event?: "*" | "INSERT" | "UPDATE" | "DELETE";
   select?: string[];
 }
+export interface FilteredRows<Row> {
+  /** By id, in no particular order. */
+  rows: Readonly<Record<string, Row>>;
+  /** Whether the service has accepted the filter on the present stream. */
+  isLive: boolean;
+  /** Whether changes were missed: fetch the rows again, and call `load`. */
+  isStale: boolean;
+  problem: Problem | null;
+}
+export interface FilteredRowsStore<Row> extends Omit<Store<FilteredRows<Row>>, "refresh"> {
+  /** Replaces the rows by those that the app has fetched. Newer rows of the stream stay. */
+  load(rows: readonly Row[]): Answered;
+}
+export interface FilterOptions extends RowOptions {
+  /** A filter of PostgREST's grammar, such as `list_id=eq.7`. */
+  filter: string;
+}
 export interface Invalidation {
   isLive: boolean;
   isStale: boolean;
@@ -258,6 +275,10 @@ export interface Features {
   leaderboard(challengeId: string): Store<Leaderboard>;
   feed(): Store<Feed> & FeedCommands;
   visibleRows(table: string, options?: RowOptions): VisibleRowsStore;
+  /** The rows of a table that match a filter, kept up to date while the store has a listener. */
+  rows<Row extends Record<string, any> = Record<string, any>>(
+    table: string, options: FilterOptions,
+  ): FilteredRowsStore<Row>;
   readonly invalidation: InvalidationStore;
 }
 
@@ -271,6 +292,7 @@ export const dj: Keyed<"dj">;
 export const leaderboard: Keyed<"leaderboard">;
 export const feed: Keyed<"feed">;
 export const visibleRows: Keyed<"visibleRows">;
+export const rows: KeyedFeature<[table: string, options: FilterOptions], FilteredRowsStore<any>>;
 export const invalidation: Feature<Features["invalidation"]>;
 
 type Keyed<Name extends "conversation" | "queue" | "booking" | "dj" | "leaderboard" | "feed" | "visibleRows"> =

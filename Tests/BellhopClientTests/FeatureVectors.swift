@@ -29,6 +29,14 @@ enum FeatureVectors {
         "leaderboard": { LeaderboardMachine(challengeId: $0["challengeId"].string ?? "", user: $0["user"].string) },
         "notifications": { _ in NotificationsMachine() },
         "queue": { QueueMachine(shopId: $0["shopId"].string ?? "") },
+        "rows": { options in
+            var query = RowsMachine.Query(options["table"].string ?? "", filter: options["filter"].string ?? "")
+            query.schema = options["schema"].string ?? query.schema
+            query.event = options["event"].string ?? query.event
+            query.column = options["column"].string ?? query.column
+            query.select = options["select"].array.map { _ in options["select"].strings }
+            return RowsMachine(query)
+        },
         "visible-rows": { options in
             var table = VisibleRowsMachine.Table(options["table"].string ?? "")
             table.schema = options["schema"].string ?? table.schema

@@ -11,6 +11,7 @@
     var leaderboard = KeyedStores<String, LeaderboardMachine>()
     var dj = KeyedStores<String, DJMachine>()
     var visibleRows = KeyedStores<VisibleRowsMachine.Table, VisibleRowsMachine>()
+    var rows = KeyedStores<RowsMachine.Query, RowsMachine>()
     /// The callbacks of watched queries, called when a query is stale.
     var refetches: [String: @MainActor (String) -> Void] = [:]
     var refetching: Task<Void, Never>?
@@ -100,6 +101,16 @@ extension Bell {
     /// The rows that are on the screen.
     public func visibleRows(_ table: VisibleRowsMachine.Table) -> Store<VisibleRowsMachine> {
         features.visibleRows.find(table) { Store(VisibleRowsMachine(table), of: self) }
+    }
+
+    /// The rows of a table that match a filter. The filter is subscribed to while `updates` has a reader.
+    public func rows(_ query: RowsMachine.Query) -> Store<RowsMachine> {
+        features.rows.find(query) { Store(RowsMachine(query), of: self) }
+    }
+
+    /// The rows of a table that match a filter, such as `list_id=eq.7`.
+    public func rows(_ table: String, filter: String) -> Store<RowsMachine> {
+        rows(RowsMachine.Query(table, filter: filter))
     }
 
     /// The queries that have to be refetched.

@@ -214,6 +214,29 @@ extension VisibleRowsMachine: ShownMachine {
     }
 }
 
+extension RowsMachine: ShownMachine {
+    public struct Snapshot: Sendable, Hashable {
+        /// The rows by id.
+        public let rows: [String: JSON]
+        /// Whether the service has accepted the filter on the present stream.
+        public let isLive: Bool
+        /// Whether changes were missed: fetch the rows again, and call `load`.
+        public let isStale: Bool
+        public let problem: Bellhop.Problem?
+
+        /// Returns the rows as models of the app, in no particular order. Throws the error of the first row that is no
+        /// such model.
+        public func decode<Row: Decodable>(as type: Row.Type = Row.self) throws -> [Row] {
+            let decoder = Bellhop.decoder
+            return try rows.values.map { try decoder.decode(type, from: $0.data) }
+        }
+    }
+
+    public func snapshot(_ models: inout ModelCache) -> Snapshot {
+        Snapshot(rows: rows, isLive: isPut, isStale: isStale, problem: Bellhop.Problem(problem))
+    }
+}
+
 extension InvalidationMachine: ShownMachine {
     public struct Snapshot: Sendable, Hashable {
         public let isLive: Bool

@@ -145,6 +145,17 @@ extension Store where Machine == VisibleRowsMachine {
     public func stop() { run("stop") }
 }
 
+extension Store where Machine == RowsMachine {
+    /// Replaces the rows by those that the app has fetched. Newer rows of the stream stay.
+    public func load(_ rows: [JSON]) { run("load", ["rows": .array(rows)]) }
+
+    /// Replaces the rows by models that the app has fetched. Newer rows of the stream stay.
+    public func load(_ rows: [some Encodable]) throws {
+        let encoder = JSONEncoder()
+        load(try rows.map { try JSON(parsing: encoder.encode($0)) })
+    }
+}
+
 /// A query of the app that is refetched when it becomes stale. Watching ends when it is stopped.
 @MainActor public struct WatchedQuery {
     let id: String

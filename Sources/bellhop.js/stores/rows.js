@@ -1,3 +1,4 @@
+import * as filteredMachine from "../machines/rows.js";
 import * as invalidationMachine from "../machines/invalidation.js";
 import * as rowsMachine from "../machines/visible-rows.js";
 import { checkId, feature } from "./feature.js";
@@ -25,6 +26,32 @@ export const visibleRows = {
     resume: () => run({ type: "resume" }),
     stop: () => run({ type: "stop" }),
   })),
+};
+
+/** `bell.rows("todos", {filter: "list_id=eq.7"})`: `{rows, isLive, isStale, problem}`, with `rows` by id. The filter is
+ * subscribed to while the store has a listener. Options: `filter`, `schema`, `column` of the ids, `event`, `select`.
+ * @type {typeof import("../features").rows} */
+export const rows = {
+  isKeyed: true,
+  tables,
+  key: (table, options) => filteredMachine.initial({ ...options, table }).what,
+  /** @param {any} bell @param {string} name @param {any} options */
+  make(bell, name, options) {
+    const filter = options?.filter;
+    if (typeof filter !== "string" || filter === "") {
+      throw new TypeError(`rows takes a filter such as "list_id=eq.7", not ${JSON.stringify(filter) ?? typeof filter}`);
+    }
+    return feature(bell, filteredMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
+      /** Replaces the rows by those that the app has fetched. Newer rows of the stream stay.
+       * @param {readonly any[]} loaded */
+      load(loaded) {
+        const column = options.column ?? "id";
+        const isRow = (/** @type {any} */ row) => ["string", "number"].includes(typeof row?.[column]);
+        if (!Array.isArray(loaded) || !loaded.every(isRow)) throw new TypeError(`load takes a list of rows with ${column}`);
+        return run({ type: "load", rows: loaded });
+      },
+    }));
+  },
 };
 
 /** `bell.invalidation`: `{isLive, isStale, staleKeys}`. It reports the stale keys to the app by

@@ -324,6 +324,30 @@ test("R-ENG-E-2, R-ENG-E-9: one invalid table, or too many ids, does not affect 
   await shows(posts, (it) => it.isLive && !it.problem);
 });
 
+test("R-ENG-E-1: rows by filter follow what matches, and take what the app has fetched", { skip }, async () => {
+  const bell = await device("roy");
+  const rows = bell.rows("todos", { filter: "list_id=eq.l7" });
+  assert.throws(() => bell.rows("todos", { filter: "" }), /rows takes a filter/);
+  assert.equal(rows, bell.rows("todos", { filter: "list_id=eq.l7", schema: "public" }));
+  rows.load([{ id: 70, user_id: "roy", list_id: "l7", title: "fetched" }]);
+  assert.throws(() => rows.load([{ title: "no id" }]), /a list of rows/);
+  const off = rows.subscribe(() => {});
+  await shows(rows, (it) => it.isLive);
+  const change = (type, record, oldRecord) => backend("POST", "/v1/changes",
+    { type, schema: "public", table: "todos", record, old_record: oldRecord });
+  const todo = (id, list_id) => ({ id, user_id: "roy", list_id, title: `todo ${id}` });
+  await change("INSERT", todo(71, "l7"), null);
+  await change("INSERT", todo(72, "l8"), null);
+  await change("INSERT", todo(73, "l7"), null);
+  await shows(rows, (it) => it.rows[73]);
+  assert.deepEqual(Object.keys(rows.get().rows), ["70", "71", "73"]);
+  assert.equal(rows.get().rows[71].title, "todo 71");
+  await change("UPDATE", todo(71, "l8"), todo(71, "l7"));
+  await shows(rows, (it) => !it.rows[71]);
+  off();
+  assert.equal(rows.get().isLive, false);
+});
+
 test("R-ENG-E-7: the same table in another spelling is the same store", { skip }, async () => {
   const bell = await device("rio");
   assert.equal(bell.visibleRows("todos"), bell.visibleRows("todos", { schema: "public", event: "UPDATE" }));

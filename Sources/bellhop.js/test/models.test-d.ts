@@ -1,5 +1,6 @@
 // Type checks of models.d.ts with `tsc --noEmit --strict`: these lines compile, and each expected error is marked.
 
+import type { Features } from "../features";
 import type { AnswerTo, BodyOf, Badges, Booking, Events, OperationOf, Page, Notification, StreamEvent } from "../models";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -13,6 +14,16 @@ same<AnswerTo<"DELETE", "/v1/shops/s1/barbers/b1">, undefined>(true);
 same<AnswerTo<"GET", "/v1/badges/of/nobody">, never>(true);
 same<OperationOf<"POST", "/v1/badges">, never>(true);
 same<Events["badges:update"], Badges>(true);
+
+interface Todo { id: number; title: string }
+declare const bell: Features;
+const todos = bell.rows<Todo>("todos", { filter: "list_id=eq.7", select: ["title"] });
+same<ReturnType<typeof todos.get>["rows"], Readonly<Record<string, Todo>>>(true);
+todos.load([{ id: 1, title: "Buy milk" }]);
+// @ts-expect-error a row of another type
+todos.load([{ id: 1 }]);
+// @ts-expect-error rows need a filter
+bell.rows("todos", {});
 
 declare function get<Path extends string>(path: Path): Promise<AnswerTo<"GET", Path>>;
 declare const shop: string;

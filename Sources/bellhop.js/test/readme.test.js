@@ -77,7 +77,7 @@ before(async () => {
   Object.assign(scope, {
     url, token: service.token("ada"), connect, fetchToken: () => scope.token, draw: (name,
       value) => scope.drawn.set(name, value),
-    bookingId: booking.id, postId: post.id, fetchTodos() {}, markAsReadElsewhere: async () => ({ status: 204 }),
+    bookingId: booking.id, postId: post.id, fetchTodos: async () => [], markAsReadElsewhere: async () => ({ status: 204 }),
       ding: { replayAsync: async () => {} },
   });
   scope.bell = connect({ url, token: scope.token });
@@ -141,6 +141,7 @@ const check = {
     return until(() => scope.bell.visibleRows("posts",
       { schema: "bellhop" }).get().rows[scope.postId]?.repostCount === 1);
   },
+  "Rows by filter": () => until(() => scope.bell.rows("todos", { filter: "list_id=eq.7" }).get().isLive),
   "Calls, writes and topics": ({ answer }) => answer.body.userId === "ada",
   "TanStack Query": () => until(() => scope.queryClient.defaults.leaderboard?.staleTime === Infinity),
   "React Native": async ({ bell }) => {

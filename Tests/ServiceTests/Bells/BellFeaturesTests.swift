@@ -177,6 +177,32 @@ struct BellFeaturesTests {
         #expect(feed.snapshot.posts[0].likeCount == 0)
     }
 
+    private struct Line: Codable, Hashable {
+        let id: String
+        let text: String
+        var likeCount: Int?
+    }
+
+    @Test func rowsByFilter_areDecoded_andTakeWhatTheAppHasFetched() async throws {
+        let ada = BellProbe.still(service, as: .user("ada"))
+        defer { ada.close() }
+        var query = RowsMachine.Query("posts", filter: "author_id=eq.ben")
+        query.schema = "bellhop"
+        let rows = ada.bell.rows(query)
+        #expect(rows === ada.bell.rows(query))
+        let post = try await ben.createPost(.init(visibility: .public, text: "hello")).value
+        try rows.load([Line(id: post.id, text: "from the app's backend")])
+        let reading = Task { for await _ in rows.updates {} }
+        defer { reading.cancel() }
+        try await ada.live()
+        try await ada.until("the filter is active") { rows.snapshot.isLive }
+        try await ben.putLike(id: post.id, userId: "me")
+        try await ada.until("the count is shown", step: { service.endWindows() }) {
+            try rows.snapshot.decode(as: Line.self) == [Line(id: post.id, text: "from the app's backend", likeCount: 1)]
+        }
+        #expect(throws: DecodingError.self) { try rows.snapshot.decode(as: [Int].self) }
+    }
+
     @Test func queriesAndRows_areKeptUpToDate() async throws {
         let post = try await ben.createPost(.init(visibility: .public, text: "hello")).value
         let ada = BellProbe.still(service, as: .user("ada"))

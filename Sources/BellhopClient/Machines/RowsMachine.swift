@@ -1,0 +1,159 @@
+import Foundation
+
+/// The rows of a table that match a filter, kept up to date while a screen watches them.
+///
+/// The app fetches the rows from its own backend and loads them here. Rows of events win over loaded rows: an answer may
+/// be older than an event that arrived meanwhile, and a later change comes as another event.
+public struct RowsMachine: FeatureMachine {
+    /// The table, the filter, and the columns to deliver.
+    public struct Query: Sendable, Hashable {
+        public var schema = "public"
+        public var table: String
+        /// A filter of PostgREST's grammar, such as `list_id=eq.7`.
+        public var filter: String
+        public var event = "*"
+        /// The column of the ids.
+        public var column = "id"
+        /// Nil for all columns. The column of the ids is always delivered.
+        public var select: [String]?
+
+        public init(_ table: String, filter: String) {
+            precondition(!filter.isEmpty, "rows need a filter, such as list_id=eq.7")
+            (self.table, self.filter) = (table, filter)
+        }
+    }
+
+    public let query: Query
+    /// The rows by id.
+    public private(set) var rows: [String: JSON] = [:]
+    /// Whether the service has accepted the filter on the present stream.
+    public private(set) var isPut = false
+    /// Whether changes were missed, so that the app must fetch the rows again.
+    public private(set) var isStale = false
+    public private(set) var problem: JSON = .null
+    /// The rows that events have changed or removed since the last gap.
+    private var heard: Set<String> = []
+    private var isWatched = false
+    private var isForeground = true
+    private var isPlaced = false
+    private var lastEventId: String?
+    private var since: String?
+    private var failures = 0
+
+    public init(_ query: Query) { self.query = query }
+
+    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+        switch input {
+        case .watch(let isWatched):
+            if !isWatched { leave() }
+            self.isWatched = isWatched
+        case .lifecycle(let isForeground):
+            if !isForeground { leave() }
+            self.isForeground = isForeground
+        case .connection(let isLive):
+            if !isLive {
+                isPut = false
+                leave()
+            }
+            return []
+        case .command("load", let wish):
+            load(wish["rows"].array ?? [])
+            return []
+        case .user:
+            var other = RowsMachine(query)
+            (other.isWatched, other.isForeground, other.isPlaced) = (isWatched, isForeground, isPlaced)
+            self = other
+            return []
+        case .timer: return put(isForced: true)
+        case .event(let name, let data, let id): return hear(name, data, id)
+        case .answer("tables", let status, let body, let retryAfterSeconds):
+            return answered(Answer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
+        default: return []
+        }
+        return put()
+    }
+
+    private mutating func put(isForced: Bool = false) -> [FeatureAction] {
+        let isNeeded = isWatched && isForeground
+        guard isNeeded != isPlaced || (isForced && isNeeded) else { return [] }
+        (isPlaced, isPut) = (isNeeded, false)
+        guard isNeeded else { return [.tables([], lastEventId: nil, as: "tables")] }
+        var table: [String: JSON] = [
+            "id": "rows", "schema": .string(query.schema), "table": .string(query.table),
+            "event": .string(query.event), "filter": .string(query.filter),
+        ]
+        if let select = query.select {
+            let columns = select.contains(query.column) ? select : [query.column] + select
+            table["select"] = .array(columns.map(JSON.string))
+        }
+        return [.tables([.object(table)], lastEventId: since, as: "tables")]
+    }
+
+    /// Notes the last event; changes after it are requested when the filter is put again.
+    private mutating func leave() {
+        since = since ?? lastEventId
+    }
+
+    private func key(of row: JSON) -> String? {
+        row[query.column].string ?? row[query.column].int.map(String.init)
+    }
+
+    private mutating func load(_ loaded: [JSON]) {
+        var next = rows.filter { heard.contains($0.key) }
+        for row in loaded {
+            guard let key = key(of: row) else { continue }
+            // A row that an event has removed stays removed.
+            guard heard.contains(key) else {
+                next[key] = row
+                continue
+            }
+            if let known = rows[key] { next[key] = row.with(known.object ?? [:]) }
+        }
+        (rows, isStale) = (next, false)
+    }
+
+    private mutating func hear(_ name: String, _ data: JSON, _ id: String) -> [FeatureAction] {
+        // A new stream has no tables.
+        if name == "stream:ready", isPlaced { leave() }
+        if !id.isEmpty { lastEventId = id }
+        switch name {
+        case "stream:ready": return isPlaced ? put(isForced: true) : []
+        case "stream:resync": (isStale, heard, since) = (true, [], nil)
+        case "engagement_update":
+            for (key, counts) in data["updates"].object ?? [:] {
+                if let row = rows[key] { rows[key] = row.with(counts.object ?? [:]) }
+            }
+        case "table:change":
+            let isRemoved = data["record"].isNull
+            guard let key = key(of: isRemoved ? data["oldRecord"] : data["record"]),
+                data["subscriptionIds"].strings.contains("rows")
+            else { return [] }
+            rows[key] = isRemoved ? nil : (rows[key] ?? .null).with(data["record"].object ?? [:])
+            heard.insert(key)
+        default: break
+        }
+        return []
+    }
+
+    private mutating func answered(_ answer: Answer, now: Int) -> [FeatureAction] {
+        if answer.isTaken {
+            isPut = isPlaced
+            if isPut { since = nil }
+            (failures, problem) = (0, .null)
+            return []
+        }
+        // The stream is gone: the filter is put on the next one.
+        if answer.status == 0 || answer.status == 404 {
+            isPut = false
+            return []
+        }
+        problem = answer.problem
+        if !answer.body["pointer"].isNull { problem = problem.with(["pointer": answer.body["pointer"]]) }
+        if answer.isFinal { return [] }
+        failures += 1
+        let wait = Answer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
+        return [.timer(name: "retry", at: now + wait)]
+    }
+
+    private enum CodingKeys: CodingKey { case rows, isPut, isStale, problem, since }
+}

@@ -1,0 +1,125 @@
+// The rows of a table that match a filter, kept up to date while a screen watches them. The app fetches the rows from
+// its own backend and loads them here. Rows of events win over loaded rows: an answer may be older than an event that
+// arrived meanwhile, and a later change comes as another event.
+import { isFinal, isTaken, problemOf, waitMs } from "./loading.js";
+import { same } from "./same.js";
+
+/**
+ * @typedef {{schema: string, table: string, filter: string, event: string, column: string, select: string[] | null}} What
+ * @typedef {{what: What, rows: Record<string, any>, heard: Record<string, true>, isWatched: boolean,
+ *   isForeground: boolean, isPut: boolean, isStale: boolean, problem: any, isPlaced: boolean,
+ *   lastEventId: string | null, since: string | null, failures: number}} State `heard`: the rows that events have
+ *   changed or removed since the last gap
+ * @typedef {{state: State, actions: any[]}} Result
+ */
+
+/** @param {Partial<What>} options @returns {State} */
+export function initial({ schema = "public", table = "", filter = "", event = "*", column = "id", select = null }) {
+  const columns = select && (select.includes(column) ? select : [column, ...select]);
+  return {
+    what: { schema, table, filter, event, column, select: columns }, rows: {}, heard: {}, isWatched: false,
+    isForeground: true, isPut: false, isStale: false, problem: null, isPlaced: false, lastEventId: null, since: null,
+    failures: 0,
+  };
+}
+
+/** @param {State} state */
+export const view = ({ rows, isPut, isStale, problem }) => ({ rows, isLive: isPut, isStale, problem });
+
+/** @param {State} state @param {any} input @returns {Result} */
+export function receive(state, input) {
+  const made = own(state, input);
+  return { state: same(state, made.state), actions: made.actions };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function own(state, input) {
+  switch (input.type) {
+    case "watch": return put(input.watched ? { ...state, isWatched: true } : left({ ...state, isWatched: false }));
+    case "lifecycle":
+      return put(input.foreground ? { ...state, isForeground: true } : left({ ...state, isForeground: false }));
+    case "connection":
+      return { state: input.status === "live" ? state : left({ ...state, isPut: false }), actions: [] };
+    case "load": return { state: load(state, input.rows), actions: [] };
+    case "user": {
+      const { what, isWatched, isForeground, isPlaced } = state;
+      return { state: { ...initial(what), isWatched, isForeground, isPlaced }, actions: [] };
+    }
+    case "timer": return put(state, true);
+    case "event": return event(state, input.event);
+    case "answer": return input.as === "tables" ? answer(state, input) : { state, actions: [] };
+  }
+  return { state, actions: [] };
+}
+
+/** @param {State} state @param {boolean} [isForced] @returns {Result} */
+function put(state, isForced = false) {
+  const isPlaced = state.isWatched && state.isForeground;
+  if (isPlaced === state.isPlaced && !(isForced && isPlaced)) return { state, actions: [] };
+  const { schema, table, filter, event, select } = state.what;
+  const tables = isPlaced ? [{ id: "rows", schema, table, event, filter, ...(select ? { select } : {}) }] : [];
+  const missed = isPlaced && state.since ? { lastEventId: state.since } : {};
+  return { state: { ...state, isPlaced, isPut: false }, actions: [{ do: "tables", tables, as: "tables", ...missed }] };
+}
+
+/** Notes the last event; changes after it are requested when the filter is put again.
+ * @param {State} state @returns {State} */
+function left(state) {
+  return { ...state, since: state.since ?? state.lastEventId };
+}
+
+/** @param {State} state @param {any[]} loaded @returns {State} */
+function load(state, loaded) {
+  /** @type {Record<string, any>} */
+  const rows = {};
+  for (const row of loaded) {
+    const key = String(row[state.what.column]);
+    // A row that an event has removed stays removed.
+    if (!state.heard[key]) rows[key] = row;
+    else if (key in state.rows) rows[key] = { ...row, ...state.rows[key] };
+  }
+  for (const key of Object.keys(state.heard)) if (key in state.rows) rows[key] ??= state.rows[key];
+  return { ...state, rows, isStale: false };
+}
+
+/** @param {State} state @param {any} event @returns {Result} */
+function event(state, { name, data, id }) {
+  const next = id ? { ...state, lastEventId: id } : state;
+  switch (name) {
+    // A new stream has no tables.
+    case "stream:ready": return state.isPlaced ? put({ ...next, since: left(state).since }, true) : { state: next, actions: [] };
+    case "stream:resync": return { state: { ...next, isStale: true, heard: {}, since: null }, actions: [] };
+    case "engagement_update": return { state: { ...next, rows: updated(next, data.updates) }, actions: [] };
+    case "table:change": {
+      const key = (data.record ?? data.oldRecord)?.[state.what.column];
+      if (key === undefined || key === null || !data.subscriptionIds.includes("rows")) break;
+      const { [key]: before, ...others } = next.rows;
+      const rows = data.record ? { ...others, [key]: { ...before, ...data.record } } : others;
+      return { state: { ...next, rows, heard: { ...next.heard, [key]: true } }, actions: [] };
+    }
+  }
+  return { state: next, actions: [] };
+}
+
+/** @param {State} state @param {Record<string, any>} updates */
+function updated({ rows }, updates) {
+  const known = Object.entries(updates).filter(([key]) => key in rows);
+  if (known.length === 0) return rows;
+  return { ...rows, ...Object.fromEntries(known.map(([key, counts]) => [key, { ...rows[key], ...counts }])) };
+}
+
+/** @param {State} state @param {any} input @returns {Result} */
+function answer(state, input) {
+  const { status, body } = input;
+  if (isTaken(status)) {
+    const isPut = state.isPlaced;
+    return { state: { ...state, isPut, since: isPut ? null : state.since, failures: 0, problem: null }, actions: [] };
+  }
+  // The stream is gone: the filter is put on the next one.
+  if (status === 0 || status === 404) return { state: { ...state, isPut: false }, actions: [] };
+  const problem = { ...problemOf(input), ...(body?.pointer ? { pointer: body.pointer } : {}) };
+  if (isFinal(status)) return { state: { ...state, problem }, actions: [] };
+  const failures = state.failures + 1;
+  const at = input.now + waitMs(failures, input.headers);
+  return { state: { ...state, problem, failures }, actions: [{ do: "timer", name: "retry", at }] };
+}

@@ -1,5 +1,9 @@
 // Internal types that the parts of bellhop.js share. They are not for apps: they name modules without declarations.
-import type { Answer, Clock, Item, Options, Provider, Saying, Status, Storage, Transport, Want } from "./types.js";
+import type { Haptic } from "./features.js";
+import type {
+  Answer, Bell, Clock, Connection, Event, Input, Item, Lifecycle, Limits, Listeners, Network, Options, Provider, Running, Saying,
+  Status, Storage, Store, Transport, Want,
+} from "./types.js";
 
 export interface ConnectionState {
   status: Status;
@@ -104,6 +108,47 @@ export interface OutboxState {
   limits: typeof import("./machines/outbox.js").defaults;
 }
 
+/** The actions of machines/connection.js, beside timers. */
+export interface ConnectAction {
+  do: "connect";
+  attempt: number;
+  topics: string[];
+  /** The last token was refused: another one is needed. */
+  fresh: boolean;
+}
+export interface SubscribeAction {
+  do: "subscribe";
+  attempt: number;
+  streamId: string;
+  topics: string[];
+}
+export type ConnectionAction = ConnectAction | SubscribeAction | { do: "disconnect" };
+
+/** The actions of machines/outbox.js, beside timers. */
+export type OutboxAction =
+  | { do: "mark"; item: Item }
+  | { do: "remove"; item: Item }
+  | { do: "request"; item: Item }
+  | { do: "answered"; item: Item; answer: Answer };
+
+/** What all tabs want from the stream. Topics and tables that are not set stay as they are. */
+export interface HolderWant {
+  topics?: string[];
+  tables?: WantedTable[];
+  lastEventId?: string;
+}
+
+export interface NetworkState {
+  online: boolean;
+  changed?: boolean;
+}
+
+/** A table as a stream subscribes to it; its owner chose the id. */
+export interface WantedTable {
+  id: string;
+  [member: string]: unknown;
+}
+
 export interface HolderParts {
   url: string;
   clock: Clock;
@@ -149,6 +194,160 @@ export interface GroupParts {
   /** Calls back when the worker runs, or when it cannot. */
   startWorker?: (enter: () => void) => void;
   watch?: { everyMs: number; answerMs: number };
+}
+
+/** The state of a bell, which the functions in bell/ share. */
+export interface BellState {
+  options: Options;
+  url: string;
+  clock: Clock;
+  fetch?: typeof fetch;
+  clientId: string;
+  tab: string;
+  network: Network;
+  lifecycle: Lifecycle;
+  transport: Transport;
+  storage: Storage;
+  http: ReturnType<typeof import("./calls.js").calls>;
+  /** The part that a feature with rows brings, and the combined tables of all stores. */
+  tables?: RowParts;
+  rows?: RowWishes;
+  /** The combined topics of all stores. */
+  wanted: ReturnType<typeof import("./stores/wishes.js").wishes>;
+  hear(saying: Saying, isMine?: boolean): void;
+  /** The stores. */
+  attached: Set<Attached>;
+  /** The listeners of the app by the name of their event. */
+  named: Map<string, Listeners<Event>>;
+  connection: Value<Connection>;
+  outbox: Value<{ waiting: number }>;
+  user: string | null;
+  isSignedIn: boolean;
+  /** Absent until a user has signed in. */
+  token?: ReturnType<typeof import("./tokens.js").tokens>;
+  owner: Owner;
+  /** The stream, of this tab or of all. */
+  line?: Line;
+  /** The id of the last live stream. */
+  streamId: string | null;
+  /** Writes without an answer, by key. */
+  pending: Map<string, PendingWrite>;
+  /** The last write that is being stored. */
+  adding?: Promise<unknown>;
+  /** The position of the last write. */
+  order: number;
+}
+
+/** A store of one value. */
+export interface Value<Content> {
+  get(): Content;
+  /** Returns whether the value changed. */
+  set(next: Content): boolean;
+  store: Store<Content>;
+}
+
+/** The owner of the writes: one user's write must never be stored as another user's. */
+export interface Owner {
+  /** Prefix of the storage keys; "" until the identity is known. */
+  scope: string;
+  identity: string | null;
+  start(): void;
+  /** Resolves when the identity is known, or when the user has left. */
+  started: Promise<void>;
+}
+
+/** A write without an answer. */
+export interface PendingWrite {
+  item: Item;
+  text: string;
+  answer: Promise<Answer>;
+  resolve(answer: Answer): void;
+  reject(error: Error): void;
+}
+
+/** A running machine of a store, or another part that receives what the stores receive. */
+export interface Attached {
+  receive(input: Input): unknown;
+  close?(): void;
+}
+
+/** A stream as a tab uses it: its own, or the one that all tabs share. */
+export interface Line {
+  start(): unknown;
+  want(wanted: HolderWant): void;
+  network(network: NetworkState): void;
+  lifecycle(foreground: boolean): void;
+  open(): void;
+  forget(): void;
+  add(item: Item): void;
+  close(): void;
+}
+
+/** The combined tables of all stores of a tab. */
+export interface RowWishes {
+  all(): WantedTable[];
+  set(of: object, want: TablesAction | null): Promise<Answer>;
+  answered(answer: TablesAnswer): void;
+  seenBy(of: object | null, event: Event): Event | null;
+}
+
+export interface TablesAction {
+  tables: WantedTable[];
+  lastEventId?: string;
+}
+
+export type TablesAnswer = Extract<Saying, { say: "tables" }>["answer"];
+
+/** The part that a feature with rows brings to the core. */
+export interface RowParts {
+  wishes(tab: string, changed: (want: TablesAction) => void): RowWishes;
+  line: RowLine;
+}
+
+/** A bell as its stores use it. */
+export interface StoreBell extends Bell {
+  clock: Clock;
+  limits: Limits;
+  isSignedIn(): boolean;
+  isForeground(): boolean;
+  /** Passes inputs to a store until the returned function is called. */
+  attach(store: Attached): () => void;
+  /** Replaces the topics of a store; null removes them. */
+  want(of: object, topics: string[] | null): void;
+  /** Undefined if no feature shows rows. */
+  tables?: RowWishes;
+  /** Passes an event to the listeners of the app. */
+  tell(name: string, data: unknown, id?: string): void;
+  /** Sends a call; status 0 if there was no answer. */
+  attempt(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** Sends a write through the outbox; status 0 if it was not sent. */
+  deliver(method: string, path: string, body: unknown, how: { key?: string; headers?: Record<string, string> }):
+    Promise<Answer>;
+  play(haptic: Haptic | null, sound: boolean): unknown;
+}
+
+/** The state of the stream of a holder. */
+export interface StreamState extends HolderParts {
+  token: ReturnType<typeof import("./tokens.js").tokens>;
+  line: Running<ConnectionState>;
+  http: ReturnType<typeof import("./calls.js").calls>;
+  /** The row subscriptions, on pages that show rows. */
+  table?: ReturnType<RowLine>;
+  /** The last change of the subscriptions. */
+  changing: Promise<any>;
+  /** Aborts the connection. */
+  stop(): void;
+  shown: Connection;
+  isStarted?: boolean;
+  isClosed?: boolean;
+  /** Whether the position is being written. */
+  isStoring?: boolean;
+  /** The open stream, and its token. */
+  streamId?: string;
+  bearer?: string;
+  /** The id of the last event, and the last stored one. */
+  cursor: string;
+  stored?: string;
 }
 
 /** How tabs share a stream; null if they cannot. */

@@ -48,6 +48,11 @@ export function view({ status, tries, retryAt, streamId, ready, reason, refused 
   return { status, tries, retryAt, streamId, topics: ready, reason, refused };
 }
 
+/** Returns what the app sees without a stream.
+ * @param {Status} status @param {import("../types").Refusal | null} [reason] @returns {import("../types").Connection} */
+export const unconnected = (status, reason = null) =>
+  ({ status, tries: 0, retryAt: null, streamId: null, topics: [], reason, refused: {} });
+
 const timers = ["retry", "connect", "silence", "stable"].map((name) => ({ do: "timer", name, at: null }));
 
 /** @param {State} state @param {any} input

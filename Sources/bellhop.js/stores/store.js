@@ -24,9 +24,7 @@ export const systemClock = {
 /** Reports an error of a listener, which belongs to the app, as uncaught; the other listeners are still called.
  * @param {unknown} error */
 export function report(error) {
-  const known = /** @type {any} */ (globalThis);
-  if (known.reportError) known.reportError(error);
-  else console.error(error);
+  (globalThis.reportError ?? console.error)(error);
 }
 
 /**
@@ -60,10 +58,12 @@ export function listeners() {
 /**
  * Runs a machine. `perform` carries out an action, and may return a promise of its answer.
  * @template State, Options
+ * @template {{do: string}} [Wanted=Action] the actions of the machine, beside timers
  * @param {import("../types").Machine<State, Options>} machine
  * @param {Options} options
  * @param {Clock} clock
- * @param {(action: Action) => any} perform
+ * @param {(action: Wanted) => unknown} perform
+ * @returns {import("../types").Running<State>}
  */
 export function run(machine, options, clock, perform) {
   let state = machine.initial(options);
@@ -95,7 +95,7 @@ export function run(machine, options, clock, perform) {
         const before = state;
         const result = machine.receive(state, { now: clock.now(), random: clock.random(), ...next.input });
         state = result.state;
-        const answers = result.actions.map((action) => action.do === "timer" ? setTimer(action) : perform(action));
+        const answers = result.actions.map((action) => action.do === "timer" ? setTimer(action) : perform(/** @type {any} */ (action)));
         if (state !== before) changed.tell(state);
         next.done(Promise.all(answers));
       }

@@ -1,0 +1,183 @@
+// The stream of a holder: it connects, resumes after the last event, renews the token, and puts the subscriptions.
+import { backgroundMs } from "../adapters/browser.js";
+import { afterMs, calls } from "../calls.js";
+import * as connection from "../machines/connection.js";
+import { parsed } from "../storage/keys.js";
+import { run } from "../stores/store.js";
+import { tokens } from "../tokens.js";
+import { parser } from "../transport/sse.js";
+
+/**
+ * @typedef {import("../internal").StreamState} StreamState
+ * @typedef {import("../internal").ConnectionAction} ConnectionAction
+ */
+
+/** Makes a stream that is not open yet.
+ * @param {import("../internal").HolderParts} parts
+ * @param {(status: import("../types").Status) => void} onLive called when the stream becomes live, or is live no more
+ * @returns {StreamState} */
+export function stream(parts, onLive) {
+  const token = tokens({
+    ...parts, onRenew: (id, bearer) => void renew(it, id, bearer),
+    onReconnect: () => void line.receive({ type: "again", attempt: line.get().attempt, fresh: true }),
+  });
+  /** @type {StreamState["line"]} */
+  const line = run({ initial: connection.initial, receive: connection.receive }, {
+    backgroundMs: backgroundMs(), ...parts.limits, user: parts.user, identity: parts.identity,
+  }, parts.clock, (/** @type {ConnectionAction} */ action) => perform(it, action));
+  /** @type {StreamState} */
+  const it = {
+    ...parts, token, line, http: calls({ ...parts, token: token.get }), changing: Promise.resolve(), stop() {},
+    shown: connection.unconnected("connecting"), cursor: "",
+  };
+  it.table = parts.rows?.({ ...parts, run, change: (id, body) => change(it, id, body) });
+  line.onChange((state) => {
+    const view = connection.view(state);
+    // It was never started, so there is nothing to close.
+    if (!it.isStarted || JSON.stringify(view) === JSON.stringify(it.shown)) return;
+    const wasLive = it.shown.status === "live";
+    it.shown = view;
+    if (state.streamId === null) for (const part of [token, it.table]) part?.receive({ type: "lost" });
+    if (wasLive !== (view.status === "live")) onLive(view.status);
+    it.emit({ say: "status", status: view });
+  });
+  return it;
+}
+
+/** @param {StreamState} it @param {ConnectionAction} action */
+function perform(it, action) {
+  switch (action.do) {
+    case "connect": return void connect(it, action);
+    case "disconnect": return disconnect(it);
+    case "subscribe": return void subscribe(it, action);
+  }
+}
+
+/** @param {StreamState} it */
+function disconnect(it) {
+  it.stop();
+  it.stop = () => {};
+}
+
+/** @param {StreamState} it @param {import("../internal").ConnectAction} action */
+async function connect(it, { attempt, topics, fresh }) {
+  const { token, line, cursor } = it;
+  const bearer = await token.get(fresh ? it.bearer : null);
+  if (it.isClosed || line.get().attempt !== attempt || line.get().status !== "connecting") return;
+  if (bearer === null) {
+    return void line.receive({ type: "ended", attempt, ...(token.state().problem ?? { code: "token.none" }) });
+  }
+  it.bearer = bearer;
+  const query = topics.length ? `?topics=${topics.map(encodeURIComponent).join(",")}` : "";
+  const headers = {
+    Accept: "text/event-stream", Authorization: `Bearer ${bearer}`, ...(cursor && { "Last-Event-ID": cursor }),
+  };
+  const heard = listener(it, attempt);
+  try {
+    it.stop = it.transport(`${it.url}/v1/stream${query}`, headers, heard);
+  } catch (error) {
+    heard.end({ detail: String(error) });
+  }
+}
+
+/** Listens to one connection. The callbacks of a transport are not bound to an object.
+ * @param {StreamState} it @param {number} attempt @returns {import("../types").Heard} */
+function listener(it, attempt) {
+  const { line, clock, cursor: since } = it;
+  const events = parser(since);
+  let heardAt = 0;
+  const isOld = () => line.get().attempt !== attempt;
+  /** @param {import("../types").Input} input */
+  const tell = (input) => void line.receive({ ...input, attempt });
+
+  return {
+    async head({ status, type, retryAfter, body }) {
+      if (status !== 200) {
+        const problem = parsed(await body().catch(() => ""));
+        return tell({ type: "head", status, retryAfterMs: afterMs(retryAfter, clock.now()), problem });
+      }
+      if (type.toLowerCase().startsWith("text/event-stream")) tell({ type: "head", status });
+      else tell({ type: "ended", code: "media_type", detail: `the answer is "${type}"` });
+    },
+    text(text) {
+      if (isOld()) return;
+      // One report per second is enough to show that the connection is alive.
+      if (clock.now() - heardAt >= 1000) {
+        heardAt = clock.now();
+        tell({ type: "bytes" });
+      }
+      try {
+        for (const event of events.feed(text)) isOld() || hear(it, event, since, tell);
+      } catch (error) {
+        return tell({ type: "ended", code: "overflow", detail: String(error) });
+      }
+      // Bytes cut off by a listener's reconnection are replayed on the new connection.
+      if (isOld()) return;
+      const milliseconds = events.retryMs();
+      if (milliseconds !== null && milliseconds !== line.get().retryMs) tell({ type: "retry", milliseconds });
+      const id = events.lastId();
+      if (id !== it.cursor) {
+        // An id without an event: nothing is delivered, but a later connection resumes from there.
+        it.cursor = id;
+        it.emit({ say: "cursor", id });
+      }
+      storeCursor(it);
+    },
+    end: ({ detail, isFull }) => tell(isFull ? { type: "again" } : { type: "ended", code: "lost", detail }),
+  };
+}
+
+/** @param {StreamState} it @param {import("../types").ServerSentEvent} sent @param {string} since
+ * @param {(input: import("../types").Input) => void} tell */
+function hear(it, { name, data, id, hasId }, since, tell) {
+  const { line, token } = it;
+  const event = { name, data: parsed(data), id: hasId ? id : "" };
+  if (name === "stream:ready" && typeof event.data?.streamId === "string") {
+    tell({ ...event.data, type: "ready" });
+    if (line.get().streamId === null) return;
+    const { streamId } = event.data;
+    it.streamId = streamId;
+    const serverTime = Date.parse(event.data.serverTime);
+    token.receive({ type: "ready", streamId, token: it.bearer, ...(serverTime ? { serverTime } : {}) });
+    it.table?.receive({ type: "ready", streamId, since });
+  } else if (name === "stream:expiring") token.receive({ type: "expiring" });
+  else if (name === "stream:scope") tell({ type: "scope" });
+  else if (name === "stream:closing") tell({ ...event.data, type: "closing" });
+  it.cursor = id;
+  it.emit({ say: "event", event });
+}
+
+/** Stores the position of the stream. One write runs at a time; positions that arrive meanwhile go into the next write.
+ * @param {StreamState} it */
+async function storeCursor(it) {
+  if (it.isStoring) return;
+  it.isStoring = true;
+  while (it.stored !== it.cursor) {
+    it.stored = it.cursor;
+    await it.storage.set(`${it.scope}cursor`, it.cursor).catch(() => {});
+  }
+  it.isStoring = false;
+}
+
+/** @param {StreamState} it @param {string} id @param {string} bearer */
+async function renew(it, id, bearer) {
+  const { status } = await put(it, id, "token", { token: bearer });
+  if (status === 200 && id === it.streamId) {
+    it.bearer = bearer;
+    it.line.receive({ type: "scope" });
+  }
+  it.token.receive({ type: "renewed", streamId: id, token: bearer, status });
+}
+
+/** @param {StreamState} it @param {string} id @param {string} what @param {object} body */
+const put = (it, id, what, body) => it.http.attempt("PUT", `/v1/streams/${encodeURIComponent(id)}/${what}`, body);
+
+/** Changes the subscriptions. One change runs after the other, or the older could win.
+ * @param {StreamState} it @param {string} id @param {object} body @returns {StreamState["changing"]} */
+const change = (it, id, body) => (it.changing = it.changing.then(() => put(it, id, "subscriptions", body)));
+
+/** @param {StreamState} it @param {import("../internal").SubscribeAction} action */
+async function subscribe(it, { attempt, streamId, topics }) {
+  const { body, ...answer } = await change(it, streamId, { topics });
+  it.line.receive({ ...answer, type: "subscribed", attempt, asked: topics, topics: body?.topics, problem: body });
+}

@@ -176,6 +176,56 @@ export type RowLine = (parts: {
   run: typeof import("./stores/store.js").run;
 }) => { receive(input: any): any; close(): void };
 
+/** The part of the Web Locks API that tabs use. */
+export interface Locks {
+  request(name: string, options: { signal?: AbortSignal; steal?: boolean; ifAvailable?: boolean },
+    callback: (lock: unknown) => unknown): Promise<unknown>;
+  query(): Promise<{ held?: { name?: string }[] }>;
+}
+
+/** BroadcastChannel, or a double of it. */
+export type ChannelType = new (name: string) => BroadcastChannel;
+
+/** An event as tabs pass it on; a position without an event has `event: null`. */
+export interface Entry {
+  id: string;
+  event: Event | null;
+}
+
+/** A message without its sender. */
+export type Unsigned<Message> = Message extends unknown ? Omit<Message, "from"> : never;
+
+/** A message of a tab to the holder; `from` is the tab. */
+export type TabMessage = { from: string } & (
+  | ({ tell: "hello"; isTab: boolean; last: string } & Want)
+  | { tell: "want"; want: Partial<Want>; lastEventId?: string }
+  | { tell: "token"; ask: string; token: string | null }
+  | { tell: "add"; item: Item }
+  | { tell: "network"; network: NetworkState }
+  | { tell: "bye" | "ping" | "open" | "forget" }
+);
+
+/** A message of the holder to tabs; `from` is the holder. `n` numbers the messages to all. */
+export type HolderMessage = { from: string } & (
+  | { say: "holder"; at: string }
+  | { say: "pong" }
+  | { say: "ask"; ask: string; spent: string | null }
+  | { say: "event"; n: number; entry: Entry }
+  | { say: "saying"; n: number; saying: Saying & { for?: string } }
+  | { say: "welcome"; n: number; at: string; isLost: boolean; status: Connection; waiting: number; isWorker: boolean;
+      missed: Entry[] }
+);
+
+export interface LeaderParts extends GroupParts {
+  locks: Locks;
+  Channel: ChannelType;
+  /** The channel to all tabs. */
+  all: BroadcastChannel;
+  ring: import("./tabs/ring.js").Ring;
+  /** Passes a message to this tab. */
+  hear(message: HolderMessage): void;
+}
+
 export interface GroupParts {
   /** Name of the lock and the channels: service and identity. */
   name: string;
@@ -183,8 +233,8 @@ export interface GroupParts {
   /** false for the worker. */
   isTab: boolean;
   clock: Clock;
-  locks?: any;
-  Channel?: any;
+  locks?: Locks;
+  Channel?: ChannelType;
   makeHolder(parts: { emit: (saying: Saying) => void; provider: Provider; rows?: RowLine }):
     ReturnType<typeof import("./tabs/holder.js").holder>;
   /** `isMine`: whether this tab must deliver an answer to the app. */
@@ -298,6 +348,12 @@ export interface TablesAction {
 
 export type TablesAnswer = Extract<Saying, { say: "tables" }>["answer"];
 
+/** What the bell needs of a store to drop it. */
+export interface Closable {
+  isWatched(): boolean;
+  close(): void;
+}
+
 /** The part that a feature with rows brings to the core. */
 export interface RowParts {
   wishes(tab: string, changed: (want: TablesAction) => void): RowWishes;
@@ -324,6 +380,25 @@ export interface StoreBell extends Bell {
   deliver(method: string, path: string, body: unknown, how: { key?: string; headers?: Record<string, string> }):
     Promise<Answer>;
   play(haptic: Haptic | null, sound: boolean): unknown;
+}
+
+/** What the machines of stores ask for; types.d.ts describes each action. */
+export type StoreAction =
+  | { do: "fetch"; path: string; as: string; headers?: Record<string, string> }
+  | { do: "call"; method: string; path: string; body?: unknown; headers?: Record<string, string>; as: string }
+  | { do: "send"; method: string; path: string; body?: unknown; headers?: Record<string, string>; key?: string;
+      as: string }
+  | { do: "subscribe"; topics: string[] }
+  | ({ do: "tables"; as?: string } & TablesAction)
+  | { do: "tell"; name: string; data: unknown }
+  | PlayAction;
+
+/** `key`: two events of one change have the same key, and play once. */
+export interface PlayAction {
+  do: "play";
+  haptic: Haptic | null;
+  sound: boolean;
+  key: string;
 }
 
 /** The state of the stream of a holder. */

@@ -9,8 +9,9 @@ import { run } from "./store.js";
 export const badges = {
   make(bell) {
     let count = 0;
-    /** @type {any} */
+    /** @type {{receive: import("../types").Running<unknown>["receive"]}} */
     let counts;
+    /** @type {import("../features").BadgesStore & import("../internal").Closable} */
     const made = feature(bell, machine, { user: bell.user }, (ask, store) => {
       counts = store;
       return {
@@ -41,7 +42,7 @@ export const badges = {
 };
 
 /** Polls the counts beside the stream, from the first use of the counts on.
- * @param {any} bell @param {(answer: {status: number, body: any}) => void} tell */
+ * @param {import("../internal").StoreBell} bell @param {(answer: {status: number, body: any}) => void} tell */
 function polling(bell, tell) {
   const { clock } = bell;
   /** @type {ReturnType<typeof run<reconciliation.State, any>>} */
@@ -53,7 +54,8 @@ function polling(bell, tell) {
   async function perform({ do: what, status, body, path, headers, asked }) {
     if (what === "reconciled") return tell({ status, body });
     // Without a signed-in user there are no counts.
-    const answer = bell.isSignedIn() ? await bell.attempt("GET", path, undefined, headers) : { status: 0, headers: {} };
+    /** @type {import("../types").Answer} */
+    const answer = bell.isSignedIn() ? await bell.attempt("GET", path, undefined, headers) : { status: 0, headers: {}, body: undefined };
     const retryAfterMs = afterMs(answer.headers["retry-after"], clock.now());
     it.receive({
       type: "answer", asked, status: answer.status, etag: answer.headers.etag ?? null, retryAfterMs, body: answer.body,

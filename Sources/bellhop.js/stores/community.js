@@ -6,7 +6,7 @@ import { checkId, feature } from "./feature.js";
  * @type {typeof import("../features").leaderboard} */
 export const leaderboard = {
   isKeyed: true,
-  /** @param {any} bell @param {string} challengeId */
+  /** @param {import("../internal").StoreBell} bell @param {string} challengeId */
   make(bell, challengeId) {
     const options = { challengeId: checkId(challengeId, "a challenge"), user: bell.user };
     return feature(bell, leaderboardMachine, options, () => ({}));
@@ -17,7 +17,7 @@ export const leaderboard = {
  * @type {typeof import("../features").feed} */
 export const feed = {
   isKeyed: true,
-  /** @param {any} bell */
+  /** @param {import("../internal").StoreBell} bell */
   make: (bell) => feature(bell, feedMachine, { user: bell.user }, (run) => {
     /** @param {string} postId @param {any} set */
     const engage = (postId, set) => run({ type: "engage", postId: checkId(postId, "a post"), set });

@@ -9,7 +9,7 @@ const textBytesMax = 4000;
 /** `bell.conversations`: `{items, isLoaded, problem, hasMore}`; the newest message's conversation comes first.
  * @type {typeof import("../features").conversations} */
 export const conversations = {
-  /** @param {any} bell */
+  /** @param {import("../internal").StoreBell} bell */
   make: (bell) => feature(bell, all, { user: bell.user }, (run) => ({
     more: () => run({ type: "more" }),
   }), ["message:sending", "message:sent", "message:refused"]),
@@ -19,7 +19,7 @@ export const conversations = {
  * @type {typeof import("../features").conversation} */
 export const conversation = {
   isKeyed: true,
-  /** @param {any} bell @param {string} id */
+  /** @param {import("../internal").StoreBell} bell @param {string} id */
   make: (bell, id) => feature(bell, one, { conversationId: checkId(id, "a conversation") }, (run) => ({
     /** @param {string} text @param {{id?: string}} [message] an id of the app's own makes repeating it harmless */
     send(text, message) {

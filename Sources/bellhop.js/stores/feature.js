@@ -3,17 +3,30 @@ import { playOnce } from "./player.js";
 import { listeners, report, run } from "./store.js";
 
 /**
+ * @typedef {import("../internal").Attached} Attached
+ * @typedef {import("../internal").PlayAction} PlayAction
+ * @typedef {import("../internal").StoreAction} StoreAction
+ * @typedef {import("../internal").StoreBell} StoreBell
+ * @typedef {import("../types").Answer} Answer
+ * @typedef {import("../types").Input} Input
+ * @typedef {import("../types").Running<unknown>["receive"]} Receive
+ */
+
+/**
  * Makes a store with a feature's commands. Each command resolves with the service's answer, `{status, headers, body}`,
  * or with null if there was nothing to request.
- * @param {any} bell
- * @param {any} machine
- * @param {any} options
- * @param {(run: (input: {type: string, [argument: string]: any}) => Promise<any>, it: any) => any} commands
+ * @template State, Options, Made
+ * @param {StoreBell} bell
+ * @param {import("../types").Machine<State, Options>} machine
+ * @param {Options} options
+ * @param {(run: (input: Input) => Promise<Answer | null>, it: {receive: Receive}) =>
+ *   Omit<Made, "get" | "subscribe" | "refresh">} commands
  * @param {string[]} [told] what other stores tell, which the stream does not
+ * @returns {Made & import("../internal").Closable}
  */
 export function feature(bell, machine, options, commands, told = []) {
   let users = 0;
-  /** @param {any} state @param {any} input */
+  /** @param {State} state @param {Input} input */
   function receive(state, input) {
     if (input.type === "user") users += 1;
     // Answers for an earlier user are ignored.
@@ -27,17 +40,17 @@ export function feature(bell, machine, options, commands, told = []) {
       report(error);
       return { state, actions: [] };
     }
-    const isPlayed = (/** @type {any} */ action) => action.do === "play";
-    result.actions.filter(isPlayed).forEach((/** @type {any} */ action) => playOnce(bell, action));
-    const others = result.actions.filter((/** @type {any} */ action) => !isPlayed(action));
-    return { state: result.state, actions: others.map((/** @type {any} */ action) => ({ ...action, of: users })) };
+    const isPlayed = (/** @type {{do: string}} */ action) => action.do === "play";
+    for (const action of result.actions.filter(isPlayed)) playOnce(bell, /** @type {PlayAction} */ (action));
+    const others = result.actions.filter((action) => !isPlayed(action));
+    return { state: result.state, actions: others.map((action) => ({ ...action, of: users })) };
   }
   const it = store(bell, { initial: machine.initial, view: machine.view, receive }, options);
-  const offs = told.map((name) => bell.on(name, (/** @type {any} */ event) => it.receive({ type: "event", event })));
-  /** @param {any} input */
+  const offs = told.map((name) => bell.on(name, (event) => void it.receive({ type: "event", event })));
+  /** @param {Input} input @returns {Promise<Answer | null>} */
   const run = (input) => it.receive(input).then((answers) => answers.find((one) => one?.status !== undefined) ?? null);
   const { get, subscribe, isWatched } = it;
-  return {
+  const made = {
     get, subscribe, isWatched,
     /** Fetches the current state from the service. The shown state stays until the answer comes. */
     refresh: () => run({ type: "refresh" }),
@@ -47,15 +60,16 @@ export function feature(bell, machine, options, commands, told = []) {
       it.close();
     },
   };
+  return /** @type {Made & import("../internal").Closable} */ (/** @type {unknown} */ (made));
 }
 
-/** @param {any} value @param {string} what */
+/** @param {unknown} value @param {string} what */
 export function checkId(value, what) {
   if (typeof value === "string" && value !== "" && value.length <= 128) return value;
   throw new TypeError(`${what} is a text of 1 to 128 characters, not ${JSON.stringify(value) ?? typeof value}`);
 }
 
-/** @param {any} value @param {string} what */
+/** @template Value @param {Value} value @param {string} what */
 export function checkObject(value, what) {
   if (value !== null && typeof value === "object" && !Array.isArray(value)) return value;
   throw new TypeError(`${what} is an object, not ${JSON.stringify(value) ?? typeof value}`);
@@ -65,15 +79,15 @@ export function checkObject(value, what) {
  * Makes the store of a feature, with the interface that React's `useSyncExternalStore` expects. A feature adds its
  * commands: `{...store(bell, machine, options), markRead: (id) => it.receive({type: "markRead", id})}`.
  * @template State, Options
- * @param {any} bell
+ * @param {StoreBell} bell
  * @param {import("../types").Machine<State, Options>} machine
  * @param {Options} options
  */
 function store(bell, machine, options) {
-  /** @type {ReturnType<typeof run<State, Options>>} */
-  const it = run(machine, options, bell.clock, perform);
-  const shown = /** @type {ReturnType<typeof listeners<void>>} */ (listeners());
-  const view = machine.view ?? ((/** @type {any} */ state) => state);
+  /** @type {import("../types").Running<State>} */
+  const it = run(machine, options, bell.clock, (/** @type {StoreAction} */ action) => perform(bell, it, action));
+  const shown = /** @type {import("../types").Listeners<void>} */ (listeners());
+  const view = machine.view ?? ((/** @type {State} */ state) => state);
   let viewed = it.get();
   let snapshot = view(viewed);
 
@@ -84,37 +98,6 @@ function store(bell, machine, options) {
       snapshot = view(viewed);
     }
     return snapshot;
-  }
-
-  /** @param {import("../types").Action} action @param {Promise<any>} promise */
-  async function answer(action, promise) {
-    const { status, headers, body } = await promise;
-    if (action.as) it.receive({ type: "answer", as: action.as, status, headers, body, action });
-    return { status, headers, body };
-  }
-
-  /** @param {import("../types").Action} action @returns {any} */
-  function perform(action) {
-    switch (action.do) {
-      case "fetch": return answer(action, bell.attempt("GET", action.path, undefined, action.headers));
-      case "call": return answer(action, bell.attempt(action.method, action.path, action.body, action.headers));
-      case "send": return answer(action, bell.deliver(action.method, action.path, action.body, action));
-      case "tables": return answer(action, bell.tables.set(it, action));
-      case "subscribe": return subscribe(action.topics);
-      case "play": return void bell.play(action.haptic, action.sound);
-      case "tell": return void bell.tell(action.name, action.data);
-      default: throw new TypeError(`a machine asked for "${action.do}", which no store does`);
-    }
-  }
-
-  /** @param {string[]} topics */
-  function subscribe(topics) {
-    bell.want(it, topics);
-    // A topic that was refused to another store causes no second refusal, so this store is informed here.
-    const { refused } = bell.connection.get();
-    for (const topic of topics.filter((topic) => refused[topic])) {
-      it.receive({ type: "event", event: { name: "topic:refused", data: { topic, problem: refused[topic] }, id: "" } });
-    }
   }
 
   it.onChange(() => {
@@ -147,4 +130,36 @@ function store(bell, machine, options) {
       it.close();
     },
   };
+}
+
+/** Performs an action of a machine.
+ * @param {StoreBell} bell @param {Attached} it @param {StoreAction} action */
+function perform(bell, it, action) {
+  switch (action.do) {
+    case "fetch": return answer(it, action, bell.attempt("GET", action.path, undefined, action.headers));
+    case "call": return answer(it, action, bell.attempt(action.method, action.path, action.body, action.headers));
+    case "send": return answer(it, action, bell.deliver(action.method, action.path, action.body, action));
+    case "tables": return bell.tables && answer(it, action, bell.tables.set(it, action));
+    case "subscribe": return subscribe(bell, it, action.topics);
+    case "play": return void bell.play(action.haptic, action.sound);
+    case "tell": return void bell.tell(action.name, action.data);
+    default: throw new TypeError(`a machine asked for "${/** @type {{do: string}} */ (action).do}", which no store does`);
+  }
+}
+
+/** @param {Attached} it @param {StoreAction} action @param {Promise<Answer>} promise */
+async function answer(it, action, promise) {
+  const { status, headers, body } = await promise;
+  if ("as" in action && action.as) it.receive({ type: "answer", as: action.as, status, headers, body, action });
+  return { status, headers, body };
+}
+
+/** @param {StoreBell} bell @param {Attached} it @param {string[]} topics */
+function subscribe(bell, it, topics) {
+  bell.want(it, topics);
+  // A topic that was refused to another store causes no second refusal, so this store is informed here.
+  const { refused } = bell.connection.get();
+  for (const topic of topics.filter((topic) => refused[topic])) {
+    it.receive({ type: "event", event: { name: "topic:refused", data: { topic, problem: refused[topic] }, id: "" } });
+  }
 }

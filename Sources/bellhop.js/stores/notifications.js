@@ -4,7 +4,7 @@ import { checkId, checkObject, feature } from "./feature.js";
 /** `bell.notifications`: `{items, preferences, isLoaded, problem}`, with at most the newest 50 items.
  * @type {typeof import("../features").notifications} */
 export const notifications = {
-  /** @param {any} bell */
+  /** @param {import("../internal").StoreBell} bell */
   make: (bell) => feature(bell, machine, {}, (run) => {
     /** @param {any} id @param {any} set */
     const change = (id, set) => run({ type: "change", id: checkId(id, "a notification"), set });

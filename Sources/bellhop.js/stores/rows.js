@@ -13,7 +13,7 @@ export const visibleRows = {
   tables,
   // Two spellings of the same table share a store.
   key: (table, options = {}) => rowsMachine.initial({ ...options, table }).what,
-  /** @param {any} bell @param {string} name @param {any} [options] */
+  /** @param {import("../internal").StoreBell} bell @param {string} name @param {any} [options] */
   make: (bell, name, options) => feature(bell, rowsMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
     /** Sets the rows that are on the screen now. Call it at every step of a scroll.
      * @param {(string | number)[]} ids */
@@ -58,7 +58,7 @@ export const rows = {
  * `bell.on("query:stale")`, and calls the watched queries.
  * @type {typeof import("../features").invalidation} */
 export const invalidation = {
-  /** @param {any} bell */
+  /** @param {import("../internal").StoreBell} bell */
   make(bell) {
     /** @type {Map<string, (reason: string) => void>} */
     const queries = new Map();
@@ -72,6 +72,7 @@ export const invalidation = {
         }
       }
     });
+    /** @type {import("../features").InvalidationStore & import("../internal").Closable} */
     const made = feature(bell, invalidationMachine, { clientId: bell.clientId ?? null }, (run) => ({
       /** Calls `refetch` whenever the query is stale and visible; `show` and `hide` set its visibility.
        * @param {readonly unknown[]} key @param {(reason: string) => void} refetch

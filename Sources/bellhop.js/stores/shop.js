@@ -7,7 +7,7 @@ import { checkId, checkObject, feature } from "./feature.js";
  * @type {typeof import("../features").queue} */
 export const queue = {
   isKeyed: true,
-  /** @param {any} bell @param {string} shopId */
+  /** @param {import("../internal").StoreBell} bell @param {string} shopId */
   make: (bell, shopId) => feature(bell, queueMachine, { shopId: checkId(shopId, "a shop") }, () => ({})),
 };
 
@@ -15,7 +15,7 @@ export const queue = {
  * @type {typeof import("../features").booking} */
 export const booking = {
   isKeyed: true,
-  /** @param {any} bell @param {string} bookingId */
+  /** @param {import("../internal").StoreBell} bell @param {string} bookingId */
   make: (bell, bookingId) => feature(bell, bookingMachine, { bookingId: checkId(bookingId, "a booking") }, (run) => ({
     cancel: () => run({ type: "change", set: { status: "cancelled" } }),
     /** Changes `status`, `scheduledStart`, `durationMinutes`, `barberId` or `arrived`. Does nothing while another
@@ -29,7 +29,7 @@ export const booking = {
  * @type {typeof import("../features").dj} */
 export const dj = {
   isKeyed: true,
-  /** @param {any} bell @param {string} shopId */
+  /** @param {import("../internal").StoreBell} bell @param {string} shopId */
   make: (bell, shopId) => feature(bell, djMachine, { shopId: checkId(shopId, "a shop") }, (run) => ({
     /** @param {string} trackId @param {"up" | "down" | "none"} vote */
     vote(trackId, vote) {

@@ -75,100 +75,102 @@ function makeLocks() {
 
 let names = 0;
 
-/** Opens tabs of one user on a server. */
-function browser(url, more = {}) {
-  const locks = makeLocks();
-  const name = `test ${process.pid} ${(names += 1)}`;
-  const storage = memoryStorage();
-  let holderNow = null;
-  let tabs = 0;
-  const asked = [];
+/** The devices of a tab that a browser can suspend: a suspended tab receives nothing until it wakes. */
+function sleeper() {
+  const channels = [];
+  /** A killed tab is silent, and so is the work it had started. */
+  const state = { isDead: false, isFrozen: false, isAsleep: false };
+  /** Events for a suspended tab, delivered when it wakes. */
+  let onWaking = [];
+  const awake = (run) => state.isAsleep ? void onWaking.push(run) : run();
+  class Channel extends BroadcastChannel {
+    constructor(channel) {
+      super(channel);
+      channels.push(this);
+    }
+
+    set onmessage(listener) {
+      super.onmessage = (event) => state.isFrozen || awake(() => listener(event));
+    }
+
+    postMessage(message) {
+      if (!state.isDead && !state.isAsleep) super.postMessage(message);
+    }
+  }
   return {
-    name, storage, asked,
-    holder: () => holderNow,
-    tab({ isTab = true, token = "t" } = {}) {
-      const id = `tab${(tabs += 1)}`;
-      const heard = [];
-      const sayings = [];
-      const own = locks.of();
-      const channels = [];
-      // A killed tab is silent, and so is the work it had started.
-      let isDead = false;
-      let isFrozen = false;
-      let isAsleep = false;
-      /** Events for a suspended tab, delivered when it wakes. */
-      let onWaking = [];
-      const awake = (run) => isAsleep ? void onWaking.push(run) : run();
-      class Channel extends BroadcastChannel {
-        constructor(channel) {
-          super(channel);
-          channels.push(this);
-        }
-
-        set onmessage(listener) {
-          super.onmessage = (event) => isFrozen || awake(() => listener(event));
-        }
-
-        postMessage(message) {
-          if (!isDead && !isAsleep) super.postMessage(message);
-        }
-      }
-      const sleepingClock = { ...systemClock, after: (ms, run) => systemClock.after(ms, () => awake(run)) };
-      const sleepingTransport = (at, headers, { head, text, end }) => fetchTransport()(at, headers, {
-        head: (given) => awake(() => head(given)), text: (given) => awake(() => text(given)),
-        end: (given) => awake(() => end(given)),
-      });
-      let held = null;
-      const me = { id, heard, sayings, isHolder: () => holderNow === me };
-      const provider = async ({ spent }) => {
-        asked.push([id, spent]);
-        return isDead ? new Promise(() => {}) : token;
-      };
-      const it = group({
-        name, tab: id, isTab, clock: sleepingClock, locks: own, Channel,
-        emit(saying, isMine) {
-          if (isDead) return;
-          sayings.push({ ...saying, isMine });
-          if (saying.say === "event") heard.push(saying.event);
-        },
-        provider: isTab ? provider : undefined,
-        makeHolder(parts) {
-          holderNow = me;
-          held = holder({
-            url, clock: sleepingClock, transport: sleepingTransport, storage, scope: `${name} `, user: "ada",
-            clientId: id, limits: { firstMs: 5, delayMsMax: 20 }, ...parts,
-          });
-          return held;
-        },
-        ...more,
-      });
-      it.start();
-      it.want({ foreground: true });
-      const kill = () => {
-        isDead = true;
-        for (const channel of channels) channel.close();
-        held?.close();
-        own.die();
-      };
-      open.push(() => {
-        it.close();
-        kill();
-      });
-      return Object.assign(me, {
-        it, kill,
-        freeze: (whether) => void (isFrozen = whether),
-        sleep(whether) {
-          isAsleep = whether;
-          if (whether) return;
-          const late = onWaking;
-          onWaking = [];
-          for (const run of late) run();
-        },
-        tests: () => heard.filter((event) => event.name === "test").map(({ data }) => data.n),
-        status: () => sayings.filter(({ say }) => say === "status").at(-1)?.status.status,
-      });
+    state, channels, Channel,
+    clock: { ...systemClock, after: (ms, run) => systemClock.after(ms, () => awake(run)) },
+    transport: (at, headers, { head, text, end }) => fetchTransport()(at, headers, {
+      head: (given) => awake(() => head(given)), text: (given) => awake(() => text(given)),
+      end: (given) => awake(() => end(given)),
+    }),
+    sleep(whether) {
+      state.isAsleep = whether;
+      if (whether) return;
+      const late = onWaking;
+      onWaking = [];
+      for (const run of late) run();
     },
   };
+}
+
+/** Opens tabs of one user on a server. */
+function browser(url, more = {}) {
+  const name = `test ${process.pid} ${(names += 1)}`;
+  const shared = { url, more, name, storage: memoryStorage(), asked: [], locks: makeLocks(), holder: null, tabs: 0 };
+  const { storage, asked } = shared;
+  return { name, storage, asked, holder: () => shared.holder, tab: (options) => openTab(shared, options) };
+}
+
+function openTab(shared, { isTab = true, token = "t" } = {}) {
+  const { url, more, name, storage, asked } = shared;
+  const id = `tab${(shared.tabs += 1)}`;
+  const heard = [];
+  const sayings = [];
+  const own = shared.locks.of();
+  const { state, channels, Channel, clock, transport, sleep } = sleeper();
+  let held = null;
+  const me = { id, heard, sayings, isHolder: () => shared.holder === me };
+  const provider = async ({ spent }) => {
+    asked.push([id, spent]);
+    return state.isDead ? new Promise(() => {}) : token;
+  };
+  const it = group({
+    name, tab: id, isTab, clock, locks: own, Channel,
+    emit(saying, isMine) {
+      if (state.isDead) return;
+      sayings.push({ ...saying, isMine });
+      if (saying.say === "event") heard.push(saying.event);
+    },
+    provider: isTab ? provider : undefined,
+    makeHolder(parts) {
+      shared.holder = me;
+      held = holder({
+        url, clock, transport, storage, scope: `${name} `, user: "ada", clientId: id,
+        limits: { firstMs: 5, delayMsMax: 20 }, ...parts,
+      });
+      return held;
+    },
+    ...more,
+  });
+  it.start();
+  it.want({ foreground: true });
+  const kill = () => {
+    state.isDead = true;
+    for (const channel of channels) channel.close();
+    held?.close();
+    own.die();
+  };
+  open.push(() => {
+    it.close();
+    kill();
+  });
+  return Object.assign(me, {
+    it, kill, sleep,
+    freeze: (whether) => void (state.isFrozen = whether),
+    tests: () => heard.filter((event) => event.name === "test").map(({ data }) => data.n),
+    status: () => sayings.filter(({ say }) => say === "status").at(-1)?.status.status,
+  });
 }
 
 /** A service whose log the test extends. */

@@ -22,6 +22,59 @@ function ceiling(value) {
   return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value) ?? value;
 }
 
+/** Returns the path of a line, which has a gap where a value is missing. */
+function pathOf(line, most, xs) {
+  let path = "";
+  let isDrawing = false;
+  line.forEach((value, index) => {
+    if (value !== null) {
+      const y = height - 1 - (height - 2) * value / most;
+      path += `${isDrawing ? "L" : "M"}${xs[index].toFixed(1)} ${y.toFixed(1)}`;
+    }
+    isDrawing = value !== null;
+  });
+  return path;
+}
+
+/** Draws the grid and the lines of a plot. */
+function imageOf({ label, minutes, spanMs, paths }) {
+  const image = svg("svg", {
+    viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label,
+  });
+  for (const y of [1, height / 2, height - 1]) image.append(svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }));
+  for (let minute = 1; minute < minutes; minute += 1) {
+    const x = width - minute * 60_000 * width / spanMs;
+    image.append(svg("line", { class: "grid", x1: x, x2: x, y1: 0, y2: height }));
+  }
+  paths.forEach((path, index) => image.append(svg("path", { class: `series s${index}`, d: path })));
+  return image;
+}
+
+/** Makes the pointer and the arrow keys show the values of one moment.
+ * @param {HTMLElement} drawing
+ * @param {{xs: () => number[], pointed: () => number, point: (index: number) => void}} plot */
+function listenToPointer(drawing, { xs, pointed, point }) {
+  drawing.addEventListener("pointermove", (event) => {
+    const { left, width: drawn } = drawing.getBoundingClientRect();
+    const x = width * (event.clientX - left) / drawn;
+    const places = xs();
+    let nearest = -1;
+    places.forEach((place, index) => {
+      if (nearest < 0 || Math.abs(place - x) < Math.abs(places[nearest] - x)) nearest = index;
+    });
+    point(nearest);
+  });
+  drawing.addEventListener("pointerleave", () => point(-1));
+  drawing.addEventListener("blur", () => point(-1));
+  drawing.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const last = xs().length - 1;
+    point(Math.min(last, Math.max(0, (pointed() < 0 ? last + (step > 0 ? 0 : 1) : pointed()) + step)));
+  });
+}
+
 /** Creates a plot that stays in the page; `update` draws new values into it.
  * @param {{name: string, unit: string, lines: string[], isAlarm?: boolean}} options `isAlarm` marks values above zero
  * @returns {{node: HTMLElement, update: (series: (number | null)[][], times: number[], spanMs: number) => void}} */
@@ -59,24 +112,7 @@ export function createPlot({ name, unit, lines, isAlarm = false }) {
       el("span", {}, `${line ? `${line} ` : ""}${digits(shown.series[at][index] ?? null)} ${unit}`)));
   }
 
-  drawing.addEventListener("pointermove", (event) => {
-    const { left, width: drawn } = drawing.getBoundingClientRect();
-    const x = width * (event.clientX - left) / drawn;
-    let nearest = -1;
-    shown.times.forEach((time, index) => {
-      if (nearest < 0 || Math.abs(xOf(time) - x) < Math.abs(xOf(shown.times[nearest]) - x)) nearest = index;
-    });
-    point(nearest);
-  });
-  drawing.addEventListener("pointerleave", () => point(-1));
-  drawing.addEventListener("blur", () => point(-1));
-  drawing.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const last = shown.times.length - 1;
-    point(Math.min(last, Math.max(0, (pointed < 0 ? last + (step > 0 ? 0 : 1) : pointed) + step)));
-  });
+  listenToPointer(drawing, { xs: () => shown.times.map(xOf), pointed: () => pointed, point });
 
   function update(series, times, spanMs) {
     // The samples move to the left; the reader keeps pointing at the same moment.
@@ -85,17 +121,9 @@ export function createPlot({ name, unit, lines, isAlarm = false }) {
     const most = ceiling(Math.max(0, ...series.flat().filter((value) => value !== null)));
     const last = series.map((line) => line[line.length - 1] ?? null);
     const text = lines.map((line, index) => `${line ? `${line} ` : ""}${digits(last[index])}`).join(", ");
-    const image = svg("svg", {
-      viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img",
-      "aria-label": `${name}: ${text} ${unit} now, scale up to ${digits(most)}`,
-    });
-    for (const y of [1, height / 2, height - 1]) image.append(svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }));
+    const label = `${name}: ${text} ${unit} now, scale up to ${digits(most)}`;
     const minutes = Math.max(1, Math.round(spanMs / 60_000));
-    for (let minute = 1; minute < minutes; minute += 1) {
-      const x = width - minute * 60_000 * width / spanMs;
-      image.append(svg("line", { class: "grid", x1: x, x2: x, y1: 0, y2: height }));
-    }
-    series.forEach((line, index) => image.append(svg("path", { class: `series s${index}`, d: pathOf(line, most) })));
+    const image = imageOf({ label, minutes, spanMs, paths: series.map((line) => pathOf(line, most, times.map(xOf))) });
     drawing.querySelector("svg")?.remove();
     drawing.prepend(image);
     [most, most / 2, 0].forEach((value, index) => { ticks[index].textContent = digits(value); });
@@ -105,19 +133,6 @@ export function createPlot({ name, unit, lines, isAlarm = false }) {
       el("b", {}, digits(last[index])), el("small", {}, ` ${line || unit}`))));
     node.classList.toggle("bad", isAlarm && (last[0] ?? 0) > 0);
     point(moment === undefined ? -1 : times.indexOf(moment));
-  }
-
-  function pathOf(line, most) {
-    let path = "";
-    let isDrawing = false;
-    line.forEach((value, index) => {
-      if (value !== null) {
-        const y = height - 1 - (height - 2) * value / most;
-        path += `${isDrawing ? "L" : "M"}${xOf(shown.times[index]).toFixed(1)} ${y.toFixed(1)}`;
-      }
-      isDrawing = value !== null;
-    });
-    return path;
   }
 
   return { node, update };

@@ -43,11 +43,14 @@ extension TidyTests {
             var (words, word) = ([String](), [UInt8]())
             // Bytes, because characters take many times as long in a debug build.
             for byte in line {
-                if (65...90).contains(byte) || (97...122).contains(byte) || !word.isEmpty && (byte == 39 || byte == 45)
-                {
-                    word.append(byte | 0x20)
-                } else if !word.isEmpty {
-                    words.append(String(decoding: word, as: UTF8.self))
+                switch byte {
+                case 65...90, 97...122: word.append(byte | 0x20)
+                // Underscores join the names of columns.
+                case 39, 45,
+                    95 where !word.isEmpty:
+                    word.append(byte)
+                default:
+                    if !word.isEmpty { words.append(String(decoding: word, as: UTF8.self)) }
                     word.removeAll(keepingCapacity: true)
                 }
             }
@@ -68,18 +71,25 @@ extension TidyTests {
             return line[found.upperBound...].utf8
         }
 
-        /// Returns the string literals of a line that have at least three words. SQL is not prose.
-        static func texts(in line: String) -> [ArraySlice<UInt8>] {
+        /// Returns the string literals of a line that have at least three words, without interpolations. SQL is not prose.
+        static func texts(in line: String) -> [[UInt8]] {
             let bytes = Array(line.utf8)
-            var (texts, start, index) = ([ArraySlice<UInt8>](), Int?.none, 0)
-            while index < bytes.count {
-                if start == nil, bytes[index...].starts(with: "//".utf8) { break }
-                switch bytes[index] {
-                case UInt8(ascii: "\\"): index += 1
+            var (texts, text, depth, index) = ([[UInt8]](), [UInt8]?.none, 0, 0)
+            while index < bytes.count, text != nil || !bytes[index...].starts(with: "//".utf8) {
+                let byte = bytes[index]
+                let next = index + 1 < bytes.count ? bytes[index + 1] : byte
+                switch byte {
+                case UInt8(ascii: "(") where depth > 0: depth += 1
+                case UInt8(ascii: ")") where depth > 0: depth -= 1
+                case _ where depth > 0: break
+                case UInt8(ascii: "\\"):
+                    if next == UInt8(ascii: "("), text != nil { depth = 1 }
+                    text?.append(UInt8(ascii: "."))
+                    index += 1
                 case UInt8(ascii: "\""):
-                    if let from = start { texts.append(bytes[from..<index]) }
-                    start = start == nil ? index + 1 : nil
-                default: break
+                    if let text { texts.append(text) }
+                    text = text == nil ? [] : nil
+                default: text?.append(byte)
                 }
                 index += 1
             }
@@ -196,9 +206,13 @@ extension TidyTests {
         #expect(reader.phrases == ["a: whoever", "a: told", "a: as far as", "a: those that"])
         #expect(reader.wordCount == 19)
         #expect(
+            Prose.texts(in: #""\(what(is)) is: all of \(it)""#).map { String(decoding: $0, as: UTF8.self) } == [
+                ". is: all of ."
+            ])
+        #expect(
             Prose.texts(in: #"log("a \"short\" text", "two words", "SELECT 1 WHERE x") // "a comment of words""#).map {
                 String(decoding: $0, as: UTF8.self)
-            } == [#"a \"short\" text"#])
+            } == ["a .short. text"])
         #expect(Prose.comment(in: "let a = 1  // why", mark: "//").map { String($0) } == " why")
         #expect(Prose.comment(in: "see https://example.org", mark: "//") == nil)
         #expect(Prose.lines(ofMarkdown: ["a `b` c", "```", "d", "```", "e"]).map(\.text) == ["a  x  c", "e"])

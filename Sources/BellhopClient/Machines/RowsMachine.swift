@@ -67,7 +67,8 @@ public struct RowsMachine: FeatureMachine {
         case .timer: return put(isForced: true)
         case .event(let name, let data, let id): return hear(name, data, id)
         case .answer("tables", let status, let body, let retryAfterSeconds):
-            return answered(Answer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
+            return answered(
+                ClassifiedAnswer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
         default: return []
         }
         return put()
@@ -135,7 +136,7 @@ public struct RowsMachine: FeatureMachine {
         return []
     }
 
-    private mutating func answered(_ answer: Answer, now: Int) -> [FeatureAction] {
+    private mutating func answered(_ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
         if answer.isTaken {
             isPut = isPlaced
             if isPut { since = nil }
@@ -151,7 +152,7 @@ public struct RowsMachine: FeatureMachine {
         if !answer.body["pointer"].isNull { problem = problem.with(["pointer": answer.body["pointer"]]) }
         if answer.isFinal { return [] }
         failures += 1
-        let wait = Answer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
+        let wait = ClassifiedAnswer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
         return [.timer(name: "retry", at: now + wait)]
     }
 

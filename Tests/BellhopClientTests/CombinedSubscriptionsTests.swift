@@ -19,4 +19,31 @@ import Testing
         subscriptions.set(ObjectIdentifier(other), topics: ["queue:s7"])
         #expect(subscriptions.topics == topics)
     }
+
+    /// The caller of replaced or removed tables gets an answer, as in bellhop.js, instead of waiting forever.
+    @MainActor @Test func replacedTables_areAnswered() {
+        let (one, other) = (Owner(), Owner())
+        var subscriptions = CombinedSubscriptions()
+        var answers: [String] = []
+        func set(_ owner: Owner, _ name: String) -> CombinedSubscriptions.Callback? {
+            subscriptions.set(ObjectIdentifier(owner), tables: [["id": "t", "table": "tasks"]]) { answer in
+                answers.append("\(name) \(answer.status) \(answer.json["code"].string ?? "")")
+            }
+        }
+        #expect(set(one, "first") == nil)
+        #expect(set(other, "other") == nil)
+        let first = set(one, "second")
+        first?(CombinedSubscriptions.superseded)
+        #expect(answers == ["first 0 tables.superseded"])
+        // An answered callback is not answered again.
+        for (callback, answer) in subscriptions.takeAnswers(.init(status: 200, body: .null, refused: [:])) {
+            callback(answer)
+        }
+        #expect(answers == ["first 0 tables.superseded", "second 200 ", "other 200 "])
+        #expect(set(one, "third") == nil)
+        let (isChange, third) = subscriptions.remove(ObjectIdentifier(one))
+        third?(CombinedSubscriptions.superseded)
+        #expect(isChange && answers.last == "third 0 tables.superseded")
+        #expect(subscriptions.remove(ObjectIdentifier(one)).unanswered == nil)
+    }
 }

@@ -33,7 +33,7 @@ extension Bell {
 
     func unsubscribe(_ key: ObjectIdentifier) {
         refusalListeners[key] = nil
-        if subscriptions.remove(key) { changed(topics: true) }
+        if subscriptions.remove(key).isChange { changed(topics: true) }
     }
 
     // MARK: Refusals

@@ -405,7 +405,9 @@ import Foundation
     func detach(_ store: some BellStore) {
         let key = ObjectIdentifier(store)
         stores[key] = nil
-        if subscriptions.remove(key) { changed(topics: true, tables: true) }
+        let (isChange, unanswered) = subscriptions.remove(key)
+        CombinedSubscriptions.supersede(unanswered)
+        if isChange { changed(topics: true, tables: true) }
     }
 
     func want(_ store: some BellStore, topics: [String]) {
@@ -417,7 +419,7 @@ import Foundation
         _ store: some BellStore, tables: [JSON], lastEventId: String?,
         answer: @escaping @MainActor (ServiceAnswer) -> Void
     ) {
-        subscriptions.set(ObjectIdentifier(store), tables: tables, answer: answer)
+        CombinedSubscriptions.supersede(subscriptions.set(ObjectIdentifier(store), tables: tables, answer: answer))
         changed(tables: true, lastEventId: lastEventId)
     }
 

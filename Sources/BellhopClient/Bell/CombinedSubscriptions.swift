@@ -1,11 +1,24 @@
 /// The combined subscriptions of all stores of a bell: the union of their topics, and their tables under ids that no
 /// two stores share.
 struct CombinedSubscriptions {
+    typealias Callback = @MainActor (ServiceAnswer) -> Void
+
+    /// The answer to tables that were replaced or removed before the service answered. bellhop.js gives the same answer.
+    static let superseded = ServiceAnswer(
+        status: 0, headers: [:], body: JSON.object(["code": "tables.superseded"]).data)
+
+    /// Answers tables that were replaced or removed. The answer comes later, as that of the service would, because the
+    /// store is still performing the actions of its machine.
+    static func supersede(_ callback: Callback?) {
+        guard let callback else { return }
+        Task { @MainActor in callback(superseded) }
+    }
+
     private struct StoreSubscriptions {
         let prefix: String
         var topics: [String] = []
         var tables: [JSON] = []
-        var answer: (@MainActor (ServiceAnswer) -> Void)?
+        var answer: Callback?
 
         /// Returns the part of the answer that concerns this store: the first refusal of one of its own tables, if
         /// there is one.
@@ -48,23 +61,30 @@ struct CombinedSubscriptions {
         all[key]?.topics = topics
     }
 
-    /// Replaces the tables of a store, and the callback for the answer to them. An unanswered earlier callback is dropped.
-    mutating func set(
-        _ key: ObjectIdentifier, tables: [JSON], answer: @escaping @MainActor (ServiceAnswer) -> Void
-    ) {
+    /// Replaces the tables of a store, and the callback for the answer to them.
+    ///
+    /// - Returns: The callback of the earlier tables if it is unanswered. The caller passes it to
+    ///   ``supersede(_:)``.
+    mutating func set(_ key: ObjectIdentifier, tables: [JSON], answer: @escaping Callback) -> Callback? {
         enter(key)
+        let earlier = all[key]?.answer
         all[key]?.tables = tables
         all[key]?.answer = answer
+        return earlier
     }
 
-    mutating func remove(_ key: ObjectIdentifier) -> Bool {
+    /// Removes everything of a store.
+    ///
+    /// - Returns: Whether the stream changes, and the callback of the tables if it is unanswered. The caller
+    ///   passes it to ``supersede(_:)``.
+    mutating func remove(_ key: ObjectIdentifier) -> (isChange: Bool, unanswered: Callback?) {
         order.removeAll { $0 == key }
-        guard let own = all.removeValue(forKey: key) else { return false }
-        return !own.topics.isEmpty || !own.tables.isEmpty
+        guard let own = all.removeValue(forKey: key) else { return (false, nil) }
+        return (!own.topics.isEmpty || !own.tables.isEmpty, wish.answer)
     }
 
     /// Removes the callbacks that wait for the answer to the tables, and returns each with its own part of the answer.
-    mutating func takeAnswers(_ answer: TablesMachine.Outcome) -> [(@MainActor (ServiceAnswer) -> Void, ServiceAnswer)]
+    mutating func takeAnswers(_ answer: TablesMachine.Outcome) -> [(Callback, ServiceAnswer)]
     {
         let waiting = order.compactMap { key in
             all[key].flatMap { own in own.answer.map { ($0, own.answer(in: answer)) } }

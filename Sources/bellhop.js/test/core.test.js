@@ -9,6 +9,7 @@ import { connect } from "../core.js";
 import * as features from "../features.js";
 import { connect as connectAll } from "../index.js";
 import { memoryStorage } from "../storage/memory.js";
+import { tables } from "../stores/tables.js";
 import { binary, startService, until } from "./service.js";
 
 const options = { skip: binary ? false : "no binary of the service: set BELLHOP_BIN" };
@@ -103,4 +104,20 @@ test("R-SCH-SC-003, R-SCH-SC-005: on phones a stream pauses in the background by
   assert.equal(backgroundMs({ userAgent: "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Mobile/15E148" }), 30_000);
   assert.equal(backgroundMs({ userAgent: "Mozilla/5.0 (Linux; Android 15; Tablet) Chrome/130.0 Safari/537.36" }), 30_000);
   assert.equal(backgroundMs({ userAgent: "Mozilla/5.0 (X11; Linux x86_64) Chrome/130.0 Safari/537.36" }), null);
+});
+
+test("replaced and removed tables are answered, as in the Swift client", async () => {
+  const wishes = tables.wishes("tab", () => {});
+  const [one, other] = [{}, {}];
+  const wanted = { tables: [{ id: "t", table: "tasks" }] };
+  const first = wishes.set(one, wanted);
+  const others = wishes.set(other, wanted);
+  const second = wishes.set(one, wanted);
+  assert.deepEqual(await first, { status: 0, headers: {}, body: { code: "tables.superseded" } });
+  wishes.answered({ status: 200, body: null, refused: {} });
+  assert.equal((await second).status, 200);
+  assert.equal((await others).status, 200);
+  const third = wishes.set(one, wanted);
+  wishes.set(one, null);
+  assert.equal((await third).body.code, "tables.superseded");
 });

@@ -190,6 +190,12 @@ private struct SourceSimulation {
         let before = SourcePublication(id: "7", entries: ["public.a b": "8", "public.c": "9"], of: names)
         #expect(SourcePublication("\(before)") == before)
         #expect(before.continues(SourcePublication("")))
+        // A change of the operations is a gap of all tables. An earlier version did not store the change.
+        let changed = SourcePublication(id: "7", change: "500", entries: ["public.c": "9"], of: ["public.c"])
+        #expect(SourcePublication("\(changed)") == changed)
+        #expect(changed.continues(before) && changed.continues(changed))
+        #expect(
+            !SourcePublication(id: "7", change: "501", entries: ["public.c": "9"], of: ["public.c"]).continues(changed))
         #expect(before.continues(SourcePublication(id: "7", entries: ["public.c": "9"], of: ["public.c"])))
         #expect(!before.continues(SourcePublication(id: "7", entries: ["public.c": "10"], of: ["public.c"])))
         #expect(!before.continues(SourcePublication(id: "6", entries: ["public.c": "9"], of: ["public.c"])))

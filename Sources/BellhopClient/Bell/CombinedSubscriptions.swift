@@ -80,12 +80,11 @@ struct CombinedSubscriptions {
     mutating func remove(_ key: ObjectIdentifier) -> (isChange: Bool, unanswered: Callback?) {
         order.removeAll { $0 == key }
         guard let own = all.removeValue(forKey: key) else { return (false, nil) }
-        return (!own.topics.isEmpty || !own.tables.isEmpty, wish.answer)
+        return (!own.topics.isEmpty || !own.tables.isEmpty, own.answer)
     }
 
     /// Removes the callbacks that wait for the answer to the tables, and returns each with its own part of the answer.
-    mutating func takeAnswers(_ answer: TablesMachine.Outcome) -> [(Callback, ServiceAnswer)]
-    {
+    mutating func takeAnswers(_ answer: TablesMachine.Outcome) -> [(Callback, ServiceAnswer)] {
         let waiting = order.compactMap { key in
             all[key].flatMap { own in own.answer.map { ($0, own.answer(in: answer)) } }
         }

@@ -79,6 +79,26 @@ import Testing
         try await app.drop()
     }
 
+    /// Both changes happen between two checks, so that no check finds the publication incomplete.
+    @Test(arguments: [
+        ["ALTER PUBLICATION bellhop DROP TABLE tasks", "ALTER PUBLICATION bellhop ADD TABLE tasks"],
+        [
+            "ALTER PUBLICATION bellhop SET (publish = 'update, delete, truncate')",
+            "ALTER PUBLICATION bellhop SET (publish = 'insert, update, delete, truncate')",
+        ],
+    ])
+    func publicationThatIsIncomplete_betweenTwoChecks_isAGap_thatIsTold(changes: [String]) async throws {
+        let app = try AppDatabase()
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        let stream = try await service.listenToTasks()
+        try app.run(changes[0], "INSERT INTO tasks (id) VALUES ('missed')", changes[1])
+        service.clock.advance(seconds: 11)
+        try await stream.next("stream:resync")
+        #expect(try await service.metric("bellhop_source_slot_lost_total") == 1)
+        try await app.drop()
+    }
+
     @Test func setupThatRunsAgain_isNoGap() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)

@@ -113,13 +113,13 @@ struct SourceServer {
     /// Returns the publication of the tables.
     func publication(of tables: [TableDeclaration]) throws(SourceError) -> SourcePublication {
         let bySchema = """
-            UNION ALL SELECT p.oid, n.nspname, NULL, s.oid FROM pg_publication p
+            UNION ALL SELECT p.oid, n.nspname, NULL, s.oid, p.xmin FROM pg_publication p
             JOIN pg_publication_namespace s ON s.pnpubid = p.oid JOIN pg_namespace n ON n.oid = s.pnnspid
             WHERE p.pubname = $1
             """
         let rows = try ask(
             """
-            SELECT p.oid, n.nspname, c.relname, r.oid FROM pg_publication p
+            SELECT p.oid, n.nspname, c.relname, r.oid, p.xmin FROM pg_publication p
             LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid
             LEFT JOIN pg_class c ON c.oid = r.prrelid LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE p.pubname = $1 \(connection.serverVersion >= 150_000 ? bySchema : "")
@@ -131,7 +131,7 @@ struct SourceServer {
             entries[table.qualifiedName] = (ofTable ?? ofSchema)?[3]
         }
         return SourcePublication(
-            id: rows.first?[0] ?? "none", entries: entries, of: tables.map(\.qualifiedName))
+            id: rows.first?[0] ?? "none", change: rows.first?[4], entries: entries, of: tables.map(\.qualifiedName))
     }
 
     /// Checks that all rows of the tables are published.
@@ -160,28 +160,50 @@ struct SourceServer {
         }
     }
 
-    /// Checks that the role may read a table. Each partition of a partitioned table is read by itself.
+    /// Checks that the role may read a table and all its partitions.
     private func requireSelect(on table: TableDeclaration) throws {
-        let rows = try ask(
+        for part in try parts(of: table) {
+            guard part.isReadable else {
+                throw SourceProblem(
+                    "the role may not read \(part.name), which defines memberships: run GRANT SELECT ON \(part.name) TO name"
+                )
+            }
+            if part.hidesRows {
+                throw SourceProblem(
+                    "row-level security hides rows of \(part.name) from the role: run ALTER ROLE name BYPASSRLS")
+            }
+        }
+    }
+
+    /// A table, or one of its partitions, to which no further partitions belong.
+    struct Part {
+        let name: String
+        let quotedName: String
+        /// Whether it stores rows itself. A partitioned table does not.
+        let storesRows: Bool
+        let isReadable: Bool
+        /// Whether row-level security applies to the role.
+        let hidesRows: Bool
+    }
+
+    /// Returns a table and its partitions. Each partition is read by itself.
+    func parts(of table: TableDeclaration) throws(SourceError) -> [Part] {
+        try ask(
             """
-            SELECT has_schema_privilege(c.relnamespace, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
-                row_security_active(c.oid), n.nspname || '.' || c.relname
+            SELECT n.nspname || '.' || c.relname, quote_ident(n.nspname) || '.' || quote_ident(c.relname),
+                c.relkind = 'r',
+                has_schema_privilege(c.relnamespace, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
+                row_security_active(c.oid)
             FROM pg_class root JOIN pg_namespace r ON r.oid = root.relnamespace,
                 LATERAL (SELECT root.oid AS id UNION
                     SELECT t.relid FROM pg_partition_tree(root.oid) t WHERE t.isleaf) part
                 JOIN pg_class c ON c.oid = part.id JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE r.nspname = $1 AND root.relname = $2
-            """, [table.schema, table.name])
-        for row in rows {
-            let name = row[2] ?? table.qualifiedName
-            guard row[0] == "t" else {
-                throw SourceProblem(
-                    "the role may not read \(name), which defines memberships: run GRANT SELECT ON \(name) TO name")
-            }
-            if row[1] == "t" {
-                throw SourceProblem(
-                    "row-level security hides rows of \(name) from the role: run ALTER ROLE name BYPASSRLS")
-            }
+            """, [table.schema, table.name]
+        ).map { row in
+            Part(
+                name: row[0] ?? table.qualifiedName, quotedName: row[1] ?? "", storesRows: row[2] == "t",
+                isReadable: row[3] == "t", hidesRows: row[4] == "t")
         }
     }
 

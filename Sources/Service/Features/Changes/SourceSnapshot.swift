@@ -31,9 +31,9 @@ struct SourceSnapshot {
             var part = Part(mark: mark, [.change(.truncation(of: table.schema, table.name, isResnapshot: true))])
             let rows = try types.rows(of: try server.relation(table))
             let columns = rows.relation.columns.map { SourceServer.quoted($0.name) }.joined(separator: ", ")
-            for name in try server.storage(of: table) {
+            for stored in try server.parts(of: table) where stored.storesRows {
                 // COPY reads the stored rows. It plans no query and accepts no view, so that no code of the app runs.
-                try server.connection.copyOut("COPY \(name) (\(columns)) TO STDOUT") { line in
+                try server.connection.copyOut("COPY \(stored.quotedName) (\(columns)) TO STDOUT") { line in
                     part.add(Self.item(line, rows), bytes: line.count)
                     if part.isFull { rejected += try store(&part) }
                 }
@@ -96,19 +96,5 @@ extension SourceServer {
             columns: rows.map { row in
                 .init(name: row[0] ?? "", isOfOldRows: false, type: row[1].flatMap { UInt32($0) } ?? 0)
             })
-    }
-
-    /// The names of the tables in which a table's rows are stored: its own, or its partitions'.
-    fileprivate func storage(of table: TableDeclaration) throws -> [String] {
-        try ask(
-            """
-            SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
-            FROM pg_class root JOIN pg_namespace r ON r.oid = root.relnamespace,
-                LATERAL (SELECT root.oid AS id WHERE root.relkind = 'r'
-                    UNION SELECT t.relid FROM pg_partition_tree(root.oid) t WHERE t.isleaf) part
-                JOIN pg_class c ON c.oid = part.id JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE r.nspname = $1 AND root.relname = $2
-            """, [table.schema, table.name]
-        ).compactMap { $0.first ?? nil }
     }
 }

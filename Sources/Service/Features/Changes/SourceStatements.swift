@@ -27,9 +27,15 @@ enum SourceStatements {
             """,
             requireOwnership, keeping, say, notify, requirePrefixes, publish,
             "ALTER PUBLICATION \(publication) SET TABLE \(names)",
+            // Only if something is missing: the reader takes every change of the operations for a gap.
             """
-            ALTER PUBLICATION \(publication)
-                SET (publish = 'insert, update, delete, truncate', publish_via_partition_root = true)
+            DO $$ BEGIN
+                IF EXISTS (SELECT 1 FROM pg_publication WHERE pubname = '\(publication)' AND NOT (
+                    pubinsert AND pubupdate AND pubdelete AND pubtruncate AND pubviaroot)) THEN
+                    ALTER PUBLICATION \(publication)
+                        SET (publish = 'insert, update, delete, truncate', publish_via_partition_root = true);
+                END IF;
+            END $$
             """,
             "COMMENT ON SCHEMA bellhop IS 'Events of a transaction of the app: bellhop source setup --sender ROLE'",
         ]

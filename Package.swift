@@ -141,6 +141,8 @@ let package = Package(
             swiftSettings: strict),
         // Shared by all test targets: seeded random numbers, directories, waits, raw TCP connections, processes.
         .systemLibrary(name: "CSpawn", path: "Tests/CSpawn"),
+        // Counts allocations, for tests of what a request costs.
+        .target(name: "CAllocations", path: "Tests/CAllocations"),
         .target(name: "TestSupport", dependencies: ["CSpawn"], path: "Tests/TestSupport", swiftSettings: strict),
         // The PostgreSQL server of the tests.
         .target(
@@ -158,8 +160,8 @@ let package = Package(
         .testTarget(
             name: "ServiceTests",
             dependencies: [
-                "CCrypto", "Service", "BellhopClient", "Cryptography", "MicroHTTP", "OutboundHTTP", "Database",
-                "Realtime",
+                "CAllocations", "CCrypto", "Service", "BellhopClient", "Cryptography", "MicroHTTP", "OutboundHTTP",
+                "Database", "Realtime",
                 "Threads", "Values", "Rows", "Domain", "Visibility", "PostgresServer", "TestSupport",
                 outside("Configuration", "swift-configuration"),
                 outside("Logging", "swift-log"),

@@ -28,6 +28,8 @@ public struct DecimalDigits: Sendable, Hashable {
             index = 1
         }
         var significant: [UInt8] = []
+        // Growing step by step would cost more than reading the digits.
+        significant.reserveCapacity(min(bytes.count, 64))
         var (exponent, digitCount, hasPoint) = (0, 0, false)
         while index < bytes.count, bytes[index] | 0x20 != UInt8(ascii: "e") {
             let byte = bytes[index]
@@ -94,12 +96,22 @@ public struct DecimalDigits: Sendable, Hashable {
         guard significant.count <= 17 else { return nil }
         if significant.count <= 15, (-290...300).contains(exponent) {
             // Two different numbers of 15 digits never share a double, so the shortest spelling need not be compared.
-            return Self.power(exponent - significant.count).map(scaled) ?? Double(description)
+            return Self.power(exponent - significant.count).map(scaled) ?? Double(scientific)
         }
-        guard let double = Double(description), double.isFinite, DecimalDigits(double.description.utf8) == self else {
+        guard let double = Double(scientific), double.isFinite, DecimalDigits(double.description.utf8) == self else {
             return nil
         }
         return double
+    }
+
+    /// The number as digits and an exponent, made in one piece.
+    private var scientific: String {
+        var text: [UInt8] = isNegative ? [UInt8(ascii: "-")] : []
+        text.reserveCapacity(significant.count + 12)
+        text += significant.isEmpty ? [48] : significant
+        text.append(UInt8(ascii: "e"))
+        text += String(exponent - significant.count).utf8
+        return String(decoding: text, as: UTF8.self)
     }
 
     /// Multiplies or divides by an exact power of ten. Both factors are exact, so the result is rounded once and is

@@ -17,10 +17,14 @@ public enum JSONValue: Sendable, Hashable {
     /// - Parameters:
     ///   - isExact: numbers that would be rounded become strings (``exactNumber(_:)``).
     ///   - lastKeyWins: a repeated key replaces the earlier one, as in PostgreSQL's `jsonb`, and is no error.
+    ///   - valuesMax: the number of values, including arrays and objects. A value can cost fifty times as much as its
+    ///     bytes.
     public init(
-        parsing bytes: [UInt8], depthMax: Int = 32, isExact: Bool = false, lastKeyWins: Bool = false
+        parsing bytes: [UInt8], depthMax: Int = 32, isExact: Bool = false, lastKeyWins: Bool = false,
+        valuesMax: Int = .max
     ) throws(Failure) {
-        var reader = JSONReader(bytes: bytes, depthMax: depthMax, isExact: isExact, lastKeyWins: lastKeyWins)
+        var reader = JSONReader(
+            bytes: bytes, depthMax: depthMax, isExact: isExact, lastKeyWins: lastKeyWins, valuesMax: valuesMax)
         self = try reader.document()
     }
 
@@ -79,14 +83,16 @@ extension JSONValue: JSONWritable {
     }
 }
 
-/// The reader behind ``JSONValue/init(parsing:depthMax:isExact:lastKeyWins:)``: one pass over the bytes.
+/// The reader behind ``JSONValue/init(parsing:depthMax:isExact:lastKeyWins:valuesMax:)``: one pass over the bytes.
 private struct JSONReader {
     let bytes: [UInt8]
     let depthMax: Int
     let isExact: Bool
     let lastKeyWins: Bool
+    let valuesMax: Int
     var index = 0
     var depth = 0
+    var valueCount = 0
 
     func failure(_ what: String) -> Failure {
         Failure(.malformed, "request.malformed_json", "The body is not valid JSON: \(what) at byte \(index).")
@@ -107,6 +113,10 @@ private struct JSONReader {
     }
 
     private mutating func value() throws(Failure) -> JSONValue {
+        valueCount += 1
+        guard valueCount <= valuesMax else {
+            throw Failure(.tooLarge, "request.too_large", "The body may have at most \(valuesMax) JSON values here.")
+        }
         switch byte {
         case UInt8(ascii: "{"): return .object(try object())
         case UInt8(ascii: "["): return .array(try array())
@@ -286,7 +296,7 @@ private struct JSONReader {
                 unit = 0x10000 + (unit - 0xD800) << 10 + (low - 0xDC00)
             }
             guard let scalar = Unicode.Scalar(unit) else { throw failure("a lone surrogate") }
-            decoded.append(contentsOf: String(Character(scalar)).utf8)
+            for unit in UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter { decoded.append(unit) }
         default: throw failure("an unknown escape")
         }
     }
@@ -295,8 +305,11 @@ private struct JSONReader {
         guard index + 4 <= bytes.count else { throw failure("an incomplete escape") }
         var value: UInt32 = 0
         for byte in bytes[index..<index + 4] {
-            guard let digit = Character(Unicode.Scalar(byte)).hexDigitValue else { throw failure("an unknown escape") }
-            value = value << 4 | UInt32(digit)
+            switch byte {
+            case 48...57: value = value << 4 | UInt32(byte - 48)
+            case 65...70, 97...102: value = value << 4 | UInt32((byte | 0x20) - 87)
+            default: throw failure("an unknown escape")
+            }
         }
         index += 4
         return value

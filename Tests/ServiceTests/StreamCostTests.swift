@@ -75,6 +75,22 @@ import Values
         #expect(config["subscriptions"]["numberBytesMax"].int == FilterLimits.numberBytesMax)
     }
 
+    /// Attack: a user sends the largest body that the service reads, full of small objects. Harm: parsing it costs fifty
+    /// times as much as parsing as many bytes of filters.
+    @Test func bodyOfManyValues_isRefused() async throws {
+        let service = try TestService.start()
+        let stream = try await service.listen(as: .user("ada"))
+        let id = try #require(stream.ready.json["streamId"].string)
+        func put(_ objects: Int) async throws -> ServiceAnswer {
+            let body = "{\"tables\":[" + Array(repeating: "{}", count: objects).joined(separator: ",") + "]}"
+            return try await service.call("PUT", "/v1/streams/\(id)/subscriptions", as: .user("ada"), body)
+        }
+        // The body itself, and the array, are values too.
+        #expect(try await put(StreamLimits.subscriptionsValuesMax - 2).mistakes == "422 /tables")
+        let refused = try await put(StreamLimits.subscriptionsValuesMax - 1)
+        #expect(refused.refusal == "413 request.too_large", "\(refused.text)")
+    }
+
     // MARK: Resumption by many keys
 
     private static func resume(

@@ -4,6 +4,14 @@ import Values
 enum FilterBytes {
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (byte >= 0x09 && byte <= 0x0D) }
 
+    /// Returns the text without spaces at its ends. Nearly all texts have none, and are returned as they are.
+    static func trimmed(_ text: [UInt8]) -> [UInt8] {
+        guard let first = text.first, let last = text.last, isSpace(first) || isSpace(last) else { return text }
+        var rest = text[...].drop(while: isSpace)
+        while let last = rest.last, isSpace(last) { rest.removeLast() }
+        return Array(rest)
+    }
+
     /// Whether only a quoted value may contain the byte.
     static func isReserved(_ byte: UInt8) -> Bool {
         switch byte {

@@ -53,8 +53,7 @@ public struct FilterValue: Sendable, Hashable {
         self.type = type
         isPlainText = type == .text
         // All types except texts and UUIDs allow spaces around their values.
-        let trimmed = Array(
-            text.drop(while: FilterBytes.isSpace).reversed().drop(while: FilterBytes.isSpace).reversed())
+        let trimmed = FilterBytes.trimmed(text)
         switch type {
         case .text: (bytes, reading) = (text, .text)
         case .uuid:
@@ -187,7 +186,8 @@ enum RealNumber {
     /// Returns the nearest number of the type; nil for an invalid number, or one out of range.
     static func value(of text: some Collection<UInt8>, _ type: ColumnType?) -> Double? {
         guard let number = FilterNumber(numeric: text) else { return nil }
-        if case .real(let value) = number, !value.isFinite { return value }
+        // An exact double needs no second conversion.
+        if case .real(let value) = number, type != .real || !value.isFinite { return value }
         let digits = String(decoding: text, as: UTF8.self)
         guard let value = type == .real ? Float(digits).map(Double.init) : Double(digits), value.isFinite,
             value != 0 || number == .integer(0)

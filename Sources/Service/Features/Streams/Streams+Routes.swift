@@ -91,7 +91,7 @@ extension StreamsFeature {
     }
 
     private static func readDraft(_ call: Call, _ dependencies: StreamDependencies) throws -> SubscriptionDraft {
-        var fields = try call.fields()
+        var fields = try call.fields(valuesMax: StreamLimits.subscriptionsValuesMax)
         let named = fields.strings("topics", countMax: StreamLimits.topicsMax)
         let listed = fields.values("tables", countMax: FilterLimits.subscriptionsPerStreamMax)
         let cursor = fields.optionalString("lastEventId", bytesMax: Cursor.textBytesMax)

@@ -97,11 +97,12 @@ public class DatabaseConnection {
 
     /// Calls `body` with a cursor over the rows of a query.
     ///
-    /// - Parameter position: A query that runs before it in the same transaction; see ``RowCursor/position``.
+    /// - Parameter records: A query that runs before it in the same transaction; see ``RowCursor/records``.
     public func withRows<Value>(
-        _ sql: SQL, at position: SQL? = nil, _ body: (RowCursor) throws -> Value
+        _ sql: SQL, with records: SQL? = nil, _ body: (RowCursor) throws -> Value
     ) throws -> Value {
-        try body(RowCursor(position: try position.flatMap(integer)) { rows in try self.execute(sql, rows) })
+        let found = try records.map { try self.records($0) } ?? []
+        return try body(RowCursor(records: found) { rows in try self.execute(sql, rows) })
     }
 
     /// Returns the integer in the first column of the first row, such as a `COUNT(*)`; nil if there is no row or it is

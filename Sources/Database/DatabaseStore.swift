@@ -41,13 +41,14 @@ public final class DatabaseStore: Sendable {
     /// Runs one reading statement, and passes its rows to `completion`. For a file, this happens at once on the calling
     /// thread; for a server, later on a thread of the store. `completion` handles its own errors.
     ///
-    /// - Parameter position: A query for the service's own records in the same transaction; see ``RowCursor/position``.
+    /// - Parameter records: A query for the service's own records in the same snapshot; see ``RowCursor/records``. Its
+    ///   result may be that of another caller's query with the same text and other values.
     /// - Throws: `StoreBusy` if too many queries wait. Then `completion` is not called.
     public func query(
-        _ sql: SQL, at position: SQL? = nil, as scope: Scope,
+        _ sql: SQL, with records: SQL? = nil, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy) {
-        try backend.query(sql.woven(), at: position, as: scope, completion: completion)
+        try backend.query(sql.woven(), with: records, as: scope, completion: completion)
     }
 
     // MARK: Writing

@@ -1,11 +1,13 @@
 /// The rows of one query. It is valid only inside the callback that receives it.
 public struct RowCursor {
-    /// The result of the position query that ran with this query, in the same snapshot.
-    public let position: Int?
+    /// The rows of the query for the service's own records that ran with this query, in the same snapshot.
+    public let records: [(number: Int, text: String)]
     let run: ((Row) throws -> Bool) throws -> Void
 
-    init(position: Int? = nil, run: @escaping ((Row) throws -> Bool) throws -> Void) {
-        (self.position, self.run) = (position, run)
+    init(
+        records: [(number: Int, text: String)] = [], run: @escaping ((Row) throws -> Bool) throws -> Void
+    ) {
+        (self.records, self.run) = (records, run)
     }
 
     /// Returns the first row mapped to a value, or nil without a row.
@@ -26,5 +28,12 @@ public struct RowCursor {
             return true
         }
         return values
+    }
+}
+
+extension Connection {
+    /// Returns the rows of a query for the service's own records, whose columns are a number and a text.
+    public func records(_ sql: SQL) throws -> [(number: Int, text: String)] {
+        try rows(sql) { (try $0.integer(0), try $0.text(1)) }
     }
 }

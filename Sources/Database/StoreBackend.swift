@@ -2,7 +2,7 @@
 protocol StoreBackend: Sendable {
     func read<Value>(isSingle: Bool, isVital: Bool, _ body: (DatabaseConnection) throws -> Value) throws -> Value
     func query(
-        _ woven: SQL.Woven, at position: SQL?, as scope: Scope,
+        _ woven: SQL.Woven, with records: SQL?, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy)
     /// The queues of its writers; never empty.

@@ -95,13 +95,13 @@ final class PostgresBackend: StoreBackend {
     }
 
     func query(
-        _ woven: SQL.Woven, at position: SQL?, as scope: Scope,
+        _ woven: SQL.Woven, with records: SQL?, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy) {
-        let position = position?.woven()
-        let kind = woven.text.hashValue ^ (position?.text.hashValue ?? 0)
+        let records = records?.woven()
+        let kind = woven.text.hashValue ^ (records?.text.hashValue ?? 0)
         try queries.append(
-            .init(woven: woven, position: position, kind: kind, scope: scope, complete: completion))
+            .init(woven: woven, records: records, kind: kind, scope: scope, complete: completion))
     }
 
     var isOnWriter: Bool { writers.contains(where: \.isCurrent) }

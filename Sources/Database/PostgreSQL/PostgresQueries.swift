@@ -8,8 +8,8 @@ import Threads
 final class PostgresQueries: Sendable {
     struct Job: Sendable {
         let woven: SQL.Woven
-        /// A query that runs before it, in the same transaction.
-        let position: SQL.Woven?
+        /// A query for the service's own records that runs before it, in the same transaction.
+        let records: SQL.Woven?
         /// The hash of the texts.
         let kind: Int
         let scope: Scope
@@ -199,27 +199,34 @@ final class PostgresQueries: Sendable {
             failure = error
         }
         let results = link.results
-        let hasPosition = opening > 0 && results.count >= opening
-        let position = hasPosition ? results[opening - 1].firstText.flatMap { Int($0) } : nil
+        let records = opening > 0 && results.count >= opening ? Self.records(in: results[opening - 1]) : []
         for place in places where place < results.count {
             guard let job = rest.popFirst() else { return }
             let (result, text) = (results[place], job.woven.text)
             job.complete(
                 .success(
-                    RowCursor(position: position) { body in try PostgresRows.forEach(of: result, text: text, body) }))
+                    RowCursor(records: records) { body in try PostgresRows.forEach(of: result, text: text, body) }))
         }
         if let failure { rest.popFirst()?.complete(.failure(failure)) }
     }
 
-    /// Returns the commands before queries with a position: their transaction sees one snapshot, and returns its
-    /// position.
+    private static func records(in result: PostgresResult) -> [(number: Int, text: String)] {
+        var found: [(number: Int, text: String)] = []
+        try? PostgresRows.forEach(of: result, text: "records") { row in
+            found.append((try row.integer(0), try row.text(1)))
+            return true
+        }
+        return found
+    }
+
+    /// Returns the commands before queries with records: their transaction sees one snapshot, and returns its records.
     private func opening(of job: Job) -> (commands: [PostgresLink.Command], settings: [String: String]) {
-        guard let position = job.position else { return ([], [:]) }
-        let settings = vocabulary.settings(of: job.scope, for: position).merging(sessionSettings) { $1 }
+        guard let records = job.records else { return ([], [:]) }
+        let settings = vocabulary.settings(of: job.scope, for: records).merging(sessionSettings) { $1 }
         return (
             [
                 Self.repeatableRead, vocabulary.command(from: [:], to: settings),
-                .init(text: PlacedTexts.shared.text(of: position.text), values: position.binds),
+                .init(text: PlacedTexts.shared.text(of: records.text), values: records.binds),
             ].compactMap(\.self), settings
         )
     }

@@ -74,13 +74,13 @@ final class SQLiteBackend: StoreBackend {
     }
 
     func query(
-        _ woven: SQL.Woven, at position: SQL?, as scope: Scope,
+        _ woven: SQL.Woven, with records: SQL?, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy) {
         do {
-            try read(isSingle: position == nil, isVital: false) { db in
-                let found = try position.flatMap(db.integer)
-                completion(.success(RowCursor(position: found) { body in _ = try db.perform(woven, body) }))
+            try read(isSingle: records == nil, isVital: false) { db in
+                let found = try records.map { try db.records($0) } ?? []
+                completion(.success(RowCursor(records: found) { body in _ = try db.perform(woven, body) }))
             }
         } catch {
             completion(.failure(error))

@@ -81,7 +81,7 @@ public final class App: Sendable {
             generation: { memberships.generation.load(ordering: .acquiring) }, scoped: { memberships.scoped($0) },
             metrics: metrics, logger: logger)
         let reader = TransactionReader(
-            store: store, clock: clock, settings: settings, log: start.log,
+            store: store, clock: clock, settings: settings, log: start.log, positions: start.positions,
             reactions: features.compactMap(\.reaction), limiter: authenticator.limiter)
         let boards = Leaderboards(bytesMax: settings.leaderboardMegabytes << 20, logger: logger) {
             try reader.read(as: .system(tenant: $0), $1)

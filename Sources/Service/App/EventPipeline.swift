@@ -24,8 +24,8 @@ struct EventPipeline {
             deliver: { shards.post(.states($0.map { EncodedState($0) })) })
         let mailbox = store.engine == .postgreSQL ? ReplicaRequests.Mailbox() : nil
         let router = EventRouter(
-            shards: shards, log: start.log, memberships: start.memberships, revocations: start.revocations,
-            tracer: tracer,
+            shards: shards, log: start.log, positions: start.positions, memberships: start.memberships,
+            revocations: start.revocations, tracer: tracer,
             receivers: ["\(ChallengesFeature.movedMessage)": rankUpdates.handleBoardChange]
                 .merging(mailbox?.receivers ?? [:]) { $1 })
         let pump = EventPump(

@@ -7,6 +7,7 @@ struct ServiceStart {
     let log: LogIdentity
     /// The newest event of the log.
     let head: Int64
+    let positions: TenantPositions
     /// Signs the cursors of lists, and tickets.
     let cursorSecret: [UInt8]
     let memberships: MembershipRegistry
@@ -34,6 +35,7 @@ struct ServiceStart {
             )
         }
         self.head = head
+        positions = TenantPositions(head: head, ids: log.ids)
         revocations = RevocationList(revoked)
         self.tenants = tenants
     }

@@ -50,13 +50,13 @@ final class Call: Sendable {
     }
 
     /// Returns the body as any JSON value.
-    func json() throws -> JSONValue {
+    func json(valuesMax: Int = .max) throws -> JSONValue {
         guard request.withHeader("Content-Type", Self.isJSON) else { throw Self.notJSON }
-        return try JSONValue(parsing: request.body)
+        return try JSONValue(parsing: request.body, valuesMax: valuesMax)
     }
 
     /// Returns the body as the members of a JSON object.
-    func fields() throws -> Fields { try Fields(json()) }
+    func fields(valuesMax: Int = .max) throws -> Fields { try Fields(json(valuesMax: valuesMax)) }
 
     /// Returns whether a media type is JSON, ignoring case and parameters.
     private static func isJSON(_ type: UnsafeBufferPointer<UInt8>?) -> Bool {
@@ -97,8 +97,8 @@ final class Call: Sendable {
 
     /// The epoch that versions belong to.
     var epoch: String { reader.log.epoch }
-    /// The generator of event ids.
-    var ids: EventIDs { reader.log.ids }
+    /// The position of the caller's tenant, to be noted before a snapshot begins.
+    var knownPosition: TenantPositions.Known { reader.positions.known(of: caller.tenant) }
 
     /// Returns the tag of a version as the caller sees it.
     func tag(_ version: Int, variant: String = "") -> EntityTag {

@@ -236,19 +236,20 @@ struct Dispatcher: Sendable {
     }
 
     private func read(_ call: Call, _ body: (Transaction) throws -> Response) throws -> Response {
-        try runner.reader.read(as: call.caller) { tx in
-            try body(tx).positioned(EventLog.newestSequence(in: tx.db), call)
+        let known = call.knownPosition
+        return try runner.reader.read(as: call.caller) { tx in
+            let response = try body(tx)
+            guard response.status == 200 else { return response }
+            let records = try tx.db.records(EventLog.records(after: known.head))
+            return response.positioned(known: known, records, call)
         }
     }
 
     private func rows(of sql: SQL, _ call: Call, _ body: (RowCursor) throws -> Response) throws -> Response {
-        try runner.reader.rows(of: sql, as: call.caller) { try positioned($0, call, body) }
-    }
-
-    private func positioned(
-        _ rows: RowCursor, _ call: Call, _ body: (RowCursor) throws -> Response
-    ) throws -> Response {
-        try body(rows).positioned(Int64(rows.position ?? 0), call)
+        let known = call.knownPosition
+        return try runner.reader.rows(of: sql, with: EventLog.records(after: known.head), as: call.caller) { rows in
+            try body(rows).positioned(known: known, rows.records, call)
+        }
     }
 
     /// Returns whether the reactor may answer; it must not wait for a database server.
@@ -274,10 +275,15 @@ struct Dispatcher: Sendable {
         _ call: Call, _ trace: RequestTrace, _ sql: SQL, _ body: @escaping @Sendable (RowCursor) throws -> Response
     ) -> Reply {
         .deferred { responder in
+            let known = call.knownPosition
             do throws(StoreBusy) {
-                try runner.store.query(sql, at: EventLog.position, as: call.caller.scope) { result in
+                try runner.store.query(
+                    sql, with: EventLog.records(after: known.head), as: call.caller.scope
+                ) { result in
                     complete(responder, trace) {
-                        .response(conditional(try positioned(result.get(), call, body), call.request))
+                        let rows = try result.get()
+                        let response = try body(rows).positioned(known: known, rows.records, call)
+                        return .response(conditional(response, call.request))
                     }
                 }
             } catch {

@@ -8,6 +8,7 @@ import Realtime
 struct EventRouter: Sendable {
     let shards: StreamShards<StreamHub>
     let log: LogIdentity
+    let positions: TenantPositions
     let memberships: MembershipRegistry
     let revocations: RevocationList
     let tracer: Tracer?
@@ -16,6 +17,7 @@ struct EventRouter: Sendable {
 
     /// Delivers events to every shard, each encoded once.
     func publish(_ events: [LoggedEvent]) {
+        positions.note(events)
         var rest = events[...]
         while let first = rest.first {
             // In order: events after a change of memberships are matched against the changed scopes.
@@ -30,7 +32,11 @@ struct EventRouter: Sendable {
 
     /// Ends all streams. They resume, or learn that they cannot: the events that they missed are not in the log. The
     /// next published event follows the given one.
-    func restartStreams(after head: Int64) { shards.post(.restart(head: head, ids: log.ids)) }
+    func restartStreams(after head: Int64) {
+        let ids = log.ids
+        positions.restart(after: head, ids: ids)
+        shards.post(.restart(head: head, ids: ids))
+    }
 
     /// Refuses a token, a session or a user from now on, and closes their streams.
     func revoke(_ revocation: Revocation) {

@@ -153,7 +153,7 @@ extension StreamHub {
             case .send(let bytes, let collapse): sendChunk(bytes, to: slot, collapse: collapse)
             case .resync(let reason, let position):
                 StreamMetrics.add(1, to: dependencies.metrics.resyncs)
-                notify(slot, StreamNotice.resync(reason, at: cursor(position)))
+                notify(slot, StreamNotice.resync(reason, at: cursor(position, of: slot)))
             case .load(let after, let through):
                 isReading = true
                 load(slot, after: after, through: through)

@@ -142,18 +142,25 @@ extension StreamHub {
     /// Sends the deliveries whose windows end at `now`, in milliseconds, or before.
     func endWindows(dueAt now: Int64) {
         var encoder = InvalidationEncoder()
-        let here = cursor(head)
+        var cursors: [ID<Tenant>: Cursor] = [:]
+        func here(_ slot: Int32) -> Cursor {
+            guard let tenant = sessions[Int(slot)]?.caller.tenant else { return ids.cursor(head) }
+            if let found = cursors[tenant] { return found }
+            let made = cursor(head, of: slot)
+            cursors[tenant] = made
+            return made
+        }
         for batch in rows.coalescer.takeDue(at: now) {
             guard hub.contains(batch.stream) else { continue }
             if batch.isOverflow {
                 StreamMetrics.add(1, to: dependencies.metrics.resyncs)
-                notify(batch.stream, StreamNotice.resync(.overflow, at: here))
+                notify(batch.stream, StreamNotice.resync(.overflow, at: here(batch.stream)))
             } else {
-                sendLive(encoder.event(batch, at: isLive(batch.stream) ? here : nil), to: batch.stream)
+                sendLive(encoder.event(batch, at: isLive(batch.stream) ? here(batch.stream) : nil), to: batch.stream)
             }
         }
         for (slot, updates) in rows.takeCounts(at: now) where hub.contains(slot) {
-            sendLive(SharedBytes(StreamNotice.engagement(updates, at: isLive(slot) ? here : nil)), to: slot)
+            sendLive(SharedBytes(StreamNotice.engagement(updates, at: isLive(slot) ? here(slot) : nil)), to: slot)
         }
     }
 
@@ -173,14 +180,15 @@ extension StreamHub {
             }
             // Counts of rows that were watched until now must not get lost because the user has scrolled on.
             if !counts.isEmpty {
-                sendLive(SharedBytes(StreamNotice.engagement(counts, at: isLive(slot) ? cursor(head) : nil)), to: slot)
+                let here = isLive(slot) ? cursor(head, of: slot) : nil
+                sendLive(SharedBytes(StreamNotice.engagement(counts, at: here)), to: slot)
             }
             if let replay = draft.replay {
                 for chunk in replay.chunks { sendChunk(chunk, to: slot) }
                 deliverMissed(after: replay.through, to: slot)
                 // Missed changes have no ids of their own. The client now has everything up to this position, and
                 // resumes after it.
-                if isLive(slot) { notify(slot, SSE.place(cursor(head))) }
+                if isLive(slot) { notify(slot, SSE.place(cursor(head, of: slot))) }
             }
         }
         guard let topics = draft.topics else { return [] }

@@ -244,12 +244,16 @@ final class StreamHub: StreamProgram {
         subscriptions[Int(slot)].overflowed(at: head)
         replaying.remove(slot)
         StreamMetrics.add(1, to: dependencies.metrics.resyncs)
-        let notice = SharedBytes(StreamNotice.resync(.overflow, at: cursor(head)))
+        let notice = SharedBytes(StreamNotice.resync(.overflow, at: cursor(head, of: slot)))
         figures[Int(slot)].add(1, bytes: notice.count)
         return .discard(thenSend: notice)
     }
 
-    func cursor(_ sequence: Int64) -> Cursor { ids.cursor(sequence) }
+    /// Returns the cursor of a position of a stream: the newest event of its tenant up to the given one.
+    func cursor(_ sequence: Int64, of slot: Int32) -> Cursor {
+        guard let tenant = sessions[Int(slot)]?.caller.tenant else { return ids.cursor(sequence) }
+        return ids.cursor(dependencies.reader.positions.position(of: tenant, upTo: sequence, in: ids))
+    }
 }
 
 extension StreamEnding {

@@ -10,7 +10,7 @@ import Values
 /// The id of `stream:ready` is the position **before** the replayed events. A client that is disconnected during the
 /// replay has the id of the last event that it received, or of `ready` if it received none, and resumes right there.
 /// With the position after the replay as its id, such a client would skip events that it never received. Without a
-/// cursor nothing is replayed, and the id is the head.
+/// cursor nothing is replayed, and the id is the newest event of the client's tenant up to the head.
 ///
 /// A cursor is not a secret and grants nothing. It names a position in the log of all tenants, and the replay contains
 /// only what **this** token may see after it. Another user's `Last-Event-ID` is therefore worthless (R-SCH-EC4).
@@ -57,7 +57,10 @@ struct StreamReader: Sendable {
     ///   - head: The last event that the stream's shard had handled when the stream joined the hub. Everything up to it
     ///     is read here; everything after it reaches the stream live.
     func start(streamId: String, lastEventID: String?, head: Int64) throws -> StreamStart {
-        let start = try read { tx in try self.start(tx, streamId: streamId, lastEventID: lastEventID, head: head) }
+        let known = knownPosition
+        let start = try read { tx in
+            try self.start(tx, streamId: streamId, lastEventID: lastEventID, head: head, known: known)
+        }
         // The scope lives as long as the stream and is hardly used again, so its cached predicates can be released.
         caller.scope.forgetPredicates()
         return start
@@ -88,11 +91,11 @@ struct StreamReader: Sendable {
     /// Returns the row changes after a cursor in the form of the stream's subscriptions. They have no ids, because the
     /// stream's cursor is further on.
     func missedRows(after lastEventID: String?) throws -> TableReplay {
-        try read { tx in
+        let known = knownPosition
+        return try read { tx in
             let newest = try EventLog.newestSequence(in: tx.db)
             let resumption = Resumption.decide(
-                lastEventID: lastEventID, ids: ids,
-                oldest: try EventLog.oldestSequence(in: tx.db), newest: newest)
+                lastEventID: lastEventID, ids: ids, oldest: try oldestSequence(tx, known), newest: newest)
             var writer = ChunkWriter()
             switch resumption {
             case .fresh: break
@@ -112,9 +115,19 @@ struct StreamReader: Sendable {
         }
     }
 
-    private func start(_ tx: Transaction, streamId: String, lastEventID: String?, head: Int64) throws -> StreamStart {
+    /// The position of the caller's tenant, to be noted before a snapshot begins.
+    private var knownPosition: TenantPositions.Known { dependencies.reader.positions.known(of: caller.tenant) }
+
+    private func oldestSequence(_ tx: Transaction, _ known: TenantPositions.Known) throws -> Int64 {
+        guard known.ids.epoch == ids.epoch else { return try EventLog.oldestSequence(in: tx.db) }
+        return try EventLog.oldestSequence(known: known, in: tx.db)
+    }
+
+    private func start(
+        _ tx: Transaction, streamId: String, lastEventID: String?, head: Int64, known: TenantPositions.Known
+    ) throws -> StreamStart {
         var resumption = Resumption.decide(
-            lastEventID: lastEventID, ids: ids, oldest: try EventLog.oldestSequence(in: tx.db),
+            lastEventID: lastEventID, ids: ids, oldest: try oldestSequence(tx, known),
             newest: try EventLog.newestSequence(in: tx.db))
         let keys = try allKeys(tx)
         var events: [StreamEvent] = []
@@ -130,7 +143,9 @@ struct StreamReader: Sendable {
             }
             if invalidation?.isOverflow == true { resumption = .resync(.gap) }
         }
-        var (readyAt, position, reason, isResumed) = (head, head, ResyncReason?.none, false)
+        var (position, reason, isResumed) = (head, ResyncReason?.none, false)
+        // The client receives the position of its tenant, after which the tenant had no event up to the head.
+        var readyAt = dependencies.reader.positions.position(of: caller.tenant, upTo: head, in: ids)
         switch resumption {
         case .fresh: break
         case .after(let sequence): (readyAt, position, isResumed) = (sequence, max(sequence, head), true)

@@ -15,11 +15,59 @@ extension EventLog {
     }
 
     /// Returns the newest event ever, even if it is no longer retained.
-    static func newestSequence(in db: DatabaseConnection) throws -> Int64 { Int64(try db.integer(position) ?? 0) }
+    static func newestSequence(in db: DatabaseConnection) throws -> Int64 { Int64(try db.integer(newest) ?? 0) }
 
-    /// A query that runs with another one, and returns the event after which its snapshot is. Numbers are committed in
-    /// order, so the snapshot contains everything up to the newest event.
-    static let position: SQL = "SELECT newest FROM \(counter, unscoped: bookkeeping) WHERE id = 1"
+    private static let newest: SQL = "SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1"
+
+    /// A query that runs with another one, and returns the records of its snapshot that this process has not published
+    /// yet, each as its number and tenant. A last record without a tenant names the given head.
+    ///
+    /// One query serves callers of several tenants, because PostgreSQL answers many callers from one snapshot.
+    static func records(after head: Int64) -> SQL {
+        """
+        SELECT sequence, tenant FROM (SELECT sequence, tenant FROM \(events, unscoped: bookkeeping)
+            WHERE sequence > \(head) ORDER BY sequence DESC LIMIT \(recordsMax)) AS recent
+        UNION ALL SELECT CAST(\(head) AS BIGINT), ''
+        """
+    }
+
+    /// Records of ``records(after:)``. A replica that is further behind names the position of another tenant's event,
+    /// which is equally exact. A larger limit would make PostgreSQL plan the query each time.
+    private static let recordsMax = 64
+
+    /// Returns the newest event of a tenant in a snapshot. A stream that resumes there receives exactly the events of
+    /// the tenant that the snapshot does not contain.
+    ///
+    /// - Parameters:
+    ///   - known: The position that was known before the snapshot began.
+    ///   - records: The result of ``records(after:)`` in the snapshot. The head that it names may be that of an earlier
+    ///     query.
+    static func position(
+        of tenant: ID<Tenant>, known: TenantPositions.Known, in records: [(number: Int, text: String)]
+    ) -> Int64 {
+        var (own, head, oldest, count): (Int?, Int, Int, Int) = (nil, 0, .max, 0)
+        for record in records {
+            guard !record.text.isEmpty else {
+                head = record.number
+                continue
+            }
+            (oldest, count) = (min(oldest, record.number), count + 1)
+            if record.text == tenant.text { own = max(own ?? 0, record.number) }
+        }
+        if let own { return max(Int64(own), known.position) }
+        if count >= recordsMax { return max(Int64(oldest), known.position) }
+        // Another caller's query may have begun later, at a head before which events of this tenant are unknown here.
+        return head <= known.head ? known.position : Int64(head)
+    }
+
+    /// Returns the oldest event of a tenant that the log still stores, or an earlier number after which it stores all.
+    ///
+    /// - Parameter known: The position that was known before the snapshot began.
+    static func oldestSequence(known: TenantPositions.Known, in db: Connection) throws -> Int64 {
+        let oldest = try oldestSequence(in: db)
+        // The tenant has no events between its position and the head.
+        return known.head >= oldest - 1 ? min(oldest, known.position + 1) : oldest
+    }
 
     /// Returns the events of the given routes with `after < sequence ≤ through` that a scope may see, oldest first. Row
     /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit.

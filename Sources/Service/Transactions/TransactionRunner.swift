@@ -39,6 +39,7 @@ final class TransactionReader: Sendable {
     let clock: Clock
     let settings: Settings
     let log: LogIdentity
+    let positions: TenantPositions
     let reactions: [Reaction]
     let badgeVersions: BadgeVersions
     let limiter: RateLimiter
@@ -46,7 +47,8 @@ final class TransactionReader: Sendable {
     let ids = Locked(IDSequence())
 
     init(
-        store: DatabaseStore, clock: Clock, settings: Settings, log: LogIdentity, reactions: [Reaction],
+        store: DatabaseStore, clock: Clock, settings: Settings, log: LogIdentity, positions: TenantPositions,
+        reactions: [Reaction],
         limiter: RateLimiter
     ) {
         self.store = store
@@ -54,6 +56,7 @@ final class TransactionReader: Sendable {
         self.clock = clock
         self.settings = settings
         self.log = log
+        self.positions = positions
         self.reactions = reactions
         badgeVersions = BadgeVersions(isAlone: store.engine == .sqlite)
     }
@@ -67,10 +70,14 @@ final class TransactionReader: Sendable {
     }
 
     /// Passes the rows of one statement to the body, on the calling thread.
-    func rows<Result>(of sql: SQL, as caller: Caller, _ body: (RowCursor) throws -> Result) throws -> Result {
+    ///
+    /// - Parameter records: A query for the service's own records in the same snapshot; see `RowCursor.records`.
+    func rows<Result>(
+        of sql: SQL, with records: SQL, as caller: Caller, _ body: (RowCursor) throws -> Result
+    ) throws -> Result {
         try store.read { db in
             try db.enter(caller.scope)
-            return try db.withRows(sql, at: EventLog.position, body)
+            return try db.withRows(sql, with: records, body)
         }
     }
 }

@@ -35,8 +35,13 @@ struct School {
         guard isKnown else { return }
         for name in Self.names { try await sendMemberships(of: name) }
         // Moves past the replay of recent changes: a resumed stream receives again the changes whose window may not
-        // have ended.
+        // have ended. Its position is the newest event of its own school, so each school gets one.
         self.service.clock.advance(seconds: 120)
+        for name in Self.names {
+            let event: JSON = ["id": .string("setup-\(name)"), "type": "visit.created", "userId": "nobody"]
+            let answer = try await self.service.client(as: .service(tenant: name)).post("/v1/events", event)
+            #expect(answer.status == 201)
+        }
         try await send(Self.own("homework", "w0", of: "s0", school: "C"))
     }
 

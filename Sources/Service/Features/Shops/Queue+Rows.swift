@@ -57,7 +57,7 @@ extension ShopsFeature {
         try tx.db.rows(
             """
             SELECT shop_id FROM \(queues, unscoped: bookkeeping) AS queue
-            WHERE tenant = \(tx.tenant) AND \(isMoving(at: tx.now, computedBefore: due))
+            WHERE tenant = \(tx.tenant) AND \(movingCondition(at: tx.now, computedBefore: due))
             ORDER BY updated_at LIMIT \(limit)
             """
         ) { try $0.id(0) }
@@ -67,11 +67,11 @@ extension ShopsFeature {
     static func anyMovingStatement(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
         """
         SELECT 1 FROM \(queues, unscoped: bookkeeping) AS queue
-        WHERE \(isMoving(at: now, computedBefore: due)) LIMIT 1
+        WHERE \(movingCondition(at: now, computedBefore: due)) LIMIT 1
         """
     }
 
-    private static func isMoving(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
+    private static func movingCondition(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
         // Today's bookings are within the longest day, of 25 hours, whatever the shop's time zone.
         let (first, last) = (now.adding(seconds: -25 * 3600), now.adding(seconds: 25 * 3600))
         return """

@@ -4,7 +4,7 @@ FROM docker.io/library/swift:6.3-bookworm AS build
 RUN apt-get update \
     && apt-get install -y --no-install-recommends \
         ca-certificates libcurl4-openssl-dev libmicrohttpd-dev libpq-dev libsqlite3-dev libssl-dev pkg-config python3 \
-        rsync tzdata \
+        rsync tzdata zlib1g-dev \
     && rm -rf /var/lib/apt/lists/*
 COPY Package.swift asyncapi.yaml openapi.yaml /context/
 COPY .ci/sbom /context/.ci/sbom

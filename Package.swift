@@ -69,6 +69,7 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CPostgreSQL", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         // Pages, scripts, the API contract and the shipped tables, embedded in the binary.
         .target(name: "CResources"),
@@ -88,8 +89,8 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "CResources", "Cryptography", "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads", "Values",
-                "Rows", "Domain", "Visibility",
+                "CResources", "CZlib", "Cryptography", "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads",
+                "Values", "Rows", "Domain", "Visibility",
                 outside("Logging", "swift-log"),
                 outside("Configuration", "swift-configuration"),
                 outside("SystemPackage", "swift-system"),

@@ -93,6 +93,38 @@ import Testing
         #expect(try await client.get("/", headers: ["If-None-Match": tag]).status == 304)
     }
 
+    /// The two forms of a file have different tags, and a cache keeps them apart.
+    @Test(arguments: [
+        "/bellhop.js", "/openapi.json", "/openapi.yaml", "/", "/docs", "/console/app.js", "/console/console.css",
+    ])
+    func files_areCompressedForClientsThatAcceptIt(_ path: String) async throws {
+        let service = try TestService.start()
+        let raw = try RawConnection(service.port)
+        func get(_ fields: String) throws -> RawConnection.Answer {
+            try raw.send("GET \(path) HTTP/1.1\r\nHost: x\r\n\(fields)\r\n")
+            return try raw.readAnswer()
+        }
+        let plain = try get("")
+        #expect(plain.headers["content-encoding"] == nil)
+        #expect(plain.headers["vary"] == "Accept-Encoding")
+        for refusal in ["gzip;q=0", "br", "gzip;q=0, *", "identity"] {
+            #expect(try get("Accept-Encoding: \(refusal)\r\n").headers["content-encoding"] == nil, "\(refusal)")
+        }
+        for acceptance in ["gzip", "br, GZIP;q=0.5", "*", "deflate, *;q=0.1"] {
+            let small = try get("Accept-Encoding: \(acceptance)\r\n")
+            #expect(small.headers["content-encoding"] == "gzip", "\(acceptance)")
+            #expect(small.headers["vary"] == "Accept-Encoding")
+            #expect(small.body.count < plain.body.count * 2 / 3)
+            let tag = try #require(small.headers["etag"])
+            #expect(tag != plain.headers["etag"])
+            #expect(try get("Accept-Encoding: \(acceptance)\r\nIf-None-Match: \(tag)\r\n").status == 304)
+            #expect(try get("If-None-Match: \(tag)\r\n").status == 200)
+        }
+        // The client decompresses it.
+        let read = try await client(of: service).get(path, headers: ["Accept-Encoding": "gzip"])
+        #expect(read.body.elementsEqual(plain.body))
+    }
+
     // MARK: Development tokens
 
     /// Other possible callers: another page in the browser, a page whose host name resolves to this server, or a

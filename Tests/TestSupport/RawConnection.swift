@@ -80,6 +80,8 @@ public final class RawConnection: Sendable {
     /// A response to one request.
     public struct Answer {
         public var status = 0
+        /// By lower-case name; of several fields with one name, the last.
+        public var headers: [String: String] = [:]
         public var body: [UInt8] = []
         /// Whether the server closes the connection after this response.
         public var isLast = false
@@ -118,6 +120,8 @@ public final class RawConnection: Sendable {
                 return answer
             }
             if start == 0 { answer.status = Int(line.split(separator: " ")[1]) ?? 0 }
+            let field = line.split(separator: ":", maxSplits: 1)
+            if field.count == 2 { answer.headers[field[0].lowercased()] = String(field[1].drop { $0 == " " }) }
             let parts = line.lowercased().split(separator: ":", maxSplits: 1).map { $0.filter { $0 != " " } }
             if parts.first == "content-length" { answer.bodyBytes = Int(parts[1]) ?? 0 }
             if parts == ["connection", "close"] { answer.isLast = true }

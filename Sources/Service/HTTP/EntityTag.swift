@@ -58,17 +58,6 @@ struct EntityTag: Sendable {
     }
 }
 
-extension Response {
-    /// Makes the response for a public file of the binary. It is revalidated each time, and mostly answered by a 304.
-    static func file(_ content: [UInt8], type: String, headers: HeaderFields = []) -> Response {
-        var headers = headers
-        headers.append("Content-Type", type)
-        headers.append("Cache-Control", "no-cache")
-        headers.append("ETag", String(decoding: EntityTag(ofAll: content).bytes, as: UTF8.self))
-        return Response(status: 200, headers: headers, body: .shared(SharedBody(content)))
-    }
-}
-
 extension Request {
     /// Returns the tag if `If-None-Match` names it. Without that header, the tag is not even computed.
     func seen(_ tag: @autoclosure () -> EntityTag) -> EntityTag? {

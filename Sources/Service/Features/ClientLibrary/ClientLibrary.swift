@@ -11,9 +11,9 @@ enum ClientLibraryFeature {
         Feature(
             name: "clientlibrary",
             endpoints: files.map { name in
-                Endpoint(.get, "/\(name)", access: .anyone, query: .any, effort: .instant) { _ in
+                Endpoint(.get, "/\(name)", access: .anyone, query: .any, effort: .instant) { call in
                     guard let script = scripts[name] else { throw Failure.notFound("file") }
-                    return .now(script)
+                    return .now(script.response(to: call.request))
                 }
             })
     }
@@ -35,6 +35,6 @@ enum ClientLibraryFeature {
                 ("Access-Control-Allow-Origin", "*"), ("Cross-Origin-Resource-Policy", "cross-origin"),
             ]
             let type = "text/javascript; charset=utf-8"
-            return (name, Response.file(Resource.bytes(name), type: type, headers: headers))
+            return (name, PublicFile(Resource.bytes(name), type: type, headers: headers))
         })
 }

@@ -13,7 +13,7 @@ enum ConsoleFeature {
                 Endpoint(.get, "/console/tokens", access: .anyone, query: .any, effort: .instant, showTokens),
                 Endpoint(.get, "/console/{name}", access: .anyone, query: .any, effort: .instant) { call in
                     guard let file = files[call.request.parameter(0)] else { throw Failure.notFound("file") }
-                    return .now(file)
+                    return .now(file.response(to: call.request))
                 },
             ])
     }
@@ -21,9 +21,9 @@ enum ConsoleFeature {
     // MARK: Files
 
     private static func page(_ path: String, _ name: String) -> Endpoint {
-        Endpoint(.get, path, access: .anyone, query: .any, effort: .instant) { _ in
+        Endpoint(.get, path, access: .anyone, query: .any, effort: .instant) { call in
             guard let page = pages[name] else { throw Failure.notFound("page") }
-            return .now(page)
+            return .now(page.response(to: call.request))
         }
     }
 
@@ -42,9 +42,9 @@ enum ConsoleFeature {
 
     private static func responses(
         _ names: [String], _ type: String, _ headers: HeaderFields = []
-    ) -> [String: Response] {
+    ) -> [String: PublicFile] {
         Dictionary(
-            uniqueKeysWithValues: names.map { ($0, Response.file(Resource.bytes($0), type: type, headers: headers)) })
+            uniqueKeysWithValues: names.map { ($0, PublicFile(Resource.bytes($0), type: type, headers: headers)) })
     }
 
     /// Only this service's own files may run, connections go only to this service, inline code is forbidden, and

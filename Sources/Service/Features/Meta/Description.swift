@@ -5,10 +5,10 @@ import Yams
 
 /// The API description, `openapi.yaml`, which is also the contract in tests.
 enum Description {
-    static let yaml = Response.file(Resource.bytes("openapi.yaml"), type: "application/yaml")
+    static let yaml = PublicFile(Resource.bytes("openapi.yaml"), type: "application/yaml")
 
     /// The description in JSON, for tools and pages that do not read YAML; created on first use.
-    static let json = Response.file(jsonBytes("openapi.yaml"), type: "application/json")
+    static let json = PublicFile(jsonBytes("openapi.yaml"), type: "application/json")
 
     /// The description of the events of a stream, `asyncapi.yaml`, in JSON.
     static let events = Response.file(jsonBytes("asyncapi.yaml"), type: "application/json")

@@ -23,10 +23,12 @@ enum MetaFeature {
                         status: 200, headers: [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
                         body: .bytes(Array((report?.metrics() ?? "").utf8))))
             },
-            Endpoint(.get, "/openapi.yaml", access: .anyone, query: .any, effort: .instant) { _ in
-                .now(Description.yaml)
+            Endpoint(.get, "/openapi.yaml", access: .anyone, query: .any, effort: .instant) { call in
+                .now(Description.yaml.response(to: call.request))
             },
-            Endpoint(.get, "/openapi.json", access: .anyone, query: .any) { _ in .now(Description.json) },
+            Endpoint(.get, "/openapi.json", access: .anyone, query: .any) { call in
+                .now(Description.json.response(to: call.request))
+            },
             Endpoint(.get, "/asyncapi.json", access: .anyone, query: .any) { _ in .now(Description.events) },
         ]
         return Feature(name: "meta", endpoints: endpoints)

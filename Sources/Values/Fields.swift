@@ -26,9 +26,9 @@ public struct Fields: Sendable {
         self.prefix = prefix
     }
 
-    /// Adds a mistake at a member, as the getters do.
+    /// Adds a mistake at a member, as the getters do; without a name, at the object itself (RFC 6901 §5).
     public mutating func reject(_ name: String, _ detail: String) {
-        mistakes.append(Failure.Field("\(prefix)/\(name)", detail))
+        mistakes.append(Failure.Field(name.isEmpty ? prefix : "\(prefix)/\(name)", detail))
     }
 
     /// Throws all mistakes, including members that were not read.

@@ -1357,6 +1357,7 @@ export interface EngagementUpdate {
 /**
  * Sent to the followers of the author that are connected at that moment, and to the author's other devices.
  * `postId`, `barberId` and `timestamp` repeat `id`, `authorId` and `createdAt` for apps that use those names.
+ * `barberId` is absent if the author is neither a barber nor a shop's staff.
  */
 export interface FeedNewPost {
   id: string;
@@ -1371,7 +1372,7 @@ export interface FeedNewPost {
   repostCount: number;
   type: "new_post";
   postId: string;
-  barberId: string;
+  barberId?: string;
   timestamp: string;
 }
 

@@ -171,6 +171,9 @@ import Values
         #expect(wrong.status == 422)
         let pointers = wrong.json["errors"].array?.compactMap { $0["pointer"].string } ?? []
         #expect(Set(pointers) == ["/id", "/type", "/userId", "/color"])
+        // The pointer of a whole body is empty (RFC 6901 §5).
+        let neither = try await service.client(as: .service()).post("/v1/explain", ["eventId": "k3f9ab-cf2n9bd54rbey"])
+        #expect(neither.status == 422 && neither.json["errors"][0]["pointer"].string == "", "\(neither.problem)")
         let query = try await service.client(as: .user("u1")).get("/v1/notifications?limit=0")
         #expect(query.mistakes == "422 ?limit")
         #expect(try await service.client(as: .user("u1")).get("/v1/notifications?colour=red").status == 422)

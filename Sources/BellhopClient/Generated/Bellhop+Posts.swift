@@ -200,6 +200,7 @@ extension Bellhop {
 
     /// Sent to the followers of the author that are connected at that moment, and to the author's other devices.
     /// `postId`, `barberId` and `timestamp` repeat `id`, `authorId` and `createdAt` for apps that use those names.
+    /// `barberId` is absent if the author is neither a barber nor a shop's staff.
     public struct FeedNewPost: Codable, Sendable, Hashable {
         public let id: String
         public let authorId: String
@@ -213,12 +214,12 @@ extension Bellhop {
         public let repostCount: Int
         public let type: String
         public let postId: String
-        public let barberId: String
+        public let barberId: String?
         public let timestamp: Date
 
         public init(
             id: String, authorId: String, sequence: Int, visibility: Post.Visibility, text: String, media: [String],
-            createdAt: Date, likeCount: Int, repostCount: Int, type: String, postId: String, barberId: String,
+            createdAt: Date, likeCount: Int, repostCount: Int, type: String, postId: String, barberId: String? = nil,
             timestamp: Date
         ) {
             self.id = id

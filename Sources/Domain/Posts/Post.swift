@@ -49,17 +49,19 @@ public struct Post: Sendable, Hashable, JSONObjectWritable {
     }
 }
 
-/// A new post as its event describes it: the post, and the members that R-CUT-F-1 names.
+/// A new post as its event describes it: the post, and the members that R-CUT-F-1 names. Only a barber's post has a
+/// `barberId`.
 public struct NewPost: Sendable, JSONObjectWritable {
     public let post: Post
+    public let barberId: ID<User>?
 
-    public init(_ post: Post) { self.post = post }
+    public init(_ post: Post, barberId: ID<User>?) { (self.post, self.barberId) = (post, barberId) }
 
     public func write(membersTo writer: inout JSONWriter) {
         post.write(membersTo: &writer)
         writer.member("type", "new_post")
         writer.member("postId", post.id)
-        writer.member("barberId", post.authorId)
+        if let barberId { writer.member("barberId", barberId) }
         writer.member("timestamp", post.createdAt)
     }
 }

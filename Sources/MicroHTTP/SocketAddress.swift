@@ -91,3 +91,12 @@ enum SocketAddress {
         }
     }
 }
+
+extension ServerConfiguration {
+    /// Checks that a server could listen on the address now, by listening on it for a moment.
+    public func requireFreeAddress() throws(ServerError) {
+        for descriptor in try SocketAddress.listen(host: host, port: port, count: 1, backlog: 1).descriptors {
+            close(descriptor)
+        }
+    }
+}

@@ -41,6 +41,7 @@ struct Bellhop: AsyncParsableCommand {
     /// URLSession, even an ephemeral one that uses neither, and works without them if it cannot create them.
     static func main() async {
         for variable in ["XDG_CACHE_HOME", "XDG_DATA_HOME"] { setenv(variable, "/dev/null", 1) }
+        if let script = CompletionScript(arguments: CommandLine.arguments) { return Terminal.line(script.text) }
         await main(nil)
     }
 }

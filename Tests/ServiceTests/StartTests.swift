@@ -80,6 +80,48 @@ import Values
         }
     }
 
+    /// The argument parser breaks a line that fills the terminal, and a broken example cannot be copied.
+    @Test func examplesOfHelp_areNotBroken() throws {
+        let dump = try JSON(parsing: Data(BellhopProcess(["--experimental-dump-help"]).finish().text.utf8))
+        var commands = [dump["command"]]
+        while let command = commands.popLast() {
+            commands += command["subcommands"].array ?? []
+            for line in (command["discussion"].string ?? "").split(separator: "\n") where line.hasPrefix("  ") {
+                #expect(line.count < 80, "\(command["commandName"].string ?? ""): \(line)")
+            }
+        }
+    }
+
+    @Test func help_showsTheDefaultOfTheDatabase() throws {
+        let text = try BellhopProcess(["serve", "--help"], variables: ["COLUMNS": "200"]).finish().text
+        #expect(text.contains("--database  (BELLHOP_DATABASE) [sqlite:bellhop.sqlite] secret"))
+    }
+
+    @Test(arguments: ["bash", "zsh", "fish"])
+    func completions_containAllSettings_ofEveryCommandThatHasThem(_ shell: String) throws {
+        let script = try BellhopProcess(["--generate-completion-script", shell]).finish().text
+        let commands = ["serve", "health", "migrate", "backup", "restore", "check", "doctor"]
+        for key in Settings.catalog {
+            let offer = shell == "fish" ? " -l '\(key.flag.dropFirst(2))' " : key.flag
+            #expect(script.components(separatedBy: offer).count > commands.count, "\(key.flag)")
+        }
+        guard shell == "bash" else { return }
+        let line = "bellhop serve --rate-limit-u"
+        let words = "COMP_WORDS=(\(line)) COMP_CWORD=2 COMP_LINE='\(line)' COMP_POINT=\(line.count)"
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(
+            "\(script)\n\(words)\n_bellhop bellhop --rate-limit-u serve\necho ${COMPREPLY[@]}\n", to: "complete.bash")
+        let bash = Process()
+        bash.executableURL = URL(fileURLWithPath: "/bin/bash")
+        bash.arguments = [file]
+        let output = Pipe()
+        bash.standardOutput = output
+        try bash.run()
+        let offered = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        #expect(offered == "--rate-limit-user\n")
+        bash.waitUntilExit()
+    }
+
     /// Users type `localhost:8080` as an address.
     @Test func addressWithoutScheme_isUnderstood() throws {
         let service = try TestService.start()
@@ -91,6 +133,10 @@ import Values
         try listening.awaitText("connected to http://\(address)")
         listening.terminate()
         _ = listening.finish()
+        let byFlag = try BellhopProcess(["listen", "--url", address, "--subject", "ada"], settings: secret)
+        try byFlag.awaitText("connected to http://\(address)")
+        byFlag.terminate()
+        _ = byFlag.finish()
         let acting = try BellhopProcess(
             ["demo", "--acts", "1", "--pace", "0"], settings: secret.merging(["URL": address]) { $1 })
         #expect(acting.finish().status == 0)
@@ -323,8 +369,22 @@ import Values
         #expect(!text.contains("\nforged"))
     }
 
+    /// A 404 without its path helps nobody. A long or unusual part of the path may be a secret.
+    @Test func unknownPath_isLogged_withoutSecrets() throws {
+        let settings = Self.settings.merging(["DATABASE": "sqlite::memory:", "LOG_REQUESTS": "true"]) { $1 }
+        let service = try BellhopProcess(["serve"], settings: settings)
+        let raw = try RawConnection(service.awaitPort())
+        let token = String(repeating: "planted", count: 4)
+        try raw.send("GET /v1/bagdes/\(token)/a%20b?ticket=planted HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try raw.read(until: "\r\n\r\n")
+        service.terminate()
+        let text = service.finish().text
+        #expect(text.contains("path=/v1/bagdes/…/…") && !text.contains("planted"), "\(text)")
+    }
+
     @Test func lowDescriptorLimit_isAWarning() throws {
-        let settings = Self.settings.merging(["DATABASE": "sqlite::memory:"]) { $1 }
+        let limits = ["DATABASE": "sqlite::memory:", "STREAMS_MAX": "100000", "CONNECTIONS_MAX": "10000"]
+        let settings = Self.settings.merging(limits) { $1 }
         let service = try BellhopProcess(["serve"], settings: settings, through: ["prlimit", "--nofile=1000"])
         try service.awaitText("Bellhop is listening.")
         service.terminate()
@@ -336,6 +396,15 @@ import Values
             #expect(warnings.first?.contains(part) == true, "\(part) in \(text)")
         }
         #expect(warnings.last?.contains("setting=BELLHOP_CONNECTIONS_MAX") == true)
+    }
+
+    /// A first start with the default settings has nothing to correct.
+    @Test func defaultLimits_areLoweredWithoutAWarning() throws {
+        let settings = Self.settings.merging(["DATABASE": "sqlite::memory:"]) { $1 }
+        let service = try BellhopProcess(["serve"], settings: settings, through: ["prlimit", "--nofile=20000"])
+        try service.awaitText("Bellhop is listening.")
+        service.terminate()
+        #expect(!service.finish().text.contains(" warning "))
     }
 
     /// Foundation would create folders for cookies and a cache, which the commands do not use.

@@ -129,7 +129,11 @@ public struct RowsMachine: FeatureMachine {
             guard let key = key(of: isRemoved ? data["oldRecord"] : data["record"]),
                 data["subscriptionIds"].strings.contains("rows")
             else { return [] }
-            rows[key] = isRemoved ? nil : (rows[key] ?? .null).with(data["record"].object ?? [:])
+            if isRemoved {
+                rows.removeValue(forKey: key)
+            } else {
+                rows[key] = (rows[key] ?? .null).with(data["record"].object ?? [:])
+            }
             heard.insert(key)
         default: break
         }

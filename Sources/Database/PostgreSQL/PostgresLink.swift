@@ -313,7 +313,8 @@ final class PostgresLink {
 
     private static func message(of handle: OpaquePointer) -> String {
         let text = PQerrorMessage(handle).map { String(cString: $0) } ?? ""
-        let line = text.split(separator: "\n").joined(separator: "; ")
+        // libpq indents its hints by a tab.
+        let line = text.split(separator: "\n").map { $0.drop(while: \.isWhitespace) }.joined(separator: "; ")
         return line.isEmpty ? "the server closed the connection" : line
     }
 

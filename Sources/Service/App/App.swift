@@ -258,7 +258,7 @@ public final class App: Sendable {
             ("streamsMax", settings.streamsMax, shards.streamsMax),
             ("connectionsMax", settings.connectionsMax, server.connectionsMax),
         ]
-        for (name, asked, allowed) in limits where allowed < asked {
+        for (name, asked, allowed) in limits where allowed < asked && settings.demandsLimit(name, allowed: allowed) {
             logger.warning(
                 "A setting was lowered to the limit of file descriptors.",
                 metadata: [

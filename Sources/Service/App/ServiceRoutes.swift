@@ -67,8 +67,8 @@ enum ServiceRoutes {
             ])
     }
 
-    /// Returns the fields of a request's log line. They never include the query, which may contain tickets, nor the
-    /// path of an unknown address, which may be anything, even a token.
+    /// Returns the fields of a request's log line. They never include the query, which may contain tickets. The path of
+    /// an unknown address may be anything, even a token, so only its short words are included.
     private static func metadata(
         of request: Request, _ trace: RequestTrace, status: Int, bytes: Int, nanoseconds: UInt64
     ) -> Logger.Metadata {
@@ -77,12 +77,24 @@ enum ServiceRoutes {
         metadata["status"] = .stringConvertible(status)
         metadata["bytes"] = .stringConvertible(bytes)
         metadata["milliseconds"] = .stringConvertible(Double(nanoseconds / 1000) / 1000)
-        if trace.endpoint != nil { metadata["path"] = "\(request.path)" }
+        metadata["path"] = trace.endpoint != nil ? "\(request.path)" : "\(words(of: request.path))"
         if let caller = trace.principal?.caller {
             metadata["userId"] = "\(caller.userId.text)"
             metadata["tenant"] = "\(caller.tenant.text)"
         }
         return metadata
+    }
+}
+
+extension Routing {
+    /// Returns the beginning of a path, with `…` for each part that is no short word of lower-case letters.
+    static func words(of path: String) -> String {
+        let parts = path.split(separator: "/", maxSplits: 8, omittingEmptySubsequences: false)
+        let shown = parts.prefix(8).map { part in
+            let isWord = part.utf8.count <= 16 && part.utf8.allSatisfy { (97...122).contains($0) }
+            return isWord || part == "v1" ? String(part) : "…"
+        }
+        return shown.joined(separator: "/") + (parts.count > 8 ? "/…" : "")
     }
 }
 

@@ -13,6 +13,8 @@ public struct TablesPage: Sendable {
     }
 
     public let tables: [TableDeclaration]
+    /// The app's own topics.
+    public let topics: [TopicDeclaration]
 
     /// Reads a file.
     ///
@@ -25,7 +27,8 @@ public struct TablesPage: Sendable {
             throw Mistakes(list: [(nil, "", error.detail)], detail: error.detail)
         }
         do throws(Failure) {
-            tables = try file.read(reserved: Catalog.reserved).tables
+            let catalog = try file.read(reserved: Catalog.reserved)
+            (tables, topics) = (catalog.tables, catalog.topics)
         } catch {
             let list = error.fields.map { (file.line(of: $0.pointer) as Int?, $0.pointer, $0.detail) }
             throw Mistakes(list: list, detail: error.detail)

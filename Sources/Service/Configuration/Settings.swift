@@ -62,6 +62,8 @@ public struct Settings: Sendable {
     public let connectionTimeoutSeconds: Int
     public let streamsMax: Int
     public let streamsPerUserMax: Int
+    /// The limits of descriptors that the operator has set. A default is an upper bound, and not a demand.
+    let demandedLimits: Set<String>
     public let heartbeatSeconds: Int
     public let streamCookie: String
     public let rateLimitUser: Int
@@ -162,6 +164,7 @@ public struct Settings: Sendable {
         connectionsMax = try values.int("connectionsMax", in: 16...1_000_000)
         connectionTimeoutSeconds = try values.int("connectionTimeoutSeconds", in: 1...3600)
         streamsMax = try values.int("streamsMax", in: 1...1_000_000)
+        demandedLimits = Set(["connectionsMax", "streamsMax"].filter(values.isSet))
         streamsPerUserMax = try values.int("streamsPerUserMax", in: 1...1_000_000)
         heartbeatSeconds = try values.int("heartbeatSeconds", in: 1...3600)
         streamCookie = values.text("streamCookie")
@@ -406,6 +409,14 @@ struct SettingsReader {
     var ignored: Set<String> = []
 
     func text(_ name: String) -> String { optionalText(name) ?? "" }
+
+    /// Whether a flag, a variable or the file has a value for a setting.
+    func isSet(_ name: String) -> Bool {
+        let path = ConfigKey(name)
+        guard !ignored.contains(name) else { return false }
+        if let text = reader.string(forKey: path) { return !text.isEmpty }
+        return reader.int(forKey: path) != nil
+    }
 
     func optionalText(_ name: String) -> String? {
         guard let key = Settings.catalog.first(where: { $0.name == name }) else {

@@ -8,7 +8,8 @@ struct Backup: AsyncParsableCommand {
             The copy is complete and checked: it contains every write that was confirmed before. A service started with \
             it starts a new epoch of its event log, so that every client fetches its data again.
 
-              bellhop backup /backups/monday.sqlite --database sqlite:/var/lib/bellhop/bellhop.sqlite
+              bellhop backup /backups/monday.sqlite \\
+                --database sqlite:/var/lib/bellhop/bellhop.sqlite
             """)
 
     @Argument(help: ArgumentHelp("The file to create. It must not exist.", valueName: "file"))
@@ -29,7 +30,8 @@ struct Restore: AsyncParsableCommand {
         discussion: """
             Keeps the previous database beside it under another name.
 
-              bellhop restore /backups/monday.sqlite --database sqlite:/var/lib/bellhop/bellhop.sqlite
+              bellhop restore /backups/monday.sqlite \\
+                --database sqlite:/var/lib/bellhop/bellhop.sqlite
             """)
 
     @Argument(help: ArgumentHelp("A file created by `bellhop backup`.", valueName: "file"))

@@ -55,6 +55,8 @@ struct Doctor: AsyncParsableCommand {
             }
             Terminal.line(json ? Self.json(finding) : Self.line(finding))
         }
+        let unknown = try settings.unknownNames()
+        for finding in Examination.findings(ofUnknownNames: unknown) { show(finding) }
         let (settings, mistakes) = try await settings.examine()
         for finding in Examination.findings(of: mistakes) { show(finding) }
         if let file = self.settings.file {

@@ -15,7 +15,10 @@ struct Listen: AsyncParsableCommand {
               bellhop listen --subject ada --json | jq .data
             """)
 
-    @Argument(help: "URL of the service (or BELLHOP_URL) [http://127.0.0.1:8080].")
+    @Argument(help: ArgumentHelp("URL of the service (or --url, or BELLHOP_URL) [http://127.0.0.1:8080].", valueName: "url"))
+    var address: String?
+
+    @Option(help: "The service, as in the other commands.")
     var url: String?
 
     @Option(help: "Bearer token (or BELLHOP_TOKEN).")
@@ -38,13 +41,13 @@ struct Listen: AsyncParsableCommand {
 
     func run() async throws {
         var access = try ServiceAccess.parse([])
-        access.url = url
+        access.url = address ?? url
         let client = BellhopClient(baseURL: access.baseURL, token: try provider())
         let topics = topics.map { $0.split(separator: ",").map(String.init) } ?? []
         var options = BellhopStream.Options(topics: topics, lastEventID: lastEventId)
         options.limits.triesMax = tries
-        let address = access.baseURL
-        if !json { options.onConnection = { Listen.report($0, address: address) } }
+        let service = access.baseURL
+        if !json { options.onConnection = { Listen.report($0, address: service) } }
         do {
             for try await event in client.events(options) { Terminal.line(json ? jsonLine(event) : line(event)) }
         } catch {
@@ -54,6 +57,9 @@ struct Listen: AsyncParsableCommand {
 
     func validate() throws {
         guard tries >= 1 else { throw ValidationError("--tries must be at least 1.") }
+        guard address == nil || url == nil else {
+            throw ValidationError("The address is given twice: as an argument, and as --url.")
+        }
         guard token == nil || subject == nil else { throw ValidationError("Give --token or --subject, not both.") }
     }
 

@@ -11,7 +11,7 @@ struct Policies: ParsableCommand {
 
               bellhop policies                          the service's own tables
               bellhop policies --tables school          the bundled tables of an example app
-              bellhop policies --tables tables.yaml     your own tables, after checking the file
+              bellhop policies --tables tables.yaml     your own tables and topics, after checking the file
 
             The exit code is 78 if the file has mistakes; each is printed with its line.
             """)

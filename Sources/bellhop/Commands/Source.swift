@@ -16,7 +16,7 @@ struct Source: ParsableCommand {
                 existing objects. The service creates the replication slot at its first start.
 
                   bellhop source setup --database postgres://admin@app/db --tables tables.yaml \\
-                      --role bellhop_reader --sender app
+                    --role bellhop_reader --sender app
                   bellhop serve --source postgres://bellhop_reader@app/db --tables tables.yaml
 
                 The role requires REPLICATION: CREATE ROLE bellhop_reader LOGIN REPLICATION PASSWORD '…'

@@ -10,7 +10,8 @@ struct Token: AsyncParsableCommand {
 
               bellhop token --subject ada
               bellhop token --subject backend --role service_role --lifetime 12h
-              bellhop token --subject sam --role staff --claim 'app_metadata.shop_ids=["s1"]'
+              bellhop token --subject sam --role staff \\
+                --claim 'app_metadata.shop_ids=["s1"]'
             """)
 
     @Option(help: "User of the token (sub).")

@@ -29,7 +29,7 @@ struct Demo: AsyncParsableCommand {
             With --source, it creates the table `todos` in your PostgreSQL and writes to-do lists to it. It does not call \
             the service, which reads the changes from the database's log.
 
-              bellhop demo --source postgres://admin@localhost/app      creates the table
+              bellhop demo --source postgres://admin@localhost/app    creates the table
               bellhop serve --tables todo --source postgres://admin@localhost/app
               bellhop demo --source postgres://admin@localhost/app
             """)

@@ -7,11 +7,13 @@ import Values
 /// The report of `bellhop policies --tables`: the tables of a file as printed tables, or its mistakes.
 struct TablesReport {
     private let tables: [TableDeclaration]
+    private let topics: [TopicDeclaration]
 
     /// - Throws: the exit code, after printing all mistakes.
     init(named name: String) throws {
         do throws(TablesPage.Mistakes) {
-            tables = try TablesPage(named: name).tables
+            let page = try TablesPage(named: name)
+            (tables, topics) = (page.tables, page.topics)
         } catch {
             for mistake in error.list {
                 guard let line = mistake.line else { continue }
@@ -31,6 +33,9 @@ struct TablesReport {
         show(["TABLE", "AFTER", "INVALIDATES", "DELIVERED TO"], invalidations)
         show(["TABLE", "COLUMN", "FROM"], related)
         show(["TABLE", "MEMBERSHIP", "SUBJECT", "GRANTS", "CONDITION"], memberships)
+        show(
+            ["TOPIC", "WHO MAY SUBSCRIBE"],
+            topics.map { ["\($0.prefix):{\($0.column)}", list($0.audience.map { "\($0)" })] })
     }
 
     private func show(_ header: [String], _ rows: [[String]], evenIfEmpty: Bool = false) {

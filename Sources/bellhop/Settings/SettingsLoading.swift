@@ -24,7 +24,14 @@ struct SettingsFlags: ParsableArguments {
 
     /// Reads all settings, and returns the mistake of each wrong one.
     func examine() async throws -> (settings: Settings?, mistakes: [Settings.Mistake]) {
-        try await read { Settings.examine(reader: $0) }
+        try await read(rejectsUnknown: false) { Settings.examine(reader: $0) }
+    }
+
+    /// Returns a line for each flag, variable or name in the file that is no setting.
+    func unknownNames() throws -> [String] { try reportingMistakes { try loading.unknownNames() } }
+
+    private var loading: SettingsLoading {
+        SettingsLoading(flags: flags, environment: ProcessInfo.processInfo.environment, file: file)
     }
 
     /// Reads only the address on which the service listens; reports mistakes as `load` does.
@@ -35,10 +42,19 @@ struct SettingsFlags: ParsableArguments {
     /// The settings file, if there is one.
     var file: String? { config ?? ProcessInfo.processInfo.environment["BELLHOP_CONFIG"] }
 
-    private func read<Value>(_ value: (ConfigReader) throws -> Value) async throws -> Value {
+    private func read<Value>(
+        rejectsUnknown: Bool = true, _ value: (ConfigReader) throws -> Value
+    ) async throws -> Value {
         do {
-            let environment = ProcessInfo.processInfo.environment
-            return try value(await SettingsLoading(flags: flags, environment: environment, file: file).reader())
+            return try value(await loading.reader(rejectsUnknown: rejectsUnknown))
+        } catch {
+            throw Terminal.failure("\(SettingsLoading.explain(error))", code: 78)
+        }
+    }
+
+    private func reportingMistakes<Value>(_ body: () throws -> Value) throws -> Value {
+        do {
+            return try body()
         } catch {
             throw Terminal.failure("\(SettingsLoading.explain(error))", code: 78)
         }
@@ -55,9 +71,11 @@ struct SettingsLoading {
     /// Variables that belong to the commands, not to the service.
     static let commandVariables: Set<String> = ["BELLHOP_CONFIG", "BELLHOP_TOKEN", "BELLHOP_URL"]
 
-    func reader() async throws -> ConfigReader {
+    /// - Parameter rejectsUnknown: false to ignore unknown settings, for a command that reports them itself.
+    func reader(rejectsUnknown: Bool = true) async throws -> ConfigReader {
         try checkFlags()
-        try checkEnvironment()
+        let unknown = rejectsUnknown ? try unknownNames() : []
+        guard unknown.isEmpty else { throw ValidationError(unknown.joined(separator: " | ")) }
         let secrets = Set(Settings.catalog.filter(\.isSecret).map(\.variable))
         var providers: [any ConfigProvider] = [
             CommandLineArgumentsProvider(arguments: ["bellhop"] + separatedFlags),
@@ -77,42 +95,60 @@ struct SettingsLoading {
     }
 
     private func checkFlags() throws {
-        let known = Settings.catalog.map(\.flag)
         var seen: Set<String> = []
         var rest = separatedFlags[...]
         while let flag = rest.popFirst() {
-            guard known.contains(flag) else { throw ValidationError(unknown("flag", flag, among: known)) }
+            // A word that is no flag has no value, so the next word is read as a flag.
+            guard flag.hasPrefix("--") else { continue }
             guard seen.insert(flag).inserted else { throw ValidationError("\(flag) is given twice") }
-            guard let value = rest.popFirst(), !value.hasPrefix("--") else {
+            guard let value = rest.first, !value.hasPrefix("--") else {
+                // An unknown flag is reported by its name.
+                guard isKnown(flag) else { continue }
                 throw ValidationError("\(flag) requires a value")
             }
+            rest.removeFirst()
         }
     }
 
-    private func checkEnvironment() throws {
-        let known = Settings.catalog.map(\.variable)
+    private func isKnown(_ flag: String) -> Bool { Settings.catalog.contains { $0.flag == flag } }
+
+    /// Returns a line for each flag, variable or name in the file that is no setting.
+    func unknownNames() throws -> [String] {
+        var lines: [String] = []
+        var rest = separatedFlags[...]
+        while let flag = rest.popFirst() {
+            if !isKnown(flag) { lines.append(unknown("flag", flag, among: Settings.catalog.map(\.flag))) }
+            if flag.hasPrefix("--"), let value = rest.first, !value.hasPrefix("--") { rest.removeFirst() }
+        }
+        let variables = Settings.catalog.map(\.variable)
         for name in environment.keys.sorted()
-        where name.hasPrefix("BELLHOP_") && !known.contains(name) && !SettingsLoading.commandVariables.contains(name) {
-            throw ValidationError(unknown("variable", name, among: known))
+        where name.hasPrefix("BELLHOP_") && !variables.contains(name) && !Self.commandVariables.contains(name) {
+            lines.append(unknown("variable", name, among: variables))
+        }
+        guard let file, let root = try Self.content(of: file) else { return lines }
+        let names = Settings.catalog.map(\.name)
+        for name in try Self.keys(of: root, at: "") where !names.contains(name) {
+            lines.append(unknown("setting", name, among: names) + " (in \(file))")
+        }
+        return lines
+    }
+
+    /// Returns the content of a settings file; nil if the file is empty.
+    private static func content(of file: String) throws -> Node? {
+        do {
+            // JSON is a subset of YAML, so one reader serves both. Only names matter, so scalars need no types.
+            guard let root = try Yams.compose(yaml: try text(of: file), .basic) else { return nil }
+            guard root.mapping != nil else {
+                throw ValidationError("the settings file \(file) must contain names and values, such as port: 9000")
+            }
+            return root
+        } catch let error as YamlError {
+            throw ValidationError("the settings file \(file) is not valid YAML: \(error)")
         }
     }
 
     private func provider(of file: String) async throws -> any ConfigProvider {
-        let root: Node?
-        do {
-            // JSON is a subset of YAML, so one reader serves both. Only names matter, so scalars need no types.
-            root = try Yams.compose(yaml: try Self.text(of: file), .basic)
-        } catch let error as YamlError {
-            throw ValidationError("the settings file \(file) is not valid YAML: \(error)")
-        }
-        guard let root else { return InMemoryProvider(name: file, values: [:]) }
-        guard root.mapping != nil else {
-            throw ValidationError("the settings file \(file) must contain names and values, such as port: 9000")
-        }
-        let known = Settings.catalog.map(\.name)
-        for name in try SettingsLoading.keys(of: root, at: "") where !known.contains(name) {
-            throw ValidationError(unknown("setting", name, among: known) + " (in \(file))")
-        }
+        guard try Self.content(of: file) != nil else { return InMemoryProvider(name: file, values: [:]) }
         do {
             return try await FileProvider<YAMLSnapshot>(filePath: FilePath(file))
         } catch {
@@ -204,7 +240,7 @@ struct SettingsLoading {
                 group = key.group
                 lines += ["", "\(group.uppercased()):"]
             }
-            let fallback = key.isSecret ? " secret" : key.fallback.map { " [\($0)]" } ?? ""
+            let fallback = (key.fallback.map { " [\($0)]" } ?? "") + (key.isSecret ? " secret" : "")
             lines += Terminal.wrap("\(key.flag)  (\(key.variable))\(fallback)", indent: 2, rest: 6)
             lines += Terminal.wrap(key.help, indent: 6)
         }

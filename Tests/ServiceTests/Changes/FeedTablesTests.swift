@@ -51,6 +51,29 @@ import Testing
         #expect(text.contains("{school_id}, else the tenant of students by {student_id}"))
     }
 
+    @Test func topicsOfTheApp_areShownToo() throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write(
+            """
+            version: 1
+            topics:
+              - pattern: order:{id}
+                audience: ["order:{id}", "tenant:admin"]
+            tables:
+              - table: orders
+                primaryKey: [id]
+                tenant: {constant: default}
+                audience: {select: ["user:{user_id}"]}
+                memberships:
+                  - {name: customer, subject: "user:{user_id}", grants: "order:{id}"}
+            """, to: "tables.yaml")
+        let (status, text) = try BellhopProcess(["policies", "--tables", file]).finish()
+        #expect(status == 0, "\(text)")
+        let lines = text.split(separator: "\n")
+        #expect(lines.contains { $0.hasPrefix("TOPIC") && $0.hasSuffix("WHO MAY SUBSCRIBE") }, "\(text)")
+        #expect(lines.contains { $0.hasPrefix("order:{id}") && $0.hasSuffix("order:{id}, tenant:admin") }, "\(text)")
+    }
+
     private static func shown(_ name: String) throws -> JSON {
         try JSON(parsing: BellhopProcess(["policies", "--tables", name, "--json"]).finish().text)
     }

@@ -42,11 +42,37 @@ import Testing
         DoctorTests.expect(.fault, "migrations", "are not applied", in: empty)
         let away = try await DoctorTests.findings(["database": "postgres://bellhop:planted@127.0.0.1:1/none"])
         DoctorTests.expect(.fault, "database", "postgres://bellhop@127.0.0.1:1/none", in: away)
+        #expect(away.contains { $0.remedy == "start it, or see to the network between" })
+        #expect(!away.contains { $0.text.contains("\t") }, "libpq's tabs are left out")
         #expect(!"\(away)".contains("planted"))
         let deaf = try await DoctorTests.findings([
             "database": server.url("bellhop", name), "databaseListen": "postgres://bellhop:planted@127.0.0.1:1/none",
         ])
         DoctorTests.expect(.warning, "notifications", "postgres://bellhop@127.0.0.1:1/none", in: deaf)
+    }
+
+    /// The server answers, so the network is not the reason. The remedy is the statement that an administrator runs.
+    @Test func missingRolesAndDatabases_areNamedWithTheirStatement() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.makeDatabase()
+        defer { server.drop(name) }
+        func remedies(_ settings: [String: String]) async throws -> [String] {
+            try await DoctorTests.findings(settings).compactMap(\.remedy)
+        }
+        let noDatabase = try await remedies(["database": server.url("postgres", "no\"such")])
+        #expect(
+            noDatabase.contains {
+                $0.hasPrefix("create it as an administrator: CREATE DATABASE \"no\"\"such\"; then run bellhop migrate")
+            }, "\(noDatabase)")
+        let noRole = try await remedies(["database": server.url("missing", name)])
+        let role = "CREATE ROLE \"missing\" LOGIN PASSWORD '…'"
+        #expect(noRole.contains { $0.contains("\(role) IN ROLE bellhop_service") }, "\(noRole)")
+        let listening = try await remedies([
+            "database": server.url("bellhop", name), "databaseListen": server.url("missing", name),
+        ])
+        #expect(listening.contains { $0.contains("\(role) IN ROLE bellhop_service") }, "\(listening)")
+        let source = try await remedies(["database": "sqlite::memory:", "source": server.url("missing", name)])
+        #expect(source.contains { $0.contains(role) && !$0.contains("bellhop_service") }, "\(source)")
     }
 
     @Test func sourceChecks_matchThoseOfTheStart() async throws {

@@ -33,7 +33,7 @@ import Values
     private static func doctor(
         _ arguments: [String] = [], _ settings: [String: String], through wrapper: [String] = []
     ) throws -> (status: Int32, text: String) {
-        let own = ["JWT_SECRET": TestService.secret, "STREAMS_MAX": "50", "CONNECTIONS_MAX": "50"]
+        let own = ["JWT_SECRET": TestService.secret, "STREAMS_MAX": "50", "CONNECTIONS_MAX": "50", "PORT": "0"]
         let (status, text) = try BellhopProcess(
             ["doctor"] + arguments, settings: own.merging(settings) { $1 }, through: wrapper
         ).finish()
@@ -151,6 +151,49 @@ import Values
         #expect(text.contains("! descriptors: 1000 allow ") && text.contains("BELLHOP_STREAMS_MAX"), "\(text)")
         #expect(try Self.doctor(["--strict"], settings, through: few).status == 1)
         #expect(try Self.content(of: directory.path).isEmpty, "the doctor creates no database")
+    }
+
+    /// The default limits are upper bounds. A new user's machine allows fewer, and has enough.
+    @Test func defaultSettings_giveNoWarning_unlessFewStreamsAreLeft() throws {
+        let directory = try TemporaryDirectory()
+        let settings = ["DATABASE": "sqlite:\(directory.file("new.sqlite"))", "STREAMS_MAX": "", "CONNECTIONS_MAX": ""]
+        func descriptors(_ limit: Int) throws -> [String] {
+            let text = try Self.doctor([], settings, through: ["prlimit", "--nofile=\(limit)"]).text
+            return text.split(separator: "\n").map(String.init).filter { $0.contains("descriptors:") }
+        }
+        #expect(try descriptors(20_000) == ["✓ descriptors: 20000, enough for 14600 streams and 5000 connections"])
+        let few = try descriptors(1000)
+        #expect(few.count == 1 && few[0].hasPrefix("! descriptors: 1000 allow 622 where streamsMax"), "\(few)")
+    }
+
+    @Test func portOfAnotherProgram_isFound_andTheServicesOwnIsGood() async throws {
+        let memory = ["database": "sqlite::memory:"]
+        let other = try LoopbackListener()
+        defer { other.stop() }
+        other.serve { close($0) }
+        let taken = try await Self.findings(memory.merging(["port": "\(other.port)"]) { $1 })
+        Self.expect(.fault, "address", "another program listens on 127.0.0.1:\(other.port)", in: taken)
+        let service = try TestService.start()
+        let own = try await Self.findings(memory.merging(["port": "\(service.port)"]) { $1 })
+        Self.expect(.good, "address", "a Bellhop service answers on 127.0.0.1:\(service.port)", in: own)
+        let foreign = try await Self.findings(memory.merging(["host": "192.0.2.1", "port": "8080"]) { $1 })
+        Self.expect(.fault, "address", "the address is not one of this machine", in: foreign)
+    }
+
+    @Test func everyUnknownName_isListed() throws {
+        let directory = try TemporaryDirectory()
+        let file = try directory.write("prot: 1\nloglevel: info\n", to: "b.yaml")
+        let arguments = ["--config", file, "--databas", "sqlite::memory:", "--nonsense"]
+        let (status, text) = try Self.doctor(arguments, ["STREAM_MAX": "1", "ROOM": "2"])
+        #expect(status == 1)
+        for name in ["flag --databas;", "flag --nonsense;", "BELLHOP_STREAM_MAX;", "BELLHOP_ROOM;", "prot;", "level;"] {
+            #expect(text.contains("✗ settings: there is no ") && text.contains(name), "\(name) in \(text)")
+        }
+        let (code, line) = try BellhopProcess(["serve"] + arguments, settings: ["ROOM": "2"]).finish()
+        #expect(code == 78 && line.split(separator: "\n").count == 1, "\(line)")
+        for name in ["--databas;", "--nonsense;", "BELLHOP_ROOM;", "prot;", "loglevel;"] {
+            #expect(line.contains(name), "\(name) in \(line)")
+        }
     }
 
     @Test func files_thatOthersMayRead_orThatAreDamaged_areFound() async throws {

@@ -7,6 +7,8 @@ enum DoctorLimits {
     static let freeBytesLow = 1 << 30
     /// Free bytes for temporary files: the minimum for a backup, or a large sort.
     static let temporaryBytesLow = 64 << 20
+    /// Streams that the descriptors allow. Below this, the open pages of one school can fill the service.
+    static let streamsLow = 1000
     /// Bytes of SQLite's write-ahead log. Above this, no checkpoint succeeds, and reads slow down. The writer itself
     /// moves its pages at 160 MB.
     static let logBytesHigh = 256 << 20

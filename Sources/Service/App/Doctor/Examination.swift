@@ -22,6 +22,7 @@ public struct Examination: Sendable {
         report(.good("settings", "all are valid"))
         report(tables)
         for finding in MachineCheck.descriptors(settings) { report(finding) }
+        if let finding = MachineCheck.address(settings) { report(finding) }
         switch settings.database.location {
         case .memory:
             report(
@@ -84,6 +85,11 @@ public struct Examination: Sendable {
             "run chmod o= \(file)")
     }
 
+    /// Returns a finding for each name that no setting has.
+    public static func findings(ofUnknownNames lines: [String]) -> [Finding] {
+        lines.map { .fault("settings", $0, "correct the name, or remove it") }
+    }
+
     /// Returns a finding for each invalid setting.
     public static func findings(of mistakes: [Settings.Mistake]) -> [Finding] {
         mistakes.map { mistake in
@@ -113,10 +119,13 @@ public struct Examination: Sendable {
             try SourceServer.check(source, tables: settings.tables.tables, slot: settings.sourceSlot)
             return .good("source", "the log of \(source) can be read")
         } catch let problem as SourceProblem {
-            return .fault("source", "\(problem)", "see Docs/source.md")
+            return .fault(
+                "source", "\(problem)", ServerCheck.remedy(ofRefusalBy: source, group: nil) ?? "see Docs/source.md")
         } catch {
             return .fault(
-                "source", "\(source): \(error)", "start the server, or correct the URL; until then no rows are read")
+                "source", "\(source): \(error)",
+                ServerCheck.remedy(ofRefusalBy: source, group: nil)
+                    ?? "start the server, or correct the URL; until then no rows are read")
         }
     }
 }

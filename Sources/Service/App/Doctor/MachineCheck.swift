@@ -1,5 +1,6 @@
 import Foundation
 import MicroHTTP
+import OutboundHTTP
 
 /// Checks of descriptors, disks, and the duration of a flush.
 enum MachineCheck {
@@ -15,10 +16,18 @@ enum MachineCheck {
             ("streamsMax", settings.streamsMax, lowered.streamsMax),
             ("connectionsMax", settings.connectionsMax, lowered.connectionsMax),
         ].filter { $0.2 < $0.1 }
+        let short = limits.filter { settings.demandsLimit($0.0, allowed: $0.2) }
         guard !limits.isEmpty else {
             return [.good("descriptors", "\(available), enough for the maximum number of streams and connections")]
         }
-        return limits.map { name, asked, allowed in
+        guard !short.isEmpty else {
+            return [
+                .good(
+                    "descriptors",
+                    "\(available), enough for \(lowered.streamsMax) streams and \(lowered.connectionsMax) connections")
+            ]
+        }
+        return short.map { name, asked, allowed in
             .warning(
                 "descriptors", "\(available) allow only \(allowed), but \(name) is \(asked)",
                 """
@@ -26,6 +35,45 @@ enum MachineCheck {
                 that you need
                 """)
         }
+    }
+
+    // MARK: The address
+
+    /// Checks that the service can listen on its address, or already does. Nil if it takes any free port.
+    static func address(_ settings: Settings) -> Finding? {
+        guard settings.port != 0 else { return nil }
+        let place = "\(settings.host):\(settings.port)"
+        do {
+            try settings.serverConfiguration.requireFreeAddress()
+            return .good("address", "\(place) is free")
+        } catch {
+            guard error.isAddressInUse else {
+                return .fault(
+                    "address", error.description,
+                    "correct \(Settings.Key.variable("host")) or \(Settings.Key.variable("port"))")
+            }
+            if isServing(settings) { return .good("address", "a Bellhop service answers on \(place)") }
+            return .fault(
+                "address", "another program listens on \(place)",
+                """
+                stop it (ss -ltnp 'sport = :\(settings.port)' shows it), or set \(Settings.Key.variable("port")) to a \
+                free port
+                """)
+        }
+    }
+
+    /// Returns whether a Bellhop service answers on the address.
+    private static func isServing(_ settings: Settings) -> Bool {
+        let local = ["0.0.0.0": "127.0.0.1", "::": "::1"][settings.host] ?? settings.host
+        let host = local.contains(":") ? "[\(local)]" : local
+        let client = OutboundClient(allowsPrivate: true, timeoutSeconds: DoctorLimits.answerSeconds)
+        var body: [UInt8] = []
+        let answer = client.watch(OutboundProbe(url: "http://\(host):\(settings.port)/healthz")) { bytes in
+            body += bytes
+            return body.count <= 1024
+        }
+        return answer.status == 200 && answer.headers["x-request-id"] != nil
+            && body.elementsEqual(#"{"status":"ok"}"#.utf8)
     }
 
     // MARK: Disks
@@ -111,4 +159,11 @@ struct SystemError: Error, CustomStringConvertible {
     let description: String
 
     init(_ code: Int32) { description = String(cString: strerror(code)) }
+}
+
+extension Settings {
+    /// Whether the limit of descriptors lowers a limit that the operator has set, or leaves room for few streams.
+    func demandsLimit(_ name: String, allowed: Int) -> Bool {
+        demandedLimits.contains(name) || (name == "streamsMax" && allowed < DoctorLimits.streamsLow)
+    }
 }

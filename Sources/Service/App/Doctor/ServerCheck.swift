@@ -28,9 +28,37 @@ struct ServerCheck {
             report(
                 .fault(
                     "database", "\(settings.database): \(Operations.reason(of: error))",
-                    isAway ? "start it, or see to the network between" : "correct what it says"))
+                    Self.remedy(ofRefusalBy: settings.database, group: "bellhop_service")
+                        ?? (isAway ? "start it, or see to the network between" : "correct what it says")))
         }
         if let address = settings.databaseListen { report(listening(at: address)) }
+    }
+
+    /// Returns the remedy for a login that the server refuses; nil if the server does not answer, or accepts it.
+    ///
+    /// - Parameter group: The role whose rights a new login needs, if any.
+    static func remedy(ofRefusalBy url: DatabaseURL, group: String?) -> String? {
+        guard let refusal = LoginRefusal(of: url) else { return nil }
+        func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
+        let member = group.map { " IN ROLE \($0)" } ?? ""
+        let role = "CREATE ROLE \(quoted(refusal.user)) LOGIN PASSWORD '…'\(member)"
+        switch refusal.sqlState {
+        case "3D000":
+            let next = group == nil ? "" : "; then run bellhop migrate as its owner"
+            return "create it as an administrator: CREATE DATABASE \(quoted(refusal.database))\(next)"
+        case "28000":
+            return """
+                if the role is missing, create it as an administrator: \(role); otherwise allow its login in pg_hba.conf
+                """
+        case "28P01":
+            return "correct the password; if the role is missing, create it as an administrator: \(role)"
+        case "42501":
+            let grant = "GRANT CONNECT ON DATABASE \(quoted(refusal.database)) TO \(quoted(refusal.user))"
+            return "allow it as an administrator: \(grant)"
+        case "53300": return "raise max_connections, or the connection limit of the role or the database"
+        case "57P03": return "wait until the server has started"
+        default: return nil
+        }
     }
 
     /// Opens the store as the service does, or read-only if the service must not use this role.
@@ -156,7 +184,11 @@ struct ServerCheck {
         } catch {
             return .warning(
                 "notifications", "\(address): \(Operations.reason(of: error))",
-                "correct \(Settings.Key.variable("databaseListen")): until then, events of other replicas arrive only once per second"
+                Self.remedy(ofRefusalBy: address, group: "bellhop_service")
+                    ?? """
+                    correct \(Settings.Key.variable("databaseListen")): until then, events of other replicas arrive only once per \
+                    second
+                    """
             )
         }
     }

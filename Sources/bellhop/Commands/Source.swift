@@ -15,8 +15,8 @@ struct Source: ParsableCommand {
                 Run it as the owner of the tables or as a superuser, and again after each change of the table file. It keeps \
                 existing objects. The service creates the replication slot at its first start.
 
-                  bellhop source setup --database postgres://admin@app/db --tables tables.yaml \\
-                    --role bellhop_reader --sender app
+                  bellhop source setup --database postgres://admin@app/db \\
+                    --tables tables.yaml --role bellhop_reader --sender app
                   bellhop serve --source postgres://bellhop_reader@app/db --tables tables.yaml
 
                 The role requires REPLICATION: CREATE ROLE bellhop_reader LOGIN REPLICATION PASSWORD '…'

@@ -19,7 +19,7 @@ export function calls({ url, token, fetch, clock, clientId }) {
   // Called as a plain function: browsers refuse `fetch` as a method of another object.
   const request = fetch ?? globalThis.fetch;
 
-  /** @param {string} method @param {string} path @param {any} body
+  /** @param {string} method @param {string} path @param {unknown} body
    * @param {Record<string, string>} headers @param {string | null} bearer
    * @returns {Promise<Answer>} */
   async function once(method, path, body, headers, bearer) {
@@ -49,7 +49,7 @@ export function calls({ url, token, fetch, clock, clientId }) {
   }
 
   /** Rejects if there was no answer; any answer, also a refusal, resolves.
-   * @param {string} method @param {string} path @param {any} [body] @param {Record<string, string>} [headers] */
+   * @param {string} method @param {string} path @param {unknown} [body] @param {Record<string, string>} [headers] */
   async function call(method, path, body, headers = {}) {
     checkPath(path);
     const bearer = await token();
@@ -67,7 +67,7 @@ export function calls({ url, token, fetch, clock, clientId }) {
   return { call, attempt, clientId };
 }
 
-/** @param {any} path */
+/** @param {unknown} path */
 export function checkPath(path) {
   if (typeof path !== "string" || path[0] !== "/") throw new TypeError(`a path begins with /, not as in "${path}"`);
 }

@@ -176,6 +176,30 @@ export type RowLine = (parts: {
   run: typeof import("./stores/store.js").run;
 }) => { receive(input: any): any; close(): void };
 
+/** What bellhop.js uses of the global object. Each environment lacks some of it. */
+export interface Globals extends EventTarget {
+  document?: EventTarget & { visibilityState?: string };
+  location?: { href: string };
+  navigator?: {
+    onLine?: boolean;
+    userAgent: string;
+    product: string;
+    locks?: Locks;
+    vibrate?(pattern: number[]): boolean;
+  };
+  BroadcastChannel?: ChannelType;
+  Audio?: new (url: string) => { play(): unknown };
+}
+
+/** The actions of machines/reconciliation.js, beside timers. */
+export type PollingAction =
+  | { do: "fetch"; path: string; headers: Record<string, string>; asked: number; status?: undefined; body?: undefined }
+  | { do: "reconciled"; status: number; body: unknown; path?: undefined; headers?: undefined; asked?: undefined };
+
+/** The actions of machines/tables.js, beside timers. */
+export type TablesLineAction = { do: string; streamId: string; count: number; tables: WantedTable[]; lastEventId?: string } &
+  TablesAnswer;
+
 /** The part of the Web Locks API that tabs use. */
 export interface Locks {
   request(name: string, options: { signal?: AbortSignal; steal?: boolean; ifAvailable?: boolean },

@@ -9,7 +9,7 @@ export function checked(options) {
   }
   let url;
   try {
-    url = new URL(options.url, /** @type {any} */ (globalThis).location?.href);
+    url = new URL(options.url, /** @type {import("./internal").Globals} */ (/** @type {unknown} */ (globalThis)).location?.href);
   } catch {}
   if (!url || !/^https?:$/.test(url.protocol)) throw new TypeError("connect: url must begin with http(s)://");
   const { tabs = "off" } = options;
@@ -19,7 +19,7 @@ export function checked(options) {
 
 /** @param {string[]} topics */
 export function checkedTopics(topics) {
-  const isTopic = (/** @type {any} */ topic) => /^(personal|[^:,\s]+:[^,\s]+)$/.test(topic) && topic.length <= 160;
+  const isTopic = (/** @type {string} */ topic) => /^(personal|[^:,\s]+:[^,\s]+)$/.test(topic) && topic.length <= 160;
   if (!Array.isArray(topics) || !topics.every(isTopic)) {
     throw new TypeError("a topic is text such as \"queue:s1\"");
   }

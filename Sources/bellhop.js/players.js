@@ -1,14 +1,20 @@
 // Players for `connect({ player })`, which play the haptics and the sound of a notification.
 
 /**
+ * @typedef {import("./features").Haptic} Haptic
+ * @typedef {{notificationAsync(type: unknown): Promise<void>, impactAsync(style: unknown): Promise<void>,
+ *   NotificationFeedbackType: Record<string, unknown>, ImpactFeedbackStyle: Record<string, unknown>}} ExpoHaptics
+ */
+
+/**
  * The calls of Expo that R-VIS-FR-4.1 names: `expoPlayer(Haptics, () => sound.replayAsync())`. A device without the
  * hardware stays silent.
- * @param {any} Haptics the module `expo-haptics`
+ * @param {ExpoHaptics} Haptics the module `expo-haptics`
  * @param {() => any} [playSound]
  */
 export function expoPlayer(Haptics, playSound) {
   const kinds = /** @type {Record<string, string>} */ ({ success: "Success", warning: "Warning", error: "Error" });
-  return async (/** @type {any} */ haptic, /** @type {boolean} */ sound) => {
+  return async (/** @type {Haptic | null} */ haptic, /** @type {boolean} */ sound) => {
     const sounding = sound && playSound ? Promise.resolve().then(playSound).catch(() => {}) : null;
     if (haptic) {
       try {
@@ -29,9 +35,9 @@ export function expoPlayer(Haptics, playSound) {
  * @param {string} [soundURL]
  */
 export function webPlayer(soundURL) {
-  const { Audio, navigator } = /** @type {any} */ (globalThis);
+  const { Audio, navigator } = /** @type {import("./internal").Globals} */ (/** @type {unknown} */ (globalThis));
   const audio = soundURL && Audio ? new Audio(soundURL) : null;
-  return (/** @type {any} */ haptic, /** @type {boolean} */ sound) => {
+  return (/** @type {Haptic | null} */ haptic, /** @type {boolean} */ sound) => {
     if (haptic) navigator?.vibrate?.(Array.from({ length: haptic.pulses * 2 - 1 }, (_, index) => index % 2 ? 80 : 60));
     // Browsers block sound until the user has interacted with the page; that is not an error.
     if (sound && audio) return Promise.resolve(audio.play()).catch(() => {});

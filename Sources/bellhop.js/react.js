@@ -5,10 +5,15 @@
 import * as React from "react";
 
 const { createContext, createElement, useContext, useEffect, useMemo, useRef, useSyncExternalStore } = React;
-const Bell = createContext(/** @type {any} */ (null));
+const Bell = createContext(/** @type {BellOfApp | null} */ (null));
+
+/**
+ * @typedef {import("./types").Bell & import("./features").Features} BellOfApp
+ * @typedef {import("./types").Store<unknown> & import("./internal").Closable} AnyStore
+ */
 
 /** Gives a bell to the components below.
- * @param {{bell: any, children?: any}} props */
+ * @param {{bell: BellOfApp, children?: unknown}} props */
 export function BellhopProvider({ bell, children }) {
   if (typeof bell?.on !== "function") {
     throw new TypeError("BellhopProvider needs a bell: <BellhopProvider bell={connect(…)}>");
@@ -24,13 +29,13 @@ export function useBellhop() {
 }
 
 /** Returns the state of any store.
- * @param {any} store */
+ * @param {AnyStore} store */
 export function useStore(store) {
   return useSyncExternalStore(store.subscribe, store.get, store.get);
 }
 
 // Returns a store's state together with its commands: `const { items, markRead } = useNotifications()`.
-/** @param {any} store */
+/** @param {AnyStore} store */
 function useFeature(store) {
   const shown = useStore(store);
   return useMemo(() => {
@@ -56,7 +61,7 @@ export const useFeed = () => useFeature(useBellhop().feed());
 export const useDJ = (shopId) => useFeature(useBellhop().dj(shopId));
 
 /** Keeps the rows that this component shows up to date. Only one component per table at a time.
- * @param {string} table @param {(string | number)[]} ids @param {any} [options] as of `bell.visibleRows` */
+ * @param {string} table @param {(string | number)[]} ids @param {import("./features").RowOptions} [options] as of `bell.visibleRows` */
 export function useVisibleRows(table, ids, options) {
   const bell = useBellhop();
   const store = options === undefined ? bell.visibleRows(table) : bell.visibleRows(table, options);

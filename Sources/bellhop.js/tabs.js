@@ -5,9 +5,9 @@ import { startWorker } from "./tabs/start.js";
 
 /** @type {import("./internal").ShareTabs} */
 export const tabs = ({ options, url, user, identity, ...parts }) => {
-  const page = /** @type {any} */ (globalThis);
+  const page = /** @type {import("./internal").Globals} */ (/** @type {unknown} */ (globalThis));
   // Only pages have tabs. Without these two APIs, tabs cannot find each other.
-  if (!page.document || !page.BroadcastChannel || !page.navigator.locks) return null;
+  if (!page.document || !page.BroadcastChannel || !page.navigator?.locks) return null;
   const { clock, makeHolder } = parts;
   // The number separates incompatible versions: a worker may be older than its tabs.
   const name = `${parts.name} 3`;

@@ -5,17 +5,20 @@ import { isPrefix } from "./machines/invalidation.js";
 /** Age in milliseconds at which data goes stale while no stream reports changes (R-SCH-NFR-003). */
 const staleMs = 300_000;
 
+/** @typedef {{meta?: {bellhop?: {table: string, recordId: string | number}}}} WithMeta */
+/** @typedef {{type?: string, action?: {type: string}, mutation?: WithMeta & {options?: WithMeta}}} MutationEvent */
+
 /**
  * Connects a QueryClient to a bell, and returns a function that disconnects it.
- * @param {any} queryClient a QueryClient
- * @param {any} bell
+ * @param {import("./tanstack").QueryClientLike} queryClient a QueryClient
+ * @param {import("./types").Bell & {readonly invalidation: import("./features").InvalidationStore}} bell
  * @param {{keys?: readonly (readonly unknown[])[], staleMs?: number}} [options] `keys` are the beginnings of the keys for
  *   which the service reports changes. Their queries get the bridge's `staleTime`; all other queries keep the app's own.
  * @returns {() => void}
  */
 export function bridge(queryClient, bell, options) {
   const takes = "bridge takes a QueryClient and a bell";
-  const methods = ["invalidateQueries", "getQueryDefaults", "setQueryDefaults"];
+  const methods = /** @type {const} */ (["invalidateQueries", "getQueryDefaults", "setQueryDefaults"]);
   if (!methods.every((name) => typeof queryClient?.[name] === "function")) throw new TypeError(takes);
   if (typeof bell?.on !== "function") throw new TypeError(`${takes}, made by connect()`);
   const { invalidation } = bell;
@@ -37,20 +40,20 @@ export function bridge(queryClient, bell, options) {
 
   const offs = [
     invalidation.subscribe(setStaleTime),
-    bell.on("query:stale", (/** @type {any} */ { data }) => {
+    bell.on("query:stale", ({ data }) => {
       // Data of the previous user is removed before the queries run again.
       if (data.reason === "user") queryClient.clear?.();
       // Inactive queries are invalidated too, and fetched when they are shown. Nothing is fetched in the background.
       const refetchType = data.isForced ? "all" : data.isForeground ? "active" : "none";
       // TanStack compares the parts of keys by type, and the service sends texts: "42" has to match 42.
-      const isMeant = (/** @type {any} */ key) => data.keys.some((/** @type {any} */ stale) => isPrefix(stale, key));
-      queryClient.invalidateQueries({ predicate: (/** @type {any} */ query) => isMeant(query.queryKey), refetchType });
+      const isMeant = (/** @type {readonly unknown[]} */ key) => data.keys.some((/** @type {readonly unknown[]} */ stale) => isPrefix(stale, key));
+      queryClient.invalidateQueries({ predicate: (/** @type {{queryKey: readonly unknown[]}} */ query) => isMeant(query.queryKey), refetchType });
     }),
     // A mutation names the row that it changes in `meta`, so that its echo causes no fetch.
-    queryClient.getMutationCache?.().subscribe((/** @type {any} */ event) => {
+    queryClient.getMutationCache?.().subscribe((/** @type {MutationEvent} */ event) => {
       const { mutation, type, action } = event ?? {};
       const row = (mutation?.meta ?? mutation?.options?.meta)?.bellhop;
-      const isMade = type === "updated" && ["pending", "loading", "success"].includes(action?.type);
+      const isMade = type === "updated" && ["pending", "loading", "success"].includes(action?.type ?? "");
       if (row && isMade) invalidation.mutated(row.table, row.recordId);
     }),
   ];

@@ -1,9 +1,12 @@
 // Network and lifecycle of a browser. Elsewhere the network always counts as available and the app as in the
 // foreground.
 
-const scope = /** @type {any} */ (globalThis);
+const scope = /** @type {import("../internal").Globals} */ (/** @type {unknown} */ (globalThis));
 
-/** @param {any} target @param {string[]} names @param {(event: any) => void} listener @returns {() => void} */
+/** @typedef {{userAgent: string, product: string}} Device */
+
+/** @param {EventTarget | undefined} target @param {string[]} names
+ * @param {(event: Event) => void} listener @returns {() => void} */
 function listenTo(target, names, listener) {
   if (!target?.addEventListener) return () => {};
   for (const name of names) target.addEventListener(name, listener);
@@ -26,7 +29,7 @@ export const lifecycle = {
 
 /** Returns how long the stream stays open in the background: 30 s on phones, where it costs battery; null means no
  * limit. */
-export const backgroundMs = ({ userAgent, product } = scope.navigator ?? {}) =>
+export const backgroundMs = ({ userAgent, product } = scope.navigator ?? /** @type {Device} */ ({})) =>
   /Mobi|Android|ReactNative/.test(userAgent + product) ? 30_000 : null;
 
 /** A hidden page (also one in the back/forward cache) must not keep holding the stream that all tabs share.
@@ -35,7 +38,7 @@ export function listenToPage(hide, show) {
   const page = scope.document && scope;
   const offs = [
     listenTo(page, ["pagehide"], hide),
-    listenTo(page, ["pageshow"], (/** @type {any} */ event) => event.persisted && show()),
+    listenTo(page, ["pageshow"], (event) => /** @type {PageTransitionEvent} */ (event).persisted && show()),
   ];
   return () => offs.forEach((off) => off());
 }

@@ -24,7 +24,7 @@ export const view = ({ booking, isLoaded, problem, pending }) => {
   return { booking, isLoaded, problem, isPending: pending !== null };
 };
 
-/** @param {State} state @param {any} input @returns {{state: State, actions: any[]}} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {{state: State, actions: any[]}} */
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, initial(state), input);
   const path = `/v1/bookings/${encodeURIComponent(state.bookingId)}`;
@@ -74,18 +74,18 @@ export function receive(state, input) {
 }
 
 /** Plays haptics for a status. A notification reports the same change; the shared key makes the phone vibrate once.
- * @param {any} data */
+ * @param {import("../models").BookingStatusChange} data */
 function played({ bookingId, status }) {
   return { do: "play", haptic: success, sound: false, key: `booking:${bookingId}:${status}` };
 }
 
 /** Returns the members of an event that belong to a booking.
- * @param {any} data */
+ * @param {import("../models").BookingStatusChange} data */
 function fields({ bookingId, status, version, epoch, estimatedCompletion }) {
   return { id: bookingId, status, version, epoch, estimatedCompletion };
 }
 
-/** @param {State} state @param {any} newer @returns {State} */
+/** @param {State} state @param {Partial<import("../models").Booking> & import("./version.js").Versioned} newer @returns {State} */
 function merged(state, newer) {
   if (newer.id !== state.bookingId) return state;
   // A whole booking of the same version completes the state that an event started.

@@ -55,7 +55,7 @@ export const unconnected = (status, reason = null) =>
 
 const timers = ["retry", "connect", "silence", "stable"].map((name) => ({ do: "timer", name, at: null }));
 
-/** @param {State} state @param {any} input
+/** @param {State} state @param {import("./inputs").ConnectionInput} input
  * @returns {{state: State, actions: any[]}} */
 export function receive(state, input) {
   const { now } = input;
@@ -122,11 +122,11 @@ const again = (state) => ({ ...state, again: Object.keys(state.refused) });
 /** @param {State} state @param {(topic: string) => boolean} isKept */
 const filtered = ({ refused }, isKept) => Object.fromEntries(Object.entries(refused).filter(([topic]) => isKept(topic)));
 
-/** @param {State} state @param {any} input */
+/** @param {State} state @param {import("./inputs").ConnectionInput} input */
 const lost = ({ closing }, { code = "lost", detail = null }) => closing
   ? { code: "closed", detail: closing.reason ?? null } : { code, detail };
 
-/** @param {State} state @param {Status} status @param {any} reason */
+/** @param {State} state @param {Status} status @param {State["reason"]} reason */
 function stop(state, status, reason) {
   return {
     state: { ...state, status, reason, streamId: null, ready: [], retryAt: null, fresh: false },
@@ -134,7 +134,7 @@ function stop(state, status, reason) {
   };
 }
 
-/** @param {State} state @param {{now: number, random: number}} input @param {any} reason @param {number} [serverMs] */
+/** @param {State} state @param {{now: number, random: number}} input @param {State["reason"]} reason @param {number} [serverMs] */
 function fail(state, { now, random }, reason, serverMs = state.closing?.retryAfterMs ?? 0) {
   const { limits } = state;
   const tries = state.tries + 1;
@@ -155,7 +155,7 @@ function fail(state, { now, random }, reason, serverMs = state.closing?.retryAft
 export const backoff = (firstMs, failures, msMax, random) => Math.min(
   Math.trunc(Math.min(firstMs * 2 ** failures, msMax) * (0.8 + 0.4 * Math.min(Math.max(random, 0), 1))), msMax);
 
-/** @param {State} state @param {any} input */
+/** @param {State} state @param {import("./inputs").ConnectionInputOf<"head">} input */
 function head(state, input) {
   const { status, retryAfterMs = 0 } = input;
   const reason = refusal(input);
@@ -176,7 +176,7 @@ function head(state, input) {
 const refusal = ({ status, problem }) =>
   ({ code: problem?.code ?? `http.${status}`, status, detail: problem?.detail ?? null });
 
-/** @param {State} state @param {any} input */
+/** @param {State} state @param {import("./inputs").ConnectionInputOf<"ready">} input */
 function ready(state, input) {
   const { userId = state.user, tenant = state.tenant } = input;
   // A stream of another user or tenant is not used.
@@ -224,7 +224,7 @@ function settle(state, now, actions, mayAsk = true) {
 const isShared = (/** @type {string} */ topic) => topic !== "personal";
 
 // Handles the answer to a subscription request.
-/** @param {State} state @param {any} input */
+/** @param {State} state @param {import("./inputs").ConnectionInputOf<"subscribed">} input */
 function subscribed(state, input) {
   const { asked, status, now, topics = [] } = input;
   // A newer request has its own answer.
@@ -239,8 +239,8 @@ function subscribed(state, input) {
     return fail(state, input, refusal(input), input.retryAfterMs);
   }
   // Marks the topics that the service names as refused. If it names no topic, tries half of the new ones.
-  const named = (input.problem?.errors ?? []).map((/** @type {any} */ { pointer }) =>
-    asked[/** @type {any} */ (/^\/topics\/(\d+)$/.exec(pointer)?.[1])]).filter(Boolean);
+  const named = (input.problem?.errors ?? []).map(({ pointer }) =>
+    asked[/** @type {number} */ (/** @type {unknown} */ (/^\/topics\/(\d+)$/.exec(pointer)?.[1]))]).filter(Boolean);
   const missing = asked.filter((/** @type {string} */ topic) => !state.ready.includes(topic));
   const unknown = missing.length > 0 ? missing : asked;
   if (named.length === 0 && unknown.length > 1) {
@@ -309,7 +309,7 @@ function wake(state, now) {
   };
 }
 
-/** @param {State} state @param {any} input */
+/** @param {State} state @param {import("./inputs").ConnectionInputOf<"timer">} input */
 function timer(state, input) {
   const { now, name } = input;
   switch (name) {

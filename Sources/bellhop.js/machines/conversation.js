@@ -30,7 +30,7 @@ export function view({ conversationId, messages, sending, refused, unread, isLoa
   return { conversationId, messages, sending, refused, unread, isLoaded, isRemoved, problem, hasEarlier };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, initial(state), input);
   const events = ["message:created", "message:deleted"];
@@ -58,7 +58,7 @@ export function receive(state, input) {
 /** @param {State} state */
 const path = (state) => `/v1/conversations/${encodeURIComponent(state.conversationId)}`;
 
-/** @param {State} state @param {any} event @returns {Result} */
+/** @param {State} state @param {import("./inputs").MachineEvent} event @returns {Result} */
 function event(state, { name, data }) {
   if ((data?.conversationId ?? data?.conversation?.id) !== state.conversationId) return { state, actions: [] };
   switch (name) {
@@ -85,7 +85,7 @@ function event(state, { name, data }) {
   return { state, actions: [] };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 function command(state, input) {
   switch (input.type) {
     case "send": {
@@ -141,7 +141,7 @@ function post(state, message) {
   };
 }
 
-/** @param {State} state @param {Item} message @param {any} problem @returns {Result} */
+/** @param {State} state @param {Item} message @param {ReturnType<typeof problemOf>} problem @returns {Result} */
 function refuse(state, { id, text, sentAt }, problem) {
   const refused = [...state.refused, { id, text, sentAt, problem }].slice(-sendingMax);
   const { conversationId } = state;
@@ -151,7 +151,7 @@ function refuse(state, { id, text, sentAt }, problem) {
   };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"answer">} input @returns {Result} */
 function answer(state, input) {
   const { as, status, body } = input;
   const actions = isTaken(status) ? tellBadges(body) : [];

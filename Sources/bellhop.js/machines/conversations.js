@@ -33,7 +33,7 @@ export function initial(options) {
 /** @param {State} state */
 export const view = ({ items, isLoaded, problem, hasMore }) => ({ items, isLoaded, problem, hasMore });
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, initial(input), input);
   const step = advance(state.loading, input, page);
@@ -60,7 +60,7 @@ export function receive(state, input) {
   return { state: same(state, show(next)), actions };
 }
 
-/** @param {State} state @param {any} event @returns {Result} */
+/** @param {State} state @param {import("./inputs").MachineEvent} event @returns {Result} */
 function event(state, { name, data }) {
   const id = data?.conversationId;
   const held = state.stored.find((one) => one.id === id);
@@ -69,7 +69,7 @@ function event(state, { name, data }) {
       return { state: state.user || !data?.userId ? state : { ...state, user: data.userId }, actions: [] };
     case "message:created": {
       const settled = { ...state, sending: state.sending.filter((one) => one.id !== data.message.id) };
-      if (!held) return { state: settled, actions: [fetchOne(id)] };
+      if (!held) return { state: settled, actions: [fetchOne(data.conversationId)] };
       return { state: replaced(settled, created(held, data, state.user)), actions: [] };
     }
     case "message:deleted": {

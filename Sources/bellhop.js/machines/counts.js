@@ -26,7 +26,7 @@ export function initial(options) {
 /** @param {State} state */
 export const view = (state) => state.badges;
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   switch (input.type) {
     case "start": {
@@ -43,7 +43,7 @@ export function receive(state, input) {
   return only(state);
 }
 
-/** @param {State} state @param {any} event */
+/** @param {State} state @param {import("./inputs").MachineEvent} event */
 function event(state, { name, data }) {
   if (name === "stream:ready" && !state.user) state = { ...state, user: data.userId };
   if (name === "badges:update") return merge(state, data);
@@ -53,7 +53,7 @@ function event(state, { name, data }) {
   return adjust(state, { key: data.message.id, by: { messages: 1 }, isShown: true });
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"answer">} input @returns {Result} */
 function answer(state, { as, status, body }) {
   if (as === "badges" || as === "reconcile") {
     if (!isTaken(status) && status !== 304) return only(state);
@@ -69,7 +69,7 @@ function answer(state, { as, status, body }) {
   return { state: show({ ...state, adjustments }), actions: [fetch] };
 }
 
-/** @param {State} state @param {any} offered */
+/** @param {State} state @param {unknown} offered */
 function merge(state, offered) {
   if (!isBadges(offered) || !isNewer(state.confirmed, offered)) return state;
   const { messages, requests, bell, version, epoch = "", asOf = "" } = offered;
@@ -102,9 +102,10 @@ function show(state) {
   return { ...state, badges };
 }
 
-/** @param {any} value */
+/** @param {unknown} value @returns {value is import("../models").Badges} */
 function isBadges(value) {
-  return [value?.messages, value?.requests, value?.bell, value?.version].every(Number.isSafeInteger);
+  const { messages, requests, bell, version } = /** @type {Partial<import("../models").Badges>} */ (value ?? {});
+  return [messages, requests, bell, version].every(Number.isSafeInteger);
 }
 
 /** @param {State} state @returns {Result} */

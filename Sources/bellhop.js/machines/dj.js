@@ -6,6 +6,8 @@ import { topicProblem, watchTopic } from "./watching.js";
 
 /**
  * @typedef {Record<string, any>} Track
+ * @typedef {import("../models").DJItem | import("../models").TrackAdded | import("../models").DJItemAnswer} TrackItem
+ * @typedef {TrackItem & {userVote?: string}} Item
  * @typedef {{shopId: string, isActive: boolean, currentTrackId: string | null, tracks: Track[], isLive: boolean,
  *   isLoaded: boolean, problem: any, refusal: any, stored: Track[], pending: Record<string, {as: string, vote: string}>,
  *   version: number, epoch: string | null, count: number, isWanted: boolean,
@@ -27,7 +29,7 @@ export const view = ({ isActive, currentTrackId, tracks, isLive, isLoaded, probl
   return { isActive, currentTrackId, tracks, isLive, isLoaded, problem };
 };
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, { ...initial(state), isWanted: state.isWanted }, input);
   const step = advance(state.loading, input, { as: "dj", path: path(state) });
@@ -52,17 +54,17 @@ export function receive(state, input) {
 const path = (state) => `/v1/shops/${encodeURIComponent(state.shopId)}/dj`;
 
 /** In another epoch, any payload is newer than the known state.
- * @param {State} state @param {any} data @returns {State} */
+ * @param {State} state @param {{epoch?: string}} data @returns {State} */
 function entered(state, { epoch = "" }) {
   if (epoch === state.epoch) return state;
   return { ...state, epoch, version: 0, stored: state.stored.map((track) => ({ ...track, version: 0 })) };
 }
 
-/** @param {State} state @param {any} event @returns {State} */
+/** @param {State} state @param {import("./inputs").MachineEvent} event @returns {State} */
 function event(state, { name, data }) {
   if (data?.shopId !== state.shopId || !Number.isInteger(data.version)) return state;
   const next = entered(state, data);
-  if (data.version < next.version) return state;
+  if (/** @type {number} */ (data.version) < next.version) return state;
   switch (name) {
     case "dj:session": return { ...session(state, data), isLive: true };
     case "track:added": return put(next, data);
@@ -80,17 +82,17 @@ function event(state, { name, data }) {
   return state;
 }
 
-/** @param {State} state @param {any} data @returns {State} */
+/** @param {State} state @param {import("../models").DJSession} data @returns {State} */
 function session(state, data) {
   if (data.shopId !== state.shopId || !Array.isArray(data.queue)) return state;
   const next = entered(state, data);
   if (data.version < next.version) return state;
-  const stored = data.queue.map((/** @type {any} */ item) => track(next, item, data.version));
+  const stored = data.queue.map((item) => track(next, item, data.version));
   const { isActive, version } = data;
   return { ...next, isActive, version, stored, currentTrackId: data.currentTrack?.trackId ?? null };
 }
 
-/** @param {State} state @param {any} item @param {number} version @returns {Track} */
+/** @param {State} state @param {Item} item @param {number} version @returns {Track} */
 function track(state, item, version) {
   const known = state.stored.find((one) => one.trackId === item.trackId);
   const { trackId, trackName, artistName, albumArt = null, addedBy, addedAt } = item;
@@ -102,7 +104,7 @@ function track(state, item, version) {
   };
 }
 
-/** @param {State} state @param {any} item @returns {State} */
+/** @param {State} state @param {Item & {version: number}} item @returns {State} */
 function put(state, item) {
   const next = track(state, item, item.version);
   const isThere = state.stored.some((one) => one.trackId === next.trackId);
@@ -111,7 +113,7 @@ function put(state, item) {
   return { ...state, stored };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"vote">} input @returns {Result} */
 function vote(state, { trackId, vote: side }) {
   const shown = state.tracks.find((one) => one.trackId === trackId);
   if (!shown || shown.userVote === side) return { state, actions: [] };
@@ -123,7 +125,7 @@ function vote(state, { trackId, vote: side }) {
   };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"add">} input @returns {Result} */
 function add(state, { track: { trackId, trackName, artistName, albumArt = null } }) {
   const as = `add-${state.count + 1}`;
   const body = { trackId, trackName, artistName, albumArt };
@@ -133,7 +135,7 @@ function add(state, { track: { trackId, trackName, artistName, albumArt = null }
   };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"answer">} input @returns {Result} */
 function answer(state, input) {
   const { as, status, body } = input;
   if (!/^(vote|add)-/.test(as)) return { state, actions: [] };

@@ -35,7 +35,7 @@ export const view = ({ posts, newCount, isMore, hasMore, isLoaded, problem }) =>
   return { posts, newCount, isMore, hasMore, isLoaded, problem };
 };
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   if (input.type === "user") {
     const begun = beginAnew(receive, initial(input), input);
@@ -44,6 +44,7 @@ export function receive(state, input) {
   // Posts are only delivered as they are made, so posts made while the stream was down are fetched.
   const { name } = input.event ?? {};
   const isReconnected = name === "stream:ready" && state.loading.isLoaded && state.loading.isCovered;
+  /** @type {import("./inputs").StoreInput | import("./inputs").Refresh} */
   const asked = isReconnected ? { type: "refresh", now: input.now } : input;
   const path = state.newest === null ? first : `${first}&since=${state.newest}`;
   const events = ["feed:new_post", "feed:post_removed"];
@@ -66,7 +67,7 @@ export function receive(state, input) {
   return { state: same(state, { ...next, posts, isLoaded, problem, hasMore: next.next !== null }), actions };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 function own(state, input) {
   switch (input.type) {
     case "event": return { state: event(state, input.event), actions: [] };
@@ -83,7 +84,7 @@ function own(state, input) {
   return { state, actions: [] };
 }
 
-/** @param {State} state @param {any} body @returns {State} */
+/** @param {State} state @param {import("../models").Feed} body @returns {State} */
 function fetched(state, body) {
   const newest = Math.max(body.newest, state.newest ?? 0);
   if (body.newCount === undefined) {
@@ -103,7 +104,7 @@ function fetched(state, body) {
   };
 }
 
-/** @param {State} state @param {any} event @returns {State} */
+/** @param {State} state @param {import("./inputs").MachineEvent} event @returns {State} */
 function event(state, { name, data }) {
   switch (name) {
     case "stream:ready": return state.user ? state : { ...state, user: data.userId };
@@ -142,7 +143,7 @@ function showNew(state) {
   return { state: { ...next, newest: null }, actions: [{ do: "fetch", path: first, as: "anew" }] };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"engage">} input @returns {Result} */
 function engage(state, { postId, set }) {
   const post = state.posts.find((one) => one.id === postId);
   const name = "liked" in set ? "liked" : "reposted";
@@ -155,7 +156,7 @@ function engage(state, { postId, set }) {
   };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"answer">} input @returns {Result} */
 function answer(state, input) {
   const { as, status, body } = input;
   if (as === "more" && isTaken(status)) {

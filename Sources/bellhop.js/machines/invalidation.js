@@ -36,7 +36,7 @@ export function initial(options) {
 /** @param {State} state */
 export const view = ({ isLive, isStale, staleKeys }) => ({ isLive, isStale, staleKeys });
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   const made = own(state, input);
   const staleKeys = made.state.queries.filter((query) => query.isStale).map((query) => query.key);
@@ -45,7 +45,7 @@ export function receive(state, input) {
   return { state: same(state, next), actions: made.actions };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 function own(state, input) {
   const { now } = input;
   switch (input.type) {
@@ -110,7 +110,7 @@ function lifecycle(state, isForeground, now) {
   return { state: { ...next, queries, missed: [] }, actions };
 }
 
-/** @param {State} state @param {any} event @param {number} now @returns {Result} */
+/** @param {State} state @param {import("./inputs").MachineEvent} event @param {number} now @returns {Result} */
 function event(state, { name, data }, now) {
   switch (name) {
     case "query:invalidate":
@@ -127,10 +127,10 @@ function event(state, { name, data }, now) {
 }
 
 /** Returns true only if all causes are own changes. A cause by another client or an unknown one needs a refetch.
- * @param {State} state @param {any} data @param {number} now */
+ * @param {State} state @param {import("../models").QueryInvalidate} data @param {number} now */
 function isEcho(state, { causes, causesComplete }, now) {
   if (!causesComplete || causes.length === 0) return false;
-  return causes.every((/** @type {any} */ { table, recordId, originId }) => {
+  return causes.every(({ table, recordId, originId }) => {
     if (originId != null) return originId === state.clientId;
     return state.mutations.some((one) => {
       return one.table === table && one.recordId === String(recordId) && now - one.at < echoMs;
@@ -166,7 +166,7 @@ function windowTimer(windows) {
   return { do: "timer", name: "window", at: ends.length ? Math.min(...ends) : null };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {Pick<import("./inputs").StoreInputOf<"timer">, "name" | "now">} input @returns {Result} */
 function timer(state, { name, now }) {
   if (name === "stale") {
     if (state.isLive) return { state, actions: [] };
@@ -205,8 +205,9 @@ function told(state, keys, reason, now) {
     const isStale = !ids.includes(query.id);
     return isStale === query.isStale ? query : { ...query, isStale };
   });
+  /** @type {import("../types").Action[]} */
   const actions = [{ do: "tell", name: "query:stale", data: { keys: told, reason, isForeground: state.isForeground } }];
-  if (ids.length > 0) actions.push({ do: "tell", name: "query:refetch", data: /** @type {any} */ ({ ids, reason }) });
+  if (ids.length > 0) actions.push({ do: "tell", name: "query:refetch", data: { ids, reason } });
   return { state: { ...state, queries, missed: state.isForeground ? [] : missedWith(state.missed, told) }, actions };
 }
 
@@ -221,8 +222,9 @@ function missedWith(missed, told) {
 function refetch(state, key, reason, now) {
   const ids = state.queries.filter((query) => isPrefix(key, query.key)).map((query) => query.id);
   const queries = state.queries.map((query) => ids.includes(query.id) ? { ...query, isStale: false } : query);
+  /** @type {import("../types").Action[]} */
   const actions = [{ do: "tell", name: "query:stale", data: { keys: [key], reason, isForced: true } }];
-  if (ids.length > 0) actions.push({ do: "tell", name: "query:refetch", data: /** @type {any} */ ({ ids, reason }) });
+  if (ids.length > 0) actions.push({ do: "tell", name: "query:refetch", data: { ids, reason } });
   return { state: { ...state, queries, refreshedAt: now }, actions };
 }
 

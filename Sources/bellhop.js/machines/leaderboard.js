@@ -8,6 +8,8 @@ import { topicProblem, watchTopic } from "./watching.js";
 
 /**
  * @typedef {{userId: string, displayName: string | null, score: number, rank: number, position: number}} Line
+ * @typedef {Omit<Line, "userId" | "displayName"> & Held & {displayName?: string | null}} OwnLine
+ * @typedef {{version: number | null, epoch: string | null}} Held
  * @typedef {{challengeId: string, user: string | null, lines: Line[], me: any, entries: number, version: number | null,
  *   epoch: string | null, isBehind: boolean, isLive: boolean, isLoaded: boolean, problem: any, refusal: any,
  *   isWanted: boolean,
@@ -30,7 +32,7 @@ export const view = ({ lines, me, entries, isBehind, isLive, isLoaded, problem }
   return { lines, me, entries, isBehind, isLive, isLoaded, problem };
 };
 
-/** @param {State} state @param {any} input @returns {{state: State, actions: any[]}} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {{state: State, actions: any[]}} */
 export function receive(state, input) {
   if (input.type === "user") {
     const { challengeId, isWanted } = state;
@@ -61,7 +63,7 @@ export function receive(state, input) {
 }
 
 /** Applies a fetched board, unless the topic's lines are live and not behind.
- * @param {State} state @param {any} body @returns {State} */
+ * @param {State} state @param {import("../models").Leaderboard} body @returns {State} */
 function fetched(state, body) {
   const { items, entries, version, epoch, me } = body;
   const isWanted = !state.isLive || state.isBehind;
@@ -71,19 +73,20 @@ function fetched(state, body) {
   return own(next, me ? { ...me, version, epoch } : null, { version, epoch });
 }
 
-/** @param {State} state @param {any} data @returns {State} */
+/** @param {State} state @param {import("./inputs").EventOf<"leaderboard:update">["data"]} data @returns {State} */
 function updated(state, data) {
-  const { version, epoch, entries } = data;
+  const { version, epoch } = data;
   if (data.top) {
     // A fetched board may be newer than the topic's first event; the next change reveals whether one is missing.
     if (!isNewer(held(state), data) && state.version !== version) return { ...state, isLive: true };
-    const lines = data.top;
+    const { top: lines, entries } = data;
     return mine({ ...state, lines, entries, version, epoch, isBehind: false, isLive: true });
   }
   if (!data.moved) return own(state, data, data);
   // Events that the state already includes are ignored.
   if (!isNewer(held(state), data)) return state;
   if (epoch !== state.epoch || data.since !== state.version) return { ...state, isBehind: true };
+  const { entries } = data;
   const lines = moved(state.lines, data.moved, new Set(data.left));
   return mine({ ...state, lines, entries, version, isBehind: false, isLive: true });
 }
@@ -109,9 +112,10 @@ function mine(state) {
   return line ? own(state, { ...line, version: state.version, epoch: state.epoch }, held(state)) : state;
 }
 
-/** @param {State} state @param {any} me null: the user has no score @param {any} at @returns {State} */
+/** @param {State} state @param {OwnLine | null} me null: the user has no score
+ * @param {ReturnType<typeof held>} at @returns {State} */
 function own(state, me, at) {
-  if (state.me && !isNewer(state.me, at)) return state;
+  if (state.me && !isNewer(state.me, /** @type {import("./version.js").Versioned} */ (at))) return state;
   if (!me) return { ...state, me: null };
   const { rank, position, score, version, epoch, displayName = state.me?.displayName ?? null } = me;
   return { ...state, me: { userId: state.user, displayName, rank, position, score, version, epoch } };

@@ -16,7 +16,7 @@ export const unloaded = {
   isLoaded: false, isLoading: false, isAgain: false, isCovered: false, failures: 0, problem: null, since: [],
 };
 
-/** @param {Loading} loading @param {any} input
+/** @param {Loading} loading @param {import("./inputs").StoreInput | import("./inputs").Refresh} input
  * @param {{as: string, path: string, events?: string[]}} what `events`: those to apply to the answer again
  * @returns {Step} */
 export function advance(loading, input, { as, path, events = [] }) {
@@ -43,20 +43,20 @@ export function advance(loading, input, { as, path, events = [] }) {
 /** Restarts from the empty state after another user signed in, or after the user signed out.
  * @template State
  * @param {(state: State, input: any) => {state: State, actions: any[]}} receive
- * @param {State} empty @param {any} input */
+ * @param {State} empty @param {import("./inputs").StoreInput} input */
 export function beginAnew(receive, empty, input) {
   const { now, user, signedIn } = input;
   if (!signedIn) return { state: empty, actions: [] };
   return receive(empty, { type: "start", connection: "connecting", user, now });
 }
 
-/** @param {Loading} loading @param {any} input @returns {Loading} */
+/** @param {Loading} loading @param {import("./inputs").StoreInputOf<"event">} input @returns {Loading} */
 function keep(loading, input) {
   if (loading.since.length >= sinceMax) return { ...loading, isAgain: true, since: [] };
   return { ...loading, since: [...loading.since, input] };
 }
 
-/** @param {Loading} loading @param {any} input @param {any} fetch @returns {Step} */
+/** @param {Loading} loading @param {import("./inputs").StoreInputOf<"answer">} input @param {{do: string, path: string, as: string}} fetch @returns {Step} */
 function answered({ isAgain, since, ...loading }, input, fetch) {
   const next = { ...loading, isLoading: isAgain, isAgain: false, since: [] };
   const actions = isAgain ? [fetch] : [];
@@ -89,13 +89,13 @@ export const isTaken = (status) => status >= 200 && status < 300;
 export const isFinal = (status) => status >= 400 && status < 500 && ![401, 408, 425, 429].includes(status);
 
 /** Returns a refusal as an app may report it: the service's stable code and its sentence.
- * @param {any} answer */
+ * @param {{status: number, body: any}} answer */
 export function problemOf({ status, body }) {
   return { status, code: body?.code ?? (status === 0 ? "unreachable" : "unknown"), detail: body?.detail ?? "" };
 }
 
 /** Forwards the answer's counts to the counts machine, the only place that shows them (R-CNT-RECON-3).
- * @param {any} body @returns {any[]} */
+ * @param {{badges?: import("../models").Badges} | null | undefined} body @returns {any[]} */
 export function tellBadges(body) {
   return body?.badges ? [{ do: "tell", name: "badges:update", data: body.badges }] : [];
 }

@@ -5,7 +5,7 @@ import { same, sameList } from "./same.js";
 
 /**
  * @typedef {Record<string, any>} Item
- * @typedef {{seen?: boolean, read?: boolean, archived?: boolean}} Wish
+ * @typedef {import("../models").NotificationStateChange} Wish
  * @typedef {{as: string, ids?: string[], upTo?: string, category?: string, wish?: Wish, isRemoval?: boolean,
  *   at: string}} Pending a change that is not answered yet
  * @typedef {{items: Item[], preferences: Item, isLoaded: boolean, problem: any, stored: Item[], known: string[],
@@ -38,7 +38,7 @@ export function initial() {
 /** @param {State} state */
 export const view = ({ items, preferences, isLoaded, problem }) => ({ items, preferences, isLoaded, problem });
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, initial(), input);
   // A known id is not new, even if the notification was archived or has dropped out of the list.
@@ -64,7 +64,7 @@ export function receive(state, input) {
   return { state: same(state, next), actions };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 function own(state, input) {
   switch (input.type) {
     case "event": return event(state, input);
@@ -74,16 +74,17 @@ function own(state, input) {
   return { state, actions: [] };
 }
 
-/** @param {State} state @param {any} body @param {any[]} since @returns {State} */
+/** @param {State} state @param {import("../models").Page<Item>} body @param {import("./inputs").StoreInputOf<"event">[]} since @returns {State} */
 function listed(state, body, since) {
   const known = remember(state.known, body.items.map((/** @type {Item} */ item) => item.id));
   const next = { ...state, stored: body.items, known, hasMore: Boolean(body.next) };
   return since.reduce((all, input) => ({ ...all, ...changed(all, input) }), next);
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"event">} input @returns {Result} */
 function event(state, input) {
-  const { event: { name, data }, now } = input;
+  const { event, now } = input;
+  const { name, data } = event;
   if (name === "stream:ready") {
     return { state: { ...state, aheadMs: Date.parse(data.serverTime) - now || 0 }, actions: [] };
   }
@@ -102,8 +103,9 @@ function event(state, input) {
 }
 
 /** Applies an event to the stored notifications.
- * @param {State} state @param {any} input */
-function changed(state, { event: { name, data }, now }) {
+ * @param {State} state @param {import("./inputs").StoreInputOf<"event">} input */
+function changed(state, { event, now }) {
+  const { name, data } = event;
   const at = new Date(now).toISOString();
   switch (name) {
     case "notification:created":
@@ -133,13 +135,13 @@ function play(state, item, now) {
   return [{ do: "play", haptic, sound, key }];
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"change" | "changeAll" | "remove" | "prefer">} input @returns {Result} */
 function command(state, input) {
   const count = state.count + 1;
   const as = `change-${count}`;
   const at = new Date(input.now).toISOString();
-  const place = `/v1/notifications/${encodeURIComponent(input.id)}`;
-  /** @param {Pending} pending @param {string} method @param {string} path @param {any} [body] @returns {Result} */
+  const place = `/v1/notifications/${encodeURIComponent(input.id ?? "")}`;
+  /** @param {Pending} pending @param {string} method @param {string} path @param {unknown} [body] @returns {Result} */
   const send = (pending, method, path, body) => ({
     state: { ...state, count, pending: [...state.pending, pending] }, actions: [{ do: "send", method, path, body, as }],
   });
@@ -160,7 +162,7 @@ function command(state, input) {
   return send({ as, upTo, category, wish: set, at }, "PATCH", "/v1/notifications", body);
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"answer">} input @returns {Result} */
 function answer(state, input) {
   const { as, status, body } = input;
   const isDone = isTaken(status);
@@ -199,7 +201,7 @@ function putPreferences(state) {
   return { state, actions: [{ do: "send", method: "PUT", path: "/v1/preferences", body, as }] };
 }
 
-/** @param {string[]} ids @param {any} answer */
+/** @param {string[]} ids @param {import("./inputs").StoreInputOf<"answer">} answer */
 function refused(ids, answer) {
   return { do: "tell", name: "notifications:refused", data: { ids, problem: problemOf(answer) } };
 }

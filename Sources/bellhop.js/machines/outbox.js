@@ -26,7 +26,7 @@ export function initial(options = {}) {
   return { identity, items: [], online, restored, sending: null, failures: 0, retryAt: 0, limits: { ...defaults, ...limits } };
 }
 
-/** @param {State} state @param {any} input
+/** @param {State} state @param {import("./inputs").OutboxInput} input
  * @returns {{state: State, actions: any[]}} */
 export function receive(state, input) {
   const { now } = input;
@@ -106,7 +106,7 @@ function mark(state, { item }) {
   return { state: { ...state, items }, actions: [timer(null), { do: "request", item }] };
 }
 
-/** @param {State} state @param {any} input */
+/** @param {State} state @param {import("./inputs").OutboxInputOf<"answer">} input */
 function answer(state, input) {
   const { now, random, key, status } = input;
   const item = state.items.find((other) => other.key === key);

@@ -19,7 +19,7 @@ export function initial({ shopId }) {
 /** @param {State} state */
 export const view = ({ status, isLive, isLoaded, problem }) => ({ status, isLive, isLoaded, problem });
 
-/** @param {State} state @param {any} input @returns {{state: State, actions: any[]}} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {{state: State, actions: any[]}} */
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, { ...initial(state), isWanted: state.isWanted }, input);
   const path = `/v1/shops/${encodeURIComponent(state.shopId)}/queue`;
@@ -41,7 +41,7 @@ export function receive(state, input) {
 }
 
 /** Timestamps are RFC 3339 in UTC with milliseconds, so that they sort as texts.
- * @param {State} state @param {any} status */
+ * @param {State} state @param {import("../models").QueueStatus} status */
 function told(state, status) {
   return state.status && status.updatedAt < state.status.updatedAt ? state : { ...state, status };
 }

@@ -21,7 +21,7 @@ export function initial(options = {}) {
   };
 }
 
-/** @param {State} state @param {any} input
+/** @param {State} state @param {import("./inputs").PollingInput} input
  * @returns {{state: State, actions: any[]}} */
 export function receive(state, input) {
   const { now } = input;
@@ -79,7 +79,7 @@ function ask(state, now) {
   };
 }
 
-/** @param {State} state @param {any} input */
+/** @param {State} state @param {import("./inputs").PollingInputOf<"answer">} input */
 function answer(state, { now, status, etag = null, retryAfterMs = 0, body, asked }) {
   // The user of this answer has signed out.
   if (asked !== undefined && asked !== state.askedAt) return { state, actions: [] };

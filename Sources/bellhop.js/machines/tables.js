@@ -2,7 +2,8 @@
 // left out, so that one wrong table does not block the others. Each owner learns the result for its own tables.
 
 /**
- * @typedef {{id: string, [member: string]: any}} Table
+ * @typedef {import("./inputs").Table} Table
+ * @typedef {import("./inputs").ProblemBody | null | undefined} ProblemBody
  * @typedef {{streamId: string | null, tables: Table[], since: string | null, taken: Table[],
  *   refused: Record<string, {table: Table, problem: any}>, asked: Table[] | null, count: number, limit: number | null,
  *   answer: {status: number, body: any} | null}} State `taken`: those that the present stream has
@@ -17,7 +18,7 @@ export const initial = () => ({
   streamId: null, tables: [], since: null, taken: [], refused: {}, asked: null, count: 0, limit: null, answer: null,
 });
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").TablesInput} input @returns {Result} */
 export function receive(state, input) {
   switch (input.type) {
     case "want": return want(state, input);
@@ -36,7 +37,7 @@ export function receive(state, input) {
 }
 
 /** Returns an event with the ids that the owner of these prefixes chose; null if it concerns other tables.
- * @param {string[]} prefixes @param {{name: string, data: any}} event @returns {any} */
+ * @template {{name: string, data: any}} One @param {string[]} prefixes @param {One} event @returns {One | null} */
 export function seen(prefixes, event) {
   const ids = event.data?.subscriptionIds;
   if (event.name !== "table:change" || !Array.isArray(ids)) return event;
@@ -50,10 +51,10 @@ export function seen(prefixes, event) {
 /** @param {number | null} at */
 const timer = (at) => ({ do: "timer", name: "tables", at });
 
-/** @param {any} one @param {any} other */
+/** @param {unknown} one @param {unknown} other */
 const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").TablesInputOf<"want">} input @returns {Result} */
 function want(state, { tables, lastEventId = null }) {
   // If the stream already has these tables, the stored answer is returned.
   if (isSame(tables, state.tables)) return { state, actions: state.answer ? [told(state, state.answer)] : [] };
@@ -83,7 +84,7 @@ function put(state) {
   return { state: next, actions: [timer(null), action] };
 }
 
-/** @param {State} state @param {number} status @param {any} body @returns {Result} */
+/** @param {State} state @param {number} status @param {ProblemBody} body @returns {Result} */
 function finish(state, status, body) {
   const answer = { status, body };
   const next = { ...state, asked: null, limit: null, answer, since: status === 200 ? null : state.since };
@@ -96,7 +97,7 @@ function told(state, { status, body }) {
   return { do: "answered", status, body, refused };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").TablesInputOf<"answer">} input @returns {Result} */
 function answered(state, { now, status, body, retryAfterMs = 0 }) {
   const asked = state.asked ?? [];
   const idle = { ...state, asked: null };
@@ -111,11 +112,11 @@ function answered(state, { now, status, body, retryAfterMs = 0 }) {
 }
 
 /** Refuses the tables that the service names. If it names none, halves the new tables to find the refused one.
- * @param {State} state @param {Table[]} asked @param {number} status @param {any} body @returns {Result} */
+ * @param {State} state @param {Table[]} asked @param {number} status @param {ProblemBody} body @returns {Result} */
 function without(state, asked, status, body) {
-  /** @type {{pointer: string, detail: string}[]} */
-  const errors = Array.isArray(body?.errors) ? body.errors : [];
-  const at = (/** @type {any} */ error) => asked[Number(/^\/tables\/(\d+)(\/|$)/.exec(error?.pointer)?.[1] ?? -1)];
+  const given = body?.errors;
+  const errors = Array.isArray(given) ? given : [];
+  const at = (/** @type {{pointer?: string} | undefined} */ error) => asked[Number(/^\/tables\/(\d+)(\/|$)/.exec(error?.pointer ?? "")?.[1] ?? -1)];
   const refused = { ...state.refused };
   const refuse = (/** @type {Table} */ table, /** @type {any[]} */ of) => {
     const [first] = of;

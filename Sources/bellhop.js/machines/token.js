@@ -18,7 +18,7 @@ export function initial(options = {}) {
   };
 }
 
-/** @param {State} state @param {any} input
+/** @param {State} state @param {import("./inputs").TokenInput} input
  * @returns {{state: State, actions: any[]}} */
 export function receive(state, input) {
   const { now } = input;
@@ -75,7 +75,7 @@ function ask(state, spent) {
 const timer = (state) => ({ do: "timer", name: "token", at: state.streamId === null ? null : state.refreshAt });
 
 // Handles the app's answer.
-/** @param {State} state @param {any} input */
+/** @param {State} state @param {import("./inputs").TokenInputOf<"token">} input */
 function token(state, { now, token, subject = null, identity = null, expiresAt = null }) {
   const local = expiresAt === null ? null : expiresAt - state.skewMs;
   const isOld = token === state.spent;
@@ -108,7 +108,7 @@ function renew(state, actions = []) {
   return { state: { ...state, renewing: true }, actions: [...actions, action] };
 }
 
-/** @param {State} state @param {any} input */
+/** @param {State} state @param {import("./inputs").TokenInputOf<"renewed">} input */
 function renewed(state, { streamId, token, status }) {
   if (streamId !== state.streamId) return { state, actions: [] };
   const next = { ...state, renewing: false };

@@ -42,13 +42,13 @@ export function initial(options) {
 /** @param {State} state */
 export const view = ({ ids, rows, isPut, problem }) => ({ ids, rows, isLive: isPut, problem });
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   const made = own(state, input);
   return { state: same(state, made.state), actions: made.actions };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 function own(state, input) {
   switch (input.type) {
     case "start": return { state, actions: [{ do: "fetch", path: "/v1/config", as: "config" }] };
@@ -68,7 +68,7 @@ function own(state, input) {
   return { state, actions: [] };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"show">} input @returns {Result} */
 function show(state, { ids, now }) {
   const unique = [...new Set(ids.map(String))];
   const rows = Object.fromEntries(unique.filter((id) => id in state.rows).map((id) => [id, state.rows[id]]));
@@ -105,7 +105,7 @@ function left(state) {
   return { ...state, since: state.since ?? state.lastEventId };
 }
 
-/** @param {State} state @param {any} event @returns {Result} */
+/** @param {State} state @param {import("./inputs").MachineEvent} event @returns {Result} */
 function event(state, { name, data, id }) {
   const next = id ? { ...state, lastEventId: id } : state;
   switch (name) {
@@ -136,7 +136,7 @@ function updated(state, updates) {
   return { ...state.rows, ...Object.fromEntries(known.map(([id, counts]) => [id, { ...state.rows[id], ...counts }])) };
 }
 
-/** @param {State} state @param {any} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"answer">} input @returns {Result} */
 function answer(state, input) {
   const { as, status, body } = input;
   if (as === "config" && isTaken(status)) return put({ ...state, limits: { ...state.limits, ...body.subscriptions } });

@@ -3,7 +3,7 @@
 
 const lingerMs = 30_000;
 
-/** @param {boolean} isWanted @param {any} input @param {string} topic
+/** @param {boolean} isWanted @param {import("./inputs").StoreInput} input @param {string} topic
  * @returns {{isWanted: boolean, actions: any[]}} */
 export function watchTopic(isWanted, input, topic) {
   const want = { do: "subscribe", topics: [topic] };
@@ -22,9 +22,9 @@ export function watchTopic(isWanted, input, topic) {
 }
 
 /** Why the service refused the topic; cleared by the topic's next event.
- * @param {any} problem @param {any} input @param {string} topic */
+ * @param {import("../types").Refusal | null} problem @param {import("./inputs").StoreInput} input @param {string} topic */
 export function topicProblem(problem, input, topic) {
   const { name, data } = input.event ?? {};
-  if (name === "topic:refused" && data.topic === topic) return { code: "unknown", detail: "", ...data.problem };
+  if (name === "topic:refused" && data.topic === topic) return { code: "unknown", detail: "", .../** @type {Partial<typeof data.problem>} */ (data.problem) };
   return input.type === "timer" && input.name === "linger" ? null : problem;
 }

@@ -6,10 +6,10 @@
  * @param {Storage} storage @param {string} scope */
 export function outboxOf(storage, scope) {
   const prefix = `${scope}outbox/`;
-  const at = (/** @type {any} */ item) => `${prefix}${item.order}`;
+  const at = (/** @type {import("../types").Item} */ item) => `${prefix}${item.order}`;
   return {
-    put: (/** @type {any} */ item) => storage.set(at(item), JSON.stringify(item), "strict"),
-    remove: (/** @type {any} */ item) => storage.remove(at(item)).catch(() => {}),
+    put: (/** @type {import("../types").Item} */ item) => storage.set(at(item), JSON.stringify(item), "strict"),
+    remove: (/** @type {import("../types").Item} */ item) => storage.remove(at(item)).catch(() => {}),
     async load() {
       const keys = await storage.keys(prefix).catch(() => []);
       const texts = await Promise.all(keys.map((key) => storage.get(key).catch(() => null)));

@@ -50,7 +50,7 @@ function polling(bell, tell) {
   /** @type {((answer: any) => void)[]} */
   let waiting = [];
 
-  /** @param {any} action @returns {Promise<void>} */
+  /** @param {import("../internal").PollingAction} action @returns {Promise<void>} */
   async function perform({ do: what, status, body, path, headers, asked }) {
     if (what === "reconciled") return tell({ status, body });
     // Without a signed-in user there are no counts.

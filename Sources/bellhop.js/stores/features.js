@@ -4,12 +4,12 @@
 const unwatchedMax = 32;
 
 /** Adds the features to a bell.
- * @param {any} bell @param {Record<string, import("../types").AnyFeature>} [features] */
+ * @param {Record<string, unknown>} bell @param {Record<string, import("../types").AnyFeature>} [features] */
 export function addFeatures(bell, features = {}) {
   for (const [name, feature] of Object.entries(features)) {
     // A property of the bell itself is not replaced.
     if (name in bell || typeof feature?.make !== "function") throw new TypeError(`connect: "${name}" is no feature`);
-    /** @type {Map<string, any>} */
+    /** @type {Map<string, import("../internal").Closable>} */
     const stores = new Map();
     /** @param {any[]} names */
     const find = (...names) => {

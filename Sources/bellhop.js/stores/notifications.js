@@ -6,9 +6,9 @@ import { checkId, checkObject, feature } from "./feature.js";
 export const notifications = {
   /** @param {import("../internal").StoreBell} bell */
   make: (bell) => feature(bell, machine, {}, (run) => {
-    /** @param {any} id @param {any} set */
+    /** @param {string} id @param {import("../machines/inputs").NotificationWish} set */
     const change = (id, set) => run({ type: "change", id: checkId(id, "a notification"), set });
-    /** @param {any} set @param {{upTo?: string, category?: string}} [which] */
+    /** @param {import("../machines/inputs").NotificationWish} set @param {{upTo?: string, category?: string}} [which] */
     const changeAll = (set, which = {}) => run({ type: "changeAll", ...checkObject(which, "which of them"), set });
     return {
       markSeen: (/** @type {string} */ id) => change(id, { seen: true }),
@@ -26,7 +26,7 @@ export const notifications = {
       /** @param {{upTo?: string, category?: string}} [which] */
       archiveAll: (which) => changeAll({ archived: true }, which),
       /** Changes `sound`, `haptics`, `quietHours` and `timeZone`. Fields that are not set keep their values.
-       * @param {any} set */
+       * @param {Partial<import("../features").Preferences>} set */
       setPreferences: (set) => run({ type: "prefer", set: checkObject(set, "preferences") }),
     };
   }),

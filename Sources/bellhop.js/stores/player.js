@@ -8,10 +8,12 @@ const holdMs = 10_000;
 /** A hidden tab waits this long, so that a visible one plays instead: a hidden page may not vibrate. */
 const hiddenMs = 40;
 
-/** @type {WeakMap<any, Map<string, {haptic: boolean, sound: boolean}>>} */
+/** @typedef {import("../internal").StoreBell} StoreBell */
+
+/** @type {WeakMap<StoreBell, Map<string, {haptic: boolean, sound: boolean}>>} */
 const played = new WeakMap();
 
-/** @param {any} bell @param {{haptic: any, sound: boolean, key: string}} action */
+/** @param {StoreBell} bell @param {Omit<import("../internal").PlayAction, "do">} action */
 export function playOnce(bell, { haptic, sound, key }) {
   const keys = played.get(bell) ?? new Map();
   played.set(bell, keys);
@@ -23,22 +25,22 @@ export function playOnce(bell, { haptic, sound, key }) {
   keys.set(key, { haptic: before.haptic || Boolean(haptic), sound: before.sound || sound });
   if (keys.size > keysMax) keys.delete(keys.keys().next().value);
 
-  const page = /** @type {any} */ (globalThis);
+  const page = /** @type {import("../internal").Globals} */ (/** @type {unknown} */ (globalThis));
   const locks = page.document && page.navigator?.locks;
   if (!locks) return play(bell, left);
   // The tab that gets the lock plays; the others find it taken. A remaining part has its own lock name.
   const name = `bellhop played ${bell.user} ${key} ${before.haptic} ${before.sound}`;
-  const take = () => locks.request(name, { ifAvailable: true }, (/** @type {any} */ lock) => {
+  const take = () => locks.request(name, { ifAvailable: true }, (lock) => {
     if (!lock) return;
     play(bell, left);
     return new Promise((done) => bell.clock.after(holdMs, () => done(null)));
   }).catch(report);
-  if (page.document.visibilityState === "hidden") bell.clock.after(hiddenMs, take);
+  if (page.document?.visibilityState === "hidden") bell.clock.after(hiddenMs, take);
   else take();
 }
 
 /** Plays. Missing hardware or a failing player is not an error (R-VIS-FR-4.3).
- * @param {any} bell @param {{haptic: any, sound: boolean}} what */
+ * @param {StoreBell} bell @param {{haptic: import("../features").Haptic | null, sound: boolean}} what */
 function play(bell, { haptic, sound }) {
   try {
     Promise.resolve(bell.play(haptic, sound)).catch(report);

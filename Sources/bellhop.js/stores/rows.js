@@ -13,12 +13,12 @@ export const visibleRows = {
   tables,
   // Two spellings of the same table share a store.
   key: (table, options = {}) => rowsMachine.initial({ ...options, table }).what,
-  /** @param {import("../internal").StoreBell} bell @param {string} name @param {any} [options] */
+  /** @param {import("../internal").StoreBell} bell @param {string} name @param {import("../features").RowOptions} [options] */
   make: (bell, name, options) => feature(bell, rowsMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
     /** Sets the rows that are on the screen now. Call it at every step of a scroll.
      * @param {(string | number)[]} ids */
     show(ids) {
-      const isId = (/** @type {any} */ id) => typeof id === "string" || Number.isSafeInteger(id);
+      const isId = (/** @type {unknown} */ id) => typeof id === "string" || Number.isSafeInteger(id);
       if (!Array.isArray(ids) || !ids.every(isId)) throw new TypeError("show takes a list of ids");
       return run({ type: "show", ids });
     },
@@ -63,7 +63,7 @@ export const invalidation = {
     /** @type {Map<string, (reason: string) => void>} */
     const queries = new Map();
     let count = 0;
-    const off = bell.on("query:refetch", (/** @type {any} */ { data }) => {
+    const off = bell.on("query:refetch", ({ data }) => {
       for (const id of data.ids) {
         try {
           queries.get(id)?.(data.reason);
@@ -110,7 +110,7 @@ export const invalidation = {
   },
 };
 
-/** @param {any} key */
+/** @param {readonly unknown[]} key */
 function checkKey(key) {
   if (Array.isArray(key)) return key;
   throw new TypeError(`a key is a list such as ["leaderboard", "c1"], not ${JSON.stringify(key)}`);

@@ -20,7 +20,7 @@ export const booking = {
     cancel: () => run({ type: "change", set: { status: "cancelled" } }),
     /** Changes `status`, `scheduledStart`, `durationMinutes`, `barberId` or `arrived`. Does nothing while another
      * change is pending.
-     * @param {any} set */
+     * @param {import("../machines/inputs").BookingWish} set */
     change: (set) => run({ type: "change", set: checkObject(set, "a change") }),
   })),
 };
@@ -39,7 +39,7 @@ export const dj = {
     /** @param {{trackId: string, trackName: string, artistName: string, albumArt?: string | null}} track */
     add(track) {
       for (const name of ["trackId", "trackName", "artistName"]) {
-        checkId(/** @type {any} */ (checkObject(track, "a track"))[name], name);
+        checkId(/** @type {Record<string, unknown>} */ (checkObject(track, "a track"))[name], name);
       }
       return run({ type: "add", track });
     },

@@ -1,10 +1,16 @@
 // Row subscriptions. Only pages that show rows need them, so the features that show rows bring them to the core.
 import * as machine from "../machines/tables.js";
 
+/**
+ * @typedef {import("../internal").TablesAction} TablesAction
+ * @typedef {import("../internal").WantedTable} WantedTable
+ * @typedef {import("../types").Answer} Answer
+ */
+
 /** Combines the tables of all stores of a tab, under ids that no two stores share.
- * @param {string} tab @param {(want: {tables: any[], lastEventId?: string}) => void} changed */
+ * @param {string} tab @param {(want: TablesAction) => void} changed */
 function tableWishes(tab, changed) {
-  /** @type {Map<any, {prefix: string, tables: any[], resolve?: (answer: any) => void}>} */
+  /** @type {Map<object, {prefix: string, tables: WantedTable[], resolve?: (answer: Answer) => void}>} */
   const all = new Map();
   let count = 0;
   const superseded = { status: 0, headers: {}, body: { code: "tables.superseded" } };
@@ -14,7 +20,7 @@ function tableWishes(tab, changed) {
   return {
     all: union,
     /** Replaces the tables of one store; null removes them. Resolves with the answer to them.
-     * @param {any} of @param {{tables: any[], lastEventId?: string} | null} want @returns {Promise<any>} */
+     * @param {object} of @param {TablesAction | null} want @returns {Promise<Answer>} */
     set(of, want) {
       const before = all.get(of);
       before?.resolve?.(superseded);
@@ -42,7 +48,7 @@ function tableWishes(tab, changed) {
     },
     /** Returns an event with the ids that the store chose; null if it concerns another store's table. `of: null` is
      * the app, which receives the events of all stores of this tab.
-     * @param {any} of @param {{name: string, data: any, id: string}} event */
+     * @param {object | null} of @param {import("../types").Event} event */
     seenBy(of, event) {
       const wants = [...all].filter(([key]) => of === null || key === of);
       return machine.seen(wants.map(([, { prefix }]) => prefix), event);
@@ -55,7 +61,7 @@ function tableWishes(tab, changed) {
 export function tableLine({ clock, change, emit, run }) {
   const it = run(machine, undefined, clock, perform);
 
-  /** @param {any} action */
+  /** @param {import("../internal").TablesLineAction} action */
   async function perform({ do: what, streamId, count, tables, lastEventId, ...answer }) {
     if (what === "answered") return emit({ say: "tables", answer });
     const given = await change(streamId, { tables, ...(lastEventId ? { lastEventId } : {}) });

@@ -5,13 +5,13 @@ const topicsMax = 100;
 
 /** @param {(topics: string[]) => void} changed */
 export function wishes(changed) {
-  /** @type {Map<any, string[]>} */
+  /** @type {Map<object, string[]>} */
   const all = new Map();
   const union = () => [...new Set([...all.values()].flat())];
   return {
     all: union,
     /** Replaces the topics of one store; null removes them.
-     * @param {any} of @param {string[] | null} topics */
+     * @param {object} of @param {string[] | null} topics */
     set(of, topics) {
       const others = [...all].filter(([key]) => key !== of).flatMap(([, own]) => own);
       if (new Set([...others, ...(topics ?? [])]).size > topicsMax) {

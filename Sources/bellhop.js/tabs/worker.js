@@ -8,7 +8,9 @@ import { makeId } from "../calls.js";
 import { group } from "./group.js";
 import { holder } from "./holder.js";
 
-const { url, user, identity, name, scope } = JSON.parse(/** @type {any} */ (globalThis).name);
+/** @type {{name: string, onconnect: (event: MessageEvent) => void}} */
+const worker = /** @type {any} */ (globalThis);
+const { url, user, identity, name, scope } = JSON.parse(worker.name);
 
 group({
   name, tab: makeId(), isTab: false, clock: systemClock,
@@ -23,4 +25,4 @@ group({
   emit: () => {},
 }).start();
 // Reports to each new connection that the worker runs. Everything else uses the channels.
-/** @type {any} */ (globalThis).onconnect = (/** @type {any} */ event) => event.ports[0].postMessage("runs");
+worker.onconnect = (event) => event.ports[0].postMessage("runs");

@@ -17,8 +17,8 @@ export function fetchTransport(fetch = globalThis.fetch) {
   return (url, headers, heard) => {
     const abort = new AbortController();
     let isOver = false;
-    const end = (/** @type {any} */ error) => {
-      if (!isOver) heard.end({ detail: String(error?.message ?? error) });
+    const end = (/** @type {Error | string} */ error) => {
+      if (!isOver) heard.end({ detail: String(/** @type {Error} */ (error)?.message ?? error) });
       isOver = true;
     };
     const stop = () => {

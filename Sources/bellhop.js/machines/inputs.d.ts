@@ -1,0 +1,158 @@
+// The inputs of the machines. Each store's machine also receives what concerns others, and ignores it.
+import type { BookingStatus, Events } from "../models.js";
+import type { Haptic } from "../features.js";
+import type { Answer, Item, Refusal, Status } from "../types.js";
+
+type KeysOf<Union> = Union extends unknown ? keyof Union : never;
+type Filled<Union, Keys extends PropertyKey> = Union extends unknown
+  ? Union & { [Key in Exclude<Keys, keyof Union>]?: undefined } : never;
+/** A union whose members have each other's keys, as undefined: `input.event` is known for every input. */
+type OneOf<Union> = Filled<Union, KeysOf<Union>>;
+type At = { now: number };
+type AtRandom = At & { random: number };
+
+/** The events of the stream, and those of other stores. */
+interface AllEvents extends Events {
+  "topic:refused": { topic: string; problem: Refusal };
+  "message:sending": Unsent & { conversationId: string };
+  "message:sent": { conversationId: string; id: string };
+  "message:refused": { conversationId: string; id: string };
+}
+type KeysOfData = KeysOf<AllEvents[keyof AllEvents]>;
+export type MachineEvent = {
+  [Name in keyof AllEvents]: { name: Name; data: Filled<AllEvents[Name], KeysOfData>; id?: string }
+}[keyof AllEvents];
+export type EventOf<Name extends keyof AllEvents> = Extract<MachineEvent, { name: Name }>;
+/** No event: `input.event ?? {}`. */
+export type NoEvent = { name?: undefined; data?: undefined };
+
+export interface Unsent {
+  id: string;
+  text: string;
+  sentAt: string;
+}
+
+/** The answer to an action; types.d.ts describes the other inputs too. */
+export type AnswerInput = {
+  type: "answer";
+  as: string;
+  status: number;
+  headers?: Record<string, string>;
+  body: any;
+};
+
+export type NotificationWish = { seen?: boolean; read?: boolean; archived?: boolean };
+export type BookingWish = { status?: BookingStatus; [field: string]: unknown };
+export type EngagementWish = { liked?: boolean; reposted?: boolean };
+export type TrackDraft = { trackId: string; trackName: string; artistName: string; albumArt?: string | null };
+
+/** The input of a store's machine: what all receive, then the commands of each. */
+export type StoreInput = At & OneOf<
+  | { type: "start"; user?: string | null; connection: Status }
+  | { type: "event"; event: MachineEvent }
+  | AnswerInput
+  | { type: "connection"; status: Status; reconnected?: boolean }
+  | { type: "lifecycle"; foreground: boolean }
+  | { type: "watch"; watched: boolean }
+  | { type: "timer"; name: string }
+  | { type: "user"; user: string | null; signedIn: boolean }
+  | { type: "refresh" | "tabSwitch" | "more" | "earlier" | "showNew" | "pause" | "resume" | "stop" }
+  | { type: "expect"; as: string; by: { messages?: number; requests?: number; bell?: number } }
+  | { type: "change"; id: string; set: NotificationWish & BookingWish }
+  | { type: "changeAll"; upTo?: string; category?: string; set: NotificationWish }
+  | { type: "remove"; id: string }
+  | { type: "retry" | "discard" | "delete"; id: string }
+  | { type: "prefer"; set: Record<string, unknown> }
+  | { type: "send"; id: string; text: string }
+  | { type: "read"; sequence?: number }
+  | { type: "vote"; trackId: string; vote: "up" | "down" | "none" }
+  | { type: "add"; track: TrackDraft }
+  | { type: "engage"; postId: string; set: EngagementWish }
+  | { type: "show"; ids: (string | number)[] }
+  | { type: "mutated"; table: string; recordId: string | number }
+  | { type: "watch-query"; id: string; key: string[]; isVisible?: boolean }
+  | { type: "unwatch-query"; id: string }
+  | { type: "refetch"; key?: string[] }
+>;
+/** A refresh that a machine asks of itself. */
+export type Refresh = { type: "refresh"; now?: number };
+/** A store's input of one type. */
+export type StoreInputOf<Type extends StoreInput["type"]> = Extract<StoreInput, { type: Type }>;
+
+/** A refusal of the service, with the places of its errors in the request. */
+export interface ProblemBody {
+  code?: string;
+  detail?: string;
+  errors?: { pointer: string; detail?: string }[];
+}
+
+/** The input of machines/connection.js. Inputs of a connection carry its number. */
+export type ConnectionInput = AtRandom & OneOf<
+  | { type: "open" | "close" | "scope" }
+  | { type: "retry"; milliseconds: number }
+  | { type: "topics"; topics: string[] }
+  | { type: "network"; online: boolean; changed?: boolean }
+  | { type: "lifecycle"; foreground: boolean }
+  | { type: "timer"; name: string }
+  | { type: "bytes"; attempt: number }
+  | { type: "head"; attempt: number; status: number; retryAfterMs?: number; problem?: ProblemBody }
+  | { type: "ready"; attempt: number; streamId: string; userId?: string; tenant?: string; topics?: string[] }
+  | { type: "subscribed"; attempt: number; asked: string[]; status: number; topics?: string[]; problem?: ProblemBody;
+      retryAfterMs?: number }
+  | { type: "closing"; attempt: number; reason?: string; retryAfterMs?: number }
+  | { type: "again"; attempt: number; fresh?: boolean }
+  | { type: "ended"; attempt: number; code?: string; detail?: string | null }
+>;
+export type ConnectionInputOf<Type extends ConnectionInput["type"]> = Extract<ConnectionInput, { type: Type }>;
+
+/** The input of machines/token.js. */
+export type TokenInput = At & OneOf<
+  | { type: "need"; spent?: string | null }
+  | { type: "token"; token: string; subject?: string | null; identity?: string | null; expiresAt?: number | null }
+  | { type: "failed"; problem?: Refusal }
+  | { type: "timer"; name: string }
+  | { type: "ready"; streamId: string; token: string; serverTime?: number }
+  | { type: "lost" | "expiring" }
+  | { type: "renewed"; streamId: string; token: string; status: number }
+>;
+export type TokenInputOf<Type extends TokenInput["type"]> = Extract<TokenInput, { type: Type }>;
+
+/** The input of machines/outbox.js. */
+export type OutboxInput = AtRandom & OneOf<
+  | { type: "restored"; items: Item[] }
+  | { type: "add" | "marked"; item: Item }
+  | { type: "network"; online: boolean; changed?: boolean }
+  | { type: "connection"; status: Status }
+  | { type: "timer"; name: string }
+  | { type: "forget" }
+  | ({ type: "answer"; key: string } & Answer)
+>;
+export type OutboxInputOf<Type extends OutboxInput["type"]> = Extract<OutboxInput, { type: Type }>;
+
+/** The input of machines/reconciliation.js. */
+export type PollingInput = At & OneOf<
+  | { type: "start"; connection: Status }
+  | { type: "connection"; status: Status; reconnected?: boolean }
+  | { type: "lifecycle"; foreground: boolean }
+  | { type: "answer"; asked: number; status: number; etag: string | null; retryAfterMs: number; body: unknown }
+  | { type: "timer"; name: string }
+  | { type: "user"; user: string | null; signedIn: boolean }
+  | { type: "refresh" | "tabSwitch" | "force" }
+  | { type: "event"; event: MachineEvent }
+>;
+export type PollingInputOf<Type extends PollingInput["type"]> = Extract<PollingInput, { type: Type }>;
+
+/** The input of machines/tables.js. */
+export type TablesInput = At & OneOf<
+  | { type: "want"; tables: Table[]; lastEventId?: string | null }
+  | { type: "ready"; streamId: string; since?: string | null }
+  | { type: "lost" }
+  | { type: "timer"; name: string }
+  | { type: "answer"; count: number; status: number; body?: ProblemBody | null; retryAfterMs?: number }
+  | { type: "seen"; prefixes: string[]; event: { name: string; data: any } }
+>;
+export type TablesInputOf<Type extends TablesInput["type"]> = Extract<TablesInput, { type: Type }>;
+export interface Table {
+  id: string;
+  [member: string]: unknown;
+}

@@ -77,6 +77,8 @@ function bellOf(it) {
     }),
     browser.listenToPage(() => stop(it), () => it.isSignedIn && begin(it)),
   ];
+  // What `StoreBell` has beyond `Bell` is for the stores: see stores/feature.js. `clientId` is for the
+  // `X-Client-Id` of the app's own writes to its backend, so that their echoes are recognized (R-SCH-FR-005).
   return {
     ...http, clock, on, limits, tables: it.rows, want: wanted.set,
     get user() {

@@ -1,8 +1,8 @@
 // Internal types that the parts of bellhop.js share. They are not for apps: they name modules without declarations.
 import type { Haptic } from "./features.js";
 import type {
-  Answer, Bell, Clock, Connection, Event, Input, Item, Lifecycle, Limits, Listeners, Network, Options, Provider, Running, Saying,
-  Status, Storage, Store, Transport, Want,
+  Answer, Bell, Clock, Connection, Event, Input, Item, Lifecycle, Limits, Listeners, Network, Options, Provider, Running,
+  Saying, Status, Storage, Store, Transport, Want,
 } from "./types.js";
 
 export interface ConnectionState {
@@ -197,8 +197,7 @@ export type PollingAction =
   | { do: "reconciled"; status: number; body: unknown; path?: undefined; headers?: undefined; asked?: undefined };
 
 /** The actions of machines/tables.js, beside timers. */
-export type TablesLineAction = { do: string; streamId: string; count: number; tables: WantedTable[]; lastEventId?: string } &
-  TablesAnswer;
+export type TablesLineAction = { do: string; streamId: string; count: number } & TablesAction & TablesAnswer;
 
 /** The part of the Web Locks API that tabs use. */
 export interface Locks {

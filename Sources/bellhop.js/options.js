@@ -1,6 +1,9 @@
 // Validation of the options of `connect`.
 
-/** @typedef {import("./types").Options} Options */
+/**
+ * @typedef {import("./internal").Globals} Globals
+ * @typedef {import("./types").Options} Options
+ */
 
 /** @param {Options} options */
 export function checked(options) {
@@ -9,7 +12,7 @@ export function checked(options) {
   }
   let url;
   try {
-    url = new URL(options.url, /** @type {import("./internal").Globals} */ (/** @type {unknown} */ (globalThis)).location?.href);
+    url = new URL(options.url, /** @type {Globals} */ (/** @type {unknown} */ (globalThis)).location?.href);
   } catch {}
   if (!url || !/^https?:$/.test(url.protocol)) throw new TypeError("connect: url must begin with http(s)://");
   const { tabs = "off" } = options;

@@ -61,7 +61,8 @@ export const useFeed = () => useFeature(useBellhop().feed());
 export const useDJ = (shopId) => useFeature(useBellhop().dj(shopId));
 
 /** Keeps the rows that this component shows up to date. Only one component per table at a time.
- * @param {string} table @param {(string | number)[]} ids @param {import("./features").RowOptions} [options] as of `bell.visibleRows` */
+ * @param {string} table @param {(string | number)[]} ids
+ * @param {import("./features").RowOptions} [options] as of `bell.visibleRows` */
 export function useVisibleRows(table, ids, options) {
   const bell = useBellhop();
   const store = options === undefined ? bell.visibleRows(table) : bell.visibleRows(table, options);

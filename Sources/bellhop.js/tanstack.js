@@ -5,6 +5,7 @@ import { isPrefix } from "./machines/invalidation.js";
 /** Age in milliseconds at which data goes stale while no stream reports changes (R-SCH-NFR-003). */
 const staleMs = 300_000;
 
+/** @typedef {readonly unknown[]} Key */
 /** @typedef {{meta?: {bellhop?: {table: string, recordId: string | number}}}} WithMeta */
 /** @typedef {{type?: string, action?: {type: string}, mutation?: WithMeta & {options?: WithMeta}}} MutationEvent */
 
@@ -46,8 +47,9 @@ export function bridge(queryClient, bell, options) {
       // Inactive queries are invalidated too, and fetched when they are shown. Nothing is fetched in the background.
       const refetchType = data.isForced ? "all" : data.isForeground ? "active" : "none";
       // TanStack compares the parts of keys by type, and the service sends texts: "42" has to match 42.
-      const isMeant = (/** @type {readonly unknown[]} */ key) => data.keys.some((/** @type {readonly unknown[]} */ stale) => isPrefix(stale, key));
-      queryClient.invalidateQueries({ predicate: (/** @type {{queryKey: readonly unknown[]}} */ query) => isMeant(query.queryKey), refetchType });
+      const isMeant = (/** @type {Key} */ key) => data.keys.some((/** @type {Key} */ stale) => isPrefix(stale, key));
+      const predicate = (/** @type {{queryKey: Key}} */ query) => isMeant(query.queryKey);
+      queryClient.invalidateQueries({ predicate, refetchType });
     }),
     // A mutation names the row that it changes in `meta`, so that its echo causes no fetch.
     queryClient.getMutationCache?.().subscribe((/** @type {MutationEvent} */ event) => {

@@ -57,7 +57,8 @@ export function add(it, item, owner) {
   })();
 }
 
-/** @param {BellState} it @param {Item} item @param {Answer} answer @param {boolean} isMine whether this tab tells the app */
+/** Passes the answer to the caller, and to the listeners of the app.
+ * @param {BellState} it @param {Item} item @param {Answer} answer @param {boolean} isMine whether this tab tells the app */
 export function answered(it, { key, method, path, body }, answer, isMine) {
   const waiting = it.pending.get(key);
   it.pending.delete(key);

@@ -85,7 +85,8 @@ function fields({ bookingId, status, version, epoch, estimatedCompletion }) {
   return { id: bookingId, status, version, epoch, estimatedCompletion };
 }
 
-/** @param {State} state @param {Partial<import("../models").Booking> & import("./version.js").Versioned} newer @returns {State} */
+/** @param {State} state @param {Partial<import("../models").Booking> & import("./version.js").Versioned} newer
+ * @returns {State} */
 function merged(state, newer) {
   if (newer.id !== state.bookingId) return state;
   // A whole booking of the same version completes the state that an event started.

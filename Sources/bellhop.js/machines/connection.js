@@ -134,7 +134,8 @@ function stop(state, status, reason) {
   };
 }
 
-/** @param {State} state @param {{now: number, random: number}} input @param {State["reason"]} reason @param {number} [serverMs] */
+/** @param {State} state @param {{now: number, random: number}} input @param {State["reason"]} reason
+ * @param {number} [serverMs] */
 function fail(state, { now, random }, reason, serverMs = state.closing?.retryAfterMs ?? 0) {
   const { limits } = state;
   const tries = state.tries + 1;

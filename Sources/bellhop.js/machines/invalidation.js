@@ -7,7 +7,8 @@ import { same } from "./same.js";
  * @typedef {string[]} Key
  * @typedef {{id: string, key: Key, isVisible: boolean, isStale: boolean}} Query
  * @typedef {{clientId: string | null, windowMs: number, staleMs: number, scopeKeys: Key[], isStale: boolean,
- *   missed: Key[], staleKeys: Key[], queries: Query[], windows: Record<string, {key: Key, endsAt: number, isWaiting: boolean}>,
+ *   missed: Key[], staleKeys: Key[], queries: Query[],
+ *   windows: Record<string, {key: Key, endsAt: number, isWaiting: boolean}>,
  *   mutations: {table: string, recordId: string, at: number}[], isLive: boolean, isForeground: boolean,
  *   refreshedAt: number | null}} State
  * @typedef {{state: State, actions: any[]}} Result

@@ -56,7 +56,8 @@ function keep(loading, input) {
   return { ...loading, since: [...loading.since, input] };
 }
 
-/** @param {Loading} loading @param {import("./inputs").StoreInputOf<"answer">} input @param {{do: string, path: string, as: string}} fetch @returns {Step} */
+/** @param {Loading} loading @param {import("./inputs").StoreInputOf<"answer">} input
+ * @param {{do: string, path: string, as: string}} fetch @returns {Step} */
 function answered({ isAgain, since, ...loading }, input, fetch) {
   const next = { ...loading, isLoading: isAgain, isAgain: false, since: [] };
   const actions = isAgain ? [fetch] : [];

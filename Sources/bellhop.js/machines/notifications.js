@@ -74,7 +74,8 @@ function own(state, input) {
   return { state, actions: [] };
 }
 
-/** @param {State} state @param {import("../models").Page<Item>} body @param {import("./inputs").StoreInputOf<"event">[]} since @returns {State} */
+/** @param {State} state @param {import("../models").Page<Item>} body
+ * @param {import("./inputs").StoreInputOf<"event">[]} since @returns {State} */
 function listed(state, body, since) {
   const known = remember(state.known, body.items.map((/** @type {Item} */ item) => item.id));
   const next = { ...state, stored: body.items, known, hasMore: Boolean(body.next) };
@@ -135,7 +136,8 @@ function play(state, item, now) {
   return [{ do: "play", haptic, sound, key }];
 }
 
-/** @param {State} state @param {import("./inputs").StoreInputOf<"change" | "changeAll" | "remove" | "prefer">} input @returns {Result} */
+/** @param {State} state @param {import("./inputs").StoreInputOf<"change" | "changeAll" | "remove" | "prefer">} input
+ * @returns {Result} */
 function command(state, input) {
   const count = state.count + 1;
   const as = `change-${count}`;

@@ -116,7 +116,8 @@ function answered(state, { now, status, body, retryAfterMs = 0 }) {
 function without(state, asked, status, body) {
   const given = body?.errors;
   const errors = Array.isArray(given) ? given : [];
-  const at = (/** @type {{pointer?: string} | undefined} */ error) => asked[Number(/^\/tables\/(\d+)(\/|$)/.exec(error?.pointer ?? "")?.[1] ?? -1)];
+  const at = (/** @type {{pointer?: string} | undefined} */ error) =>
+    asked[Number(/^\/tables\/(\d+)(\/|$)/.exec(error?.pointer ?? "")?.[1] ?? -1)];
   const refused = { ...state.refused };
   const refuse = (/** @type {Table} */ table, /** @type {any[]} */ of) => {
     const [first] = of;

@@ -25,6 +25,8 @@ export function watchTopic(isWanted, input, topic) {
  * @param {import("../types").Refusal | null} problem @param {import("./inputs").StoreInput} input @param {string} topic */
 export function topicProblem(problem, input, topic) {
   const { name, data } = input.event ?? {};
-  if (name === "topic:refused" && data.topic === topic) return { code: "unknown", detail: "", .../** @type {Partial<typeof data.problem>} */ (data.problem) };
+  if (name === "topic:refused" && data.topic === topic) {
+    return { code: "unknown", detail: "", .../** @type {Partial<typeof data.problem>} */ (data.problem) };
+  }
   return input.type === "timer" && input.name === "linger" ? null : problem;
 }

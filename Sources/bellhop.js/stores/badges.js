@@ -55,7 +55,8 @@ function polling(bell, tell) {
     if (what === "reconciled") return tell({ status, body });
     // Without a signed-in user there are no counts.
     /** @type {import("../types").Answer} */
-    const answer = bell.isSignedIn() ? await bell.attempt("GET", path, undefined, headers) : { status: 0, headers: {}, body: undefined };
+    const answer = bell.isSignedIn() ? await bell.attempt("GET", path, undefined, headers)
+      : { status: 0, headers: {}, body: undefined };
     const retryAfterMs = afterMs(answer.headers["retry-after"], clock.now());
     it.receive({
       type: "answer", asked, status: answer.status, etag: answer.headers.etag ?? null, retryAfterMs, body: answer.body,

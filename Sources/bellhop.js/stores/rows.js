@@ -13,7 +13,8 @@ export const visibleRows = {
   tables,
   // Two spellings of the same table share a store.
   key: (table, options = {}) => rowsMachine.initial({ ...options, table }).what,
-  /** @param {import("../internal").StoreBell} bell @param {string} name @param {import("../features").RowOptions} [options] */
+  /** @param {import("../internal").StoreBell} bell @param {string} name
+   * @param {import("../features").RowOptions} [options] */
   make: (bell, name, options) => feature(bell, rowsMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
     /** Sets the rows that are on the screen now. Call it at every step of a scroll.
      * @param {(string | number)[]} ids */

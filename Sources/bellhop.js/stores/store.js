@@ -95,7 +95,8 @@ export function run(machine, options, clock, perform) {
         const before = state;
         const result = machine.receive(state, { now: clock.now(), random: clock.random(), ...next.input });
         state = result.state;
-        const answers = result.actions.map((action) => action.do === "timer" ? setTimer(action) : perform(/** @type {Wanted} */ (/** @type {unknown} */ (action))));
+        const answers = result.actions.map((action) => action.do === "timer" ? setTimer(action)
+          : perform(/** @type {Wanted} */ (/** @type {unknown} */ (action))));
         if (state !== before) changed.tell(state);
         next.done(Promise.all(answers));
       }

@@ -41,7 +41,9 @@ function imageOf({ label, minutes, spanMs, paths }) {
   const image = svg("svg", {
     viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label,
   });
-  for (const y of [1, height / 2, height - 1]) image.append(svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }));
+  for (const y of [1, height / 2, height - 1]) {
+    image.append(svg("line", { class: "grid", x1: 0, x2: width, y1: y, y2: y }));
+  }
   for (let minute = 1; minute < minutes; minute += 1) {
     const x = width - minute * 60_000 * width / spanMs;
     image.append(svg("line", { class: "grid", x1: x, x2: x, y1: 0, y2: height }));

@@ -31,7 +31,7 @@ public struct RowCursor {
     }
 }
 
-extension Connection {
+extension DatabaseConnection {
     /// Returns the rows of a query for the service's own records, whose columns are a number and a text.
     public func records(_ sql: SQL) throws -> [(number: Int, text: String)] {
         try rows(sql) { (try $0.integer(0), try $0.text(1)) }

@@ -86,7 +86,7 @@ enum ServiceRoutes {
     }
 }
 
-extension Routing {
+extension ServiceRoutes {
     /// Returns the beginning of a path, with `…` for each part that is no short word of lower-case letters.
     static func words(of path: String) -> String {
         let parts = path.split(separator: "/", maxSplits: 8, omittingEmptySubsequences: false)

@@ -17,7 +17,7 @@ extension EventLog {
     /// Returns the newest event ever, even if it is no longer retained.
     static func newestSequence(in db: DatabaseConnection) throws -> Int64 { Int64(try db.integer(newest) ?? 0) }
 
-    private static let newest: SQL = "SELECT newest FROM \(counter, unscoped: keeping) WHERE id = 1"
+    private static let newest: SQL = "SELECT newest FROM \(counter, unscoped: bookkeeping) WHERE id = 1"
 
     /// A query that runs with another one, and returns the records of its snapshot that this process has not published
     /// yet, each as its number and tenant. A last record without a tenant names the given head.
@@ -63,7 +63,7 @@ extension EventLog {
     /// Returns the oldest event of a tenant that the log still stores, or an earlier number after which it stores all.
     ///
     /// - Parameter known: The position that was known before the snapshot began.
-    static func oldestSequence(known: TenantPositions.Known, in db: Connection) throws -> Int64 {
+    static func oldestSequence(known: TenantPositions.Known, in db: DatabaseConnection) throws -> Int64 {
         let oldest = try oldestSequence(in: db)
         // The tenant has no events between its position and the head.
         return known.head >= oldest - 1 ? min(oldest, known.position + 1) : oldest

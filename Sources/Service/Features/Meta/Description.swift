@@ -11,7 +11,7 @@ enum Description {
     static let json = PublicFile(jsonBytes("openapi.yaml"), type: "application/json")
 
     /// The description of the events of a stream, `asyncapi.yaml`, in JSON.
-    static let events = Response.file(jsonBytes("asyncapi.yaml"), type: "application/json")
+    static let events = PublicFile(jsonBytes("asyncapi.yaml"), type: "application/json")
 
     private static func jsonBytes(_ file: String) -> [UInt8] {
         let text = String(decoding: Resource.bytes(file), as: UTF8.self)

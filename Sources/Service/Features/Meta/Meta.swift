@@ -29,7 +29,9 @@ enum MetaFeature {
             Endpoint(.get, "/openapi.json", access: .anyone, query: .any) { call in
                 .now(Description.json.response(to: call.request))
             },
-            Endpoint(.get, "/asyncapi.json", access: .anyone, query: .any) { _ in .now(Description.events) },
+            Endpoint(.get, "/asyncapi.json", access: .anyone, query: .any) { call in
+                .now(Description.events.response(to: call.request))
+            },
         ]
         return Feature(name: "meta", endpoints: endpoints)
     }

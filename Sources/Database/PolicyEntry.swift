@@ -37,7 +37,8 @@ public struct PolicyEntry: Sendable, ExpressibleByStringLiteral, CustomStringCon
             (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")
                 || byte == UInt8(ascii: "-")
         }
-        precondition(isSQLIdentifier(column) && isPlain && !value.isEmpty, "not a valid SQL condition: \(column) is \(value)")
+        precondition(
+            isSQLIdentifier(column) && isPlain && !value.isEmpty, "not a valid SQL condition: \(column) is \(value)")
         return PolicyEntry(template, condition: Condition(column: column, value: value))
     }
 

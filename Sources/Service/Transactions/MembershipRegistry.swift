@@ -35,7 +35,8 @@ final class MembershipRegistry: Sendable {
             "CREATE INDEX membership_facts_version ON membership_facts (version)",
         ])
 
-    private static let bookkeeping = Unscoped.bookkeeping("memberships determine scopes and are never returned to callers")
+    private static let bookkeeping = Unscoped.bookkeeping(
+        "memberships determine scopes and are not returned to callers")
 
     let catalog: TableCatalog
     /// Grows whenever memberships change. Anything derived from an older generation is derived again.

@@ -15,7 +15,8 @@ struct Listen: AsyncParsableCommand {
               bellhop listen --subject ada --json | jq .data
             """)
 
-    @Argument(help: ArgumentHelp("URL of the service (or --url, or BELLHOP_URL) [http://127.0.0.1:8080].", valueName: "url"))
+    @Argument(
+        help: ArgumentHelp("URL of the service (or --url, or BELLHOP_URL) [http://127.0.0.1:8080].", valueName: "url"))
     var address: String?
 
     @Option(help: "The service, as in the other commands.")

@@ -63,7 +63,7 @@ export function connect(options) {
  * @param {import("./internal").BellState} it */
 function bellOf(it) {
   const { options: { player, limits = {} }, clock, lifecycle, wanted, http, connection, attached, named } = it;
-  /** @type {import("./types").Bell["on"]} */
+  /** @param {string} name @param {(event: import("./types").Event) => void} listener */
   const on = (name, listener) => {
     const of = named.get(name) ?? listeners();
     named.set(name, of);
@@ -102,7 +102,7 @@ function bellOf(it) {
         off?.();
       };
     },
-    /** @type {import("./types").Bell["send"]} */
+    /** @param {Parameters<typeof send> extends [any, ...infer Write] ? Write : never} write */
     send: (...write) => send(it, ...write),
     /** @type {import("./internal").StoreBell["tell"]} */
     tell: (...event) => tell(it, ...event),

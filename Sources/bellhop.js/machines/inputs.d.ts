@@ -42,7 +42,7 @@ export type AnswerInput = {
 };
 
 export type NotificationWish = { seen?: boolean; read?: boolean; archived?: boolean };
-export type BookingWish = { status?: BookingStatus; [field: string]: unknown };
+export type BookingWish = { status?: BookingStatus | null; [field: string]: unknown };
 export type EngagementWish = { liked?: boolean; reposted?: boolean };
 export type TrackDraft = { trackId: string; trackName: string; artistName: string; albumArt?: string | null };
 

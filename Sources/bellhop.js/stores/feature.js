@@ -8,6 +8,7 @@ import { listeners, report, run } from "./store.js";
  * @typedef {import("../internal").StoreAction} StoreAction
  * @typedef {import("../internal").StoreBell} StoreBell
  * @typedef {import("../types").Answer} Answer
+ * @typedef {import("../contract").Answer<any, any>} PublicAnswer the answer as the app sees it, typed by each command
  * @typedef {import("../types").Input} Input
  * @typedef {import("../types").Running<unknown>["receive"]} Receive
  */
@@ -19,7 +20,7 @@ import { listeners, report, run } from "./store.js";
  * @param {StoreBell} bell
  * @param {import("../types").Machine<State, Options>} machine
  * @param {Options} options
- * @param {(run: (input: Input) => Promise<Answer | null>, it: {receive: Receive}) =>
+ * @param {(run: (input: Input) => Promise<PublicAnswer | null>, it: {receive: Receive}) =>
  *   Omit<Made, "get" | "subscribe" | "refresh">} commands
  * @param {string[]} [told] what other stores tell, which the stream does not
  * @returns {Made & import("../internal").Closable}
@@ -47,8 +48,11 @@ export function feature(bell, machine, options, commands, told = []) {
   }
   const it = store(bell, { initial: machine.initial, view: machine.view, receive }, options);
   const offs = told.map((name) => bell.on(name, (event) => void it.receive({ type: "event", event })));
-  /** @param {Input} input @returns {Promise<Answer | null>} */
-  const run = (input) => it.receive(input).then((answers) => answers.find((one) => one?.status !== undefined) ?? null);
+  /** @param {Input} input @returns {Promise<PublicAnswer | null>} */
+  const run = async (input) => {
+    const answers = await it.receive(input);
+    return /** @type {PublicAnswer} */ (answers.find((one) => one?.status !== undefined)) ?? null;
+  };
   const { get, subscribe, isWatched } = it;
   const made = {
     get, subscribe, isWatched,

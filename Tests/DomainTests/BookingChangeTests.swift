@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{}", "/"), (#"{"arrived": false}"#, "/arrived"), (#"{"durationMinutes": 481}"#, "/durationMinutes"),
+        ("{}", ""), (#"{"arrived": false}"#, "/arrived"), (#"{"durationMinutes": 481}"#, "/durationMinutes"),
         (#"{"durationMinutes": 4}"#, "/durationMinutes"), (#"{"status": "done"}"#, "/status"),
         (#"{"scheduledStart": "nine"}"#, "/scheduledStart"), (#"{"tier": "blackCard"}"#, "/tier"),
     ])

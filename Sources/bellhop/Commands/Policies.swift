@@ -9,11 +9,11 @@ struct Policies: ParsableCommand {
             Callers of the row's tenant may read a row if their scope contains one of its keys: user:{user_id} is \
             the row's user, tenant:service a trusted backend, and tenant:admin an administrator.
 
-              bellhop policies                          the service's own tables
-              bellhop policies --tables school          the bundled tables of an example app
-              bellhop policies --tables tables.yaml     your own tables and topics, after checking the file
+              bellhop policies                        the service's own tables
+              bellhop policies --tables school        the bundled tables of an app
+              bellhop policies --tables tables.yaml   your own tables and topics
 
-            The exit code is 78 if the file has mistakes; each is printed with its line.
+            The file is checked first. If it has mistakes, each is printed with its line, and the exit code is 78.
             """)
 
     @Flag(help: "Print JSON.")

@@ -163,7 +163,7 @@ import Values
         }
         #expect(try descriptors(20_000) == ["✓ descriptors: 20000, enough for 14600 streams and 5000 connections"])
         let few = try descriptors(1000)
-        #expect(few.count == 1 && few[0].hasPrefix("! descriptors: 1000 allow 622 where streamsMax"), "\(few)")
+        #expect(few.count == 1 && few[0].hasPrefix("! descriptors: 1000 allow only 622, but streamsMax is"), "\(few)")
     }
 
     @Test func portOfAnotherProgram_isFound_andTheServicesOwnIsGood() async throws {
@@ -177,7 +177,7 @@ import Values
         let own = try await Self.findings(memory.merging(["port": "\(service.port)"]) { $1 })
         Self.expect(.good, "address", "a Bellhop service answers on 127.0.0.1:\(service.port)", in: own)
         let foreign = try await Self.findings(memory.merging(["host": "192.0.2.1", "port": "8080"]) { $1 })
-        Self.expect(.fault, "address", "the address is not one of this machine", in: foreign)
+        Self.expect(.fault, "address", "the address does not belong to this machine", in: foreign)
     }
 
     @Test func everyUnknownName_isListed() throws {
@@ -187,7 +187,7 @@ import Values
         let (status, text) = try Self.doctor(arguments, ["STREAM_MAX": "1", "ROOM": "2"])
         #expect(status == 1)
         for name in ["flag --databas;", "flag --nonsense;", "BELLHOP_STREAM_MAX;", "BELLHOP_ROOM;", "prot;", "level;"] {
-            #expect(text.contains("✗ settings: there is no ") && text.contains(name), "\(name) in \(text)")
+            #expect(text.contains("✗ settings: unknown ") && text.contains(name), "\(name) in \(text)")
         }
         let (code, line) = try BellhopProcess(["serve"] + arguments, settings: ["ROOM": "2"]).finish()
         #expect(code == 78 && line.split(separator: "\n").count == 1, "\(line)")

@@ -427,12 +427,15 @@ def make_tools(folder, binary):
     """Writes the programs that the pages call: bellhop, python3 with the libraries of the tests, and `swift run`."""
     os.symlink(os.path.abspath(binary), f"{folder}/bellhop")
     build = pathlib.Path(binary).resolve().parent
+    # Objects of sources that were renamed or removed stay in the build folder.
+    sources = sorted(pathlib.Path(ROOT, "Sources/BellhopClient").rglob("*.swift"))
+    objects = " ".join(f'"{build}/BellhopClient.build/{source.name}.o"' for source in sources)
     compiler = f'swiftc -swift-version 6 -I "{build}/Modules" -I "{ROOT}/Sources/CCurl"'
     scripts = {
         # `swift run` of the pages' package, without building the whole package: BellhopClient is built already.
         "swift-run": f"""case "$1" in
 typecheck) exec {compiler} -typecheck "$2" ;;
-run) {compiler} Sources/*/main.swift -o app "{build}"/BellhopClient.build/*.o -lcurl && exec stdbuf -oL ./app ;;
+run) {compiler} Sources/*/main.swift -o app {objects} -lcurl && exec stdbuf -oL ./app ;;
 esac
 exit 64""",
         "python3": f'exec "{ROOT}/.build-tools/bin/python" "$@"',

@@ -49,7 +49,7 @@ async function run({ language, code }) {
 before(async () => {
   if (skip) return;
   folder = mkdtempSync(join(tmpdir(), "bellhop-readme-"));
-  service = await startService();
+  service = await startService({ flags: { tables: "todo" } });
   const token = service.token("backend", "--role", "service_role");
   backend = async (method, path, body, headers = {}) => {
     const answer = await fetch(service.url + path, {

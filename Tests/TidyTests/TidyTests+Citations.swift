@@ -162,6 +162,23 @@ extension TidyTests {
         }
     }
 
+    /// The defences of the threat model name tests. `…` ends a shortened name.
+    @Test func threatModel_namesTestsThatExist() throws {
+        let page = try String(contentsOf: Self.root.appendingPathComponent("Docs/threat-model.md"), encoding: .utf8)
+        let tests = try Self.files(under: ["Tests"], endingWith: ".swift").map(\.text).joined(separator: "\n")
+        let text = File(path: "Tests", text: tests)
+        let quoted = page.components(separatedBy: "`").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+        let names = quoted.filter { name in
+            // Settings of PostgreSQL and error codes have no upper-case letter.
+            name.first?.isLowercase == true && name.contains("_") && name.contains(where: \.isUppercase)
+                && name.allSatisfy { $0.isLetter || "_…".contains($0) }
+        }
+        #expect(names.count > 50, "names are found at all")
+        for name in names {
+            #expect(text.contains("func \(name.hasSuffix("…") ? "\(name.dropLast())" : "\(name)(")"), "\(name)")
+        }
+    }
+
     @Test func citations_resolveInTheRepository() throws {
         let rows = Set(try Self.requirementRows().map(\.id))
         let decisions = Set(

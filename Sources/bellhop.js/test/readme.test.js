@@ -119,7 +119,6 @@ const check = {
     return until(() => bell.connection.get().status === "live" && scope.drawn.get("list")?.length > 0);
   },
   "Clients, Browser": () => until(() => scope.drawn.get("badge") !== undefined),
-  "Clients, React Native": ({ bell }) => until(() => bell.connection.get().status === "live"),
   "Less than all of it": ({ bell }) => until(() => bell.badges.get() && scope.drawn.has("small") && !bell.feed),
   Notifications: () => {
     const { items, preferences } = scope.bell.notifications.get();

@@ -41,38 +41,38 @@ final class StreamListener: @unchecked Sendable {
 
     func close() { reading.cancel() }
 
-    /// Returns the next event with this name, or of any name. Skipped events stay in `received`. The deadline only
-    /// bounds a failure.
+    /// Returns the next event with this name, or of any name. Skipped events stay in `received`.
+    ///
+    /// - Parameters:
+    ///   - limit: The deadline only bounds a failure.
+    ///   - clock: A clock that advances by a second again and again meanwhile. Without it, an event that the service
+    ///     holds back for some time never comes if a replica receives its cause after the test advanced the clock.
     @discardableResult
-    func next(_ name: String? = nil, within limit: Duration = patience) async throws -> ServerSentEvent {
+    func next(
+        _ name: String? = nil, within limit: Duration = patience, advancing clock: ManualClock? = nil
+    ) async throws -> ServerSentEvent {
         let deadline = Task { [reading] in
             try await Task.sleep(for: limit)
             reading.cancel()
         }
-        let windows = name.map(Self.collected.contains) == true && endsWindows ? endWindows() : nil
+        let windows = name.map(Self.collected.contains) == true && endsWindows ? opener?.service : nil
+        let steps = Task {
+            while !Task.isCancelled, clock != nil || windows != nil {
+                clock?.advance(seconds: 1)
+                windows?.endWindows()
+                try? await Task.sleep(for: .milliseconds(10))
+            }
+        }
         defer { deadline.cancel() }
         do {
             let event = try await take(name)
-            windows?.cancel()
-            await windows?.value
+            steps.cancel()
+            await steps.value
             return event
         } catch {
-            windows?.cancel()
-            await windows?.value
+            steps.cancel()
+            await steps.value
             throw error
-        }
-    }
-
-    /// Keeps ending the service's windows until it is cancelled, because a replica may receive a change later than
-    /// its writer.
-    private func endWindows() -> Task<Void, Never>? {
-        opener.map { opener in
-            Task {
-                while !Task.isCancelled {
-                    opener.service.endWindows()
-                    try? await Task.sleep(for: .milliseconds(10))
-                }
-            }
         }
     }
 

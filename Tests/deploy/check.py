@@ -329,7 +329,8 @@ def prose(text):
 def check_stream_memory(root):
     """Checks that all files state the same memory of a stream."""
     must = {OPERATIONS, COMPOSE, KUBERNETES}
-    deploy = [str(one.relative_to(root)) for one in sorted((root / "Deploy").rglob("*")) if one.is_file()]
+    deploy = [str(one.relative_to(root)) for one in sorted((root / "Deploy").rglob("*"))
+              if one.is_file() and one.parent.name != "__pycache__"]
     pattern = re.compile(r"(\d+(?:\.\d+)?) KiB,? (?:for )?(?:each|every|per|an?)(?: open| idle)? streams?\b")
     for path in ["README.md", OPERATIONS, *deploy]:
         figures = set(pattern.findall(prose(read(root, path)))) - NGINX_STREAM_KIB

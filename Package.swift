@@ -21,7 +21,7 @@ let models = [
 ]
 let machines = [
     "Booking", "Conversation", "Conversations", "Counts", "DJ", "Feed", "Invalidation", "Leaderboard", "Notifications",
-    "Outbox", "Queue", "Reconciliation", "VisibleRows",
+    "Outbox", "Queue", "Reconciliation", "Rows", "VisibleRows",
 ]
 let leftOut =
     Context.environment["BELLHOP_COMMANDS_ALONE"] == nil

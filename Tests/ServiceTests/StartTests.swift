@@ -111,15 +111,7 @@ import Values
         let directory = try TemporaryDirectory()
         let file = try directory.write(
             "\(script)\n\(words)\n_bellhop bellhop --rate-limit-u serve\necho ${COMPREPLY[@]}\n", to: "complete.bash")
-        let bash = Process()
-        bash.executableURL = URL(fileURLWithPath: "/bin/bash")
-        bash.arguments = [file]
-        let output = Pipe()
-        bash.standardOutput = output
-        try bash.run()
-        let offered = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        #expect(offered == "--rate-limit-user\n")
-        bash.waitUntilExit()
+        #expect(try ChildProcess(["bash", file]).finish().text == "--rate-limit-user\n")
     }
 
     /// Users type `localhost:8080` as an address.

@@ -88,7 +88,7 @@ struct SourceWords {
     private static let declaring: Set<String> = ["struct", "class", "enum", "actor", "protocol", "typealias"]
 
     init(_ text: String) {
-        let code = CodeReader.code(of: Array(text.utf8))
+        let code = SwiftCode.code(of: Array(text.utf8))
         var (depth, previous, isMember, isImport) = (0, "", false, false)
         var index = 0
         while index < code.count {
@@ -121,74 +121,5 @@ struct SourceWords {
 
     private static func isWord(_ byte: UInt8) -> Bool {
         (65...90).contains(byte) || (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")
-    }
-}
-
-/// Removes comments and string literals from Swift code, and keeps interpolations.
-private struct CodeReader {
-    private let bytes: [UInt8]
-    private var index = 0
-    private var code: [UInt8] = []
-    /// The string literals open at the current position: the number of quotes, and the open parentheses of the
-    /// interpolation; nil outside of one.
-    private var texts: [(quotes: Int, brackets: Int?)] = []
-
-    static func code(of bytes: [UInt8]) -> [UInt8] {
-        var reader = CodeReader(bytes)
-        while reader.index < bytes.count {
-            if let text = reader.texts.last, text.brackets == nil {
-                reader.readText(quotes: text.quotes)
-            } else {
-                reader.readCode()
-            }
-        }
-        return reader.code
-    }
-
-    private init(_ bytes: [UInt8]) {
-        self.bytes = bytes
-        code.reserveCapacity(bytes.count)
-    }
-
-    private func stands(_ word: StaticString) -> Bool {
-        let count = word.utf8CodeUnitCount
-        // The first byte differs most of the time, so few words are compared completely.
-        guard bytes[index] == word.utf8Start.pointee, index + count <= bytes.count else { return false }
-        return word.withUTF8Buffer { bytes[index..<(index + count)].elementsEqual($0) }
-    }
-
-    private mutating func readText(quotes: Int) {
-        if stands("\\(") {
-            texts[texts.count - 1].brackets = 1
-            index += 2
-        } else if stands("\\") {
-            index += 2
-        } else if quotes == 3 ? stands("\"\"\"") : stands("\"") {
-            texts.removeLast()
-            index += quotes
-        } else {
-            index += 1
-        }
-    }
-
-    private mutating func readCode() {
-        if stands("//") {
-            while index < bytes.count, bytes[index] != UInt8(ascii: "\n") { index += 1 }
-        } else if stands("/*") {
-            while index < bytes.count, !stands("*/") { index += 1 }
-            index += 2
-        } else if stands("\"") {
-            let quotes = stands("\"\"\"") ? 3 : 1
-            texts.append((quotes, nil))
-            index += quotes
-            code.append(UInt8(ascii: " "))
-        } else {
-            if let brackets = texts.last?.brackets {
-                let change = bytes[index] == UInt8(ascii: "(") ? 1 : bytes[index] == UInt8(ascii: ")") ? -1 : 0
-                texts[texts.count - 1].brackets = brackets + change == 0 ? nil : brackets + change
-            }
-            code.append(bytes[index])
-            index += 1
-        }
     }
 }

@@ -137,20 +137,35 @@ import Testing
         }
     }
 
+    /// JavaScript and Python have the same limit (`.ci/tidy-js`, `.ci/tidy-python`).
     @Test func functions_haveAtMostSeventyLines() throws {
+        var count = 0
         for file in try Self.swift() {
-            var start: (line: Int, indent: Int)?
-            for (number, line) in file.lines.enumerated() {
-                let indent = line.prefix { $0 == " " }.count
-                let text = line.dropFirst(indent)
-                let opens = text.hasPrefix("func ") || text.contains(" func ") || text.hasPrefix("init(")
-                if start == nil, opens, line.hasSuffix("{"), !text.hasPrefix("//") { start = (number, indent) }
-                if let begun = start, indent == begun.indent, text == "}" {
-                    #expect(number - begun.line <= 70, "\(file.path):\(begun.line + 1)")
-                    start = nil
-                }
+            let functions = SwiftFunctions(file.text).all
+            count += functions.count
+            for function in functions where function.lines > 70 {
+                Issue.record("\(file.path):\(function.line): \(function.name) has \(function.lines) lines")
             }
         }
+        #expect(count > 7000, "the search must find the functions")
+    }
+
+    /// Each form that hid a function from an earlier search.
+    @Test(arguments: [
+        ("func a() {\n}", ["a 1 2"]), ("func a()\n    -> Int\n{\n    1\n}", ["a 1 5"]),
+        ("func a<T>(\n    _ b: T, c: () -> Void = { }\n) async throws(E) where T: P {\n}\n", ["a 1 4"]),
+        ("init?(a: [Int: Int] = [:]) {\n self.init(b: 1) {\n }\n}", ["init 1 4"]), ("deinit {\n}", ["deinit 1 2"]),
+        ("subscript(a: Int) -> Int {\n    get { 1 }\n}", ["subscript 1 3"]), ("var a: Int {\n    1\n}", ["a 1 3"]),
+        ("var a = { 1 }()\nvar b: Int\nfunc c() {}", ["c 3 1"]),
+        ("protocol P {\n func a()\n init()\n var b: Int { get }\n}", ["b 4 1"]),
+        ("// func a() {\n/* func b() { /* } */ */\nfunc c() {\n}", ["c 3 2"]),
+        ("func a() {\n    \"{ \\(b { \"}\" }) {\"\n}", ["a 1 3"]),
+        ("func a() {\n    #\"{ \\\" \"#\n}\nfunc b() {}", ["a 1 3", "b 4 1"]),
+        ("func a() {\n    \"\"\"\n    { \" }\n    \"\"\"\n}", ["a 1 5"]),
+        ("func a() {\n    b(/[\"{]/, 1 / 2)\n}", ["a 1 3"]),
+    ])
+    func functions_areFound_inEveryForm(text: String, found: [String]) {
+        #expect(SwiftFunctions(text).all.map { "\($0.name) \($0.line) \($0.lines)" } == found)
     }
 
     // MARK: Proofs and promises

@@ -33,25 +33,14 @@ public final class App: Sendable {
     /// - Parameter patience: How long to wait for a database file and an address that another process holds.
     /// - Throws: An error that describes the obstacle in one line.
     public init(settings: Settings, logger: Logger, clock: Clock, patience: Duration = .zero) throws {
-        var logger = logger
-        logger.logLevel = settings.logLevel
-        if settings.database.engine == .postgreSQL {
-            logger[metadataKey: "replica"] = "\(Self.hostName)"
-        }
-        self.settings = settings
-        self.logger = logger
         precondition(Catalog.ambiguities.isEmpty, "the catalog is ambiguous: \(Catalog.ambiguities)")
+        let logger = Self.configured(logger, by: settings)
+        (self.settings, self.logger) = (settings, logger)
         let features = Catalog.features()
         let metrics = MetricsRegistry()
         ProcessMetrics.register(in: metrics, settings, replica: Self.hostName, startedAt: Clock.system.now())
-        let http = HTTPMetrics(metrics)
-        let spans = settings.traces.map { [logger] in
-            SpanExporter($0, replica: Self.hostName, clock: clock, metrics: metrics, logger: logger)
-        }
-        self.spans = spans
-        let tracer = settings.traces.flatMap { traces in
-            spans.map { Tracer(share: traces.share, clock: clock, exporter: $0) }
-        }
+        let tracer: Tracer?
+        (spans, tracer) = Self.tracing(settings, clock, metrics, logger)
 
         // The database, and what a start reads from it.
         var patience = StartRetry(patience, clock: .system, logger: logger)
@@ -67,25 +56,14 @@ public final class App: Sendable {
         let start = try ServiceStart(store, settings: settings, clock: clock, logger: logger)
 
         // The stream threads. Their programs are set once all dependencies exist.
-        let configuration = settings.serverConfiguration
-        let shards = try StreamShards<StreamHub>(configuration)
+        let shards = try StreamShards<StreamHub>(settings.serverConfiguration)
         self.shards = shards
-        workers = WorkerPool(
-            name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax,
-            ownerMax: Limits.workersQueueOfUserMax)
+        workers = Self.workers(settings)
 
         // The callers, and the readers that serve them.
-        let memberships = start.memberships
-        let authenticator = try Authenticator(
-            settings: settings, clock: clock, revocations: start.revocations,
-            generation: { memberships.generation.load(ordering: .acquiring) }, scoped: { memberships.scoped($0) },
-            metrics: metrics, logger: logger)
-        let reader = TransactionReader(
-            store: store, clock: clock, settings: settings, log: start.log, positions: start.positions,
-            reactions: features.compactMap(\.reaction), limiter: authenticator.limiter)
-        let boards = Leaderboards(bytesMax: settings.leaderboardMegabytes << 20, logger: logger) {
-            try reader.read(as: .system(tenant: $0), $1)
-        }
+        let authenticator = try Self.authenticator(settings, start, clock, metrics, logger)
+        let reader = Self.reader(store, start, features, authenticator.limiter, clock, settings)
+        let boards = Self.leaderboards(reader, logger: logger)
         self.boards = boards
         let admission = StreamAdmission()
 
@@ -101,40 +79,25 @@ public final class App: Sendable {
         let streams = Self.streams(
             start, reader, workers, authenticator, boards, admission, features, metrics, logger: logger)
         let directory = StreamDirectory(shards: shards, dependencies: streams)
-        let replicas = pipeline.mailbox.map { [runner] in
-            ReplicaRequests(directory: directory, runner: runner, failures: streams.failures, mailbox: $0)
-        }
-        self.replicas = replicas
+        replicas = Self.replicas(pipeline, directory, runner, streams.failures)
 
         // The path of requests.
         report = ServiceReport(metrics, checks: Self.checks(store, authenticator, start.revocations, pipeline.pump))
-        let dependencies = Dependencies(
-            report: report, boards: boards,
-            streams: .init(dependencies: streams, requests: replicas ?? directory, router: pipeline.router),
-            changes: .init(
-                memberships: start.memberships, metrics: ChangeMetrics(metrics),
-                isCongested: { Self.isCongested(shards) }, restartStreams: { [pump] in try pump.renewEpoch(in: $0) }),
-            explain: .init(
-                memberships: start.memberships, authenticator: authenticator, log: start.log, live: streams.live,
-                tables: streams.tables),
-            publish: Self.publishRules(start))
         bodies = BodyBudgets(metrics)
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
             workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
-        server = try patience.attempt { [logger] in
+        let servedFeatures = Catalog.features(
+            servedBy: Self.dependencies(
+                start, report, pipeline, streams, replicas ?? directory, shards, boards, authenticator, metrics))
+        let http = HTTPMetrics(metrics)
+        server = try patience.attempt {
             try ServiceRoutes.server(
-                configuration, dispatcher, Catalog.features(servedBy: dependencies), streams, http, shards,
-                logger: logger)
+                settings.serverConfiguration, dispatcher, servedFeatures, streams, http, shards, logger: logger)
         }
         Self.register(server, shards, boards, in: metrics)
-        ticker = Ticker(
-            runner: runner, ticks: features.flatMap(\.ticks),
-            prunings: [Pruning(name: "idempotency", due: Idempotency.pruningDue(at:), prune: Idempotency.prune)],
-            limiter: authenticator.limiter, logger: logger)
-        webhooks = settings.webhook.map { [logger] in
-            WebhookSender($0, store: store, clock: clock, admission: admission, metrics: metrics, logger: logger)
-        }
+        ticker = Self.ticker(runner, features, authenticator.limiter, logger: logger)
+        webhooks = Self.webhooks(reader, admission, metrics, logger: logger)
         source = Self.source(start, runner, pipeline.pump, shards, metrics, logger: logger)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true
@@ -147,6 +110,87 @@ public final class App: Sendable {
             gethostname($0.baseAddress!.assumingMemoryBound(to: CChar.self), $0.count - 1) == 0
         }
         return isKnown ? String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) : "-"
+    }
+
+    /// Returns the logger of this process. With several replicas, each line names its own.
+    private static func configured(_ logger: Logger, by settings: Settings) -> Logger {
+        var logger = logger
+        logger.logLevel = settings.logLevel
+        if settings.database.engine == .postgreSQL { logger[metadataKey: "replica"] = "\(hostName)" }
+        return logger
+    }
+
+    private static func tracing(
+        _ settings: Settings, _ clock: Clock, _ metrics: MetricsRegistry, _ logger: Logger
+    ) -> (spans: SpanExporter?, tracer: Tracer?) {
+        guard let traces = settings.traces else { return (nil, nil) }
+        let spans = SpanExporter(traces, replica: hostName, clock: clock, metrics: metrics, logger: logger)
+        return (spans, Tracer(share: traces.share, clock: clock, exporter: spans))
+    }
+
+    private static func workers(_ settings: Settings) -> WorkerPool {
+        WorkerPool(
+            name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax,
+            ownerMax: Limits.workersQueueOfUserMax)
+    }
+
+    private static func authenticator(
+        _ settings: Settings, _ start: ServiceStart, _ clock: Clock, _ metrics: MetricsRegistry, _ logger: Logger
+    ) throws -> Authenticator {
+        let memberships = start.memberships
+        return try Authenticator(
+            settings: settings, clock: clock, revocations: start.revocations,
+            generation: { memberships.generation.load(ordering: .acquiring) }, scoped: { memberships.scoped($0) },
+            metrics: metrics, logger: logger)
+    }
+
+    private static func reader(
+        _ store: DatabaseStore, _ start: ServiceStart, _ features: [Feature], _ limiter: RateLimiter, _ clock: Clock,
+        _ settings: Settings
+    ) -> TransactionReader {
+        TransactionReader(
+            store: store, clock: clock, settings: settings, log: start.log, positions: start.positions,
+            reactions: features.compactMap(\.reaction), limiter: limiter)
+    }
+
+    private static func leaderboards(_ reader: TransactionReader, logger: Logger) -> Leaderboards {
+        Leaderboards(bytesMax: reader.settings.leaderboardMegabytes << 20, logger: logger) {
+            try reader.read(as: .system(tenant: $0), $1)
+        }
+    }
+
+    /// Returns the parts of the service that features use beyond transactions.
+    private static func dependencies(
+        _ start: ServiceStart, _ report: ServiceReport, _ pipeline: EventPipeline, _ streams: StreamDependencies,
+        _ requests: any StreamRequests, _ shards: StreamShards<StreamHub>, _ boards: Leaderboards,
+        _ authenticator: Authenticator, _ metrics: MetricsRegistry
+    ) -> Dependencies {
+        let pump = pipeline.pump
+        return Dependencies(
+            report: report, boards: boards,
+            streams: .init(dependencies: streams, requests: requests, router: pipeline.router),
+            changes: .init(
+                memberships: start.memberships, metrics: ChangeMetrics(metrics),
+                isCongested: { isCongested(shards) }, restartStreams: { try pump.renewEpoch(in: $0) }),
+            explain: .init(
+                memberships: start.memberships, authenticator: authenticator, log: start.log, live: streams.live,
+                tables: streams.tables),
+            publish: publishRules(start))
+    }
+
+    private static func replicas(
+        _ pipeline: EventPipeline, _ directory: StreamDirectory, _ runner: TransactionRunner, _ failures: StreamFailures
+    ) -> ReplicaRequests? {
+        pipeline.mailbox.map { ReplicaRequests(directory: directory, runner: runner, failures: failures, mailbox: $0) }
+    }
+
+    private static func ticker(
+        _ runner: TransactionRunner, _ features: [Feature], _ limiter: RateLimiter, logger: Logger
+    ) -> Ticker {
+        Ticker(
+            runner: runner, ticks: features.flatMap(\.ticks),
+            prunings: [Pruning(name: "idempotency", due: Idempotency.pruningDue(at:), prune: Idempotency.prune)],
+            limiter: limiter, logger: logger)
     }
 
     private static func streams(
@@ -163,6 +207,15 @@ public final class App: Sendable {
             live: features.flatMap(\.live),
             tables: SubscribableTables(catalog: start.memberships.catalog, watched: features.flatMap(\.watched)),
             ownStates: { try ChallengesFeature.ownRanks(boards, $0) })
+    }
+
+    private static func webhooks(
+        _ reader: TransactionReader, _ admission: StreamAdmission, _ metrics: MetricsRegistry, logger: Logger
+    ) -> WebhookSender? {
+        reader.settings.webhook.map {
+            WebhookSender(
+                $0, store: reader.store, clock: reader.clock, admission: admission, metrics: metrics, logger: logger)
+        }
     }
 
     private static func isCongested(_ shards: StreamShards<StreamHub>) -> Bool {

@@ -5,29 +5,6 @@ import yaml
 
 from .texts import camel, capital, pascal, quoted, singular
 
-# Names of responses whose schema is inline and has no name.
-NAMES = {
-    ("notification",): "Notified",
-    ("notification", "badges"): "NotificationWithBadges",
-    ("changed", "badges"): "ChangedCount",
-    ("badges",): "BadgesAfter",
-    ("message", "unread", "badges"): "SentMessage",
-    ("request", "badges"): "UserRequestWithBadges",
-    ("ticket", "expiresAt"): "StreamTicket",
-    ("id", "topics", "tables", "events", "bytes", "waitingBytes"): "StreamState",
-    ("topics", "tables"): "Subscriptions",
-    ("expiresAt",): "TokenExpiry",
-    ("revokedAt",): "Revocation",
-    ("accepted",): "Published",
-    ("standard", "blackCard", "overall"): "QueueAccuracy",
-    ("challengeId", "userId", "displayName", "score", "rank", "position", "changed", "entries", "version", "epoch"):
-        "AddedScore",
-    ("challengeId", "entries", "version", "epoch", "items", "me"): "Leaderboard",
-    ("postId", "likeCount", "repostCount", "liked", "reposted"): "Engagement",
-    ("items", "next", "newest", "newCount", "newCountIsMore"): "Feed",
-    ("userId", "followerCount", "followingCount", "postCount", "followed", "followsYou"): "UserProfile",
-    ("followerId", "authorId", "followedAt", "followerCount"): "Followed",
-}
 # Names of nested types that may not have the name of their member.
 NESTED = {"Type": "Kind", "Data": "Details", "Protocol": "Rules"}
 # The tag of an event, by the first word of its name.
@@ -92,9 +69,8 @@ class Model:
 
 
 class Contract:
-    def __init__(self, path):
-        with open(path) as file:
-            self.document = yaml.safe_load(file)
+    def __init__(self, text):
+        self.document = yaml.safe_load(text)
         self.components = self.document["components"]
         self.models = {}
         self.tag_of = {}
@@ -306,11 +282,10 @@ class Operation:
     def name_answer(self, contract, schema):
         if "$ref" in schema:
             return contract.type(schema, "")
-        members = tuple(schema["properties"])
-        if members == ("items", "next"):
+        name = schema.get("x-model")
+        if name is None:
+            raise SystemExit(f"client-models: the schema of the answer of {self.id} needs an x-model, its name")
+        if name == "Page":
             element = contract.type(schema["properties"]["items"]["items"], "")
             return Type(f"Page<{element.swift}>", f"Page<{element.typescript}>")
-        name = NAMES.get(members)
-        if name is None:
-            raise SystemExit(f"client-models: the answer of {self.id} needs a name: {members}")
         return Type(name, name) if name in contract.models else contract.type(schema, name)

@@ -10,7 +10,6 @@ COPY Package.swift asyncapi.yaml openapi.yaml /context/
 COPY .ci/sbom /context/.ci/sbom
 # What the binary has in it besides Sources.
 COPY Deploy/tables /context/Deploy/tables
-COPY Benchmarks/Simulation /context/Benchmarks/Simulation
 COPY Benchmarks/Transport /context/Benchmarks/Transport
 COPY Sources /context/Sources
 # Package.swift names the test targets, so their folders must exist; they are not built.

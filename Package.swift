@@ -97,7 +97,7 @@ let package = Package(
                 outside("Yams", "Yams"),
             ],
             // The files are embedded by CResources.
-            exclude: ["Features/ClientLibrary/Files", "Features/Console/Files"],
+            exclude: ["Features/ClientLibrary/Files"],
             swiftSettings: strict),
         // The library for apps; it depends on no module of the service.
         .target(
@@ -117,11 +117,11 @@ let package = Package(
             swiftSettings: strict),
         // A simulated shop, on which the tests and a command try the wait estimate.
         .target(
-            name: "QueueSimulation", dependencies: ["Values", "Domain"], path: "Benchmarks/Simulation/Shop",
+            name: "QueueSimulation", dependencies: ["Values", "Domain"], path: "Tests/QueueSimulation/Shop",
             swiftSettings: strict),
         .executableTarget(
             name: "queue-simulation", dependencies: ["Values", "Domain", "QueueSimulation"],
-            path: "Benchmarks/Simulation/Command", swiftSettings: strict),
+            path: "Tests/QueueSimulation/Command", swiftSettings: strict),
         // The transport without the service, for the benchmark. It is part of every build, so that it cannot become
         // outdated.
         .executableTarget(

@@ -37,61 +37,61 @@ static const unsigned char bellhop_js[] = {
 #embed "../Service/Features/ClientLibrary/Files/bellhop.js"
 };
 static const unsigned char app_js[] = {
-#embed "../Service/Features/Console/Files/app.js"
+#embed "../console/app.js"
 };
 static const unsigned char cards_js[] = {
-#embed "../Service/Features/Console/Files/cards.js"
+#embed "../console/cards.js"
 };
 static const unsigned char console_css[] = {
-#embed "../Service/Features/Console/Files/console.css"
+#embed "../console/console.css"
 };
 static const unsigned char console_html[] = {
-#embed "../Service/Features/Console/Files/console.html"
+#embed "../console/console.html"
 };
 static const unsigned char docs_css[] = {
-#embed "../Service/Features/Console/Files/docs.css"
+#embed "../console/docs.css"
 };
 static const unsigned char docs_html[] = {
-#embed "../Service/Features/Console/Files/docs.html"
+#embed "../console/docs.html"
 };
 static const unsigned char docs_js[] = {
-#embed "../Service/Features/Console/Files/docs.js"
+#embed "../console/docs.js"
 };
 static const unsigned char dom_js[] = {
-#embed "../Service/Features/Console/Files/dom.js"
+#embed "../console/dom.js"
 };
 static const unsigned char events_js[] = {
-#embed "../Service/Features/Console/Files/events.js"
+#embed "../console/events.js"
 };
 static const unsigned char markdown_js[] = {
-#embed "../Service/Features/Console/Files/markdown.js"
+#embed "../console/markdown.js"
 };
 static const unsigned char operations_js[] = {
-#embed "../Service/Features/Console/Files/operations.js"
+#embed "../console/operations.js"
 };
 static const unsigned char plots_js[] = {
-#embed "../Service/Features/Console/Files/plots.js"
+#embed "../console/plots.js"
 };
 static const unsigned char places_js[] = {
-#embed "../Service/Features/Console/Files/places.js"
+#embed "../console/places.js"
 };
 static const unsigned char publish_js[] = {
-#embed "../Service/Features/Console/Files/publish.js"
+#embed "../console/publish.js"
 };
 static const unsigned char session_js[] = {
-#embed "../Service/Features/Console/Files/session.js"
+#embed "../console/session.js"
 };
 static const unsigned char shapes_js[] = {
-#embed "../Service/Features/Console/Files/shapes.js"
+#embed "../console/shapes.js"
 };
 static const unsigned char status_js[] = {
-#embed "../Service/Features/Console/Files/status.js"
+#embed "../console/status.js"
 };
 static const unsigned char tools_js[] = {
-#embed "../Service/Features/Console/Files/tools.js"
+#embed "../console/tools.js"
 };
 static const unsigned char try_js[] = {
-#embed "../Service/Features/Console/Files/try.js"
+#embed "../console/try.js"
 };
 
 static const struct {

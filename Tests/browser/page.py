@@ -33,7 +33,7 @@ LIVE = "#state[data-state=live]"
 # first.
 LIVES = (8, 16, 32, 64, 128)
 SIZES = {"wide": 1400, "narrow": 390}
-FILES = ROOT / "Sources/Service/Features/Console/Files"
+FILES = ROOT / "Sources/console"
 # Records every state that the page shows, from its start.
 RECORDER = """
     window.states = [];

@@ -15,8 +15,10 @@ import statistics
 import time
 import uuid
 
+from harness.ports import free_port
+
 from .machine import WORK, Unavailable, say
-from .processes import Server, free_port, request, run_json
+from .processes import Server, request, run_json
 from .report import Row, at_most
 from .servers import Bellhop, remove_database, token
 from .turns import Servers

@@ -68,7 +68,7 @@ class NotificationRows:
                 with server.start(self.cores) as process:
                     self.post(process, server, count=count)
                     before, begin, cpu = metric(process, WEBHOOKS_SENT), time.monotonic(), cpu_seconds(process.pid)
-                    until(lambda: metric(process, WEBHOOKS_SENT) >= count, f"{count:,} webhooks are sent", 120)
+                    until(lambda: metric(process, WEBHOOKS_SENT) >= count, f"{count:,} webhooks are sent", seconds=120)
                     sent = count - before
                     return {"rate": sent / (time.monotonic() - begin), "cpu": (cpu_seconds(process.pid) - cpu) / sent * 1e6}
 

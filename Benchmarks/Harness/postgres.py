@@ -1,29 +1,27 @@
 """A temporary PostgreSQL cluster with fsync on, and its tools psql and pgbench."""
 
 import glob
-import os
 import pathlib
-import pwd
 import shutil
 import statistics
 import subprocess
 import tempfile
 
+from harness.ports import free_port
+from harness.postgres import Trouble, as_system_user, make_folder, program
+
 from .machine import BENCHMARKS, WORK, Unavailable
-from .processes import free_port
 
 YARDSTICKS = BENCHMARKS / "Yardsticks"
 OWNER = "postgres"
 
 
 def tool(name):
-    """Returns the newest PostgreSQL's own program. Debian's wrappers select a cluster first, and this one is not
-    registered."""
-    found = sorted(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), key=lambda path: int(path.split("/")[4]))
-    path = found[-1] if found else shutil.which(name)
-    if not path:
-        raise Unavailable("PostgreSQL is not installed (Debian: postgresql)")
-    return path
+    """Returns PostgreSQL's own program. Debian's wrappers select a cluster first, and this one is not registered."""
+    try:
+        return program(name)
+    except Trouble as trouble:
+        raise Unavailable("PostgreSQL is not installed (Debian: postgresql)") from trouble
 
 
 class Cluster:
@@ -65,27 +63,19 @@ class Cluster:
         """Creates the folder on the disk of the other benchmarks, if the owner of the data has access to it. The path
         is short, because the name of a socket has at most 107 characters."""
         for parent in (WORK, pathlib.Path("/var/tmp")):
-            folder = pathlib.Path(tempfile.mkdtemp(prefix="pg-", dir=parent))
-            if os.geteuid() == 0:
-                owner = pwd.getpwnam("postgres")
-                os.chown(folder, owner.pw_uid, owner.pw_gid)
+            folder = make_folder("pg-", parent)
             if len(str(folder)) < 80 and self._reaches(folder):
                 return folder
             folder.rmdir()
         raise Unavailable("no folder that the user postgres can reach")
 
     def _reaches(self, folder):
-        return subprocess.run(self._prefix() + ["test", "-w", str(folder)], capture_output=True, cwd="/").returncode == 0
-
-    @staticmethod
-    def _prefix():
-        """PostgreSQL refuses to run as root."""
-        return ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        return subprocess.run(["test", "-w", str(folder)], cwd="/", **as_system_user()).returncode == 0
 
     def _as_owner(self, *command, pinned=False, check=True):
         pin = ["taskset", "-c", self.cores] if pinned and self.cores else []
-        done = subprocess.run(self._prefix() + pin + [str(part) for part in command], cwd="/", text=True, timeout=120,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(pin + [str(part) for part in command], cwd="/", text=True, timeout=120, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **as_system_user())
         if check and done.returncode != 0:
             raise Unavailable(f"{pathlib.Path(str(command[0])).name} failed: {done.stdout[-300:]}")
 

@@ -1,30 +1,21 @@
 """Starts, stops and observes the servers and the load clients."""
 
+import functools
 import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
+
+from harness import services
+from harness.services import environment_for
+from harness.waiting import wait_until
 
 from .machine import WORK, Unavailable
 
 _running = []
 _clients = []
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def server_environment(own):
-    """Returns the caller's environment without its BELLHOP_ variables. The service rejects unknown ones, and a stray
-    setting would change the measurement."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("BELLHOP_")}
-    return dict(kept, **(own or {}))
 
 
 class Server:
@@ -39,7 +30,7 @@ class Server:
         self.process = subprocess.Popen(
             ["taskset", "-c", cores] + [str(part) for part in command],
             stdin=subprocess.DEVNULL, stdout=self._log, stderr=subprocess.STDOUT,
-            env=server_environment(environment), start_new_session=True)
+            env=environment_for(**(environment or {})), start_new_session=True)
         _running.append(self)
         self.pid = self.process.pid
         try:
@@ -114,23 +105,14 @@ def stop_all():
 
 
 def request(port, method, path, body=None, headers=None, timeout=10):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
-        connection.request(method, path, body=body, headers=headers or {})
-        response = connection.getresponse()
-        return response.status, response.read()
+        status, _, content = services.request(port, method, path, body, headers, timeout)
     except http.client.HTTPException as error:
         raise OSError(str(error)) from error
-    finally:
-        connection.close()
+    return status, content
 
 
-def until(condition, what, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise Unavailable(f"not within {seconds} s: {what}")
-        time.sleep(0.005)
+until = functools.partial(wait_until, seconds=60, error=Unavailable)
 
 
 def metric(process, name):

@@ -10,9 +10,11 @@ import re
 import shutil
 import subprocess
 
+from harness.ports import free_port
+
 from .changes import CHANGES, TABLES, item, item_id, names, subscription, subscription_file
 from .machine import WORK, Unavailable
-from .processes import Load, Server, free_port, load
+from .processes import Load, Server, load
 from .requests import entity_tag
 from .servers import Bellhop, remove_database, token, token_file
 from .turns import Binary

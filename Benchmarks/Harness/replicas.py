@@ -6,11 +6,14 @@ import os
 import subprocess
 import time
 
+from harness.ports import free_port
+from harness.services import environment_for
+
 from . import commit_order
 from .changes import IDS, TABLES, ChangeRows, item, names, subscription_file
 from .machine import Unavailable, say
 from .postgres import Cluster
-from .processes import Load, Server, free_port, load, server_environment
+from .processes import Load, Server, load
 from .report import Row, at_least, at_most
 from .servers import SECRET, Bellhop, token, token_file
 from .turns import THIS, Servers
@@ -31,7 +34,7 @@ class Installation:
         self.cluster.psql(f"CREATE ROLE {OWNER} LOGIN CREATEROLE; CREATE EXTENSION pg_stat_statements;")
         self.cluster.psql(f"CREATE DATABASE {DATABASE} OWNER {OWNER};")
         done = subprocess.run([str(self.binary.executable), "migrate", "--database", self.cluster.url(OWNER, DATABASE)],
-                              capture_output=True, text=True, timeout=120, env=server_environment({"BELLHOP_JWT_SECRET": SECRET}))
+                              capture_output=True, text=True, timeout=120, env=environment_for(BELLHOP_JWT_SECRET=SECRET))
         if done.returncode != 0:
             raise Unavailable(f"bellhop migrate failed: {(done.stdout + done.stderr).strip()[-300:]}")
         self.cluster.psql(f"CREATE ROLE {SERVICE} LOGIN IN ROLE bellhop_service;")

@@ -1,17 +1,17 @@
 """The servers in the comparison, each with the options that a load client needs."""
 
-import base64
-import hashlib
-import hmac
 import json
 import os
 import shutil
 import sqlite3
 import time
 
+from harness import tokens
+from harness.ports import free_port
+
 from . import machine
 from .machine import WORK, Unavailable
-from .processes import Server, free_port, load, request
+from .processes import Server, load, request
 
 SECRET = "a secret of the benchmark, thirty-two bytes or more"
 SHOPS = 8  # one for each event that may be in flight, so that two never race for the same row
@@ -25,13 +25,7 @@ def event_text(number=1, length=EVENT_BYTES):
 
 
 def token(subject, role="user", tenant="bench", lifetime=6 * 3600, **more):
-    def encoded(value):
-        return base64.urlsafe_b64encode(value).rstrip(b"=")
-
-    now = int(time.time())
-    claims = {"sub": subject, "role": role, "tenant": tenant, "iat": now, "exp": now + lifetime, **more}
-    signed = encoded(b'{"alg":"HS256","typ":"JWT"}') + b"." + encoded(json.dumps(claims).encode())
-    return (signed + b"." + encoded(hmac.new(SECRET.encode(), signed, hashlib.sha256).digest())).decode()
+    return tokens.token(SECRET, subject, seconds=lifetime, role=role, tenant=tenant, **more)
 
 
 def token_file(count):

@@ -19,7 +19,9 @@ import urllib.request
 
 from playwright.sync_api import sync_playwright
 
-from service import PATIENCE_SECONDS, ROOT, Files, Service, chromium, context, free_port, until
+from harness.ports import free_port
+from harness.waiting import PATIENCE_SECONDS, wait_until
+from service import ROOT, Files, Service, chromium, context
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--tabs", type=int, default=12)
@@ -65,7 +67,7 @@ class Nginx:
         self.process = subprocess.Popen(["nginx", "-c", folder / "nginx.conf", "-g", "daemon off;"])
         self.trust = ssl.create_default_context(cafile=str(folder / "tls.crt"))
         self.trust.check_hostname = False
-        until(self.answers, "nginx answers")
+        wait_until(self.answers, "nginx answers")
 
     def answers(self):
         try:
@@ -135,7 +137,7 @@ def run(browser, files, service, proxy):
     print("killed and started again: every tab went on where it was")
     window.close()
     streams = lambda: [line for line in proxy.access.read_text().splitlines() if "GET /v1/stream " in line]
-    until(lambda: len(streams()) >= 2 * options.tabs, "the streams are in nginx's log")
+    wait_until(lambda: len(streams()) >= 2 * options.tabs, "the streams are in nginx's log")
     assert all("HTTP/2.0" in line for line in streams()), streams()
 
 

@@ -16,7 +16,8 @@ import urllib.parse
 
 from playwright.sync_api import sync_playwright
 
-from service import CuttingProxy, Files, Service, chromium, context, until
+from harness.waiting import Failed, wait_until
+from service import CuttingProxy, Files, Service, chromium, context
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--cycles", type=int, default=20)
@@ -67,7 +68,7 @@ class Trial:
         """Waits until the writes are stored or done; from then on they must not be lost."""
         page, texts = written
         # `wait_for_function` would treat the promise itself as the result.
-        until(lambda: page.evaluate("texts => unstored(texts)", texts) == [], f"{texts} are stored")
+        wait_until(lambda: page.evaluate("texts => unstored(texts)", texts) == [], f"{texts} are stored")
 
     def fill(self):
         for _ in range(chance.randrange(1, 4)):
@@ -93,7 +94,7 @@ class Trial:
         self.fill()
         while kind == "cut" and self.proxy.cut_count == count:
             # On a slow machine a cut may take long to occur, and an outbox has a limit.
-            until(lambda: self.proxy.cut_count > count or len(self.pages[0].evaluate("stored()")) < 100, "there is room")
+            wait_until(lambda: self.proxy.cut_count > count or len(self.pages[0].evaluate("stored()")) < 100, "there is room")
             self.fill()
         if kind in ("killed", "stopped"):
             self.without_service()
@@ -132,8 +133,8 @@ class Trial:
         assert self.pages[0].evaluate("async () => (await stored()).length") == 0, "something is still stored"
 
     def same(self, what, find):
-        with contextlib.suppress(AssertionError):
-            until(lambda: len(find()) >= len(self.sent), "all that was sent")
+        with contextlib.suppress(Failed):
+            wait_until(lambda: len(find()) >= len(self.sent), "all that was sent")
         found = find()
         if found == self.sent:
             return

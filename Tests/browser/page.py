@@ -25,7 +25,8 @@ import urllib.request
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
-from service import PATIENCE_SECONDS, ROOT, Service, chromium, context, until
+from harness.waiting import PATIENCE_SECONDS, wait_until
+from service import ROOT, Service, chromium, context
 
 OTHER_SECRET = "another secret, of tests as well, for HS256, 48 bytes"
 LIVE = "#state[data-state=live]"
@@ -155,7 +156,7 @@ class Tests:
                 stream.read()
         except urllib.error.HTTPError as refusal:
             assert refusal.code == 401, refusal.code
-        until(lambda: time.time() >= end_of(token), "the token's end")
+        wait_until(lambda: time.time() >= end_of(token), "the token's end")
 
     def send_test_event(self, page):
         page.click("#try")
@@ -223,11 +224,11 @@ class Tests:
             cdp = self.browser.new_browser_cdp_session()
             urls = lambda: [info["url"] for info in cdp.send("Target.getTargets")["targetInfos"]
                             if info["type"] == "shared_worker"]
-            until(lambda: f"{self.service.url}/bellhop-worker.js" in urls(), "the worker runs")
+            wait_until(lambda: f"{self.service.url}/bellhop-worker.js" in urls(), "the worker runs")
             streams = lambda: {one.text_content("#connection [data-key=Stream] dd") for one in (page, second)}
             for one in (page, second):
                 one.goto(f"{self.service.url}/#develop")
-            until(lambda: len(streams()) == 1, "both pages name the same stream")
+            wait_until(lambda: len(streams()) == 1, "both pages name the same stream")
 
     # MARK: Live state
 

@@ -8,27 +8,25 @@ superuser.
 import asyncio
 import collections
 import contextlib
+import http.client
 import http.server
 import json
 import os
 import pathlib
-import random
 import secrets
 import shutil
-import signal
-import socket
 import subprocess
 import tempfile
 import threading
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
+
+from harness import services
+from harness.tokens import issued
+from harness.waiting import PATIENCE_SECONDS, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECRET = "a secret of tests that is long enough for HS256, 48"
-# Only a failing test waits this long. On a busy machine, a step of milliseconds can take a minute.
-PATIENCE_SECONDS = 180
 
 
 def binary():
@@ -39,52 +37,22 @@ def binary():
     raise SystemExit("no binary of the service: set BELLHOP_BIN, or swift build")
 
 
-def free_port():
-    """Returns an unused port below the range from which the system assigns ports (32768 and up). While a service is
-    down, another test that asks for any port could otherwise get its port."""
-    while True:
-        port = random.randrange(10_000, 32_000)
-        with socket.socket() as it, contextlib.suppress(OSError):
-            it.bind(("127.0.0.1", port))
-            return port
+class Service(services.Service):
+    """The service with a database of its own. Pages of any origin may call it."""
 
-
-def until(condition, what):
-    """Polls a condition until it holds."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"not in {PATIENCE_SECONDS} s: {what}")
-
-
-class Service:
     def __init__(self, *flags):
         self.directory = tempfile.mkdtemp(prefix="bellhop-browser-")
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        super().__init__(binary(), pathlib.Path(self.directory))
         self.flags = flags
-        self.environment = {"PATH": os.environ["PATH"], "BELLHOP_JWT_SECRET": SECRET}
-        self.database = f"sqlite:{self.directory}/test.sqlite"
+        self.secret = SECRET
+        self.environment |= {"BELLHOP_JWT_SECRET": SECRET, "BELLHOP_CORS_ORIGINS": "*", "BELLHOP_RATE_LIMIT_USER": "0"}
+        # Tests stop the service as an operator does.
+        del self.environment["BELLHOP_DRAIN_SECONDS"]
         self.postgres = os.environ["TEST_POSTGRES"] if os.environ.get("TEST_STORE") == "postgres" else None
         if self.postgres:
             self.make_database()
         self.backend = self.token("backend", "--role", "service_role", "--lifetime", "1d")
         self.start()
-
-    def start(self):
-        command = [binary(), "serve", f"--port={self.port}", f"--database={self.database}"]
-        command += ["--cors-origins=*", "--rate-limit-user=0", *self.flags]
-        with open(f"{self.directory}/log", "ab") as log:
-            self.process = subprocess.Popen(command, env=self.environment, stderr=log, stdout=log)
-        until(self.is_ready, "the service is ready")
-
-    def is_ready(self):
-        if self.process.poll() is not None:
-            raise SystemExit(f"the service did not start: {pathlib.Path(self.directory, 'log').read_text()[-2000:]}")
-        return self.get("/readyz")[0] == 200
 
     def make_database(self):
         """Creates a database for this service, and a login that row-level security applies to."""
@@ -95,11 +63,7 @@ class Service:
         self.run("migrate", "--database", owner)
         self.administer(f"CREATE ROLE \"{self.name}\" LOGIN PASSWORD '{self.name}' IN ROLE bellhop_service")
         place = f"{self.name}:{self.name}@{url.hostname}:{url.port}"
-        self.database = url._replace(netloc=place, path=f"/{self.name}").geturl()
-
-    def kill(self, how=signal.SIGKILL):
-        self.process.send_signal(how)
-        self.process.wait()
+        self.environment["BELLHOP_DATABASE"] = url._replace(netloc=place, path=f"/{self.name}").geturl()
 
     def stop(self):
         self.kill()
@@ -119,21 +83,15 @@ class Service:
             [binary(), *command], env=environment, check=True, capture_output=True, text=True).stdout.strip()
 
     def token(self, subject, *more, secret=SECRET):
-        return self.run("token", "--subject", subject, *more, BELLHOP_JWT_SECRET=secret)
+        return issued(self.binary, subject, *more, environment=self.environment | {"BELLHOP_JWT_SECRET": secret})
 
     def call(self, method, path, body=None, token=None):
-        headers = {"Content-Type": "application/json"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        """Sends a request; returns status and text. The status is 0 while nothing answers."""
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-        except OSError:
+            status, content = self.request(method, path, token, body)
+        except (OSError, http.client.HTTPException):
             return 0, ""
+        return status, content.decode()
 
     def get(self, path, token=None):
         return self.call("GET", path, token=token)
@@ -143,7 +101,7 @@ class Service:
         def done():
             status, text = self.call("POST", path, body, token or self.backend)
             return (status, json.loads(text)) if 0 < status < 500 else None
-        return until(done, f"POST {path}")
+        return wait_until(done, f"POST {path}")
 
     def notify(self, user, event):
         status, _ = self.post("/v1/events", {"id": event, "type": "auth.signup", "userId": user, "data": {}})

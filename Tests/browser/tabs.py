@@ -15,7 +15,8 @@ import urllib.parse
 
 from playwright.sync_api import Error, sync_playwright
 
-from service import Files, Service, chromium, context, until
+from harness.waiting import wait_until
+from service import Files, Service, chromium, context
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--cycles", type=int, default=20)
@@ -68,7 +69,7 @@ class Tabs:
             return page.evaluate("heard")
         for page, since in self.pages.items():
             wanted = self.log[since:]
-            until(lambda: len(heard(page)) >= len(wanted), f"a tab has {len(wanted)} events, not {len(heard(page))}")
+            wait_until(lambda: len(heard(page)) >= len(wanted), f"a tab has {len(wanted)} events, not {len(heard(page))}")
             found = heard(page)
             assert found == wanted, f"heard {found[-10:]}, not {wanted[-10:]}"
             assert page.evaluate("resyncs") == 0, "a tab was told of a gap"
@@ -149,7 +150,7 @@ def run(browser, files, service, mode):
             for page in [tabs.open() for _ in range(3)]:
                 tabs.settle(page)
             # Tabs do not receive events that were sent before they were opened.
-    until(lambda: service.streams() == 1, f"1 stream, not {service.streams()}")
+    wait_until(lambda: service.streams() == 1, f"1 stream, not {service.streams()}")
     times.sort()
     print(f"{mode}: {options.cycles} holders killed {kinds}, {len(tabs.log)} events, nothing missed; the next one served after "
           f"{times[len(times) // 2]:.0f} ms (median), {times[-1]:.0f} ms (slowest)", flush=True)
@@ -164,7 +165,7 @@ try:
         for mode in ["worker", "election"]:
             if options.only in (None, mode):
                 run(browser, files, service, mode)
-                until(lambda: service.streams() == 0, "no stream after the last tab")
+                wait_until(lambda: service.streams() == 0, "no stream after the last tab")
         browser.close()
 finally:
     files.stop()

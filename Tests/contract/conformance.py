@@ -13,7 +13,6 @@ import http.client
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -21,9 +20,10 @@ import urllib.parse
 
 import jsonschema
 import yaml
-
-# Only a failing test waits this long.
-PATIENCE_SECONDS = 120
+from harness.events import events_of
+from harness.services import request
+from harness.tokens import issued
+from harness.waiting import PATIENCE_SECONDS
 
 
 class Document:
@@ -193,15 +193,10 @@ class Person:
         if body is not None:
             data = json.dumps(body)
             sent["Content-Type"] = "application/json"
-        connection = http.client.HTTPConnection(self.service.host, self.service.port, timeout=PATIENCE_SECONDS)
-        connection.request(method, path, body=data, headers=sent)
-        response = connection.getresponse()
-        content = response.read()
-        received = {name.lower(): value for name, value in response.getheaders()}
-        connection.close()
-        self.service.document.answer(method, bare, response.status, received, content)
-        if expect is not None and response.status != expect:
-            self.service.document.fail(f"{method} {path} answers {response.status}, not {expect}: {content[:300]!r}")
+        status, received, content = request(self.service.port, method, path, data, sent)
+        self.service.document.answer(method, bare, status, received, content)
+        if expect is not None and status != expect:
+            self.service.document.fail(f"{method} {path} answers {status}, not {expect}: {content[:300]!r}")
         is_json = received.get("content-type", "").endswith("json")
         return json.loads(content) if is_json and content else None, received
 
@@ -218,7 +213,7 @@ class Listener:
         # Guarded by the condition.
         self.events = []
         self.ids = []
-        self.connection = http.client.HTTPConnection(service.host, service.port, timeout=PATIENCE_SECONDS)
+        self.connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE_SECONDS)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.connection.request("GET", f"/v1/stream{query}", headers=headers)
         self.response = self.connection.getresponse()
@@ -227,23 +222,14 @@ class Listener:
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
-        name, data, identifier = None, [], None
         try:
-            for raw in self.response:
-                line = raw.decode().rstrip("\r\n")
-                if line.startswith("id: "):
-                    identifier = line[4:]
-                elif line.startswith("event: "):
-                    name = line[7:]
-                elif line.startswith("data: "):
-                    data.append(line[6:])
-                elif not line and name:
+            for event in events_of(self.response):
+                if event.name:
                     with self.condition:
-                        self.service.document.event(name, "\n".join(data))
-                        self.events.append((name, json.loads("\n".join(data))))
-                        self.ids.append(identifier)
+                        self.service.document.event(event.name, event.data)
+                        self.events.append((event.name, json.loads(event.data)))
+                        self.ids.append(event.id)
                         self.condition.notify_all()
-                    name, data, identifier = None, [], None
         except (OSError, ValueError, AttributeError, http.client.HTTPException):
             pass
 
@@ -260,8 +246,7 @@ class Listener:
 
 class Service:
     def __init__(self, arguments):
-        parts = urllib.parse.urlsplit(arguments.url)
-        self.host, self.port = parts.hostname, parts.port
+        self.port = urllib.parse.urlsplit(arguments.url).port
         self.binary = arguments.binary
         self.document = Document(arguments.document)
 
@@ -269,8 +254,7 @@ class Service:
         return Person(self, self.token(subject, *options, lifetime=lifetime))
 
     def token(self, subject, *options, lifetime="1h"):
-        command = [self.binary, "token", "--subject", subject, "--lifetime", lifetime, *options]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        return issued(self.binary, subject, "--lifetime", lifetime, *options)
 
 
 def at(minutes):

@@ -19,6 +19,7 @@ import sys
 import tempfile
 
 import yaml
+from harness.tokens import issued
 
 HERE = pathlib.Path(__file__).resolve().parent
 DOCUMENT = HERE.parent.parent / "openapi.yaml"
@@ -62,10 +63,6 @@ def expect_all(language, wanted, found):
     missing = sorted(name for name in wanted if name.lower() not in found)
     if missing:
         sys.exit(f"the {language} client lacks {len(missing)} operations: {', '.join(missing)}")
-
-
-def token(binary, subject, *more):
-    return subprocess.check_output([binary, "token", "--subject", subject, *more], text=True).strip()
 
 
 def python(folder, wanted, url, backend, user):
@@ -133,7 +130,7 @@ def main():
     parser.add_argument("--url", required=True)
     parser.add_argument("--binary", required=True, help="bellhop, which creates the tokens (BELLHOP_JWT_SECRET)")
     options = parser.parse_args()
-    tokens = token(options.binary, "backend", "--role", "service_role"), token(options.binary, "generated")
+    tokens = issued(options.binary, "backend", "--role", "service_role"), issued(options.binary, "generated")
     wanted = operations()
     with tempfile.TemporaryDirectory() as folder:
         python(pathlib.Path(folder), wanted, options.url, *tokens)

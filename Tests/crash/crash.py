@@ -12,16 +12,11 @@ commit depends on the machine.
 """
 
 import argparse
-import base64
-import hashlib
-import hmac
+import contextlib
 import http.client
 import json
-import os
 import pathlib
 import random
-import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -30,26 +25,12 @@ import threading
 import time
 
 from event_ids import IDS, SECRET_SQLITE
+from harness.events import events_of
+from harness.services import Service
+from harness.tokens import token
+from harness.waiting import PATIENCE_SECONDS, Failed, wait_until
 
-PATIENCE_SECONDS = 120
 CHALLENGE = "/v1/challenges/crash"
-
-
-def token(secret, subject, role=None):
-    def part(document):
-        return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=")
-
-    now = int(time.time())
-    claims = {"sub": subject, "iat": now, "exp": now + 86400}
-    if role:
-        claims["app_metadata"] = {"user_role": role}
-    signed = part({"alg": "HS256", "typ": "JWT"}) + b"." + part(claims)
-    code = hmac.new(secret.encode(), signed, hashlib.sha256).digest()
-    return (signed + b"." + base64.urlsafe_b64encode(code).rstrip(b"=")).decode()
-
-
-class Failed(Exception):
-    pass
 
 
 def run_script(name, description, run, **more):
@@ -73,79 +54,6 @@ def run_script(name, description, run, **more):
             return 1
     print(f"cases: {cases}", flush=True)
     return 0
-
-
-class Service:
-    """The process under test, on the same port after every restart."""
-
-    def __init__(self, binary, folder):
-        self.binary = binary
-        self.secret = base64.b64encode(os.urandom(32)).decode()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.log_path = folder / "service.log"
-        self.environment = dict(
-            {name: value for name, value in os.environ.items() if not name.startswith("BELLHOP_")},
-            BELLHOP_HOST="127.0.0.1",
-            BELLHOP_DRAIN_SECONDS="0",
-            BELLHOP_PORT=str(self.port),
-            BELLHOP_DATABASE=f"sqlite:{folder / 'crash.sqlite'}",
-            BELLHOP_JWT_SECRET=self.secret,
-        )
-        self.process = None
-
-    def start(self):
-        with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(
-                [self.binary, "serve"], env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                raise Failed(f"the service ended with {self.process.returncode} at its start:\n{self.log()}")
-            try:
-                if self.request("GET", "/readyz", None)[0] == 200:
-                    return
-            except OSError:
-                pass
-            except http.client.HTTPException:
-                pass
-            time.sleep(0.02)
-        raise Failed(f"the service did not get ready:\n{self.log()}")
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self):
-        if self.process is None or self.process.poll() is not None:
-            return
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            code = self.process.wait(PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise Failed("SIGTERM did not end the service") from None
-        if code != 0:
-            raise Failed(f"SIGTERM ended the service with {code}:\n{self.log()}")
-
-    def log(self):
-        return self.log_path.read_text(errors="replace")[-4000:]
-
-    def request(self, method, path, bearer, body=None, key=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
-        try:
-            headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-            if body is not None:
-                headers["Content-Type"] = "application/json"
-            if key:
-                headers["Idempotency-Key"] = key
-            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
-        finally:
-            connection.close()
 
 
 class Play:
@@ -255,26 +163,15 @@ class Stream:
             connection.close()
 
     def read(self, answer):
-        name, data, identifier = "message", [], self.last_id
-        while not self.play.is_over.is_set():
-            try:
-                raw = answer.readline()
-            except socket.timeout:
-                return
-            if not raw.endswith(b"\n"):
-                return  # An event that the kill cut off was not delivered, so it does not move the cursor.
-            line = raw.decode().rstrip("\r\n")
-            if not line:
-                self.last_id = identifier
-                if data:
-                    self.received(name, json.loads("\n".join(data)))
-                name, data = "message", []
-            elif line.startswith("event: "):
-                name = line[7:]
-            elif line.startswith("data: "):
-                data.append(line[6:])
-            elif line.startswith("id: "):
-                identifier = line[4:]
+        try:
+            for event in events_of(answer):
+                self.last_id = event.id or self.last_id
+                if event.data:
+                    self.received(event.name, json.loads(event.data))
+                if self.play.is_over.is_set():
+                    return
+        except TimeoutError:
+            return
 
     def received(self, name, data):
         if name == "stream:ready":
@@ -285,22 +182,10 @@ class Stream:
             self.seen.append((self.last_id, data["eventId"]))
 
 
-def wait_until(condition, what, play):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        if play.problems:
-            raise Failed("; ".join(play.problems))
-        if time.monotonic() > deadline:
-            raise Failed(f"waited {PATIENCE_SECONDS} s for {what}")
-        time.sleep(0.02)
-
-
 def database_rows(folder, statement):
-    database = sqlite3.connect(f"file:{folder / 'crash.sqlite'}?mode=ro", uri=True)
-    try:
+    address = f"file:{folder / 'crash.sqlite'}?mode=ro"
+    with contextlib.closing(sqlite3.connect(address, uri=True, timeout=PATIENCE_SECONDS)) as database:
         return database.execute(statement).fetchall()
-    finally:
-        database.close()
 
 
 def judge(play, streams):
@@ -402,13 +287,13 @@ def run(options, folder):
     try:
         for thread in listeners:
             thread.start()
-        wait_until(lambda: all(stream.is_ready.is_set() for stream in streams), "all streams to open", play)
+        wait_until(lambda: all(stream.is_ready.is_set() for stream in streams), "all streams to open", play.problems)
         for thread in writers:
             thread.start()
         for turn in range(options.rounds):
             before = sum(len(events) for events in play.acknowledged.values())
             wanted = before + choices.randint(5, 60)
-            wait_until(lambda: sum(map(len, play.acknowledged.values())) >= wanted, "writes to go on", play)
+            wait_until(lambda: sum(map(len, play.acknowledged.values())) >= wanted, "writes to go on", play.problems)
             service.kill()
             time.sleep(choices.random() * 0.2)
             service.start()
@@ -419,7 +304,7 @@ def run(options, folder):
         wait_until(
             lambda: all({event for _, event in list(s.seen)} >= play.acknowledged[s.user] for s in streams),
             "every stream to see every acknowledged event",
-            play,
+            play.problems,
         )
         judge(play, streams)
         judge_scores(play)

@@ -19,9 +19,11 @@ import subprocess
 import sys
 import threading
 
-from crash import PATIENCE_SECONDS, Board, Failed, Service, database_rows, replay_scores, run_script
+from crash import Board, database_rows, replay_scores, run_script
 from event_ids import IDS, SECRET_SQLITE
-from witnesses import Client, Listeners, Load, Log, Stream, judge_streams, wait_until
+from harness.services import Service
+from harness.waiting import PATIENCE_SECONDS, Failed, wait_until
+from witnesses import Client, Listeners, Load, Log, Stream, judge_streams
 
 SHOP = "/v1/shops/crowd"
 # The score modes of challenges; each is also the name of a board.

@@ -20,7 +20,11 @@ import sys
 import threading
 import time
 
-from crash import PATIENCE_SECONDS, Failed, Service, run_script, token
+from crash import run_script
+from harness.events import events_of
+from harness.services import Service, request
+from harness.tokens import token
+from harness.waiting import PATIENCE_SECONDS, Failed, wait_until
 
 SECRET = "the secret of the feed under test"
 SCHOOL = "default"
@@ -47,10 +51,8 @@ class Watcher:
         self.thread.start()
 
     def wait(self, count):
-        """Waits until the stream has received this number of rows. Only a failing test waits for PATIENCE_SECONDS."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while len(self.told) < count and not self.problem and time.monotonic() < deadline:
-            time.sleep(0.05)
+        """Waits until the stream has received this number of rows."""
+        wait_until(lambda: self.problem or len(self.told) >= count, f"{count} rows")
         if self.problem:
             raise Failed(self.problem)
 
@@ -81,27 +83,16 @@ class Watcher:
             connection.close()
 
     def _read(self, answer, before):
-        name, data, identifier = "message", [], None
-        while not self.is_over:
-            try:
-                raw = answer.readline()
-            except TimeoutError:
-                return
-            if not raw.endswith(b"\n"):
-                return
-            line = raw.decode().rstrip("\r\n")
-            if line.startswith("event: "):
-                name = line[7:]
-            elif line.startswith("data: "):
-                data.append(line[6:])
-            elif line.startswith("id: "):
-                identifier = line[4:]
-            elif not line:
-                if data:
-                    self._received(name, json.loads("\n".join(data)), before, identifier)
+        try:
+            for event in events_of(answer):
+                if event.data:
+                    self._received(event.name, json.loads(event.data), before, event.id)
                 else:
-                    self.last_id = identifier or self.last_id
-                name, data, identifier = "message", [], None
+                    self.last_id = event.id or self.last_id
+                if self.is_over:
+                    return
+        except TimeoutError:
+            return
 
     def _received(self, name, data, before, identifier):
         if name == "stream:resync":
@@ -143,18 +134,13 @@ def place(room):
 
 def deliver(service, items):
     """Returns the counts in the response; None without a response."""
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE_SECONDS)
+    headers = {"Content-Type": "application/json", "X-Webhook-Secret": SECRET}
     try:
-        connection.request("POST", "/v1/changes", json.dumps(items),
-                           {"Content-Type": "application/json", "X-Webhook-Secret": SECRET})
-        answer = connection.getresponse()
-        body = answer.read()
+        status, _, body = request(service.port, "POST", "/v1/changes", json.dumps(items), headers)
     except (OSError, http.client.HTTPException):
         return None
-    finally:
-        connection.close()
-    if answer.status != 202:
-        raise Failed(f"POST /v1/changes answered {answer.status}: {body[:500]!r}")
+    if status != 202:
+        raise Failed(f"POST /v1/changes answered {status}: {body[:500]!r}")
     result = json.loads(body)
     if result["rejected"]:
         raise Failed(f"rows were rejected: {result['rejected'][:3]}")

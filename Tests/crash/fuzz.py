@@ -23,7 +23,9 @@ import sys
 import threading
 import time
 
-from crash import PATIENCE_SECONDS
+from harness import services
+from harness.events import events_of
+from harness.waiting import PATIENCE_SECONDS
 
 FIXTURES = [json.loads(path.read_text())
             for path in sorted((pathlib.Path(__file__).parent.parent / "Fixtures" / "Changes").glob("*.json"))]
@@ -214,17 +216,13 @@ class Strange:
         if self.answer.status != 200:
             raise SystemExit(f"fuzz: no stream: {self.answer.status} {self.answer.read()!r}")
         self.is_open = True
-        self.stream = "none"
-        while self.is_open:
-            line = self.answer.readline().decode()
-            if line.startswith("data: "):
-                self.stream = json.loads(line[6:])["streamId"]
-                break
+        self.events = events_of(self.answer)
+        self.stream = next(json.loads(event.data)["streamId"] for event in self.events if event.data)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
         try:
-            while self.answer.readline():
+            for _ in self.events:
                 pass
         except (OSError, ValueError, AttributeError, http.client.HTTPException):
             pass
@@ -242,16 +240,12 @@ class Strange:
         else:
             method, path, body = "PUT", f"/v1/streams/{self.stream}/subscriptions", subscriptions(choices)
         data = json.dumps(body, ensure_ascii=choices.random() < 0.8).encode("utf-8", "surrogatepass")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
         try:
-            connection.request(method, path, data, {"Content-Type": "application/json", **proof})
-            answer = connection.getresponse()
-            content, status = answer.read(), answer.status
-            media = answer.headers.get("Content-Type", "").split(";")[0]
+            status, headers, content = services.request(
+                self.port, method, path, data, {"Content-Type": "application/json", **proof})
         except (OSError, http.client.HTTPException) as problem:
             return None, data, f"was not answered: {problem!r}"
-        finally:
-            connection.close()
+        media = headers.get("content-type", "").split(";")[0]
         if not (200 <= status < 300 and media == "application/json" or 400 <= status < 500 and media == "application/problem+json"):
             return status, data, f"was answered with {status} {media}: {content[:500]!r}"
         try:

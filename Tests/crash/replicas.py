@@ -14,8 +14,6 @@ which is printed. The interleaving of threads and transactions depends on the ma
 import argparse
 import base64
 import contextlib
-import hashlib
-import hmac
 import http.client
 import json
 import os
@@ -31,12 +29,14 @@ import time
 import traceback
 
 import crowd
-import postgres
-from crash import PATIENCE_SECONDS, Failed, Service, token
 from event_ids import IDS, SECRET_POSTGRES
+from harness import postgres
+from harness.services import Service, environment_for
+from harness.tokens import token
+from harness.waiting import PATIENCE_SECONDS, Failed, seconds_until, wait_until
 from witnesses import (
     HANG_SECONDS, TIMES, Budget, Client, Listeners, Load, Log, Refusal, Stream, Traveller, check_refusal, judge_load,
-    judge_stream, judge_streams, wait_until,
+    judge_stream, judge_streams,
 )
 
 DATABASE = "bellhop"
@@ -44,18 +44,6 @@ DATABASE = "bellhop"
 RECOVERY_SECONDS = 5
 # Not secret: the database exists only during this process and listens only on this machine.
 OWNER_PASSWORD, SERVICE_PASSWORD = "owner-of-a-day", "service-of-a-day"
-
-
-def session_token(secret, subject, **claims):
-    """Returns a token with the given claims, such as the id that revocations name."""
-
-    def part(document):
-        return base64.urlsafe_b64encode(json.dumps(document).encode()).rstrip(b"=")
-
-    now = int(time.time())
-    signed = part({"alg": "HS256", "typ": "JWT"}) + b"." + part({"sub": subject, "iat": now, "exp": now + 3600, **claims})
-    code = hmac.new(secret.encode(), signed, hashlib.sha256).digest()
-    return (signed + b"." + base64.urlsafe_b64encode(code).rstrip(b"=")).decode()
 
 
 class Replica(Service):
@@ -104,8 +92,7 @@ class Stage:
         self.cluster.sql(f"CREATE ROLE bellhop LOGIN PASSWORD '{SERVICE_PASSWORD}' IN ROLE bellhop_service")
 
     def spawn(self, *arguments, **settings):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("BELLHOP_")}
-        environment.update(BELLHOP_JWT_SECRET=self.secret, **settings)
+        environment = environment_for(BELLHOP_JWT_SECRET=self.secret, **settings)
         return subprocess.Popen(
             [self.options.binary, *arguments], env=environment, cwd=self.folder, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -174,7 +161,7 @@ class Stage:
             return not behind
 
         try:
-            return wait_until(is_told, what, listeners.problems)
+            return seconds_until(is_told, what, listeners.problems)
         except Failed as problem:
             if listeners.problems:
                 raise
@@ -263,7 +250,7 @@ class Stage:
                     raise Failed(f"/healthz of {replica.name} says {alive}")
             return all(self.status(replica) == wanted for replica in self.replicas)
 
-        return wait_until(says_so, what)
+        return seconds_until(says_so, what)
 
 
 def users_of(scenario, count):
@@ -591,7 +578,7 @@ def restarts(stage):
                     stage.cluster.start()
                     recoveries.append(back(stage, load, listeners))
                     if turn == 0:
-                        took = wait_until(
+                        took = seconds_until(
                             lambda: all(stream.is_ready for stream in late.streams),
                             "streams that came without a database", late.problems,
                         )
@@ -1096,7 +1083,7 @@ def subscriptions(stage, client, a, b):
             lambda: any(fact.name == "queue:update" for fact in stream.connections[-1].facts),
             "the queue on a stream of A whose topics came by B", problems=listeners.problems,
         )
-        renewed = session_token(stage.secret, "subscriber", app_metadata={"class_ids": ["c1"]})
+        renewed = token(stage.secret, "subscriber", app_metadata={"class_ids": ["c1"]})
         expires = call(client, b, "PUT", f"{path}/token", bearer, {"token": renewed})[0]["expiresAt"]
         wait_until(
             lambda: any(name == "stream:scope" for name, _ in stream.notices),
@@ -1126,7 +1113,7 @@ def counts_elsewhere(stage, client, a, b):
                 raise Failed(f"GET /v1/badges at {reader.name} answered {status}: {content[:300]!r}")
             return status == 200
 
-        took = wait_until(is_new, f"{reader.name} to tell the counts that {writer.name} has changed")
+        took = seconds_until(is_new, f"{reader.name} to tell the counts that {writer.name} has changed")
         slowest = max(slowest, TIMES.note("telling counts that were changed elsewhere", took, 1))
     return f"counts changed elsewhere told within {slowest * 1000:.0f} ms"
 
@@ -1137,7 +1124,7 @@ def revocations(stage, client, a, b):
     slowest = 0.0
     for number, kind in enumerate(("jti", "session_id", "sub") * 2):
         name = f"revoked-{number}"
-        bearer = session_token(stage.secret, name, **({} if kind == "sub" else {kind: name}))
+        bearer = token(stage.secret, name, **({} if kind == "sub" else {kind: name}))
         at, other = (a, b) if number % 2 else (b, a)
         streams = [Stream(name, bearer, replica, returns=False) for replica in (a, b)]
         with Listeners(streams) as listeners:

@@ -23,7 +23,10 @@ import sys
 import threading
 import time
 
-from crash import PATIENCE_SECONDS, Failed, Service, run_script, token
+from crash import run_script
+from harness.services import Service
+from harness.tokens import token
+from harness.waiting import PATIENCE_SECONDS, Failed, wait_until
 
 SECRET = "the secret of the feed under test"
 SCHOOL = "default"
@@ -288,16 +291,14 @@ class Session:
         self.is_enough.set()
         for thread in acting:
             thread.join(PATIENCE_SECONDS)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while (left := self.metric("bellhop_streams_open")) != len(PEOPLE) or self.sockets() > at_rest:
-            if time.monotonic() > deadline or self.problems:
-                break
-            time.sleep(0.05)
-        self.is_over.set()
-        if self.problems:
-            raise Failed("; ".join(self.problems[:3]))
-        if left != len(PEOPLE) or self.sockets() > at_rest:
-            raise Failed(f"{left} streams are left of {len(PEOPLE)}, {self.sockets()} sockets of {at_rest}")
+        try:
+            wait_until(
+                lambda: self.metric("bellhop_streams_open") == len(PEOPLE) and self.sockets() <= at_rest,
+                lambda: f"{self.metric('bellhop_streams_open')} streams to be {len(PEOPLE)}, and {self.sockets()} sockets "
+                        f"to be at most {at_rest}",
+                self.problems)
+        finally:
+            self.is_over.set()
 
     def judge(self, samples, minutes):
         third = minutes * 20

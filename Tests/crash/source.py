@@ -19,14 +19,16 @@ import json
 import pathlib
 import random
 import shutil
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 
-import postgres
-from crash import PATIENCE_SECONDS, Failed, Service, run_script, token
+from crash import database_rows, run_script
+from harness import postgres
+from harness.services import Service
+from harness.tokens import token
+from harness.waiting import PATIENCE_SECONDS, Failed, wait_until
 
 DATABASE = "app"
 TABLES = """
@@ -127,18 +129,13 @@ def disturb(cluster, service, choices):
 
 def told(folder):
     """Returns the row changes in the service's event log, in its order."""
-    with contextlib.closing(sqlite3.connect(f"file:{folder / 'crash.sqlite'}?mode=ro", uri=True, timeout=PATIENCE_SECONDS)) as log:
-        for (data,) in log.execute("SELECT data FROM events WHERE name = 'table:change' ORDER BY sequence"):
-            change = json.loads(data)
-            yield change["table"], change.get("record")
+    for (data,) in database_rows(folder, "SELECT data FROM events WHERE name = 'table:change' ORDER BY sequence"):
+        change = json.loads(data)
+        yield change["table"], change.get("record")
 
 
 def wait_for(condition, problem, service):
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Failed(f"{problem}:\n{service.log()}")
-        time.sleep(0.05)
+    wait_until(condition, lambda: f"the opposite: {problem}:\n{service.log()}")
 
 
 def wait_for_end(cluster, service, folder):
@@ -284,8 +281,7 @@ def is_member(service, user):
 
 def epoch(folder):
     """The name of the event log: with another one, all streams begin again."""
-    with contextlib.closing(sqlite3.connect(f"file:{folder / 'crash.sqlite'}?mode=ro", uri=True, timeout=PATIENCE_SECONDS)) as log:
-        return log.execute("SELECT epoch FROM event_epochs").fetchall()
+    return database_rows(folder, "SELECT epoch FROM event_epochs")
 
 
 def setup(binary, tables, service):

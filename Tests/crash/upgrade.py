@@ -16,10 +16,10 @@ import signal
 import sys
 
 import crowd
-import postgres
-from crash import PATIENCE_SECONDS, Failed
+from harness import postgres
+from harness.waiting import PATIENCE_SECONDS, Failed, wait_until
 from replicas import Stage, prefer_living_replica, users_of
-from witnesses import Listeners, Load, judge_streams, wait_until
+from witnesses import Listeners, Load, judge_streams
 
 
 class Upgrade(Stage):

@@ -13,8 +13,10 @@ import socket
 import threading
 import time
 
-from crash import PATIENCE_SECONDS, Failed, token
 from event_ids import CURSOR, IDS, forged
+from harness.events import EventReader
+from harness.tokens import token
+from harness.waiting import PATIENCE_SECONDS, Failed, seconds_until, wait_until
 
 REPLAY_EVENTS_MAX = 1000
 REPLAY_BYTES_MAX = 1024 * 1024
@@ -39,18 +41,6 @@ class Times:
 TIMES = Times()
 # A request that takes longer hangs. Only runs with --within-ms check this.
 HANG_SECONDS = 10
-
-
-def wait_until(condition, what, problems=()):
-    """Waits for a condition; returns the seconds that this took. Only a failing test waits for PATIENCE_SECONDS."""
-    start = time.monotonic()
-    while not condition():
-        if problems:
-            raise Failed("; ".join(problems[:3]))
-        if time.monotonic() - start > PATIENCE_SECONDS:
-            raise Failed(f"waited {PATIENCE_SECONDS} s for {what}")
-        time.sleep(0.01)
-    return time.monotonic() - start
 
 
 class Refusal(Exception):
@@ -191,7 +181,7 @@ class Load:
     def wait_for(self, count):
         """Waits until this number of further writes is acknowledged; returns the seconds that this took."""
         wanted = self.acknowledged + count
-        return wait_until(lambda: self.acknowledged >= wanted, f"{count} writes to be acknowledged", self.problems)
+        return seconds_until(lambda: self.acknowledged >= wanted, f"{count} writes to be acknowledged", self.problems)
 
     @contextlib.contextmanager
     def paused(self):
@@ -377,7 +367,7 @@ class Stream:
         self.connections = []
         self.breaks = 0
         self.socket = None
-        self.buffer = b""
+        self.head, self.reader = b"", EventReader()
         self.is_open = False
         self.is_ready = False
         self.last_sequence = 0
@@ -386,7 +376,7 @@ class Stream:
     def connect(self):
         """Blocks only as long as the machine needs to open a connection."""
         self.replica = self.choose()
-        self.buffer, self.is_open, self.is_ready = b"", False, False
+        self.head, self.reader, self.is_open, self.is_ready = b"", EventReader(), False, False
         request = (
             f"GET /v1/stream HTTP/1.1\r\nHost: replica\r\nAuthorization: Bearer {self.bearer}\r\n"
             + (f"Last-Event-ID: {self.cursor}\r\n" if self.cursor else "")
@@ -414,16 +404,17 @@ class Stream:
             raise
         if not piece:
             return False
-        self.buffer += piece
-        if not self.is_open and not self._read_head():
-            return True
-        *blocks, self.buffer = self.buffer.split(b"\n\n")
-        for block in blocks:
-            self._received(block.decode())
+        if not self.is_open:
+            self.head += piece
+            if not self._read_head():
+                return True
+            piece, self.head = self.head, b""
+        for event in self.reader.feed(piece):
+            self._received(*event)
         return True
 
     def _read_head(self):
-        head, found, rest = self.buffer.partition(b"\r\n\r\n")
+        head, found, rest = self.head.partition(b"\r\n\r\n")
         if not found:
             return False
         lines = head.decode().split("\r\n")
@@ -433,18 +424,10 @@ class Stream:
             self.connections.pop()
             check_refusal(status, headers, rest, f"GET /v1/stream at {self.replica.name}")
         self.is_open = True
-        self.buffer = rest
+        self.head = rest
         return True
 
-    def _received(self, block):
-        name, data, identifier = None, "", None
-        for line in block.split("\n"):
-            if line.startswith("id: "):
-                identifier = line[4:]
-            elif line.startswith("event: "):
-                name = line[7:]
-            elif line.startswith("data: "):
-                data += line[6:]
+    def _received(self, name, data, identifier):
         if name is None:
             return
         connection = self.connections[-1]

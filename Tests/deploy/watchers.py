@@ -20,16 +20,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "Tests" / "crash"))
 
-import postgres  # noqa: E402
 import source  # noqa: E402
-from crash import PATIENCE_SECONDS, Failed, Service, token  # noqa: E402
+from harness import postgres  # noqa: E402
+from harness.ports import free_port  # noqa: E402
+from harness.services import Service  # noqa: E402
+from harness.tokens import token  # noqa: E402
+from harness.waiting import Failed, wait_until  # noqa: E402
 
 ALERTS = ROOT / "Deploy/prometheus/alerts.yaml"
 ALERTS_TEST = ROOT / "Deploy/prometheus/alerts.test.yaml"
@@ -218,14 +220,13 @@ def traffic(service):
 
 def wait_for(service, condition, what):
     """Polls the page of metrics until it meets the condition; returns it."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        status, page = service.request("GET", "/metrics", None)
+
+    def page():
+        status, text = service.request("GET", "/metrics", None)
         require(status == 200, f"/metrics answers {status}")
-        if condition(page := page.decode()):
-            return page
-        time.sleep(0.05)
-    raise Failed(f"{what} was not seen in time:\n{service.log()}")
+        return text.decode() if condition(text.decode()) else None
+
+    return wait_until(page, lambda: f"{what}:\n{service.log()}")
 
 
 def page_of_service(binary, folder):
@@ -247,7 +248,7 @@ def page_of_service(binary, folder):
             BELLHOP_TABLES=str(tables),
             BELLHOP_JWKS=str(keys),
             # Nothing listens on this port, so an attempt fails and the page has a reason.
-            BELLHOP_WEBHOOK_URL=f"http://127.0.0.1:{postgres.free_port()}/",
+            BELLHOP_WEBHOOK_URL=f"http://127.0.0.1:{free_port()}/",
             BELLHOP_WEBHOOK_SECRETS="whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
             BELLHOP_WEBHOOK_PRIVATE="true",
             BELLHOP_WEBHOOK_PRIORITIES="URGENT,HIGH,NORMAL,LOW",

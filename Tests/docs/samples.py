@@ -8,7 +8,9 @@ operation documents, and none may say that the request is malformed, unauthentic
 number of samples as `cases: N`."""
 
 import argparse
+import functools
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,8 @@ import tempfile
 
 import snippets
 import yaml
+from harness.services import Service
+from harness.tokens import issued
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 # Statuses that blame the request itself.
@@ -40,16 +44,17 @@ def samples():
     return sorted(found, key=lambda sample: sample[0].startswith("DELETE"))
 
 
-def start(binary, folder, environment):
+def start(binary, folder):
     # The tables of a school, plus posts, which have counts.
     tables = snippets.ROOT / "Deploy/tables"
     school, posts = ((tables / f"{name}.yaml").read_text(encoding="utf-8") for name in ("school", "posts"))
-    with open(f"{folder}/tables.yaml", "w", encoding="utf-8") as file:
-        file.write(school + posts.split("\ntables:\n")[1])
-    command = [binary, "serve", "--tables", "tables.yaml", "--rate-limit-user", "0"]
-    service = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{environment['BELLHOP_PORT']}"
-    snippets.until(lambda: snippets.answers(f"{url}/readyz"), lambda: "the start of the service")
+    (folder / "tables.yaml").write_text(school + posts.split("\ntables:\n")[1], encoding="utf-8")
+    service = Service(binary, folder)
+    service.environment |= {
+        "HOME": str(folder), "BELLHOP_TABLES": str(folder / "tables.yaml"), "BELLHOP_RATE_LIMIT_USER": "0",
+        "BELLHOP_CHANGES_SECRET": "a secret of the changes of this run",
+    }
+    service.start()
     return service
 
 
@@ -67,21 +72,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     binary = os.path.abspath(parser.parse_args().binary)
-    folder = tempfile.mkdtemp(prefix="bellhop-samples-")
-    environment = {
-        "PATH": os.environ["PATH"], "HOME": folder, "BELLHOP_JWT_SECRET": snippets.SECRET, "BELLHOP_DRAIN_SECONDS": "0",
-        "BELLHOP_PORT": snippets.free_port(), "BELLHOP_CHANGES_SECRET": "a secret of the changes of this run",
-    }
-
-    def token(*options):
-        command = [binary, "token", *options]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
-
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="bellhop-samples-"))
+    service, count, wrong = start(binary, folder), 0, []
+    environment = service.environment
+    token = functools.partial(issued, binary, environment=environment)
     tokens = {
-        "TOKEN": token("--subject", "ada"), "BACKEND": token("--subject", "backend", "--role", "service_role"),
-        "STAFF": token("--subject", "sam", "--role", "staff", "--claim", 'app_metadata.shop_ids=["s1"]'),
+        "TOKEN": token("ada"), "BACKEND": token("backend", "--role", "service_role"),
+        "STAFF": token("sam", "--role", "staff", "--claim", 'app_metadata.shop_ids=["s1"]'),
     }
-    service, count, wrong = start(binary, folder, environment), 0, []
     try:
         for name, operation, source in samples():
             count += 1
@@ -94,7 +92,6 @@ def main():
                 wrong.append(f"{name}: {status} {error}\n{source}{answer}")
     finally:
         service.kill()
-        service.wait()
         shutil.rmtree(folder, ignore_errors=True)
     if wrong:
         sys.exit("\n\n".join(wrong))

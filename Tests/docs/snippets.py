@@ -28,12 +28,10 @@ import concurrent.futures
 import contextlib
 import os
 import pathlib
-import random
 import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -41,6 +39,9 @@ import threading
 import time
 import urllib.error
 import urllib.request
+
+from harness.ports import free_port
+from harness.waiting import PATIENCE_SECONDS, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [
@@ -51,8 +52,6 @@ PAGES = [
 ]
 # Raise this only for a fence that no test can run here, with its reason in the page.
 NOT_RUN_MAX = 7
-# Only a failing test waits this long. On a busy machine, a step of milliseconds can take a minute.
-PATIENCE_SECONDS = float(os.environ.get("PATIENCE_SECONDS", "120"))
 SECRET = "a secret of tests that is long enough for HS256, 48"
 # What a reader replaces, by its text in a fence.
 PLACEHOLDERS = {
@@ -100,25 +99,6 @@ globalThis.EventSource = class extends Source {
 
 class Wrong(Exception):
     """A fence that does not do what its page says."""
-
-
-def until(condition, what):
-    end = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise Wrong(f"not within {PATIENCE_SECONDS} s: {what()}")
-
-
-def free_port():
-    """Returns an unused port below the range from which the system assigns ports (32768 and up). A connection of another
-    page could otherwise take the port before its program does."""
-    while True:
-        port = random.randrange(10_000, 32_000)
-        with socket.socket() as it, contextlib.suppress(OSError):
-            it.bind(("127.0.0.1", port))
-            return str(port)
 
 
 def answers(url):
@@ -204,7 +184,7 @@ class Terminal:
         """Runs a fence to its end; returns its output."""
         start = len(self.output)
         marker = self.begin(text, strict=True)
-        until(lambda: marker in self.output[start:] or self.process.poll() is not None,
+        wait_until(lambda: marker in self.output[start:] or self.process.poll() is not None,
               lambda: f"the end of a fence. Its output:\n{self.output[start:]}")
         if self.process.poll() is not None:
             self.reader.join(timeout=5)
@@ -225,7 +205,7 @@ class Terminal:
                     children.append(path.parent.name)
         for child in children:
             os.kill(int(child), signal.SIGTERM)
-        until(lambda: not any(os.path.exists(f"/proc/{child}") for child in children), lambda: "the end of a program")
+        wait_until(lambda: not any(os.path.exists(f"/proc/{child}") for child in children), lambda: "the end of a program")
 
     def close(self):
         try:
@@ -282,7 +262,7 @@ class Run:
         self.name, self.tools, self.ran, self.not_run = name, tools, 0, []
         self.folder = tempfile.mkdtemp(prefix="bellhop-docs-")
         self.text = (ROOT / name).read_text(encoding="utf-8")
-        self.ports = {port: free_port() for port in PORTS} | {"5432": "5432"}
+        self.ports = {port: str(free_port()) for port in PORTS} | {"5432": "5432"}
         self.terminals, self.browser, self.postgres = {}, Browser(), None
         self.environment = {
             "PATH": f"{tools}:{os.environ['PATH']}", "HOME": self.folder, "LC_ALL": "C.UTF-8", "PGGSSENCMODE": "disable",
@@ -346,7 +326,7 @@ class Run:
                 raise Wrong(f"the program of {name} has ended without “{text}”. Its output:\n{source.output}")
             return False
 
-        until(is_there, lambda: f"“{text}” in {name}. Its output:\n{source.output}")
+        wait_until(is_there, lambda: f"“{text}” in {name}. Its output:\n{source.output}")
 
     def step(self, step):
         options = {name: self.filled(text) for name, text in step.options.items()}

@@ -21,18 +21,14 @@ import subprocess
 import tempfile
 import time
 
-PATIENCE_SECONDS = 60
+from .ports import free_port
+from .waiting import PATIENCE_SECONDS, wait_until
+
 SYSTEM_USER = "postgres"
 
 
 class Trouble(Exception):
     """PostgreSQL itself did not do what the test needs."""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @functools.cache
@@ -71,10 +67,10 @@ def children(process):
     return found
 
 
-def make_folder():
+def make_folder(prefix="replicas-", parent="/tmp"):
     """Creates a folder with a short path, because the names of its sockets are limited. It belongs to PostgreSQL's
     user, because PostgreSQL refuses any other owner."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="replicas-", dir="/tmp"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     if os.geteuid() == 0:
         account = pwd.getpwnam(SYSTEM_USER)
         os.chown(folder, account.pw_uid, account.pw_gid)
@@ -162,7 +158,7 @@ class Cluster:
         self.sql("SELECT pg_reload_conf()")
         wait_until(
             lambda: self.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1",
-            "the standby to follow synchronously",
+            "the standby to follow synchronously", error=Trouble,
         )
         return standby
 
@@ -337,7 +333,7 @@ server_login_retry = 1
                 [shutil.which("pgbouncer") or program("pgbouncer"), str(self.configuration)], cwd=self.folder,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, **as_system_user(),
             )
-        wait_until(self._answers, "PgBouncer to listen")
+        wait_until(self._answers, "PgBouncer to listen", error=Trouble)
 
     def stop(self):
         if self.process.poll() is None:
@@ -352,11 +348,3 @@ server_login_retry = 1
             return True
         except OSError:
             return False
-
-
-def wait_until(condition, what, seconds=PATIENCE_SECONDS):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Trouble(f"waited {seconds} s for {what}")
-        time.sleep(0.02)

@@ -1,0 +1,1 @@
+"""Parts that the Python tests and the benchmarks share. Each folder of tests has a link to this package."""

@@ -4,7 +4,7 @@ public struct Insertion: Sendable {
     /// 64 rows have some hundred binds; PostgreSQL accepts 65,535 and SQLite 32,766.
     private static let rowsAtOnceBits = 6
 
-    private let columns: Int
+    public let columns: Int
     /// The statements by the logarithm of the number of rows, without binds.
     private let forms: [SQL]
 

@@ -60,6 +60,11 @@ public struct Row {
 
     public func isNull(_ index: Int) -> Bool { type(at: index) == .null }
 
+    /// Returns the error for a value of the right type that is not one of the values that the column may hold.
+    public func unknownValue(_ index: Int) -> DatabaseError {
+        DatabaseError(.corrupt, "column \(statement.columnNames[index]) holds an unknown value", sql: statement.text)
+    }
+
     // MARK: Checks
 
     /// Returns whether the row, as it was written, satisfies the write policy. This is the hidden last column of a

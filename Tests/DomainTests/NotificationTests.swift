@@ -9,13 +9,13 @@ import Values
         _ id: String, _ priority: Priority = .normal, seen: Bool = false, read: Bool = false, archived: Bool = false
     ) -> Notification {
         let moment = Timestamp(microseconds: 1)
-        return Notification(
-            id: ID(id), eventId: nil, userId: ID("u1"), type: .system, category: .system, priority: priority,
-            title: "T", message: "M", lockScreen: "L", data: Array("{}".utf8),
-            delivery: Delivery(sounds: false, vibrates: true), createdAt: moment,
-            state: NotificationState(
-                seenAt: seen || read || archived ? moment : nil, readAt: read ? moment : nil,
-                archivedAt: archived ? moment : nil))
+        var notification = Notification()
+        notification.id = ID(id)
+        notification.draft.priority = priority
+        notification.state = NotificationState(
+            seenAt: seen || read || archived ? moment : nil, readAt: read ? moment : nil,
+            archivedAt: archived ? moment : nil)
+        return notification
     }
 
     /// R-VIS-NFR-1.4 and R-22: the complete eviction order, first to be evicted first.

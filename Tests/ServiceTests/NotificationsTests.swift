@@ -266,16 +266,12 @@ import Values
     /// Applies the eviction rule to a notification as a client sees it.
     static func rank(_ json: JSON) throws -> EvictionRule.Rank {
         func moment(_ name: String) -> Timestamp? { json[name].string.flatMap(Timestamp.init(rfc3339:)) }
-        return EvictionRule.rank(
-            of: Notification(
-                id: ID(try #require(json["id"].string)), eventId: nil, userId: ID("u1"), type: .system,
-                category: .system,
-                priority: try #require(json["priority"].string.flatMap(Priority.init(rawValue:))), title: "",
-                message: "",
-                lockScreen: "", data: [], delivery: Delivery(sounds: false, vibrates: false),
-                createdAt: try #require(moment("createdAt")),
-                state: NotificationState(
-                    seenAt: moment("seenAt"), readAt: moment("readAt"), archivedAt: moment("archivedAt"))))
+        var notification = Notification()
+        notification.id = ID(try #require(json["id"].string))
+        notification.draft.priority = try #require(json["priority"].string.flatMap(Priority.init(rawValue:)))
+        notification.state = NotificationState(
+            seenAt: moment("seenAt"), readAt: moment("readAt"), archivedAt: moment("archivedAt"))
+        return EvictionRule.rank(of: notification)
     }
 
     /// read notifications go first, then seen ones, then LOW, then the oldest; unread HIGH and URGENT go

@@ -88,7 +88,7 @@ import Values
         let stream = try await service.listen(as: .user("u1"))
         let runner = service.app.runner
         let draft = NotificationDraft(
-            userId: ID("u1"), eventId: nil, category: .visit, priority: .low, title: "T", message: "M", data: [:])
+            userId: ID("u1"), eventId: nil, type: .visit, category: .visit, priority: .low, title: "T", message: "M")
         await #expect(throws: Failure.self) {
             try await runner.store.write { db in
                 try runner.write(as: .system(tenant: "default"), in: db) { tx in

@@ -16,8 +16,8 @@ public enum BookingNotification {
         guard let userId = booking.userId else { return nil }
         let (title, message, priority) = text(booking, previous, shopName)
         return NotificationDraft(
-            userId: userId, eventId: "booking:\(booking.id.text):\(booking.version)", category: .booking,
-            priority: priority, title: title, message: message,
+            userId: userId, eventId: "booking:\(booking.id.text):\(booking.version)", type: .booking,
+            category: .booking, priority: priority, title: title, message: message,
             data: [
                 "event": .string("booking_status_change"),
                 "bookingId": .string(booking.id.text), "shopId": .string(booking.shopId.text),

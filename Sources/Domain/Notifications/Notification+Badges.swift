@@ -21,6 +21,6 @@ extension BadgeChange {
 extension Notification {
     /// The contribution of this notification to its user's counts.
     public var badgeShare: BadgeChange {
-        .share(of: category, seen: state.isSeen, isOfRequest: requestId != nil)
+        .share(of: draft.category, seen: state.isSeen, isOfRequest: draft.requestId != nil)
     }
 }

@@ -52,5 +52,5 @@ public struct NotificationType: RawRepresentable, Sendable, Hashable {
     public static let booking = NotificationType(for: .booking)
 }
 
-extension NotificationCategory: JSONWritable {}
-extension NotificationType: JSONWritable {}
+extension NotificationCategory: MemberValue {}
+extension NotificationType: MemberValue {}

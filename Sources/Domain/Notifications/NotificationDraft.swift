@@ -5,23 +5,37 @@ import Values
 /// Other features record `Fact.notificationRequested` with a draft. The notifications feature creates the notification
 /// in the same transaction.
 public struct NotificationDraft: Sendable, Hashable {
-    public let userId: ID<User>
-    /// Makes the draft idempotent: a second draft for the same user and event id creates nothing.
-    public let eventId: String?
-    /// Nil means the default type of the category.
-    private(set) var namedType: NotificationType?
-    public let category: NotificationCategory
-    public let priority: Priority
-    public let title: String
-    public let message: String
-    public private(set) var lockScreen = NotificationDraft.lockScreenDefault
-    public let data: [String: JSONValue]
+    public var userId: ID<User> = ""
+    /// The sender's id of the event. It is unique per user, so that a repeated event creates no second notification.
+    public var eventId: String?
+    public var type = NotificationType.system
+    public var category = NotificationCategory.system
+    public var priority = Priority.normal
+    public var title = ""
+    public var message = ""
+    /// The text for a locked screen. It reveals nothing about the content.
+    public var lockScreen = NotificationDraft.lockScreenDefault
+    /// A JSON object with the identifiers that a client needs to open the right screen.
+    public var data: EncodedJSON = [:]
     /// Whether the notification is created as seen: listed, but without lighting a badge.
-    public private(set) var isSeen = false
-    /// The open request that the notification asks to answer. Always nil for notifications that senders create.
-    private(set) var requestId: ID<UserRequest>?
+    public var isSeen = false
+    /// The open request that the notification asks to answer; nil once that is answered. Always nil for notifications
+    /// that senders create.
+    public var requestId: ID<UserRequest>?
 
-    public var type: NotificationType { namedType ?? NotificationType(for: category) }
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("eventId", &eventId)
+        members.member("userId", &userId)
+        members.member("type", &type)
+        members.member("category", &category)
+        members.member("priority", &priority)
+        members.member("title", &title)
+        members.member("message", &message)
+        members.member("lockScreen", &lockScreen)
+        members.member("data", &data)
+        members.hidden("requestId", &requestId)
+    }
 
     /// The default text for locked screens, which other people can read. It reveals nothing about the content.
     public static let lockScreenDefault = "You have a new update"
@@ -39,21 +53,18 @@ extension NotificationDraft {
     /// `{userId, id?, type?, category, priority, title, message, lockScreen?, data?}`. The optional id has the meaning
     /// of an event's id.
     public init(reading fields: inout Fields) {
-        let userId: ID<User> = fields.id("userId")
-        let eventId = fields.optionalID("id", NotificationEvent.self)?.text
-        let category = fields.category("category")
-        let type = fields.optionalType("type")
-        let priority: Priority = fields.word("priority")
-        let title = fields.line("title", bytesMax: NotificationDraft.titleBytesMax)
-        let message = fields.string("message", bytesMax: NotificationDraft.messageBytesMax)
-        let lockScreen = fields.optionalLine("lockScreen", bytesMax: NotificationDraft.titleBytesMax)
-        let data = fields.openObject("data") ?? [:]
-        if JSONWriter.bytes(JSONValue.object(data)).count > NotificationDraft.dataBytesMax {
-            fields.reject("data", "must have at most \(NotificationDraft.dataBytesMax) bytes as JSON")
+        userId = fields.id("userId")
+        eventId = fields.optionalID("id", NotificationEvent.self)?.text
+        category = fields.category("category")
+        type = fields.optionalType("type") ?? NotificationType(for: category)
+        priority = fields.word("priority")
+        title = fields.line("title", bytesMax: Self.titleBytesMax)
+        message = fields.string("message", bytesMax: Self.messageBytesMax)
+        if let line = fields.optionalLine("lockScreen", bytesMax: Self.titleBytesMax) { lockScreen = line }
+        if let object = fields.openObject("data") { data = EncodedJSON(.object(object)) }
+        if data.bytes.count > Self.dataBytesMax {
+            fields.reject("data", "must have at most \(Self.dataBytesMax) bytes as JSON")
         }
-        self.init(
-            userId: userId, eventId: eventId, namedType: type, category: category, priority: priority, title: title,
-            message: message, lockScreen: lockScreen ?? NotificationDraft.lockScreenDefault, data: data)
     }
 }
 

@@ -9,8 +9,9 @@ extension NotificationEvent {
         if kind == .visitUpdated, changes?.isEmpty == true { return nil }
         let template = template(kind, appName: appName)
         return NotificationDraft(
-            userId: userId, eventId: id, category: kind.category, priority: kind.priority, title: template.title,
-            message: template.message, data: kind.screen(details), isSeen: kind.isCreatedSeen)
+            userId: userId, eventId: id, type: NotificationType(for: kind.category), category: kind.category,
+            priority: kind.priority, title: template.title, message: template.message, data: kind.screen(details),
+            isSeen: kind.isCreatedSeen)
     }
 
     /// The kind that selects the template. An update that is also a cancellation or a completion counts as that alone
@@ -75,7 +76,7 @@ extension NotificationEvent.Kind {
     var isCreatedSeen: Bool { self == .login || self == .logout }
 
     /// Returns the data that opens the right screen: identifiers only, because texts can be sensitive.
-    fileprivate func screen(_ details: [NotificationEvent.Detail: String]) -> [String: JSONValue] {
+    fileprivate func screen(_ details: [NotificationEvent.Detail: String]) -> EncodedJSON {
         let detail: NotificationEvent.Detail? =
             switch category {
             case .visit: .visitId

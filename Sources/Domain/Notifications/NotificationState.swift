@@ -5,9 +5,9 @@ import Values
 /// A read notification is always seen, and so is an archived one. Therefore "unseen" alone decides the badges, and a
 /// client may send only the strongest state that it knows.
 public struct NotificationState: Sendable, Hashable {
-    public private(set) var seenAt: Timestamp?
-    public private(set) var readAt: Timestamp?
-    public private(set) var archivedAt: Timestamp?
+    public var seenAt: Timestamp?
+    public var readAt: Timestamp?
+    public var archivedAt: Timestamp?
 
     public init(seenAt: Timestamp? = nil, readAt: Timestamp? = nil, archivedAt: Timestamp? = nil) {
         self.seenAt = seenAt

@@ -58,8 +58,8 @@ extension Preferences: JSONObjectWritable {
 
 /// What a device may do when a notification arrives. It is decided at creation and never changes.
 public struct Delivery: Sendable, Hashable {
-    public let sounds: Bool
-    public let vibrates: Bool
+    public var sounds: Bool
+    public var vibrates: Bool
 
     public init(sounds: Bool, vibrates: Bool) {
         self.sounds = sounds

@@ -39,7 +39,15 @@ extension Priority: Comparable {
     public static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
 }
 
-extension Priority: JSONWritable {}
+/// JSON has the word, and rows have the rank.
+extension Priority: MemberValue {
+    public init(column: some ColumnReader) throws {
+        guard let priority = Priority(rank: try column.integer()) else { throw column.unknownValue() }
+        self = priority
+    }
+
+    public func write(column: inout some ColumnWriter) { column.integer(Int64(rank)) }
+}
 
 /// One haptic pattern, both as the platform's named calls and as a number of pulses. R-VIS-FR-4.1
 /// specifies both, and a client plays the form that its platform supports.

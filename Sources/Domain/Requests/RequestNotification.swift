@@ -17,8 +17,8 @@ public enum RequestNotification {
             }
         return NotificationDraft(
             userId: request.status == .open ? request.toUserId : request.fromUserId, eventId: eventId(request),
-            category: .request, priority: priority, title: title, message: message,
-            data: data(request), requestId: request.status == .open ? request.id : nil)
+            type: NotificationType(for: .request), category: .request, priority: priority, title: title, message: message,
+            data: EncodedJSON(.object(data(request))), requestId: request.status == .open ? request.id : nil)
     }
 
     /// Returns the event id of the notification about a request's current status.

@@ -61,27 +61,21 @@ extension NotificationsFeature {
     ///
     /// - Returns: The number of stored notifications.
     private static func insert(_ notifications: [Notification], _ tx: Transaction) throws -> Int {
-        var values: [SQLValue] = []
-        values.reserveCapacity(notifications.count * 16)
+        var rows = RowValues()
+        rows.reserveCapacity(notifications.count * insertion.columns)
         for notification in notifications {
-            values += [
-                .text(tx.tenant.text), .text(notification.userId.text), .text(notification.id.text),
-                notification.eventId.sqlValue, .text(notification.type.rawValue), .text(notification.category.rawValue),
-                notification.priority.rank.sqlValue, .text(notification.title), .text(notification.message),
-                .text(notification.lockScreen), .utf8(notification.data), notification.delivery.sounds.sqlValue,
-                notification.delivery.vibrates.sqlValue, notification.createdAt.sqlValue,
-                notification.requestId.sqlValue, notification.state.seenAt.sqlValue,
-            ]
+            rows.append(tx.tenant)
+            rows.append(notification)
         }
-        return try tx.db.run(insertion.statements(of: values))
+        return try tx.db.run(insertion.statements(of: rows.values))
     }
 
     private static let insertion = Insertion(
         """
         INSERT INTO \(notifications, unscoped: .reaction("the service creates notifications about the actions of other users"))
-            (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data, sounds,
-            vibrates, created_at, request_id, seen_at)
-        """, columns: 16, "ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING")
+            (tenant, \(columns))
+        """, columns: 1 + Notification.columnNames.count,
+        "ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING")
 
     private static func isStored(_ notification: Notification, _ tx: Transaction) throws -> Bool {
         try tx.db.exists(
@@ -99,7 +93,7 @@ extension NotificationsFeature {
             """
             SELECT \(columns) FROM \(notifications, unscoped: .reaction("a repeated event gets the response of the first"))
             WHERE tenant = \(tx.tenant) AND user_id = \(repeated.userId) AND event_id = \(repeated.eventId)
-            """, notification)
+            """, Notification.init(row:))
         guard var first = found else { throw DatabaseError(.corrupt, "no notification has the used event id") }
         let wasCreatedSeen = first.state.seenAt == first.createdAt
         first.state = NotificationState(seenAt: wasCreatedSeen ? first.createdAt : nil)
@@ -228,7 +222,7 @@ extension NotificationsFeature {
     private static func evict(_ count: Int, before newcomer: Notification, _ tx: Transaction) throws {
         let userId = newcomer.userId
         let evicted = try tx.db.rows(
-            eviction(of: count, before: newcomer.id, of: userId, tenant: tx.tenant, at: tx.now), notification)
+            eviction(of: count, before: newcomer.id, of: userId, tenant: tx.tenant, at: tx.now), Notification.init(row:))
         guard evicted.count == count else {
             throw DatabaseError(.corrupt, "an inbox has fewer notifications than its count")
         }

@@ -71,7 +71,7 @@ extension NotificationsFeature {
         let listing = listing(
             of: call.caller.userId, category: category, priority: priority, state: state, after: page.after,
             limit: page.rowsMax, visibleTo: call.caller.scope)
-        return .query(listing) { rows in page.response(try rows.rows(notification), by: \.id.text) }
+        return .query(listing) { rows in page.response(try rows.rows(Notification.init(row:)), by: \.id.text) }
     }
 
     private static func show(_ call: Call) throws -> Answer {

@@ -128,27 +128,7 @@ extension NotificationsFeature {
         .postgreSQL("ALTER TABLE notifications ADD COLUMN request_id TEXT COLLATE \"C\""),
     ]
 
-    /// The columns that ``notification(_:)`` reads, in order.
-    static let columns: SQL = """
-        id, event_id, user_id, type, category, priority, title, message, lock_screen, data, sounds, vibrates,
-        created_at, seen_at, read_at, archived_at, request_id
-        """
-
-    static func notification(_ row: Row) throws -> Notification {
-        guard let type = NotificationType(rawValue: try row.text(3)),
-            let category = NotificationCategory(rawValue: try row.text(4)),
-            let priority = Priority(rank: try row.integer(5))
-        else { throw DatabaseError(.corrupt, "a stored notification has an unknown type, category or priority") }
-        return Notification(
-            id: try row.id(0), eventId: try row.optionalText(1), userId: try row.id(2), type: type,
-            category: category, priority: priority, title: try row.text(6), message: try row.text(7),
-            lockScreen: try row.text(8), data: try row.bytes(9),
-            delivery: Delivery(sounds: try row.bool(10), vibrates: try row.bool(11)), createdAt: try row.moment(12),
-            requestId: try row.optionalID(16),
-            state: NotificationState(
-                seenAt: try row.optionalMoment(13), readAt: try row.optionalMoment(14),
-                archivedAt: try row.optionalMoment(15)))
-    }
+    static let columns = Notification.columns()
 
     /// The selection of a user's notifications in a list.
     enum ListState: String, CaseIterable, Sendable {
@@ -186,7 +166,7 @@ extension NotificationsFeature {
             """
             SELECT \(columns) FROM \(notifications, visibleTo: tx.scope)
             WHERE user_id = \(tx.caller.userId) AND id = \(id) AND removed_at IS NULL
-            """, notification
+            """, Notification.init(row:)
         ).required("notification")
     }
 
@@ -197,7 +177,7 @@ extension NotificationsFeature {
         var condition: SQL = "user_id = \(tx.caller.userId) AND removed_at IS NULL AND id <= \(last)"
         if let category { condition.append(" AND category = \(category.rawValue)") }
         return try tx.db.rows(
-            "SELECT \(columns) FROM \(notifications, visibleTo: tx.scope) WHERE \(condition) ORDER BY id", notification)
+            "SELECT \(columns) FROM \(notifications, visibleTo: tx.scope) WHERE \(condition) ORDER BY id", Notification.init(row:))
     }
 
     /// Returns the caller's unseen notifications that ask for open requests.
@@ -207,7 +187,7 @@ extension NotificationsFeature {
             SELECT \(columns) FROM \(notifications, visibleTo: tx.scope)
             WHERE user_id = \(tx.caller.userId) AND removed_at IS NULL AND seen_at IS NULL AND request_id IS NOT NULL
             ORDER BY id
-            """, notification)
+            """, Notification.init(row:))
     }
 
     /// Stores the same change of many notifications of the caller by few statements, because there may be hundreds.

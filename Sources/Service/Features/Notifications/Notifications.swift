@@ -37,7 +37,7 @@ enum NotificationsFeature {
             guard let change = NotificationStateChange(read: true) else { return }
             var after = before
             after.state = before.state.applying(change, at: tx.now)
-            after.requestId = nil
+            after.draft.requestId = nil
             guard after != before else { return }
             try storeHandled(after, within: .reaction("a notification is read once its subject is settled"), tx)
             if !before.state.isSeen { tx.record(.notificationsCleared([after], isRemoved: false)) }
@@ -52,7 +52,7 @@ enum NotificationsFeature {
             SELECT \(columns)
             FROM \(notifications, unscoped: .reaction("an authorized user settles the subject of a notification"))
             WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND event_id = \(event) AND removed_at IS NULL
-            """, notification)
+            """, Notification.init(row:))
     }
 
     /// Erases a removed notification's texts once the event log no longer contains them. The id of its event is kept

@@ -12,7 +12,7 @@
 ///
 /// A new member is a property, and a line in `visit`. The method must be inlinable, because each visitor of another
 /// module has its own specialized form.
-public protocol Record: JSONObjectWritable {
+public protocol Record {
     /// Creates a record with empty members, to be filled from a row.
     init()
 
@@ -21,6 +21,8 @@ public protocol Record: JSONObjectWritable {
 }
 
 extension Record {
+    /// Writes the members of the JSON. A record whose JSON is complete without a context also conforms to
+    /// ``JSONObjectWritable``.
     @inlinable
     public func write(membersTo writer: inout JSONWriter) {
         var record = self

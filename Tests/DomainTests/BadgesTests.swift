@@ -19,7 +19,7 @@ import Values
         func request(_ status: UserRequest.Status, isSeen: Bool = false) -> UserRequest {
             UserRequest(
                 id: ID("r"), kind: .friend, fromUserId: ID("a"), toUserId: ID("b"), status: status,
-                createdAt: Timestamp(microseconds: 0), isSeen: isSeen)
+                createdAt: Timestamp(microseconds: 0), seenAt: isSeen ? Timestamp(microseconds: 1) : nil)
         }
         #expect(BadgeChange.share(of: request(.open)) == BadgeChange(requests: 1))
         for counted in [request(.open, isSeen: true), request(.accepted), request(.declined)] {

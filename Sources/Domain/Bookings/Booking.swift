@@ -3,39 +3,41 @@ import Values
 /// A booking: a customer's reserved time with a barber, or the place of a walk-in customer in the line.
 public struct Booking: Sendable, Hashable {
     /// How the booking was made.
-    public enum Source: String, CaseIterable, Sendable, Hashable {
+    public enum Source: String, CaseIterable, Sendable, Hashable, MemberValue {
         case online
         /// A customer without a booking. A walk-in has a place in the line, but no reserved time.
         case walkIn
     }
 
-    public enum Tier: String, CaseIterable, Sendable, Hashable {
+    public enum Tier: String, CaseIterable, Sendable, Hashable, MemberValue {
         case standard
         case blackCard
 
         public var lane: QueueLane { self == .blackCard ? .blackCard : .standard }
     }
 
-    public let id: ID<Booking>
+    public var id: ID<Booking> = ""
     /// Nil for a customer without an account.
-    public let userId: ID<User>?
-    public let shopId: ID<Shop>
+    public var userId: ID<User>?
+    public var shopId: ID<Shop> = ""
     /// Nil means any barber.
     public var barberId: ID<Barber>?
-    public let service: String
-    public var scheduledStart: Timestamp
-    public var durationMinutes: Int
-    public let tier: Tier
-    public var status: BookingStatus
+    public var service = ""
+    public var scheduledStart = Timestamp(microseconds: 0)
+    public var durationMinutes = 0
+    public var tier = Tier.standard
+    public var status = BookingStatus.pending
     /// The version, which grows with every change. Clients send it in `If-Match`.
-    public var version: Int
-    public let source: Source
-    public let customerName: String?
+    public var version = 1
+    public var source = Source.online
+    public var customerName: String?
     public var arrivedAt: Timestamp?
     public var startedAt: Timestamp?
     public var completedAt: Timestamp?
-    public let createdAt: Timestamp
-    public var updatedAt: Timestamp
+    public var createdAt = Timestamp(microseconds: 0)
+    public var updatedAt = Timestamp(microseconds: 0)
+
+    public init() {}
 
     public init(
         id: ID<Booking>, userId: ID<User>?, shopId: ID<Shop>, barberId: ID<Barber>?, service: String,
@@ -94,26 +96,34 @@ public struct Booking: Sendable, Hashable {
     /// Writes the booking as JSON. The estimated completion depends on the shop's median service time and is left out
     /// if that is unknown.
     public func write(membersTo writer: inout JSONWriter, medianMinutes: Double?, epoch: String) {
-        writer.member("id", id)
-        writer.member("userId", userId)
-        writer.member("shopId", shopId)
-        writer.member("barberId", barberId)
-        writer.member("service", service)
-        writer.member("scheduledStart", scheduledStart)
-        writer.member("durationMinutes", durationMinutes)
-        writer.member("tier", tier.rawValue)
-        writer.member("status", status.rawValue)
-        writer.version(version, in: epoch)
-        writer.member("source", source.rawValue)
-        writer.member("customerName", customerName)
-        writer.member("arrivedAt", arrivedAt)
-        writer.member("startedAt", startedAt)
-        writer.member("completedAt", completedAt)
+        write(membersTo: &writer)
+        writer.member("epoch", epoch)
         if let medianMinutes {
             writer.member("estimatedCompletion", estimatedCompletion(medianMinutes: medianMinutes))
         }
-        writer.member("createdAt", createdAt)
-        writer.member("updatedAt", updatedAt)
+    }
+}
+
+extension Booking: Record {
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("id", &id)
+        members.member("userId", &userId)
+        members.member("shopId", &shopId)
+        members.member("barberId", &barberId)
+        members.member("service", &service)
+        members.member("scheduledStart", &scheduledStart)
+        members.member("durationMinutes", &durationMinutes)
+        members.member("tier", &tier)
+        members.member("status", &status)
+        members.member("version", &version)
+        members.member("source", &source)
+        members.member("customerName", &customerName)
+        members.member("arrivedAt", &arrivedAt)
+        members.member("startedAt", &startedAt)
+        members.member("completedAt", &completedAt)
+        members.member("createdAt", &createdAt)
+        members.member("updatedAt", &updatedAt)
     }
 }
 

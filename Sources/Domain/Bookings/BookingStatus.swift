@@ -1,7 +1,7 @@
 import Values
 
 /// The status of a booking (R-CUT-B-1).
-public enum BookingStatus: String, CaseIterable, Sendable, Hashable {
+public enum BookingStatus: String, CaseIterable, Sendable, Hashable, MemberValue {
     case pending
     case confirmed
     case inProgress = "in-progress"

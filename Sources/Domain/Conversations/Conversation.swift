@@ -2,26 +2,28 @@ import Values
 
 /// A conversation in which several users exchange messages.
 public struct Conversation: Sendable, Hashable {
-    public enum Kind: String, CaseIterable, Sendable {
+    public enum Kind: String, CaseIterable, Sendable, MemberValue {
         /// Two members. Each pair of users has at most one.
         case direct
         /// Any number of members. Members can add others.
         case group
     }
 
-    public let id: ID<Conversation>
-    public let kind: Kind
+    public var id: ID<Conversation> = ""
+    public var kind = Kind.group
     public var title: String?
     /// Nil if a backend created it.
-    public let createdBy: ID<User>?
-    public let createdAt: Timestamp
-    public var memberCount: Int
+    public var createdBy: ID<User>?
+    public var createdAt = Timestamp(microseconds: 0)
+    public var memberCount = 0
     /// The sequence number of the newest message; 0 before the first message.
-    public var lastSequence: Int
+    public var lastSequence = 0
     /// The sort key of lists of conversations, greatest first: the id of the newest message, or the conversation's own
     /// id until there is a message.
-    public var order: String
+    public var order = ""
     public var lastMessage: MessagePreview?
+
+    public init() {}
 
     public init(
         id: ID<Conversation>, kind: Kind, title: String?, createdBy: ID<User>?, createdAt: Timestamp, memberCount: Int,
@@ -37,18 +39,20 @@ public struct Conversation: Sendable, Hashable {
         self.order = order
         self.lastMessage = lastMessage
     }
+}
 
-    /// Writes the members of the JSON object that are the same for all readers.
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("id", id)
-        writer.member("kind", kind.rawValue)
-        writer.member("title", title)
-        writer.member("createdBy", createdBy)
-        writer.member("createdAt", createdAt)
-        writer.member("memberCount", memberCount)
-        writer.member("lastSequence", lastSequence)
-        writer.member("order", order)
-        writer.member("lastMessage", lastMessage)
+extension Conversation: Record {
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("id", &id)
+        members.member("kind", &kind)
+        members.member("title", &title)
+        members.member("createdBy", &createdBy)
+        members.member("createdAt", &createdAt)
+        members.member("memberCount", &memberCount)
+        members.member("lastSequence", &lastSequence)
+        members.member("order", in: "list_order", &order)
+        members.derived("lastMessage", lastMessage)
     }
 }
 

@@ -2,14 +2,16 @@ import Values
 
 /// One message of a conversation.
 public struct Message: Sendable, Hashable {
-    public let id: ID<Message>
-    public let conversationId: ID<Conversation>
-    public let sequence: Int
-    public let senderId: ID<User>
+    public var id: ID<Message> = ""
+    public var conversationId: ID<Conversation> = ""
+    public var sequence = 0
+    public var senderId: ID<User> = ""
     /// Empty once the message is deleted.
-    public let text: String
-    public let sentAt: Timestamp
-    public let deletedAt: Timestamp?
+    public var text = ""
+    public var sentAt = Timestamp(microseconds: 0)
+    public var deletedAt: Timestamp?
+
+    public init() {}
 
     public init(
         id: ID<Message>, conversationId: ID<Conversation>, sequence: Int, senderId: ID<User>, text: String,
@@ -31,15 +33,16 @@ public struct Message: Sendable, Hashable {
     }
 }
 
-extension Message: JSONObjectWritable {
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("id", id)
-        writer.member("conversationId", conversationId)
-        writer.member("sequence", sequence)
-        writer.member("senderId", senderId)
-        writer.member("text", text)
-        writer.member("sentAt", sentAt)
-        writer.member("deletedAt", deletedAt)
+extension Message: Record, JSONObjectWritable {
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("id", &id)
+        members.member("conversationId", &conversationId)
+        members.member("sequence", &sequence)
+        members.member("senderId", &senderId)
+        members.member("text", in: "body", &text)
+        members.member("sentAt", &sentAt)
+        members.member("deletedAt", &deletedAt)
     }
 }
 

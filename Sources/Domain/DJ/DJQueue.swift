@@ -3,11 +3,13 @@ import Values
 /// A track in a shop's queue, from its addition until it is played or removed.
 public struct DJQueueItem: Sendable, Hashable {
     /// The id of this addition. The same track may be added again after it was played.
-    public let id: ID<DJQueueItem>
-    public let track: DJTrack
-    public let addedBy: ID<User>
-    public let addedAt: Timestamp
-    public var tally: DJTally
+    public var id: ID<DJQueueItem> = ""
+    public var track = DJTrack()
+    public var addedBy: ID<User> = ""
+    public var addedAt = Timestamp(microseconds: 0)
+    public var tally = DJTally()
+
+    public init() {}
 
     public init(id: ID<DJQueueItem>, track: DJTrack, addedBy: ID<User>, addedAt: Timestamp, tally: DJTally) {
         self.id = id
@@ -37,12 +39,20 @@ public struct DJQueueItem: Sendable, Hashable {
     ///   - position: The position in the queue, from 1.
     ///   - vote: The reader's own vote; nil if many readers get the same JSON.
     public func write(membersTo writer: inout JSONWriter, position: Int, vote: DJVote?) {
-        track.write(membersTo: &writer)
-        writer.member("addedBy", addedBy)
-        tally.write(membersTo: &writer)
-        writer.member("addedAt", addedAt)
+        write(membersTo: &writer)
         writer.member("position", position)
         if let vote { writer.member("userVote", vote.rawValue) }
+    }
+}
+
+extension DJQueueItem: Record {
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.hidden("itemId", &id)
+        track.visit(&members)
+        members.member("addedBy", &addedBy)
+        tally.visit(&members)
+        members.member("addedAt", &addedAt)
     }
 }
 

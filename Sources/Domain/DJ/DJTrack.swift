@@ -2,11 +2,11 @@ import Values
 
 /// A track as its music catalog names it (R-CUT-D-1).
 public struct DJTrack: Sendable, Hashable {
-    public let trackId: ID<DJTrack>
-    public let trackName: String
-    public let artistName: String
+    public var trackId: ID<DJTrack>
+    public var trackName: String
+    public var artistName: String
     /// The address of the cover image.
-    public let albumArt: String?
+    public var albumArt: String?
 
     public init(trackId: ID<DJTrack>, trackName: String, artistName: String, albumArt: String?) {
         self.trackId = trackId
@@ -40,11 +40,16 @@ public struct DJTrack: Sendable, Hashable {
         return text.hasPrefix(scheme) && text.utf8.count > scheme.utf8.count
             && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"<>\\^`{|}".utf8.contains($0) }
     }
+}
 
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("trackId", trackId)
-        writer.member("trackName", trackName)
-        writer.member("artistName", artistName)
-        writer.member("albumArt", albumArt)
+extension DJTrack: Record {
+    public init() { self.init(trackId: "", trackName: "", artistName: "", albumArt: nil) }
+
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("trackId", &trackId)
+        members.member("trackName", &trackName)
+        members.member("artistName", &artistName)
+        members.member("albumArt", &albumArt)
     }
 }

@@ -54,11 +54,16 @@ public struct DJTally: Sendable, Hashable {
         case .none: return
         }
     }
+}
 
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("upvotes", upvotes)
-        writer.member("downvotes", downvotes)
-        writer.member("score", score)
+extension DJTally: Record {
+    public init() { self.init(upvotes: 0) }
+
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("upvotes", &upvotes)
+        members.member("downvotes", &downvotes)
+        members.derived("score", score)
     }
 }
 

@@ -3,7 +3,7 @@ import Values
 /// A competition with a leaderboard.
 public struct Challenge: Sendable, Hashable {
     /// How a further score of the same user is combined with the stored one.
-    public enum Mode: String, Sendable, CaseIterable {
+    public enum Mode: String, Sendable, CaseIterable, MemberValue {
         /// The score is added (R-CUT-L-1).
         case add
         /// The better score is kept.
@@ -11,25 +11,27 @@ public struct Challenge: Sendable, Hashable {
     }
 
     /// Which scores are better.
-    public enum Order: String, Sendable, CaseIterable {
+    public enum Order: String, Sendable, CaseIterable, MemberValue {
         /// The highest score is first.
         case descending
         /// The lowest score is first, for example times or strokes.
         case ascending
     }
 
-    public let id: ID<Challenge>
-    public let name: String
+    public var id: ID<Challenge> = ""
+    public var name = ""
     /// The shop whose staff manages the challenge; nil if only admins and backends manage it.
-    public let shopId: ID<Shop>?
+    public var shopId: ID<Shop>?
     /// The first moment at which scores count.
-    public let startsAt: Timestamp
+    public var startsAt = Timestamp(microseconds: 0)
     /// The first moment at which scores no longer count.
-    public let endsAt: Timestamp
-    public let mode: Mode
-    public let order: Order
-    public let createdAt: Timestamp
-    public let updatedAt: Timestamp
+    public var endsAt = Timestamp(microseconds: 0)
+    public var mode = Mode.add
+    public var order = Order.descending
+    public var createdAt = Timestamp(microseconds: 0)
+    public var updatedAt = Timestamp(microseconds: 0)
+
+    public init() {}
 
     public init(
         id: ID<Challenge>, name: String, shopId: ID<Shop>?, startsAt: Timestamp, endsAt: Timestamp, mode: Mode,
@@ -82,17 +84,18 @@ extension Challenge.Order {
     public func score(of key: Int64) -> Int64 { self == .ascending ? key : ~key }
 }
 
-extension Challenge: JSONObjectWritable {
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("id", id)
-        writer.member("name", name)
-        writer.member("shopId", shopId)
-        writer.member("startsAt", startsAt)
-        writer.member("endsAt", endsAt)
-        writer.member("mode", mode.rawValue)
-        writer.member("order", order.rawValue)
-        writer.member("createdAt", createdAt)
-        writer.member("updatedAt", updatedAt)
+extension Challenge: Record, JSONObjectWritable {
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("id", in: "challenge_id", &id)
+        members.member("name", &name)
+        members.member("shopId", &shopId)
+        members.member("startsAt", &startsAt)
+        members.member("endsAt", &endsAt)
+        members.member("mode", &mode)
+        members.member("order", in: "score_order", &order)
+        members.member("createdAt", &createdAt)
+        members.member("updatedAt", &updatedAt)
     }
 }
 

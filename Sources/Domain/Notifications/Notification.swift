@@ -25,7 +25,7 @@ public struct Notification: Sendable, Hashable {
     public subscript<Value>(dynamicMember member: KeyPath<NotificationDraft, Value>) -> Value { draft[keyPath: member] }
 }
 
-extension Notification: Record {
+extension Notification: Record, JSONObjectWritable {
     @inlinable
     public mutating func visit(_ members: inout some MemberVisitor) {
         members.member("id", &id)

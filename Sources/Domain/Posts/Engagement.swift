@@ -13,10 +13,15 @@ public struct Engagement: Sendable, Hashable {
         self.likeCount = likeCount
         self.repostCount = repostCount
     }
+}
 
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("likeCount", likeCount)
-        writer.member("repostCount", repostCount)
+extension Engagement: Record {
+    public init() { self.init(likeCount: 0) }
+
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("likeCount", &likeCount)
+        members.member("repostCount", &repostCount)
     }
 }
 

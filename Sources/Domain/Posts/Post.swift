@@ -1,26 +1,28 @@
 import Values
 
 /// A post of an author, visible to followers or to every user of the tenant.
-public struct Post: Sendable, Hashable, JSONObjectWritable {
+public struct Post: Sendable, Hashable {
     /// The audience of a post, besides its author.
-    public enum Visibility: String, CaseIterable, Sendable {
+    public enum Visibility: String, CaseIterable, Sendable, MemberValue {
         /// Every user of the tenant.
         case `public`
         /// The followers of the author at the moment of reading.
         case followers
     }
 
-    public let id: ID<Post>
-    public let authorId: ID<User>
+    public var id: ID<Post> = ""
+    public var authorId: ID<User> = ""
     /// The post's number among the posts of the tenant, in commit order. Feeds are sorted by it, newest first, and
     /// clients use it to ask for newer posts. Numbers are never reused.
-    public let sequence: Int
-    public let visibility: Visibility
-    public let text: String
+    public var sequence = 0
+    public var visibility = Visibility.public
+    public var text = ""
     /// Addresses of pictures and films. The service does not fetch them.
-    public let media: [String]
-    public let createdAt: Timestamp
-    public var engagement: Engagement
+    public var media = EncodedJSON(.array([]))
+    public var createdAt = Timestamp(microseconds: 0)
+    public var engagement = Engagement()
+
+    public init() {}
 
     public init(
         id: ID<Post>, authorId: ID<User>, sequence: Int, visibility: Visibility, text: String, media: [String],
@@ -31,21 +33,23 @@ public struct Post: Sendable, Hashable, JSONObjectWritable {
         self.sequence = sequence
         self.visibility = visibility
         self.text = text
-        self.media = media
+        self.media = EncodedJSON(.array(media.map(JSONValue.string)))
         self.createdAt = createdAt
         self.engagement = engagement
     }
+}
 
-    /// Writes the members of the JSON object that are the same for all readers.
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("id", id)
-        writer.member("authorId", authorId)
-        writer.member("sequence", sequence)
-        writer.member("visibility", visibility.rawValue)
-        writer.member("text", text)
-        writer.member("media", media)
-        writer.member("createdAt", createdAt)
-        engagement.write(membersTo: &writer)
+extension Post: Record, JSONObjectWritable {
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("id", &id)
+        members.member("authorId", &authorId)
+        members.member("sequence", &sequence)
+        members.member("visibility", &visibility)
+        members.member("text", in: "body", &text)
+        members.member("media", &media)
+        members.member("createdAt", &createdAt)
+        engagement.visit(&members)
     }
 }
 

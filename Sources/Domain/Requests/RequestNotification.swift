@@ -17,7 +17,8 @@ public enum RequestNotification {
             }
         return NotificationDraft(
             userId: request.status == .open ? request.toUserId : request.fromUserId, eventId: eventId(request),
-            type: NotificationType(for: .request), category: .request, priority: priority, title: title, message: message,
+            type: NotificationType(for: .request), category: .request, priority: priority, title: title,
+            message: message,
             data: EncodedJSON(.object(data(request))), requestId: request.status == .open ? request.id : nil)
     }
 

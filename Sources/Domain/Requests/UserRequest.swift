@@ -2,33 +2,35 @@ import Values
 
 /// A request from one user to another. The other user accepts or declines it.
 public struct UserRequest: Sendable, Hashable {
-    public enum Kind: String, CaseIterable, Sendable {
+    public enum Kind: String, CaseIterable, Sendable, MemberValue {
         case follow, friend, booking, group
     }
 
-    public enum Status: String, CaseIterable, Sendable {
+    public enum Status: String, CaseIterable, Sendable, MemberValue {
         case open, accepted, declined
     }
 
-    public let id: ID<UserRequest>
-    public let kind: Kind
-    public let fromUserId: ID<User>
-    public let toUserId: ID<User>
+    public var id: ID<UserRequest> = ""
+    public var kind = Kind.follow
+    public var fromUserId: ID<User> = ""
+    public var toUserId: ID<User> = ""
     /// The requester's name, as given by the requester. The service stores no names of users.
-    public let fromName: String?
+    public var fromName: String?
     /// The subject of the request, such as the id of a group or a booking. For each subject, one request of each kind
     /// can be open.
-    public let aboutId: String?
-    public private(set) var status: Status
-    public let createdAt: Timestamp
-    public private(set) var answeredAt: Timestamp?
-    /// Whether the recipient has seen the request. The requester does not learn this.
-    public let isSeen: Bool
+    public var aboutId: String?
+    public var status = Status.open
+    public var createdAt = Timestamp(microseconds: 0)
+    public var answeredAt: Timestamp?
+    /// The moment at which the recipient saw the request. The requester does not learn it.
+    public var seenAt: Timestamp?
+
+    public init() {}
 
     public init(
         id: ID<UserRequest>, kind: Kind, fromUserId: ID<User>, toUserId: ID<User>, fromName: String? = nil,
         aboutId: String? = nil, status: Status = .open, createdAt: Timestamp, answeredAt: Timestamp? = nil,
-        isSeen: Bool = false
+        seenAt: Timestamp? = nil
     ) {
         self.id = id
         self.kind = kind
@@ -39,8 +41,10 @@ public struct UserRequest: Sendable, Hashable {
         self.status = status
         self.createdAt = createdAt
         self.answeredAt = answeredAt
-        self.isSeen = isSeen
+        self.seenAt = seenAt
     }
+
+    public var isSeen: Bool { seenAt != nil }
 
     /// The party that answers or withdraws a request.
     public enum Actor: Sendable {
@@ -75,17 +79,19 @@ public struct UserRequest: Sendable, Hashable {
     }
 }
 
-extension UserRequest: JSONObjectWritable {
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("id", id)
-        writer.member("kind", kind.rawValue)
-        writer.member("fromUserId", fromUserId)
-        writer.member("toUserId", toUserId)
-        writer.member("fromName", fromName)
-        writer.member("aboutId", aboutId)
-        writer.member("status", status.rawValue)
-        writer.member("createdAt", createdAt)
-        writer.member("answeredAt", answeredAt)
+extension UserRequest: Record, JSONObjectWritable {
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("id", &id)
+        members.member("kind", &kind)
+        members.member("fromUserId", &fromUserId)
+        members.member("toUserId", &toUserId)
+        members.member("fromName", &fromName)
+        members.member("aboutId", &aboutId)
+        members.member("status", &status)
+        members.member("createdAt", &createdAt)
+        members.member("answeredAt", &answeredAt)
+        members.hidden("seenAt", &seenAt)
     }
 }
 

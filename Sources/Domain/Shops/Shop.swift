@@ -2,12 +2,14 @@ import Values
 
 /// A barber shop.
 public struct Shop: Sendable, Hashable {
-    public let id: ID<Shop>
-    public let name: String
+    public var id: ID<Shop> = ""
+    public var name = ""
     /// The IANA name of the shop's time zone, which decides which bookings are today's.
-    public let timeZone: String
-    public let createdAt: Timestamp
-    public let updatedAt: Timestamp
+    public var timeZone = ""
+    public var createdAt = Timestamp(microseconds: 0)
+    public var updatedAt = Timestamp(microseconds: 0)
+
+    public init() {}
 
     public init(id: ID<Shop>, name: String, timeZone: String, createdAt: Timestamp, updatedAt: Timestamp) {
         self.id = id
@@ -20,25 +22,28 @@ public struct Shop: Sendable, Hashable {
     public static let nameBytesMax = 200
 }
 
-extension Shop: JSONObjectWritable {
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("id", id)
-        writer.member("name", name)
-        writer.member("timeZone", timeZone)
-        writer.member("createdAt", createdAt)
-        writer.member("updatedAt", updatedAt)
+extension Shop: Record, JSONObjectWritable {
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("id", in: "shop_id", &id)
+        members.member("name", &name)
+        members.member("timeZone", &timeZone)
+        members.member("createdAt", &createdAt)
+        members.member("updatedAt", &updatedAt)
     }
 }
 
 /// A barber of a shop.
 public struct Barber: Sendable, Hashable {
-    public let id: ID<Barber>
-    public let shopId: ID<Shop>
-    public let name: String?
-    public let isOnDuty: Bool
+    public var id: ID<Barber> = ""
+    public var shopId: ID<Shop> = ""
+    public var name: String?
+    public var isOnDuty = false
     /// On duty, but temporarily taking no customers.
-    public let isOnBreak: Bool
-    public let updatedAt: Timestamp
+    public var isOnBreak = false
+    public var updatedAt = Timestamp(microseconds: 0)
+
+    public init() {}
 
     public init(
         id: ID<Barber>, shopId: ID<Shop>, name: String?, isOnDuty: Bool, isOnBreak: Bool, updatedAt: Timestamp
@@ -54,13 +59,14 @@ public struct Barber: Sendable, Hashable {
     public static let nameBytesMax = 100
 }
 
-extension Barber: JSONObjectWritable {
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("id", id)
-        writer.member("shopId", shopId)
-        writer.member("name", name)
-        writer.member("onDuty", isOnDuty)
-        writer.member("onBreak", isOnBreak)
-        writer.member("updatedAt", updatedAt)
+extension Barber: Record, JSONObjectWritable {
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("id", in: "barber_id", &id)
+        members.member("shopId", &shopId)
+        members.member("name", &name)
+        members.member("onDuty", &isOnDuty)
+        members.member("onBreak", &isOnBreak)
+        members.member("updatedAt", &updatedAt)
     }
 }

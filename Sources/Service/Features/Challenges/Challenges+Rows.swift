@@ -43,10 +43,13 @@ extension ChallengesFeature {
 
     /// The columns that ``board(_:)`` reads, in order.
     private static let columns: SQL = """
-        challenge.challenge_id, challenge.name, challenge.shop_id, challenge.starts_at, challenge.ends_at,
-        challenge.mode, challenge.score_order, challenge.created_at, challenge.updated_at, board.board_id,
-        board.revision, board.mark, board.entries, board.has_names, board.told_revision, board.told_at
+        \(Challenge.columns(of: "challenge")), board.board_id, board.revision, board.mark, board.entries,
+        board.has_names, board.told_revision, board.told_at
         """
+
+    private static let challengeColumns = Challenge.columns()
+    private static let challengeReplacement = Challenge.replacement(keeping: ["challenge_id", "created_at"])
+    private static let challengeColumnCount = Challenge.columnNames.count
 
     static func query(_ condition: SQL, visibleTo scope: Scope) -> SQL {
         """
@@ -58,15 +61,12 @@ extension ChallengesFeature {
     }
 
     static func board(_ row: Row) throws -> BoardRow {
-        let fault = "a stored challenge has an unknown mode"
-        let challenge = Challenge(
-            id: try row.id(0), name: try row.text(1), shopId: try row.optionalID(2), startsAt: try row.moment(3),
-            endsAt: try row.moment(4), mode: try row.word(5, orElse: fault), order: try row.word(6, orElse: fault),
-            createdAt: try row.moment(7), updatedAt: try row.moment(8))
+        let first = challengeColumnCount
         return BoardRow(
-            challenge: challenge, id: try row.text(9), revision: Int64(try row.integer(10)),
-            mark: Int64(try row.integer(11)), entries: try row.integer(12), hasNames: try row.bool(13),
-            publishedRevision: Int64(try row.integer(14)), publishedAt: try row.moment(15))
+            challenge: try Challenge(row: row), id: try row.text(first), revision: Int64(try row.integer(first + 1)),
+            mark: Int64(try row.integer(first + 2)), entries: try row.integer(first + 3),
+            hasNames: try row.bool(first + 4), publishedRevision: Int64(try row.integer(first + 5)),
+            publishedAt: try row.moment(first + 6))
     }
 
     static func find(_ id: ID<Challenge>, _ tx: Transaction) throws -> BoardRow? {
@@ -101,14 +101,9 @@ extension ChallengesFeature {
             tx.db.run(
                 """
                 INSERT INTO \(challenges, writableBy: tx.scope)
-                    (tenant, challenge_id, board_id, name, shop_id, starts_at, ends_at, mode, score_order, created_at,
-                    updated_at)
-                VALUES (\(tx.tenant), \(challenge.id), \(boardId), \(challenge.name), \(challenge.shopId),
-                    \(challenge.startsAt), \(challenge.endsAt), \(challenge.mode.rawValue), \(challenge.order.rawValue),
-                    \(challenge.createdAt), \(challenge.updatedAt))
-                ON CONFLICT (tenant, challenge_id) DO UPDATE SET board_id = excluded.board_id, name = excluded.name,
-                    shop_id = excluded.shop_id, starts_at = excluded.starts_at, ends_at = excluded.ends_at,
-                    mode = excluded.mode, score_order = excluded.score_order, updated_at = excluded.updated_at
+                    (tenant, board_id, \(challengeColumns))
+                VALUES (\(tx.tenant), \(boardId), \(challenge.values))
+                ON CONFLICT (tenant, challenge_id) DO UPDATE SET board_id = excluded.board_id, \(challengeReplacement)
                 """))
     }
 

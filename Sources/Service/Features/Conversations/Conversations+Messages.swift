@@ -24,7 +24,7 @@ extension ConversationsFeature {
             let listing = messages(
                 in: id, before: since == nil ? after : nil, after: since.map { after ?? $0 }, limit: page.rowsMax,
                 visibleTo: tx.scope)
-            return page.response(try tx.db.rows(listing, message)) { "\($0.sequence)" }
+            return page.response(try tx.db.rows(listing, Message.init(row:))) { "\($0.sequence)" }
         }
     }
 

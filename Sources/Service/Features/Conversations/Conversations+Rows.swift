@@ -71,10 +71,8 @@ extension ConversationsFeature {
         try tx.db.run(
             """
             INSERT INTO \(conversations, writableBy: tx.scope)
-                (tenant, id, kind, pair, title, created_by, created_at, member_count, last_sequence, list_order)
-            VALUES (\(tx.tenant), \(conversation.id), \(conversation.kind.rawValue), \(pair), \(conversation.title),
-                \(conversation.createdBy), \(conversation.createdAt), \(conversation.memberCount), 0,
-                \(conversation.order))
+                (tenant, pair, \(Conversation.columns()))
+            VALUES (\(tx.tenant), \(pair), \(conversation.values))
             """)
     }
 
@@ -198,9 +196,8 @@ extension ConversationsFeature {
         try tx.db.run(
             """
             INSERT INTO \(messages, writableBy: tx.scope)
-                (tenant, conversation_id, sequence, id, sender_id, body, sent_at)
-            VALUES (\(tx.tenant), \(message.conversationId), \(message.sequence), \(message.id),
-                \(message.senderId), \(message.text), \(message.sentAt))
+                (tenant, \(messageColumns))
+            VALUES (\(tx.tenant), \(message.values))
             """)
     }
 
@@ -209,7 +206,7 @@ extension ConversationsFeature {
             """
             SELECT \(messageColumns) FROM \(messages, visibleTo: tx.scope)
             WHERE conversation_id = \(conversationId) AND id = \(id)
-            """, message)
+            """, Message.init(row:))
     }
 
     /// Returns messages of a conversation: newest first before a number, or oldest first after one.
@@ -234,7 +231,7 @@ extension ConversationsFeature {
                 deleted_at = \(tx.now)
             WHERE conversation_id = \(conversationId) AND id = \(id) AND is_deleted = 0
             RETURNING \(messageColumns)
-            """, message)
+            """, Message.init(row:))
         guard let erased else { return nil }
         try tx.db.run(
             """

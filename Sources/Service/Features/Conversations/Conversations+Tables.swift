@@ -113,15 +113,11 @@ extension ConversationsFeature {
 
     /// The columns that ``conversation(_:)`` reads, in order.
     static let columns: SQL = """
-        c.id, c.kind, c.title, c.created_by, c.created_at, c.member_count, c.last_sequence, c.list_order,
-        c.last_message_id, c.last_sender_id, c.last_preview, c.last_sent_at
+        \(Conversation.columns(of: "c")), c.last_message_id, c.last_sender_id, c.last_preview, c.last_sent_at
         """
 
     static func conversation(_ row: Row) throws -> Conversation {
-        var conversation = Conversation(
-            id: try row.id(0), kind: try row.word(1, orElse: "a stored conversation has an unknown kind"),
-            title: try row.optionalText(2), createdBy: try row.optionalID(3), createdAt: try row.moment(4),
-            memberCount: try row.integer(5), lastSequence: try row.integer(6), order: try row.text(7))
+        var conversation = try Conversation(row: row)
         if let id: ID<Message> = try row.optionalID(8), let senderId: ID<User> = try row.optionalID(9) {
             conversation.lastMessage = MessagePreview(
                 id: id, sequence: conversation.lastSequence, senderId: senderId, preview: try row.optionalText(10),
@@ -138,12 +134,5 @@ extension ConversationsFeature {
             joined: try row.integer(first), position: try row.integer(first + 1), excluded: try row.integer(first + 2))
     }
 
-    /// The columns that ``message(_:)`` reads, in order.
-    static let messageColumns: SQL = "id, conversation_id, sequence, sender_id, body, sent_at, deleted_at"
-
-    static func message(_ row: Row) throws -> Message {
-        Message(
-            id: try row.id(0), conversationId: try row.id(1), sequence: try row.integer(2), senderId: try row.id(3),
-            text: try row.text(4), sentAt: try row.moment(5), deletedAt: try row.optionalMoment(6))
-    }
+    static let messageColumns = Message.columns()
 }

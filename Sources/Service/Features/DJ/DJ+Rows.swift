@@ -77,26 +77,14 @@ extension DJFeature {
 
     // MARK: Tracks
 
-    private static let trackColumns: SQL = """
-        item_id, track_id, track_name, artist_name, album_art, added_by, added_at, upvotes, downvotes
-        """
-
-    private static func item(_ row: Row) throws -> DJQueueItem {
-        DJQueueItem(
-            id: try row.id(0),
-            track: DJTrack(
-                trackId: try row.id(1), trackName: try row.text(2), artistName: try row.text(3),
-                albumArt: try row.optionalText(4)),
-            addedBy: try row.id(5), addedAt: try row.moment(6),
-            tally: DJTally(upvotes: try row.integer(7), downvotes: try row.integer(8)))
-    }
+    private static let trackColumns = DJQueueItem.columns()
 
     static func queue(of session: DJSession, _ tx: Transaction) throws -> DJQueue {
         let items = try tx.db.rows(
             """
             SELECT \(trackColumns) FROM \(tracks, visibleTo: tx.scope)
             WHERE shop_id = \(session.shopId) AND removed_at IS NULL
-            """, item)
+            """, DJQueueItem.init(row:))
         return DJQueue(session, items: items)
     }
 
@@ -105,7 +93,7 @@ extension DJFeature {
             """
             SELECT \(trackColumns) FROM \(tracks, visibleTo: tx.scope)
             WHERE shop_id = \(shopId) AND track_id = \(id) AND removed_at IS NULL
-            """, item)
+            """, DJQueueItem.init(row:))
     }
 
     /// Returns the number of queued tracks, and how many of them the caller has added.
@@ -123,11 +111,8 @@ extension DJFeature {
         try tx.db.run(
             """
             INSERT INTO \(tracks, writableBy: tx.scope)
-                (tenant, item_id, shop_id, track_id, track_name, artist_name, album_art, added_by, added_at, upvotes,
-                downvotes, rank_score, is_untold)
-            VALUES (\(tx.tenant), \(item.id), \(shopId), \(item.track.trackId), \(item.track.trackName),
-                \(item.track.artistName), \(item.track.albumArt), \(item.addedBy), \(item.addedAt),
-                \(item.tally.upvotes), \(item.tally.downvotes), \(-item.tally.score), 0)
+                (tenant, shop_id, rank_score, is_untold, \(trackColumns))
+            VALUES (\(tx.tenant), \(shopId), \(-item.tally.score), 0, \(item.values))
             """)
     }
 
@@ -222,7 +207,7 @@ extension DJFeature {
             UPDATE \(tracks, unscoped: counting) SET is_untold = 0
             WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND is_untold = 1 AND removed_at IS NULL
             RETURNING \(trackColumns)
-            """, item)
+            """, DJQueueItem.init(row:))
     }
 
     // MARK: Recount

@@ -222,7 +222,8 @@ extension NotificationsFeature {
     private static func evict(_ count: Int, before newcomer: Notification, _ tx: Transaction) throws {
         let userId = newcomer.userId
         let evicted = try tx.db.rows(
-            eviction(of: count, before: newcomer.id, of: userId, tenant: tx.tenant, at: tx.now), Notification.init(row:))
+            eviction(of: count, before: newcomer.id, of: userId, tenant: tx.tenant, at: tx.now), Notification.init(row:)
+        )
         guard evicted.count == count else {
             throw DatabaseError(.corrupt, "an inbox has fewer notifications than its count")
         }

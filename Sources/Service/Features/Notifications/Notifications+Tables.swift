@@ -177,7 +177,8 @@ extension NotificationsFeature {
         var condition: SQL = "user_id = \(tx.caller.userId) AND removed_at IS NULL AND id <= \(last)"
         if let category { condition.append(" AND category = \(category.rawValue)") }
         return try tx.db.rows(
-            "SELECT \(columns) FROM \(notifications, visibleTo: tx.scope) WHERE \(condition) ORDER BY id", Notification.init(row:))
+            "SELECT \(columns) FROM \(notifications, visibleTo: tx.scope) WHERE \(condition) ORDER BY id",
+            Notification.init(row:))
     }
 
     /// Returns the caller's unseen notifications that ask for open requests.

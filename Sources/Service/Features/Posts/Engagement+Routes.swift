@@ -72,7 +72,7 @@ extension PostsFeature {
                 """
                 UPDATE \(posts, unscoped: publishing) SET is_untold = 0, told_at = \(tx.now)
                 WHERE tenant = \(tx.tenant) AND id = \(id) AND is_untold = 1 RETURNING \(columns)
-                """, post)
+                """, Post.init(row:))
             if let post { tx.publish(post.engagementChange(readers: readers(of: post))) }
         }
     }

@@ -48,13 +48,11 @@ extension PostsFeature {
     }
 
     static func insert(_ post: Post, _ tx: Transaction) throws {
-        let media = String(decoding: JSONWriter.bytes(JSONValue.array(post.media.map(JSONValue.string))), as: UTF8.self)
         try tx.db.run(
             """
             INSERT INTO \(posts, writableBy: tx.scope)
-                (tenant, id, author_id, sequence, visibility, body, media, created_at, told_at)
-            VALUES (\(tx.tenant), \(post.id), \(post.authorId), \(post.sequence), \(post.visibility.rawValue),
-                \(post.text), \(media), \(post.createdAt), 0)
+                (tenant, told_at, \(columns))
+            VALUES (\(tx.tenant), 0, \(post.values))
             """)
     }
 
@@ -63,7 +61,7 @@ extension PostsFeature {
     /// - Returns: Nil if it does not exist, or the caller may not remove it.
     static func remove(_ id: ID<Post>, _ tx: Transaction) throws -> Post? {
         let removed = try tx.db.row(
-            "DELETE FROM \(posts, writableBy: tx.scope) WHERE id = \(id) RETURNING \(columns)", post)
+            "DELETE FROM \(posts, writableBy: tx.scope) WHERE id = \(id) RETURNING \(columns)", Post.init(row:))
         if removed != nil {
             try tx.db.run(
                 """
@@ -155,7 +153,7 @@ extension PostsFeature {
             WHERE tenant = \(tx.tenant) AND id = \(id)
             RETURNING \(columns), is_untold
             """
-        ) { row in try row.bool(columnCount) ? nil : try post(row) } ?? nil
+        ) { row in try row.bool(columnCount) ? nil : try Post(row: row) } ?? nil
     }
 
     // MARK: Followers

@@ -114,26 +114,10 @@ extension PostsFeature {
             ])
     ]
 
-    /// The columns that ``post(_:)`` reads, in order.
-    static let columns: SQL = """
-        id, author_id, sequence, visibility, body, media, created_at, like_count, repost_count
-        """
+    static let columns = Post.columns()
 
     /// The number of columns of a post.
-    static let columnCount = 9
-
-    static func post(_ row: Row) throws -> Post {
-        let fault = "a stored post has an unknown visibility or invalid media"
-        guard case .array(let media)? = try? JSONValue(parsing: Array(try row.text(5).utf8)) else {
-            throw DatabaseError(.corrupt, fault)
-        }
-        return Post(
-            id: try row.id(0), authorId: try row.id(1), sequence: try row.integer(2),
-            visibility: try row.word(3, orElse: fault), text: try row.text(4),
-            media: media.compactMap { if case .string(let address) = $0 { address } else { nil } },
-            createdAt: try row.moment(6),
-            engagement: Engagement(likeCount: try row.integer(7), repostCount: try row.integer(8)))
-    }
+    static let columnCount = Post.columnNames.count
 
     /// Returns the columns that ``view(_:)`` reads: the post's, and whether the user likes it and has reposted it.
     static func viewColumns(for userId: ID<User>, visibleTo scope: Scope) -> SQL {
@@ -148,7 +132,7 @@ extension PostsFeature {
 
     static func view(_ row: Row) throws -> PostView {
         PostView(
-            try post(row),
+            try Post(row: row),
             own: OwnEngagement(isLiked: try row.bool(columnCount), isReposted: try row.bool(columnCount + 1)))
     }
 

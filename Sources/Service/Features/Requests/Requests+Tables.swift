@@ -87,21 +87,7 @@ extension RequestsFeature {
         return force("NO FORCE") + steps + force("FORCE")
     }
 
-    /// The columns that ``request(_:)`` reads, in order.
-    static let columns: SQL = """
-        id, kind, from_user_id, to_user_id, from_name, about_id, status, created_at, answered_at, seen_at
-        """
-
-    static func request(_ row: Row) throws -> UserRequest {
-        guard let kind = UserRequest.Kind(rawValue: try row.text(1)),
-            let status = UserRequest.Status(rawValue: try row.text(6))
-        else { throw DatabaseError(.corrupt, "a stored request has an unknown kind or status") }
-        return UserRequest(
-            id: try row.id(0), kind: kind, fromUserId: try row.id(2), toUserId: try row.id(3),
-            fromName: try row.optionalText(4), aboutId: try row.optionalText(5), status: status,
-            createdAt: try row.moment(7), answeredAt: try row.optionalMoment(8),
-            isSeen: try row.optionalMoment(9) != nil)
-    }
+    static let columns = UserRequest.columns()
 
     /// Returns requests to a user or from a user, newest first.
     static func listing(
@@ -124,7 +110,7 @@ extension RequestsFeature {
     /// - Throws: 404 for one that does not exist, and equally for one between other users.
     static func require(_ id: ID<UserRequest>, _ tx: Transaction) throws -> UserRequest {
         try tx.db.row(
-            "SELECT \(columns) FROM \(requests, visibleTo: tx.scope) WHERE id = \(id)", request
+            "SELECT \(columns) FROM \(requests, visibleTo: tx.scope) WHERE id = \(id)", UserRequest.init(row:)
         ).required("request")
     }
 
@@ -135,7 +121,7 @@ extension RequestsFeature {
             WHERE from_user_id = \(wanted.fromUserId) AND to_user_id = \(wanted.toUserId)
                 AND kind = \(wanted.kind.rawValue) AND COALESCE(about_id, '') = \(wanted.aboutId ?? "")
                 AND status = 'open'
-            """, request)
+            """, UserRequest.init(row:))
     }
 
     static func countOpen(of userId: ID<User>, _ tx: Transaction) throws -> Int {
@@ -150,9 +136,8 @@ extension RequestsFeature {
         try tx.db.run(
             """
             INSERT INTO \(requests, writableBy: tx.scope)
-                (tenant, id, kind, from_user_id, to_user_id, from_name, about_id, status, created_at)
-            VALUES (\(tx.tenant), \(request.id), \(request.kind.rawValue), \(request.fromUserId), \(request.toUserId),
-                \(request.fromName), \(request.aboutId), \(request.status.rawValue), \(request.createdAt))
+                (tenant, \(columns))
+            VALUES (\(tx.tenant), \(request.values))
             """)
     }
 

@@ -50,7 +50,7 @@ enum RequestsFeature {
             status: try query.word("status", UserRequest.Status.self),
             kind: try query.word("kind", UserRequest.Kind.self), after: page.after, limit: page.rowsMax,
             visibleTo: call.caller.scope)
-        return .query(listing) { rows in page.response(try rows.rows(request), by: \.id.text) }
+        return .query(listing) { rows in page.response(try rows.rows(UserRequest.init(row:)), by: \.id.text) }
     }
 
     private static func show(_ call: Call) throws -> Answer {

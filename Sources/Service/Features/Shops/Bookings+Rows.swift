@@ -3,30 +3,12 @@ import Domain
 import Values
 
 extension ShopsFeature {
-    /// The columns that ``booking(_:)`` reads, in order.
-    static let bookingColumns: SQL = """
-        id, user_id, shop_id, barber_id, service, scheduled_start, duration_minutes, tier, status, version, source,
-        customer_name, arrived_at, started_at, completed_at, created_at, updated_at
-        """
-
-    static func booking(_ row: Row) throws -> Booking {
-        guard let tier = Booking.Tier(rawValue: try row.text(7)),
-            let status = BookingStatus(rawValue: try row.text(8)),
-            let source = Booking.Source(rawValue: try row.text(10))
-        else { throw DatabaseError(.corrupt, "a stored booking has an unknown tier, status or source") }
-        return Booking(
-            id: try row.id(0), userId: try row.optionalID(1), shopId: try row.id(2), barberId: try row.optionalID(3),
-            service: try row.text(4), scheduledStart: try row.moment(5), durationMinutes: try row.integer(6),
-            tier: tier, status: status, version: try row.integer(9), source: source,
-            customerName: try row.optionalText(11), arrivedAt: try row.optionalMoment(12),
-            startedAt: try row.optionalMoment(13), completedAt: try row.optionalMoment(14),
-            createdAt: try row.moment(15), updatedAt: try row.moment(16))
-    }
+    static let bookingColumns = Booking.columns()
 
     @discardableResult
     static func requireBooking(_ id: ID<Booking>, _ tx: Transaction) throws -> Booking {
         try tx.db.row(
-            "SELECT \(bookingColumns) FROM \(bookings, visibleTo: tx.scope) WHERE id = \(id)", booking
+            "SELECT \(bookingColumns) FROM \(bookings, visibleTo: tx.scope) WHERE id = \(id)", Booking.init(row:)
         ).required("booking")
     }
 
@@ -37,12 +19,8 @@ extension ShopsFeature {
         try tx.db.run(
             """
             INSERT INTO \(bookings, writableBy: tx.scope)
-                (tenant, id, user_id, shop_id, barber_id, service, scheduled_start, ends_at, duration_minutes, tier,
-                status, version, source, customer_name, arrived_at, created_at, updated_at)
-            VALUES (\(tx.tenant), \(booking.id), \(booking.userId), \(booking.shopId), \(booking.barberId),
-                \(booking.service), \(booking.scheduledStart), \(booking.endsAt), \(booking.durationMinutes),
-                \(booking.tier.rawValue), \(booking.status.rawValue), \(booking.version), \(booking.source.rawValue),
-                \(booking.customerName), \(booking.arrivedAt), \(booking.createdAt), \(booking.updatedAt))
+                (tenant, ends_at, \(bookingColumns))
+            VALUES (\(tx.tenant), \(booking.endsAt), \(booking.values))
             """)
     }
 
@@ -145,49 +123,56 @@ extension ShopsFeature {
             """
             SELECT \(bookingColumns) FROM \(bookings, visibleTo: tx.scope)
             WHERE \(SQL.all(conditions + place)) ORDER BY scheduled_start DESC, id DESC LIMIT \(limit)
-            """, booking)
+            """, Booking.init(row:))
     }
 
     // MARK: History
 
     static func appendHistory(_ booking: Booking, previous: Booking?, _ tx: Transaction) throws {
+        var entry = HistoryEntry()
+        entry.version = booking.version
+        entry.at = tx.now
+        entry.actorId = tx.caller.userId
+        entry.actorRole = tx.caller.role
+        entry.from = previous?.status
+        entry.to = booking.status
+        entry.scheduledStart = booking.scheduledStart
+        entry.durationMinutes = booking.durationMinutes
+        entry.barberId = booking.barberId
         try tx.db.run(
             """
             INSERT INTO \(history, unscoped: .bookkeeping("the history records every change of a booking"))
-                (tenant, booking_id, version, user_id, shop_id, at, actor_id, actor_role, previous_status, status,
-                scheduled_start, duration_minutes, barber_id)
-            VALUES (\(tx.tenant), \(booking.id), \(booking.version), \(booking.userId), \(booking.shopId), \(tx.now),
-                \(tx.caller.userId), \(tx.caller.role), \(previous?.status.rawValue), \(booking.status.rawValue),
-                \(booking.scheduledStart), \(booking.durationMinutes), \(booking.barberId))
+                (tenant, booking_id, user_id, shop_id, \(historyColumns))
+            VALUES (\(tx.tenant), \(booking.id), \(booking.userId), \(booking.shopId), \(entry.values))
             """)
     }
 
     /// One line of a booking's history.
-    struct HistoryEntry: JSONWritable {
-        let version: Int
-        let at: Timestamp
-        let actorId: String
-        let actorRole: String
-        let from: String?
-        let to: String
-        let scheduledStart: Timestamp
-        let durationMinutes: Int
-        let barberId: String?
+    struct HistoryEntry: Record, JSONObjectWritable {
+        var version = 0
+        var at = Timestamp(microseconds: 0)
+        var actorId: ID<User> = ""
+        var actorRole = ""
+        var from: BookingStatus?
+        var to = BookingStatus.pending
+        var scheduledStart = Timestamp(microseconds: 0)
+        var durationMinutes = 0
+        var barberId: ID<Barber>?
 
-        func write(to writer: inout JSONWriter) {
-            writer.object { writer in
-                writer.member("version", version)
-                writer.member("at", at)
-                writer.member("actorId", actorId)
-                writer.member("actorRole", actorRole)
-                writer.member("from", from)
-                writer.member("to", to)
-                writer.member("scheduledStart", scheduledStart)
-                writer.member("durationMinutes", durationMinutes)
-                writer.member("barberId", barberId)
-            }
+        mutating func visit(_ members: inout some MemberVisitor) {
+            members.member("version", &version)
+            members.member("at", &at)
+            members.member("actorId", &actorId)
+            members.member("actorRole", &actorRole)
+            members.member("from", in: "previous_status", &from)
+            members.member("to", in: "status", &to)
+            members.member("scheduledStart", &scheduledStart)
+            members.member("durationMinutes", &durationMinutes)
+            members.member("barberId", &barberId)
         }
     }
+
+    private static let historyColumns = HistoryEntry.columns()
 
     /// Lists the history, oldest first.
     static func listHistory(
@@ -195,17 +180,8 @@ extension ShopsFeature {
     ) throws -> [HistoryEntry] {
         try tx.db.rows(
             """
-            SELECT version, at, actor_id, actor_role, previous_status, status, scheduled_start, duration_minutes,
-                barber_id
-            FROM \(history, visibleTo: tx.scope)
+            SELECT \(historyColumns) FROM \(history, visibleTo: tx.scope)
             WHERE booking_id = \(id) AND version > \(version) ORDER BY version LIMIT \(limit)
-            """
-        ) { row in
-            HistoryEntry(
-                version: try row.integer(0), at: try row.moment(1), actorId: try row.text(2),
-                actorRole: try row.text(3), from: try row.optionalText(4), to: try row.text(5),
-                scheduledStart: try row.moment(6), durationMinutes: try row.integer(7),
-                barberId: try row.optionalText(8))
-        }
+            """, HistoryEntry.init(row:))
     }
 }

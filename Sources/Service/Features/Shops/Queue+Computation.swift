@@ -81,7 +81,7 @@ struct ShopQueue {
                 AND scheduled_start >= \(day.lowerBound) AND scheduled_start < \(day.upperBound)
                 AND status IN ('confirmed', 'in-progress')
             ORDER BY scheduled_start, id LIMIT \(bookingsMax)
-            """, ShopsFeature.booking)
+            """, Booking.init(row:))
     }
 
     /// Returns the latest completed services, latest first.

@@ -24,7 +24,7 @@ extension ShopsFeature {
     private static func show(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Shop.self)
         return .query(query(id, visibleTo: call.caller.scope)) { rows in
-            Response.json(200, try rows.row(shop).required("shop"))
+            Response.json(200, try rows.row(Shop.init(row:)).required("shop"))
         }
     }
 

@@ -208,17 +208,11 @@ extension ShopsFeature {
 
     // MARK: Shops
 
-    /// The columns that ``shop(_:)`` reads, in order.
-    private static let shopColumns: SQL = "shop_id, name, time_zone, created_at, updated_at"
-
-    static func shop(_ row: Row) throws -> Shop {
-        Shop(
-            id: try row.id(0), name: try row.text(1), timeZone: try row.text(2), createdAt: try row.moment(3),
-            updatedAt: try row.moment(4))
-    }
+    private static let shopColumns = Shop.columns()
+    private static let shopReplacement = Shop.replacement(keeping: ["shop_id", "created_at"])
 
     static func findShop(_ id: ID<Shop>, _ tx: Transaction) throws -> Shop? {
-        try tx.cached("shop:\(id)") { try tx.db.row(query(id, visibleTo: tx.scope), shop) }
+        try tx.cached("shop:\(id)") { try tx.db.row(query(id, visibleTo: tx.scope), Shop.init(row:)) }
     }
 
     static func query(_ id: ID<Shop>, visibleTo scope: Scope) -> SQL {
@@ -240,7 +234,7 @@ extension ShopsFeature {
             """
             SELECT \(shopColumns) FROM \(shops, visibleTo: tx.scope)
             WHERE shop_id > \(after ?? "") ORDER BY shop_id LIMIT \(limit)
-            """, shop)
+            """, Shop.init(row:))
     }
 
     /// Stores a shop.
@@ -252,9 +246,8 @@ extension ShopsFeature {
         try change(
             """
             INSERT INTO \(shops, writableBy: tx.scope) (tenant, \(shopColumns))
-            VALUES (\(tx.tenant), \(shop.id), \(shop.name), \(shop.timeZone), \(shop.createdAt), \(shop.updatedAt))
-            ON CONFLICT (tenant, shop_id) DO UPDATE SET name = excluded.name, time_zone = excluded.time_zone,
-                updated_at = excluded.updated_at
+            VALUES (\(tx.tenant), \(shop.values))
+            ON CONFLICT (tenant, shop_id) DO UPDATE SET \(shopReplacement)
             """, tx)
     }
 
@@ -267,21 +260,15 @@ extension ShopsFeature {
 
     // MARK: Barbers
 
-    /// The columns that ``barber(_:)`` reads, in order.
-    private static let barberColumns: SQL = "barber_id, shop_id, name, on_duty, on_break, updated_at"
-
-    private static func barber(_ row: Row) throws -> Barber {
-        Barber(
-            id: try row.id(0), shopId: try row.id(1), name: try row.optionalText(2), isOnDuty: try row.bool(3),
-            isOnBreak: try row.bool(4), updatedAt: try row.moment(5))
-    }
+    private static let barberColumns = Barber.columns()
+    private static let barberReplacement = Barber.replacement(keeping: ["barber_id", "shop_id"])
 
     static func listBarbers(of shopId: ID<Shop>, _ tx: Transaction) throws -> [Barber] {
         try tx.db.rows(
             """
             SELECT \(barberColumns) FROM \(barbers, visibleTo: tx.scope)
             WHERE shop_id = \(shopId) ORDER BY barber_id LIMIT \(barbersMax)
-            """, barber)
+            """, Barber.init(row:))
     }
 
     /// Barbers of one shop. The estimate uses at most 64.
@@ -292,7 +279,7 @@ extension ShopsFeature {
             """
             SELECT \(barberColumns) FROM \(barbers, visibleTo: tx.scope)
             WHERE shop_id = \(shopId) AND barber_id = \(id)
-            """, barber)
+            """, Barber.init(row:))
     }
 
     static func store(_ barber: Barber, _ tx: Transaction) throws {
@@ -300,10 +287,8 @@ extension ShopsFeature {
         try change(
             """
             INSERT INTO \(barbers, writableBy: tx.scope) (tenant, \(barberColumns))
-            VALUES (\(tx.tenant), \(barber.id), \(barber.shopId), \(barber.name), \(barber.isOnDuty),
-                \(barber.isOnBreak), \(barber.updatedAt))
-            ON CONFLICT (tenant, shop_id, barber_id) DO UPDATE SET name = excluded.name, on_duty = excluded.on_duty,
-                on_break = excluded.on_break, updated_at = excluded.updated_at
+            VALUES (\(tx.tenant), \(barber.values))
+            ON CONFLICT (tenant, shop_id, barber_id) DO UPDATE SET \(barberReplacement)
             """, tx)
     }
 

@@ -14,7 +14,7 @@ import Testing
         let testDescription: String
     }
 
-    private static let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    private static let file = repository.appendingPathComponent("Tests")
         .appendingPathComponent("Fixtures/framing.md")
 
     /// Returns the cells of a table's rows, without the header.

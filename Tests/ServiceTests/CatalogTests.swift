@@ -6,8 +6,7 @@ import Testing
 
 /// The lists that features declare, compared with their code.
 @Suite(.timed) struct CatalogTests {
-    private static let features = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Sources/Service/Features")
+    private static let features = repository.appendingPathComponent("Sources/Service/Features")
 
     /// Returns the code of a feature from the folder with the feature's name.
     private static func code(of feature: Feature) throws -> String {

@@ -11,8 +11,7 @@ import Yams
 /// `openapi.yaml` and the router agree: every served route is described, and every described operation is served.
 @Suite(.timed) struct ContractTests {
     private static func document() throws -> Node {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
+        let root = repository
         let text = try String(contentsOf: root.appendingPathComponent("openapi.yaml"), encoding: .utf8)
         return try #require(try Yams.compose(yaml: text))
     }
@@ -154,8 +153,7 @@ import Yams
     ]
 
     private static func sources() throws -> String {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
+        let root = repository
         return try ["Values", "Domain", "Rows", "Service"].map { module in
             let folder = root.appendingPathComponent("Sources/\(module)")
             let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)

@@ -26,8 +26,7 @@ import Values
             "webhookSecrets": "whsec_\(Data(count: 32).base64EncodedString())",
         ])
         let list = try String(
-            contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .deletingLastPathComponent().appendingPathComponent("Docs/operations.md"), encoding: .utf8)
+            contentsOf: repository.appendingPathComponent("Docs/operations.md"), encoding: .utf8)
         let page = try await Self.page(service)
         let names = page.matches(of: #/TYPE ([a-z_]+)/#).map { String($0.1) }
         #expect(names.count > 50)

@@ -188,8 +188,7 @@ import Testing
     /// The browser code in the README reconnects after a restart: it fetches a new ticket and resumes after the last
     /// event.
     @Test func ticket_resumesBehindTheLastEvent_afterARestart() async throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
+        let root = repository
         let readme = try String(contentsOf: root.appendingPathComponent("README.md"), encoding: .utf8)
         let lines = try #require(readme.firstMatch(of: /### With EventSource alone[^`]*```js\n(?<code>[\s\S]*?)```/))
             .code

@@ -19,8 +19,7 @@ import Yams
 
     /// Returns the operations of the contract. An operation that is missing here fails the test.
     private static func operations() throws -> [String] {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
+        let root = repository
         let text = try String(contentsOf: root.appendingPathComponent("openapi.yaml"), encoding: .utf8)
         let paths = try #require(try Yams.compose(yaml: text)?["paths"]?.mapping)
         return paths.flatMap { path, item in

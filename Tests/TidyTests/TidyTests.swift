@@ -17,8 +17,7 @@ import Testing
         }
     }
 
-    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent()
+    static let root = repository
 
     /// The files that are or could be committed, by top-level folder. All tests share one reading.
     private static let tree = Result {

@@ -4,8 +4,7 @@ import Testing
 
 /// The recorded payloads of `Tests/Fixtures/Changes`.
 enum ChangeFixtures {
-    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Fixtures/Changes")
+    private static let folder = repository.appendingPathComponent("Tests").appendingPathComponent("Fixtures/Changes")
 
     static func bytes(_ name: String) throws -> [UInt8] {
         Array(try Data(contentsOf: folder.appendingPathComponent("\(name).json")))

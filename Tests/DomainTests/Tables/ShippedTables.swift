@@ -7,8 +7,7 @@ import Yams
 
 /// The shipped table files, read as the service reads them.
 enum ShippedTables {
-    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Deploy/tables")
+    static let folder = repository.appendingPathComponent("Deploy/tables")
 
     /// The names that the service reserves for itself.
     static let reserved = ReservedNames(

@@ -106,8 +106,7 @@ struct FeedProbe {
     }
 
     static func fixture(_ name: String) throws -> Data {
-        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("Fixtures/Changes")
+        let folder = repository.appendingPathComponent("Tests").appendingPathComponent("Fixtures/Changes")
         return try Data(contentsOf: folder.appendingPathComponent("\(name).json"))
     }
 

@@ -134,12 +134,16 @@ let package = Package(
             name: "DatabaseTests", dependencies: ["Database", "PostgresServer", "TestSupport", "Values", "Visibility"],
             swiftSettings: strict),
         .testTarget(
-            name: "DomainTests",
+            name: "DomainTests", dependencies: ["Values", "Rows", "Domain", "QueueSimulation", "TestSupport"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "RowsTests",
             dependencies: [
-                "Values", "Rows", "Domain", "PostgresServer", "QueueSimulation", "TestSupport", "Visibility",
-                outside("Yams", "Yams"),
+                "Values", "Rows", "PostgresServer", "TestSupport", "Visibility", outside("Yams", "Yams"),
             ],
             swiftSettings: strict),
+        .testTarget(name: "ValuesTests", dependencies: ["Values", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "VisibilityTests", dependencies: ["Visibility", "TestSupport"], swiftSettings: strict),
         // Shared by all test targets: seeded random numbers, directories, waits, raw TCP connections, processes.
         .systemLibrary(name: "CSpawn", path: "Tests/CSpawn"),
         // Counts allocations, for tests of what a request costs.

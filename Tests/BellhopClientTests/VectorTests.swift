@@ -6,7 +6,7 @@ import Testing
 
 /// Runs the machines with the same vectors as the JavaScript client.
 @Suite(.timed) struct VectorTests {
-    private static let folder = repository.appendingPathComponent("Tests").appending(path: "Fixtures/Client")
+    private static let folder = repository.appendingPathComponent("Tests/Fixtures/Client")
 
     @Test(arguments: Vectors.machines.keys.sorted())
     func machine_matchesItsVectors(_ machine: String) throws {

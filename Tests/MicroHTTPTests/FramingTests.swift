@@ -14,8 +14,7 @@ import Testing
         let testDescription: String
     }
 
-    private static let file = repository.appendingPathComponent("Tests")
-        .appendingPathComponent("Fixtures/framing.md")
+    private static let file = repository.appendingPathComponent("Tests/Fixtures/framing.md")
 
     /// Returns the cells of a table's rows, without the header.
     private static func rows(of heading: String) throws -> [[String]] {

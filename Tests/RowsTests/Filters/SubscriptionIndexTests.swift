@@ -1,7 +1,6 @@
 import TestSupport
 import Testing
 
-@testable import Domain
 @testable import Rows
 @testable import Values
 

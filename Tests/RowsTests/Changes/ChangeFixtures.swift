@@ -1,10 +1,11 @@
 import Foundation
 import Rows
+import TestSupport
 import Testing
 
 /// The recorded payloads of `Tests/Fixtures/Changes`.
 enum ChangeFixtures {
-    private static let folder = repository.appendingPathComponent("Tests").appendingPathComponent("Fixtures/Changes")
+    private static let folder = repository.appendingPathComponent("Tests/Fixtures/Changes")
 
     static func bytes(_ name: String) throws -> [UInt8] {
         Array(try Data(contentsOf: folder.appendingPathComponent("\(name).json")))

@@ -106,7 +106,7 @@ struct FeedProbe {
     }
 
     static func fixture(_ name: String) throws -> Data {
-        let folder = repository.appendingPathComponent("Tests").appendingPathComponent("Fixtures/Changes")
+        let folder = repository.appendingPathComponent("Tests/Fixtures/Changes")
         return try Data(contentsOf: folder.appendingPathComponent("\(name).json"))
     }
 

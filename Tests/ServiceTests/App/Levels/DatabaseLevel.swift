@@ -10,7 +10,7 @@ import Testing
 /// The schema of a database at an earlier version, with its migrations and rows in every table, stored in
 /// `Tests/Fixtures/Databases`.
 struct DatabaseLevel: Sendable, CustomStringConvertible {
-    static let folder = repository.appendingPathComponent("Tests").appendingPathComponent("Fixtures/Databases")
+    static let folder = repository.appendingPathComponent("Tests/Fixtures/Databases")
 
     let name: String
     /// The ids of the applied migrations.

@@ -2,7 +2,6 @@ import TestSupport
 import Testing
 import Values
 
-@testable import Domain
 @testable import Rows
 
 @Suite(.timed) struct FilterParserTests {

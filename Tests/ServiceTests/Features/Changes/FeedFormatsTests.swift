@@ -74,7 +74,7 @@ import Testing
     ]
 
     @Test func everyRecordedPayload_isTried() throws {
-        let folder = repository.appendingPathComponent("Tests").appendingPathComponent("Fixtures/Changes")
+        let folder = repository.appendingPathComponent("Tests/Fixtures/Changes")
         let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".json") }
         #expect(Set(files) == Set(Self.recorded.map { $0.name + ".json" }))
     }

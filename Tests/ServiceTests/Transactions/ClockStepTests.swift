@@ -14,8 +14,7 @@ import Values
         private let descriptor: Int32
 
         init(in directory: TemporaryDirectory) throws {
-            let source = repository.appendingPathComponent("Tests")
-                .appendingPathComponent("Fixtures/WallClock/step.c").path
+            let source = repository.appendingPathComponent("Tests/Fixtures/WallClock/step.c").path
             let (library, file) = (directory.file("step.so"), directory.file("step"))
             // Swift's toolchain contains clang; any other system that can link programs has cc.
             let isBuilt = ["clang", "cc"].contains { compiler in

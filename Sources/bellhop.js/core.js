@@ -1,6 +1,6 @@
 // `connect` makes a bell: the stream, the calls, the outbox, and the given features.
 import * as browser from "./adapters/browser.js";
-import { dispatch, input, note, tell } from "./bell/events.js";
+import { dispatch, input, note, publish } from "./bell/events.js";
 import { begin, leave, ownerOf, signIn, signOut, stop } from "./bell/session.js";
 import { value } from "./bell/value.js";
 import { answered, send } from "./bell/writes.js";
@@ -11,7 +11,7 @@ import { indexedDBStorage } from "./storage/indexeddb.js";
 import { memoryStorage } from "./storage/memory.js";
 import { addFeatures } from "./stores/features.js";
 import { listeners, report, run, systemClock } from "./stores/store.js";
-import { wishes } from "./stores/wishes.js";
+import { subscriptions } from "./stores/subscriptions.js";
 import { fetchTransport } from "./transport/fetch.js";
 
 // Building blocks of features: see stores/feature.js.
@@ -39,10 +39,10 @@ export function connect(options) {
     network: options.network ?? browser.network, lifecycle: options.lifecycle ?? browser.lifecycle,
     transport: typeof transport === "function" ? transport : fetchTransport(fetch),
     storage: options.storage ?? (typeof indexedDB === "undefined" ? memoryStorage() : indexedDBStorage()),
-    wanted: wishes((topics) => it.line?.want({ topics })),
-    rows: tables?.wishes(tab, (want) => it.line?.want(want)),
+    wanted: subscriptions((topics) => it.line?.want({ topics })),
+    rows: tables?.subscriptions(tab, (want) => it.line?.want(want)),
     http: calls({ url, clock, fetch, clientId, token: async (spent) => it.isSignedIn && it.token?.get(spent) || null }),
-    hear(saying, isMine = true) {
+    receive(saying, isMine = true) {
       switch (saying.say) {
         case "event": return dispatch(it, saying.event);
         case "status": return note(it, saying.status);
@@ -104,8 +104,8 @@ function bellOf(it) {
     },
     /** @param {Parameters<typeof send> extends [any, ...infer Write] ? Write : never} write */
     send: (...write) => send(it, ...write),
-    /** @type {import("./internal").StoreBell["tell"]} */
-    tell: (...event) => tell(it, ...event),
+    /** @type {import("./internal").StoreBell["publish"]} */
+    publish: (...event) => publish(it, ...event),
     retry: () => void it.line?.open(),
     tabSwitch: () => input(it, { type: "tabSwitch" }),
     signIn: (/** @type {string | null | undefined} */ user) => signIn(it, user),

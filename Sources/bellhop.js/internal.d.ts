@@ -246,7 +246,7 @@ export interface LeaderParts extends GroupParts {
   all: BroadcastChannel;
   ring: import("./tabs/ring.js").Ring;
   /** Passes a message to this tab. */
-  hear(message: HolderMessage): void;
+  receive(message: HolderMessage): void;
 }
 
 export interface GroupParts {
@@ -284,10 +284,10 @@ export interface BellState {
   http: ReturnType<typeof import("./calls.js").calls>;
   /** The part that a feature with rows brings, and the combined tables of all stores. */
   tables?: RowParts;
-  rows?: RowWishes;
+  rows?: RowSubscriptions;
   /** The combined topics of all stores. */
-  wanted: ReturnType<typeof import("./stores/wishes.js").wishes>;
-  hear(saying: Saying, isMine?: boolean): void;
+  wanted: ReturnType<typeof import("./stores/subscriptions.js").subscriptions>;
+  receive(saying: Saying, isMine?: boolean): void;
   /** The stores. */
   attached: Set<Attached>;
   /** The listeners of the app by the name of their event. */
@@ -357,7 +357,7 @@ export interface Line {
 }
 
 /** The combined tables of all stores of a tab. */
-export interface RowWishes {
+export interface RowSubscriptions {
   all(): WantedTable[];
   set(of: object, want: TablesAction | null): Promise<Answer>;
   answered(answer: TablesAnswer): void;
@@ -379,7 +379,7 @@ export interface Closable {
 
 /** The part that a feature with rows brings to the core. */
 export interface RowParts {
-  wishes(tab: string, changed: (want: TablesAction) => void): RowWishes;
+  subscriptions(tab: string, changed: (want: TablesAction) => void): RowSubscriptions;
   line: RowLine;
 }
 
@@ -394,9 +394,9 @@ export interface StoreBell extends Bell {
   /** Replaces the topics of a store; null removes them. */
   want(of: object, topics: string[] | null): void;
   /** Undefined if no feature shows rows. */
-  tables?: RowWishes;
+  tables?: RowSubscriptions;
   /** Passes an event to the listeners of the app. */
-  tell(name: string, data: unknown, id?: string): void;
+  publish(name: string, data: unknown, id?: string): void;
   /** Sends a call; status 0 if there was no answer. */
   attempt(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** Sends a write through the outbox; status 0 if it was not sent. */

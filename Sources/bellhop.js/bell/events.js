@@ -13,7 +13,7 @@ export function input(it, given) {
 
 /** Passes an event to the listeners of the app.
  * @param {BellState} it @param {string} name @param {unknown} data @param {string} [id] */
-export function tell(it, name, data, id = "") {
+export function publish(it, name, data, id = "") {
   for (const key of [name, "*"]) it.named.get(key)?.tell({ name, data, id });
 }
 
@@ -25,7 +25,7 @@ export function dispatch(it, event) {
   if (!rows && event.name === "table:change") return;
   for (const store of [...it.attached, null]) {
     const seen = rows ? rows.seenBy(store, event) : event;
-    if (seen) store ? store.receive({ type: "event", event: seen }) : tell(it, seen.name, seen.data, seen.id);
+    if (seen) store ? store.receive({ type: "event", event: seen }) : publish(it, seen.name, seen.data, seen.id);
   }
 }
 

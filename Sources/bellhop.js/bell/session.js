@@ -111,7 +111,7 @@ function open(it, token, name, owner) {
   const { user } = it;
   const { scope, identity } = owner;
   const own = {
-    emit: it.hear,
+    emit: it.receive,
     /** @param {{spent: string | null}} wanted */
     async provider({ spent }) {
       const given = await token.get(spent);

@@ -1,7 +1,7 @@
 // The writes of a tab, from the app's call until their answer. The holder of the stream sends them.
 import { checkPath, makeId } from "../calls.js";
 import { outboxOf } from "../storage/keys.js";
-import { tell } from "./events.js";
+import { publish } from "./events.js";
 
 /**
  * @typedef {import("../internal").BellState} BellState
@@ -66,7 +66,7 @@ export function answered(it, { key, method, path, body }, answer, isMine) {
   if (isLost) waiting?.reject(failure(answer.body.code));
   else waiting?.resolve(answer);
   const name = isLost || answer.status >= 400 ? "outbox:refused" : "outbox:sent";
-  if (isMine) tell(it, name, { key, method, path, body, answer });
+  if (isMine) publish(it, name, { key, method, path, body, answer });
 }
 
 /** Makes the error of a write that was not sent; the code gives the reason.

@@ -181,10 +181,10 @@ function answer(state, input) {
 function shown(state, before) {
   const others = new Map(before.pending === state.pending ? before.posts.map((post) => [post.id, post]) : []);
   return state.stored.map((post, index) => {
-    const wishes = state.pending.filter((one) => one.postId === post.id);
-    if (wishes.length === 0) return post;
+    const changes = state.pending.filter((one) => one.postId === post.id);
+    if (changes.length === 0) return post;
     if (before.stored[index] === post && others.has(post.id)) return /** @type {Post} */ (others.get(post.id));
-    const { liked, reposted } = wishes.reduce((all, one) => ({ ...all, ...one.set }), post);
+    const { liked, reposted } = changes.reduce((all, one) => ({ ...all, ...one.set }), post);
     return {
       ...post, liked, reposted, likeCount: post.likeCount + Number(liked) - Number(post.liked),
       repostCount: post.repostCount + Number(reposted) - Number(post.reposted),

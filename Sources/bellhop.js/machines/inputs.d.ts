@@ -41,9 +41,9 @@ export type AnswerInput = {
   body: any;
 };
 
-export type NotificationWish = { seen?: boolean; read?: boolean; archived?: boolean };
-export type BookingWish = { status?: BookingStatus | null; [field: string]: unknown };
-export type EngagementWish = { liked?: boolean; reposted?: boolean };
+export type NotificationChange = { seen?: boolean; read?: boolean; archived?: boolean };
+export type BookingChange = { status?: BookingStatus | null; [field: string]: unknown };
+export type EngagementChange = { liked?: boolean; reposted?: boolean };
 export type TrackDraft = { trackId: string; trackName: string; artistName: string; albumArt?: string | null };
 
 /** The input of a store's machine: what all receive, then the commands of each. */
@@ -58,8 +58,8 @@ export type StoreInput = At & OneOf<
   | { type: "user"; user: string | null; signedIn: boolean }
   | { type: "refresh" | "tabSwitch" | "more" | "earlier" | "showNew" | "pause" | "resume" | "stop" }
   | { type: "expect"; as: string; by: { messages?: number; requests?: number; bell?: number } }
-  | { type: "change"; id: string; set: NotificationWish & BookingWish }
-  | { type: "changeAll"; upTo?: string; category?: string; set: NotificationWish }
+  | { type: "change"; id: string; set: NotificationChange & BookingChange }
+  | { type: "changeAll"; upTo?: string; category?: string; set: NotificationChange }
   | { type: "remove"; id: string }
   | { type: "retry" | "discard" | "delete"; id: string }
   | { type: "prefer"; set: Record<string, unknown> }
@@ -67,7 +67,7 @@ export type StoreInput = At & OneOf<
   | { type: "read"; sequence?: number }
   | { type: "vote"; trackId: string; vote: "up" | "down" | "none" }
   | { type: "add"; track: TrackDraft }
-  | { type: "engage"; postId: string; set: EngagementWish }
+  | { type: "engage"; postId: string; set: EngagementChange }
   | { type: "show"; ids: (string | number)[] }
   | { type: "mutated"; table: string; recordId: string | number }
   | { type: "watch-query"; id: string; key: string[]; isVisible?: boolean }

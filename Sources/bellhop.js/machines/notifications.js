@@ -5,11 +5,11 @@ import { same, sameList } from "./same.js";
 
 /**
  * @typedef {Record<string, any>} Item
- * @typedef {import("../models").NotificationStateChange} Wish
- * @typedef {{as: string, ids?: string[], upTo?: string, category?: string, wish?: Wish, isRemoval?: boolean,
+ * @typedef {import("../models").NotificationStateChange} Change
+ * @typedef {{as: string, ids?: string[], upTo?: string, category?: string, set?: Change, isRemoval?: boolean,
  *   at: string}} Pending a change that is not answered yet
  * @typedef {{items: Item[], preferences: Item, isLoaded: boolean, problem: any, stored: Item[], known: string[],
- *   pending: Pending[], storedPreferences: Item, wishes: {as: string, wish: Item}[], aheadMs: number, count: number,
+ *   pending: Pending[], storedPreferences: Item, preferenceChanges: {as: string, set: Item}[], aheadMs: number, count: number,
  *   hasMore: boolean, hasPreferences: boolean, arePreferencesTold: boolean, loading: import("./loading.js").Loading}} State
  * @typedef {{state: State, actions: any[]}} Result
  */
@@ -30,7 +30,7 @@ export function initial() {
   const preferences = { sound: true, haptics: true, quietHours: null, timeZone: "UTC" };
   return {
     items: [], preferences, isLoaded: false, problem: null, stored: [], known: [], pending: [],
-    storedPreferences: preferences, wishes: [], aheadMs: 0, count: 0, hasMore: false,
+    storedPreferences: preferences, preferenceChanges: [], aheadMs: 0, count: 0, hasMore: false,
     hasPreferences: false, arePreferencesTold: false, loading: unloaded,
   };
 }
@@ -113,7 +113,7 @@ function changed(state, { event, now }) {
       if (state.stored.some((item) => item.id === data.id)) return {};
       return { stored: newest([data, ...state.stored]), known: remember(state.known, [data.id]) };
     case "notification:updated":
-      return { stored: overlaid(state.stored, { as: "", ids: data.ids, wish: data.state, at }) };
+      return { stored: overlaid(state.stored, { as: "", ids: data.ids, set: data.state, at }) };
     case "notification:removed": {
       const known = remember(state.known, data.ids);
       return { stored: state.stored.filter((item) => !data.ids.includes(item.id)), known };
@@ -148,20 +148,20 @@ function command(state, input) {
     state: { ...state, count, pending: [...state.pending, pending] }, actions: [{ do: "send", method, path, body, as }],
   });
   if (input.type === "prefer") {
-    return putPreferences({ ...state, count, wishes: [...state.wishes, { as, wish: input.set }] });
+    return putPreferences({ ...state, count, preferenceChanges: [...state.preferenceChanges, { as, set: input.set }] });
   }
   if (input.type === "remove") return send({ as, ids: [input.id], isRemoval: true, at }, "DELETE", place);
   if (input.type === "change") {
     const item = state.items.find((one) => one.id === input.id);
     // A change that is already in effect needs no request.
     if (item && isSo(item, input.set)) return { state, actions: [] };
-    return send({ as, ids: [input.id], wish: input.set, at }, "PATCH", place, input.set);
+    return send({ as, ids: [input.id], set: input.set, at }, "PATCH", place, input.set);
   }
   // Limited to the newest notification on the screen, so that later arrivals are not marked by mistake.
   const { upTo = state.items[0]?.id, category, set } = input;
   if (!upTo) return { state, actions: [] };
   const body = category ? { upTo, category, set } : { upTo, set };
-  return send({ as, upTo, category, wish: set, at }, "PATCH", "/v1/notifications", body);
+  return send({ as, upTo, category, set, at }, "PATCH", "/v1/notifications", body);
 }
 
 /** @param {State} state @param {import("./inputs").StoreInputOf<"answer">} input @returns {Result} */
@@ -173,12 +173,12 @@ function answer(state, input) {
     // Preferences that the stream sent since the request are not older than the answer.
     const storedPreferences = state.arePreferencesTold ? state.storedPreferences : body;
     const known = { ...state, storedPreferences, hasPreferences: true };
-    return state.hasPreferences || !state.wishes.length ? { state: known, actions: [] } : putPreferences(known);
+    return state.hasPreferences || !state.preferenceChanges.length ? { state: known, actions: [] } : putPreferences(known);
   }
-  const wished = state.wishes.findIndex((one) => one.as === as);
-  if (wished >= 0) {
-    // The last of several queued wishes carried the earlier ones too.
-    const left = { ...state, wishes: state.wishes.slice(wished + 1) };
+  const answered = state.preferenceChanges.findIndex((one) => one.as === as);
+  if (answered >= 0) {
+    // The last of several queued changes carried the earlier ones too.
+    const left = { ...state, preferenceChanges: state.preferenceChanges.slice(answered + 1) };
     if (!isDone) return { state: left, actions: [refused([], input)] };
     return { state: { ...left, storedPreferences: body ?? state.storedPreferences }, actions: [] };
   }
@@ -198,8 +198,8 @@ function answer(state, input) {
  * @param {State} state @returns {Result} */
 function putPreferences(state) {
   if (!state.hasPreferences) return { state, actions: [{ do: "fetch", path: "/v1/preferences", as: "preferences" }] };
-  const { as } = state.wishes[state.wishes.length - 1];
-  const body = preferred(state.storedPreferences, state.wishes);
+  const { as } = state.preferenceChanges[state.preferenceChanges.length - 1];
+  const body = preferred(state.storedPreferences, state.preferenceChanges);
   return { state, actions: [{ do: "send", method: "PUT", path: "/v1/preferences", body, as }] };
 }
 
@@ -213,7 +213,7 @@ function refused(ids, answer) {
 function show(state) {
   const items = state.pending.reduce(overlaid, state.stored).filter((item) => !item.archivedAt);
   const { isLoaded, problem } = state.loading;
-  const preferences = same(state.preferences, preferred(state.storedPreferences, state.wishes));
+  const preferences = same(state.preferences, preferred(state.storedPreferences, state.preferenceChanges));
   return { ...state, items: sameList(state.items, items), preferences, isLoaded, problem };
 }
 
@@ -221,7 +221,7 @@ function show(state) {
 function overlaid(items, pending) {
   if (pending.isRemoval) return items.filter((item) => !pending.ids?.includes(item.id));
   return items.map((item, index) => {
-    return isMeant(pending, items, item, index) ? changedItem(item, pending.wish ?? {}, pending.at) : item;
+    return isMeant(pending, items, item, index) ? changedItem(item, pending.set ?? {}, pending.at) : item;
   });
 }
 
@@ -235,28 +235,28 @@ function isMeant(pending, items, item, index) {
 }
 
 /** Reading or archiving a notification also marks it as seen; clearing `seen` clears both.
- * @param {Item} item @param {Wish} wish @param {string} at */
-function changedItem(item, wish, at) {
-  if (isSo(item, wish)) return item;
+ * @param {Item} item @param {Change} change @param {string} at */
+function changedItem(item, change, at) {
+  if (isSo(item, change)) return item;
   let { seenAt, readAt, archivedAt } = item;
-  if (wish.seen === false) seenAt = readAt = archivedAt = null;
-  if (wish.read === false) readAt = null;
-  if (wish.archived === false) archivedAt = null;
-  if (wish.read) readAt ??= at;
-  if (wish.archived) archivedAt ??= at;
-  if (wish.seen || wish.read || wish.archived) seenAt ??= at;
+  if (change.seen === false) seenAt = readAt = archivedAt = null;
+  if (change.read === false) readAt = null;
+  if (change.archived === false) archivedAt = null;
+  if (change.read) readAt ??= at;
+  if (change.archived) archivedAt ??= at;
+  if (change.seen || change.read || change.archived) seenAt ??= at;
   return { ...item, seenAt, readAt, archivedAt };
 }
 
-/** @param {Item} item @param {Wish} wish */
-function isSo(item, wish) {
+/** @param {Item} item @param {Change} change */
+function isSo(item, change) {
   const places = /** @type {const} */ ([["seen", "seenAt"], ["read", "readAt"], ["archived", "archivedAt"]]);
-  return places.every(([name, at]) => wish[name] == null || wish[name] === Boolean(item[at]));
+  return places.every(([name, at]) => change[name] == null || change[name] === Boolean(item[at]));
 }
 
-/** @param {Item} stored @param {{wish: Item}[]} wishes */
-function preferred(stored, wishes) {
-  return wishes.reduce((all, one) => ({ ...all, ...one.wish }), stored);
+/** @param {Item} stored @param {{set: Item}[]} changes */
+function preferred(stored, changes) {
+  return changes.reduce((all, one) => ({ ...all, ...one.set }), stored);
 }
 
 /** @param {Item[]} items */

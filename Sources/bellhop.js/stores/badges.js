@@ -42,8 +42,8 @@ export const badges = {
 };
 
 /** Polls the counts beside the stream, from the first use of the counts on.
- * @param {import("../internal").StoreBell} bell @param {(answer: {status: number, body: any}) => void} tell */
-function polling(bell, tell) {
+ * @param {import("../internal").StoreBell} bell @param {(answer: {status: number, body: any}) => void} reconciled */
+function polling(bell, reconciled) {
   const { clock } = bell;
   /** @type {ReturnType<typeof run<reconciliation.State, any>>} */
   const it = run(reconciliation, { ...bell.limits.polling, foreground: bell.isForeground() }, clock, perform);
@@ -52,7 +52,7 @@ function polling(bell, tell) {
 
   /** @param {import("../internal").PollingAction} action @returns {Promise<void>} */
   async function perform({ do: what, status, body, path, headers, asked }) {
-    if (what === "reconciled") return tell({ status, body });
+    if (what === "reconciled") return reconciled({ status, body });
     // Without a signed-in user there are no counts.
     /** @type {import("../types").Answer} */
     const answer = bell.isSignedIn() ? await bell.attempt("GET", path, undefined, headers)

@@ -19,7 +19,7 @@ export const feed = {
   isKeyed: true,
   /** @param {import("../internal").StoreBell} bell */
   make: (bell) => feature(bell, feedMachine, { user: bell.user }, (run) => {
-    /** @param {string} postId @param {import("../machines/inputs").EngagementWish} set */
+    /** @param {string} postId @param {import("../machines/inputs").EngagementChange} set */
     const engage = (postId, set) => run({ type: "engage", postId: checkId(postId, "a post"), set });
     return {
       showNew: () => run({ type: "showNew" }),

@@ -22,10 +22,10 @@ import { listeners, report, run } from "./store.js";
  * @param {Options} options
  * @param {(run: (input: Input) => Promise<PublicAnswer | null>, it: {receive: Receive}) =>
  *   Omit<Made, "get" | "subscribe" | "refresh">} commands
- * @param {string[]} [told] what other stores tell, which the stream does not
+ * @param {string[]} [published] events of other stores, which are not on the stream
  * @returns {Made & import("../internal").Closable}
  */
-export function feature(bell, machine, options, commands, told = []) {
+export function feature(bell, machine, options, commands, published = []) {
   let users = 0;
   /** @param {State} state @param {Input} input */
   function receive(state, input) {
@@ -47,7 +47,7 @@ export function feature(bell, machine, options, commands, told = []) {
     return { state: result.state, actions: others.map((action) => ({ ...action, of: users })) };
   }
   const it = store(bell, { initial: machine.initial, view: machine.view, receive }, options);
-  const offs = told.map((name) => bell.on(name, (event) => void it.receive({ type: "event", event })));
+  const offs = published.map((name) => bell.on(name, (event) => void it.receive({ type: "event", event })));
   /** @param {Input} input @returns {Promise<PublicAnswer | null>} */
   const run = async (input) => {
     const answers = await it.receive(input);
@@ -146,7 +146,7 @@ function perform(bell, it, action) {
     case "tables": return bell.tables && answer(it, action, bell.tables.set(it, action));
     case "subscribe": return subscribe(bell, it, action.topics);
     case "play": return void bell.play(action.haptic, action.sound);
-    case "tell": return void bell.tell(action.name, action.data);
+    case "tell": return void bell.publish(action.name, action.data);
     default: throw new TypeError(`a machine asked for "${/** @type {{do: string}} */ (action).do}", which no store does`);
   }
 }

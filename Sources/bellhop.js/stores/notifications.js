@@ -6,9 +6,9 @@ import { checkId, checkObject, feature } from "./feature.js";
 export const notifications = {
   /** @param {import("../internal").StoreBell} bell */
   make: (bell) => feature(bell, machine, {}, (run) => {
-    /** @param {string} id @param {import("../machines/inputs").NotificationWish} set */
+    /** @param {string} id @param {import("../machines/inputs").NotificationChange} set */
     const change = (id, set) => run({ type: "change", id: checkId(id, "a notification"), set });
-    /** @param {import("../machines/inputs").NotificationWish} set @param {{upTo?: string, category?: string}} [which] */
+    /** @param {import("../machines/inputs").NotificationChange} set @param {{upTo?: string, category?: string}} [which] */
     const changeAll = (set, which = {}) => run({ type: "changeAll", ...checkObject(which, "which of them"), set });
     return {
       markSeen: (/** @type {string} */ id) => change(id, { seen: true }),

@@ -20,7 +20,7 @@ export const booking = {
     cancel: () => run({ type: "change", set: { status: "cancelled" } }),
     /** Changes `status`, `scheduledStart`, `durationMinutes`, `barberId` or `arrived`. Does nothing while another
      * change is pending.
-     * @param {import("../machines/inputs").BookingWish} set */
+     * @param {import("../machines/inputs").BookingChange} set */
     change: (set) => run({ type: "change", set: checkObject(set, "a change") }),
   })),
 };

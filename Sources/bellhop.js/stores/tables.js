@@ -9,7 +9,7 @@ import * as machine from "../machines/tables.js";
 
 /** Combines the tables of all stores of a tab, under ids that no two stores share.
  * @param {string} tab @param {(want: TablesAction) => void} changed */
-function tableWishes(tab, changed) {
+function tableSubscriptions(tab, changed) {
   /** @type {Map<object, {prefix: string, tables: WantedTable[], resolve?: (answer: Answer) => void}>} */
   const all = new Map();
   let count = 0;
@@ -72,4 +72,4 @@ export function tableLine({ clock, change, emit, run }) {
 }
 
 /** The part that a feature with rows brings to the core. */
-export const tables = { wishes: tableWishes, line: tableLine };
+export const tables = { subscriptions: tableSubscriptions, line: tableLine };

@@ -62,7 +62,7 @@ class Group {
     this.#all = new this.#Channel(parts.name);
     this.#line = new this.#Channel(`${parts.name} ${parts.tab}`);
     for (const channel of [this.#all, this.#line]) {
-      channel.onmessage = ({ data }) => this.#isClosed || data.tell || this.#hear(data);
+      channel.onmessage = ({ data }) => this.#isClosed || data.tell || this.#receive(data);
     }
   }
 
@@ -84,13 +84,13 @@ class Group {
   want({ lastEventId, ...want }) {
     Object.assign(this.#own, want);
     // A tab that is not welcomed yet sends all of this with its hello.
-    this.#tell({ tell: "want", want, lastEventId });
+    this.#send({ tell: "want", want, lastEventId });
     if (this.#boss.id !== "" && want.foreground !== undefined) this.#watch(0);
   }
 
   /** @param {import("../internal").NetworkState} network */
   network(network) {
-    this.#tell({ tell: "network", network });
+    this.#send({ tell: "network", network });
   }
 
   /** @param {boolean} foreground */
@@ -99,22 +99,22 @@ class Group {
   }
 
   open() {
-    this.#tell({ tell: "open" });
+    this.#send({ tell: "open" });
   }
 
   forget() {
-    this.#tell({ tell: "forget" });
+    this.#send({ tell: "forget" });
   }
 
   /** @param {Item} item */
   add(item) {
     this.#unanswered.set(item.key, item);
-    this.#tell({ tell: "add", item });
+    this.#send({ tell: "add", item });
   }
 
   close() {
     if (this.#isClosed) return;
-    this.#tell({ tell: "bye" });
+    this.#send({ tell: "bye" });
     this.#isClosed = true;
     this.#stopWatch();
     this.#leader?.close();
@@ -124,10 +124,10 @@ class Group {
 
   /** Sends to the holder, once it has welcomed this tab.
    * @param {import("../internal").Unsigned<TabMessage>} message */
-  #tell(message) {
+  #send(message) {
     if (this.#isClosed) return;
     const signed = /** @type {TabMessage} */ ({ ...message, from: this.#parts.tab });
-    if (this.#leader) this.#leader.hear(signed);
+    if (this.#leader) this.#leader.receive(signed);
     else if (this.#boss.n !== null) this.#line.postMessage(signed);
   }
 
@@ -139,14 +139,14 @@ class Group {
     const last = at && this.#ring.has(at) ? at : this.#ring.lastId;
     /** @type {TabMessage} */
     const message = { tell: "hello", isTab, last, ...this.#own, from: tab };
-    if (this.#leader) return this.#leader.hear(message);
+    if (this.#leader) return this.#leader.receive(message);
     const door = new this.#Channel(`${name} door`);
     door.postMessage(message);
     door.close();
   }
 
   /** @param {HolderMessage} message */
-  #hear(message) {
+  #receive(message) {
     if (message.say === "holder") {
       this.#boss = { id: message.from, n: null, ahead: 0 };
       this.#hello(message.at);
@@ -162,7 +162,7 @@ class Group {
       case "welcome": return this.#enter(message);
       case "ask":
         return void provider?.({ spent: message.spent }).catch(() => null)
-          .then((token) => this.#tell({ tell: "token", ask: message.ask, token: token ?? null }));
+          .then((token) => this.#send({ tell: "token", ask: message.ask, token: token ?? null }));
     }
     const { n } = message;
     // Messages before the welcome: it uses another channel, and may arrive after messages that were sent later.
@@ -187,7 +187,7 @@ class Group {
     emit({ say: "status", status }, true);
     emit({ say: "waiting", count: waiting }, true);
     if (isWorker) startWorker?.(() => {});
-    for (const item of this.#unanswered.values()) this.#tell({ tell: "add", item });
+    for (const item of this.#unanswered.values()) this.#send({ tell: "add", item });
     if (ahead > n) this.#hello();
   }
 
@@ -212,7 +212,7 @@ class Group {
       if (this.#isClosed || this.#leader || isOver) return;
       this.#leader = held = new Leader({
         ...this.#parts, locks: this.#locks, Channel: this.#Channel, all: this.#all, ring: this.#ring,
-        hear: (message) => this.#hear(message),
+        receive: (message) => this.#receive(message),
       });
       held.start();
       await this.#end();
@@ -236,7 +236,7 @@ class Group {
     this.#stopWatch();
     if (!isTab || !this.#own.foreground || this.#leader || this.#isClosed) return;
     const wait = watch?.answerMs ?? answerMs;
-    const ask = () => this.#tell({ tell: "ping" });
+    const ask = () => this.#send({ tell: "ping" });
     this.#stopWatch = clock.after(ms, () => {
       ask();
       this.#stopWatch = clock.after(wait, () => {

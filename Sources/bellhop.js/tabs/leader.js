@@ -40,7 +40,7 @@ export class Leader {
 
   async start() {
     const { ring, clock } = this.#parts;
-    this.#door.onmessage = ({ data }) => this.hear(data);
+    this.#door.onmessage = ({ data }) => this.receive(data);
     this.#post({ say: "holder", at: ring.lastId });
     // The worker waits for a tab, because only tabs have tokens.
     await this.#arrival;
@@ -61,7 +61,7 @@ export class Leader {
   }
 
   /** @param {TabMessage} message of a tab, also of this one */
-  hear(message) {
+  receive(message) {
     if (this.#isOver) return;
     const { from } = message;
     switch (message.tell) {
@@ -83,10 +83,10 @@ export class Leader {
    * @param {import("../internal").Unsigned<HolderMessage>} message @param {string} [to] */
   #post(message, to) {
     if (this.#isOver) return;
-    const { tab, all, hear } = this.#parts;
+    const { tab, all, receive } = this.#parts;
     const signed = /** @type {HolderMessage} */ ({ ...message, from: tab });
     if (to === undefined) all.postMessage(signed);
-    if (to === undefined || to === tab) hear(signed);
+    if (to === undefined || to === tab) receive(signed);
     else this.#members.get(to)?.line?.postMessage(signed);
   }
 
@@ -170,7 +170,7 @@ export class Leader {
     const gone = known?.gone ?? new AbortController();
     /** @type {BroadcastChannel | null} */
     const line = from === tab ? null : known?.line ?? new Channel(`${name} ${from}`);
-    if (line) line.onmessage = ({ data }) => data.tell && this.hear(data);
+    if (line) line.onmessage = ({ data }) => data.tell && this.receive(data);
     this.#members.set(from, { isTab, topics, tables, foreground, line, gone });
     this.#unite();
     if (!known) this.#look(foreground);

@@ -88,33 +88,33 @@ function listener(it, attempt) {
   let heardAt = 0;
   const isOld = () => line.get().attempt !== attempt;
   /** @param {import("../types").Input} input */
-  const tell = (input) => void line.receive({ ...input, attempt });
+  const report = (input) => void line.receive({ ...input, attempt });
 
   return {
     async head({ status, type, retryAfter, body }) {
       if (status !== 200) {
         const problem = parsed(await body().catch(() => ""));
-        return tell({ type: "head", status, retryAfterMs: afterMs(retryAfter, clock.now()), problem });
+        return report({ type: "head", status, retryAfterMs: afterMs(retryAfter, clock.now()), problem });
       }
-      if (type.toLowerCase().startsWith("text/event-stream")) tell({ type: "head", status });
-      else tell({ type: "ended", code: "media_type", detail: `the answer is "${type}"` });
+      if (type.toLowerCase().startsWith("text/event-stream")) report({ type: "head", status });
+      else report({ type: "ended", code: "media_type", detail: `the answer is "${type}"` });
     },
     text(text) {
       if (isOld()) return;
       // One report per second is enough to show that the connection is alive.
       if (clock.now() - heardAt >= 1000) {
         heardAt = clock.now();
-        tell({ type: "bytes" });
+        report({ type: "bytes" });
       }
       try {
-        for (const event of events.feed(text)) isOld() || hear(it, event, since, tell);
+        for (const event of events.feed(text)) isOld() || receiveEvent(it, event, since, report);
       } catch (error) {
-        return tell({ type: "ended", code: "overflow", detail: String(error) });
+        return report({ type: "ended", code: "overflow", detail: String(error) });
       }
       // Bytes cut off by a listener's reconnection are replayed on the new connection.
       if (isOld()) return;
       const milliseconds = events.retryMs();
-      if (milliseconds !== null && milliseconds !== line.get().retryMs) tell({ type: "retry", milliseconds });
+      if (milliseconds !== null && milliseconds !== line.get().retryMs) report({ type: "retry", milliseconds });
       const id = events.lastId();
       if (id !== it.cursor) {
         // An id without an event: nothing is delivered, but a later connection resumes from there.
@@ -123,17 +123,17 @@ function listener(it, attempt) {
       }
       storeCursor(it);
     },
-    end: ({ detail, isFull }) => tell(isFull ? { type: "again" } : { type: "ended", code: "lost", detail }),
+    end: ({ detail, isFull }) => report(isFull ? { type: "again" } : { type: "ended", code: "lost", detail }),
   };
 }
 
 /** @param {StreamState} it @param {import("../types").ServerSentEvent} sent @param {string} since
- * @param {(input: import("../types").Input) => void} tell */
-function hear(it, { name, data, id, hasId }, since, tell) {
+ * @param {(input: import("../types").Input) => void} report */
+function receiveEvent(it, { name, data, id, hasId }, since, report) {
   const { line, token } = it;
   const event = { name, data: parsed(data), id: hasId ? id : "" };
   if (name === "stream:ready" && typeof event.data?.streamId === "string") {
-    tell({ ...event.data, type: "ready" });
+    report({ ...event.data, type: "ready" });
     if (line.get().streamId === null) return;
     const { streamId } = event.data;
     it.streamId = streamId;
@@ -141,8 +141,8 @@ function hear(it, { name, data, id, hasId }, since, tell) {
     token.receive({ type: "ready", streamId, token: it.bearer, ...(serverTime ? { serverTime } : {}) });
     it.table?.receive({ type: "ready", streamId, since });
   } else if (name === "stream:expiring") token.receive({ type: "expiring" });
-  else if (name === "stream:scope") tell({ type: "scope" });
-  else if (name === "stream:closing") tell({ ...event.data, type: "closing" });
+  else if (name === "stream:scope") report({ type: "scope" });
+  else if (name === "stream:closing") report({ ...event.data, type: "closing" });
   it.cursor = id;
   it.emit({ say: "event", event });
 }

@@ -107,17 +107,17 @@ test("R-SCH-SC-003, R-SCH-SC-005: on phones a stream pauses in the background by
 });
 
 test("replaced and removed tables are answered, as in the Swift client", async () => {
-  const wishes = tables.wishes("tab", () => {});
+  const subscriptions = tables.subscriptions("tab", () => {});
   const [one, other] = [{}, {}];
   const wanted = { tables: [{ id: "t", table: "tasks" }] };
-  const first = wishes.set(one, wanted);
-  const others = wishes.set(other, wanted);
-  const second = wishes.set(one, wanted);
+  const first = subscriptions.set(one, wanted);
+  const others = subscriptions.set(other, wanted);
+  const second = subscriptions.set(one, wanted);
   assert.deepEqual(await first, { status: 0, headers: {}, body: { code: "tables.superseded" } });
-  wishes.answered({ status: 200, body: null, refused: {} });
+  subscriptions.answered({ status: 200, body: null, refused: {} });
   assert.equal((await second).status, 200);
   assert.equal((await others).status, 200);
-  const third = wishes.set(one, wanted);
-  wishes.set(one, null);
+  const third = subscriptions.set(one, wanted);
+  subscriptions.set(one, null);
   assert.equal((await third).body.code, "tables.superseded");
 });

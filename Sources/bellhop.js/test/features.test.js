@@ -100,8 +100,8 @@ test("R-VIS-FR-1.4: a refused change is reverted and reported to the app", { ski
   await shows(bell.notifications, (it) => it.items.length === 1);
   const told = [];
   bell.on("notifications:refused", ({ data }) => told.push(data.problem.code));
-  const wish = bell.notifications.setPreferences({ timeZone: "Nowhere/At All" });
-  await wish;
+  const change = bell.notifications.setPreferences({ timeZone: "Nowhere/At All" });
+  await change;
   await until(() => told.length === 1);
   assert.equal(bell.notifications.get().preferences.timeZone, "UTC");
   await bell.notifications.setPreferences({ sound: false });

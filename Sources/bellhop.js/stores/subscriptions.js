@@ -4,7 +4,7 @@
 const topicsMax = 100;
 
 /** @param {(topics: string[]) => void} changed */
-export function wishes(changed) {
+export function subscriptions(changed) {
   /** @type {Map<object, string[]>} */
   const all = new Map();
   const union = () => [...new Set([...all.values()].flat())];

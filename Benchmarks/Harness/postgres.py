@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import tempfile
 
+from harness import postgres
 from harness.ports import free_port
 from harness.postgres import Trouble, as_system_user, make_folder, program
 
@@ -99,11 +100,13 @@ class Cluster:
     def url(self, user=OWNER, database="postgres", password=None):
         return f"postgres://{user}{':' + password if password else ''}@127.0.0.1:{self.port}/{database}"
 
+    def psql_command(self, database, user):
+        return [tool("psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", self.url(user, database)]
+
     def psql(self, text, database="postgres", user=OWNER):
         """Runs SQL and returns the lines of the result, with fields separated by |."""
         done = subprocess.run(
-            [tool("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.url(user, database)],
-            input=text, capture_output=True, text=True, timeout=300)
+            self.psql_command(database, user), input=text, capture_output=True, text=True, timeout=300)
         if done.returncode != 0:
             raise Unavailable(f"psql failed: {done.stderr.strip()[:300]}")
         return done.stdout.splitlines()
@@ -134,41 +137,14 @@ def percentile(ordered, part):
     return ordered[min(len(ordered) - 1, int(len(ordered) * part / 100))]
 
 
-class Session:
-    """An interactive psql: a transaction that stays open while others work."""
+class Session(postgres.Session):
+    """An interactive psql: a transaction that stays open while others work. Results are lists of lines."""
 
     def __init__(self, cluster, database="postgres", user=OWNER):
-        self.process = subprocess.Popen(
-            [tool("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", cluster.url(user, database)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
-        self.run("SELECT 1;")
-
-    def send(self, text):
-        self.process.stdin.write(text.rstrip() + "\n\\echo ::end\n")
-        self.process.stdin.flush()
+        super().__init__(cluster, database, user)
 
     def receive(self):
-        lines = []
-        for line in self.process.stdout:
-            if line.strip() == "::end":
-                return lines
-            lines.append(line.strip())
-        raise Unavailable(f"psql ended: {' '.join(lines)[:300]}")
-
-    def run(self, text):
-        self.send(text)
-        return self.receive()
-
-    def close(self):
-        self.process.stdin.close()
         try:
-            self.process.wait(5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(5)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+            return super().receive().splitlines()
+        except Trouble as trouble:
+            raise Unavailable(trouble) from trouble

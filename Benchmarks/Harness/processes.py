@@ -9,6 +9,7 @@ import subprocess
 import time
 
 from harness import services
+from harness.processes import children
 from harness.services import environment_for
 from harness.waiting import wait_until
 
@@ -57,19 +58,10 @@ class Server:
         self._log.flush()
         return self.log_path.read_bytes()[-500:].decode(errors="replace").strip().replace("\n", " / ")
 
-    def _processes(self):
-        pids = [self.pid]
-        try:
-            with open(f"/proc/{self.pid}/task/{self.pid}/children") as file:
-                pids += [int(word) for word in file.read().split()]
-        except OSError:
-            pass
-        return pids
-
     def resident_bytes(self):
         """Returns the RSS of the process and its children (nginx: master and worker), without sockets in the kernel."""
         total = 0
-        for pid in self._processes():
+        for pid in [self.pid, *children(self.pid)]:
             with open(f"/proc/{pid}/status") as file:
                 for line in file:
                     if line.startswith("VmRSS:"):

@@ -7,6 +7,8 @@ import subprocess
 import threading
 import time
 
+from harness.events import events_of
+
 from .changes import delivered_rows, subscription, subscription_file
 from .machine import Unavailable
 from .postgres import Cluster, Session
@@ -109,7 +111,8 @@ class Listener:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.connection.request("GET", "/v1/stream", headers=bearer)
         self.answer = self.connection.getresponse()
-        stream = next(data["streamId"] for data in self.data())
+        self.events = events_of(self.answer)
+        stream = next(json.loads(event.data)["streamId"] for event in self.events if event.data)
         body = json.dumps({"tables": [subscription("notes")]})
         status, text = request(port, "PUT", f"/v1/streams/{stream}/subscriptions", body,
                                {**bearer, "Content-Type": "application/json"})
@@ -117,14 +120,10 @@ class Listener:
             raise Unavailable(f"the listener's subscription: {status} {text[:200]}")
         threading.Thread(target=self.listen, daemon=True).start()
 
-    def data(self):
-        while line := self.answer.readline():
-            if line.startswith(b"data: "):
-                yield json.loads(line[6:])
-
     def listen(self):
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            for data in self.data():
+            for event in self.events:
+                data = json.loads(event.data or "{}")
                 if number := (data.get("record") or {}).get("n"):
                     self.arrived.setdefault(number, time.monotonic())
 

@@ -22,6 +22,7 @@ import time
 import urllib.parse
 
 from harness import services
+from harness.browsers import launch_options
 from harness.tokens import issued
 from harness.waiting import PATIENCE_SECONDS, wait_until
 
@@ -221,8 +222,7 @@ class Files:
 
 
 def chromium(playwright, *more):
-    path = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    return playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *more])
+    return playwright.chromium.launch(**launch_options(*more))
 
 
 def context(browser, **options):

@@ -184,6 +184,14 @@ class Stage:
         self.check_badges(load)
         return gaps
 
+    def judge_crowd(self, people, listeners):
+        """Checks a crowd after its play, when its streams have received everything."""
+        self.wait_until_told(listeners)
+        log = self.log()
+        judge_streams(listeners, log, self.epoch())
+        crowd.judge_talk(people, log)
+        self.check()
+
     def check_rows(self, load):
         """Checks that every acknowledged event has exactly one row, including events whose notification was evicted."""
         rows = self.cluster.rows(
@@ -233,6 +241,12 @@ class Stage:
             raise Failed(f"bellhop check ended with {check.returncode}: {printed.strip()}")
 
     # MARK: Health
+
+    def wait_until_missed(self, replica):
+        """Waits until PostgreSQL has ended the sessions of a killed replica. After this, its statements are either done
+        or will never run."""
+        sessions = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bellhop-{replica.name}'"
+        wait_until(lambda: self.cluster.sql(sessions) == "0", "PostgreSQL to miss the killed")
 
     def status(self, replica, path="/readyz"):
         try:
@@ -384,9 +398,7 @@ def crowded(stage):
         def kill(blow):
             alive.discard(blow.victim)
             people.strike(blow)
-            # After this, statements of the killed replica are either done or will never run.
-            sessions = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bellhop-{blow.victim.name}'"
-            wait_until(lambda: stage.cluster.sql(sessions) == "0", "PostgreSQL to miss the killed")
+            stage.wait_until_missed(blow.victim)
             if choices.random() < 0.25:
                 stage.cluster.stop("immediate")
                 stage.cluster.start()
@@ -397,11 +409,7 @@ def crowded(stage):
 
         with Listeners(stage.streams(people.users, replicas, prefer_living_replica(alive))) as listeners:
             line = crowd.play(people, listeners, 6 * stage.options.rounds, kill)
-            stage.wait_until_told(listeners)
-        log = stage.log()
-        judge_streams(listeners, log, stage.epoch())
-        crowd.judge_talk(people, log)
-        stage.check()
+            stage.judge_crowd(people, listeners)
         return line
 
 

@@ -17,9 +17,9 @@ import sys
 
 import crowd
 from harness import postgres
-from harness.waiting import PATIENCE_SECONDS, Failed, wait_until
+from harness.waiting import PATIENCE_SECONDS, Failed
 from replicas import Stage, prefer_living_replica, users_of
-from witnesses import Listeners, Load, judge_streams
+from witnesses import Listeners, Load
 
 
 class Upgrade(Stage):
@@ -77,8 +77,7 @@ def killed(stage):
         def replace(blow):
             alive.discard(blow.victim)
             people.strike(blow)
-            sessions = f"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'bellhop-{blow.victim.name}'"
-            wait_until(lambda: stage.cluster.sql(sessions) == "0", "PostgreSQL to miss the killed")
+            stage.wait_until_missed(blow.victim)
             if stage.options.binary != stage.options.new:
                 stage.migrate()
             stage.start_new(blow.victim)
@@ -87,11 +86,7 @@ def killed(stage):
 
         with Listeners(stage.streams(people.users, replicas, prefer_living_replica(alive))) as listeners:
             line = crowd.play(people, listeners, 6, replace)
-            stage.wait_until_told(listeners)
-        log = stage.log()
-        judge_streams(listeners, log, stage.epoch())
-        crowd.judge_talk(people, log)
-        stage.check()
+            stage.judge_crowd(people, listeners)
         return line
 
 

@@ -12,7 +12,6 @@ Needs PyYAML, promtool and PostgreSQL's server.
 """
 
 import argparse
-import contextlib
 import json
 import pathlib
 import re
@@ -29,7 +28,6 @@ sys.path.insert(0, str(ROOT / "Tests" / "crash"))
 import source  # noqa: E402
 from harness import postgres  # noqa: E402
 from harness.ports import free_port  # noqa: E402
-from harness.services import Service  # noqa: E402
 from harness.tokens import token  # noqa: E402
 from harness.waiting import Failed, wait_until  # noqa: E402
 
@@ -231,21 +229,10 @@ def wait_for(service, condition, what):
 
 def page_of_service(binary, folder):
     """Returns the metrics of a service with all features in use."""
-    place = postgres.make_folder()
-    cluster, service = source.Cluster(place), Service(binary, folder)
-    try:
-        cluster.create()
-        cluster.start()
-        cluster.sql(f"CREATE DATABASE {source.DATABASE}")
-        cluster.sql("CREATE ROLE reader LOGIN REPLICATION PASSWORD 'of-a-day'")
-        cluster.sql(source.SCHEMA, source.DATABASE)
-        tables, keys = folder / "tables.yaml", folder / "keys.json"
-        tables.write_text(source.TABLES)
+    with source.app_of(argparse.Namespace(binary=binary), folder) as (cluster, service):
+        keys = folder / "keys.json"
         keys.write_text(json.dumps(KEY_SET))
-        cluster.sql(source.setup(binary, tables, service), source.DATABASE)
         service.environment.update(
-            BELLHOP_SOURCE=postgres.url("reader", "of-a-day", source.DATABASE, cluster.port),
-            BELLHOP_TABLES=str(tables),
             BELLHOP_JWKS=str(keys),
             # Nothing listens on this port, so an attempt fails and the page has a reason.
             BELLHOP_WEBHOOK_URL=f"http://127.0.0.1:{free_port()}/",
@@ -254,8 +241,7 @@ def page_of_service(binary, folder):
             BELLHOP_WEBHOOK_PRIORITIES="URGENT,HIGH,NORMAL,LOW",
             BELLHOP_WEBHOOK_AFTER_SECONDS="1",
         )
-        service.start()
-        source.wait_for_slot(cluster, service)
+        source.start_reading(service, cluster)
         traffic(service)
         cluster.sql("INSERT INTO counters VALUES ('one', 1)", source.DATABASE)
         return wait_for(
@@ -263,11 +249,6 @@ def page_of_service(binary, folder):
             lambda page: "bellhop_source_rows_total 0" not in page and "bellhop_webhooks_failed_total{" in page,
             "a row of the app's log, and a webhook that nobody takes,",
         )
-    finally:
-        with contextlib.suppress(Failed):
-            service.stop()
-        cluster.stop()
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def main():

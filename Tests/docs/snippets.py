@@ -25,7 +25,6 @@ number of fences that ran as `cases: N`.
 import argparse
 import asyncio
 import concurrent.futures
-import contextlib
 import os
 import pathlib
 import re
@@ -40,7 +39,9 @@ import time
 import urllib.error
 import urllib.request
 
+from harness.browsers import launch_options
 from harness.ports import free_port
+from harness.processes import children
 from harness.waiting import PATIENCE_SECONDS, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -198,14 +199,10 @@ class Terminal:
 
     def interrupt(self):
         """Ends the program in the foreground, not the shell."""
-        children = []
-        for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                if path.read_text().rsplit(")", 1)[1].split()[1] == str(self.process.pid):
-                    children.append(path.parent.name)
-        for child in children:
-            os.kill(int(child), signal.SIGTERM)
-        wait_until(lambda: not any(os.path.exists(f"/proc/{child}") for child in children), lambda: "the end of a program")
+        programs = children(self.process.pid)
+        for program in programs:
+            os.kill(program, signal.SIGTERM)
+        wait_until(lambda: not any(os.path.exists(f"/proc/{program}") for program in programs), lambda: "the end of a program")
 
     def close(self):
         try:
@@ -232,9 +229,8 @@ class Browser:
     async def _open(self, url):
         from playwright.async_api import async_playwright
         if not self.browser:
-            path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
             self.playwright = await async_playwright().start()
-            self.browser = await self.playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+            self.browser = await self.playwright.chromium.launch(**launch_options())
         self.page = await self.browser.new_page()
         await self.page.goto(url)
 

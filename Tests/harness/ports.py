@@ -15,3 +15,7 @@ def free_port():
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
+
+
+if __name__ == "__main__":
+    print(free_port())

@@ -22,6 +22,7 @@ import tempfile
 import time
 
 from .ports import free_port
+from .processes import children
 from .waiting import PATIENCE_SECONDS, wait_until
 
 SYSTEM_USER = "postgres"
@@ -56,15 +57,6 @@ def run(name, *arguments, folder):
     )
     if done.returncode != 0:
         raise Trouble(f"{name} ended with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
-
-
-def children(process):
-    found = []
-    for place in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            if int(place.read_text().rpartition(")")[2].split()[1]) == process:
-                found.append(int(place.parent.name))
-    return found
 
 
 def make_folder(prefix="replicas-", parent="/tmp"):
@@ -168,7 +160,7 @@ class Cluster:
     def sql(self, statements, database="postgres", user="postgres"):
         """Returns the output of psql for a superuser, to whom row-level security does not apply."""
         done = subprocess.run(
-            self.psql(database, user), input=statements, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+            self.psql_command(database, user), input=statements, capture_output=True, text=True, timeout=PATIENCE_SECONDS
         )
         if done.returncode != 0:
             raise Trouble(f"psql: {done.stderr.strip()}")
@@ -178,7 +170,7 @@ class Cluster:
         """Returns the rows of a query with a single JSON column."""
         return [json.loads(line) for line in self.sql(statement, database).splitlines()]
 
-    def psql(self, database, user):
+    def psql_command(self, database, user):
         return [
             program("psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-p", str(self.port), "-U", user,
             "-d", database,
@@ -203,7 +195,7 @@ class Session:
     def __init__(self, cluster, database, user="postgres"):
         self.count = 0
         self.process = subprocess.Popen(
-            cluster.psql(database, user), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            cluster.psql_command(database, user), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
 
     def __enter__(self):
@@ -214,17 +206,23 @@ class Session:
 
     def run(self, statements):
         """Waits until the statements are done; returns their output."""
+        self.send(statements)
+        return self.receive()
+
+    def send(self, statements):
         self.count += 1
-        mark = f"done-{self.count}"
-        self.process.stdin.write(f"{statements};\n\\echo {mark}\n".encode())
+        self.process.stdin.write(f"{statements};\n\\echo done-{self.count}\n".encode())
         self.process.stdin.flush()
-        printed = b""
+
+    def receive(self):
+        """Returns the output of the statements that were sent last."""
+        mark, printed = f"done-{self.count}", b""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not printed.endswith(f"{mark}\n".encode()):
             ready, _, _ = select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))
             piece = os.read(self.process.stdout.fileno(), 65536) if ready else b""
             if not piece:
-                raise Trouble(f"psql did not do {statements!r}: {printed.decode(errors='replace').strip()}")
+                raise Trouble(f"psql ended or hangs: {printed.decode(errors='replace').strip()}")
             printed += piece
         return printed.decode()[: -len(mark) - 1].strip()
 

@@ -10,12 +10,9 @@ public enum DatabaseEngine: String, Sendable {
 /// A connection to the database inside a transaction, with its prepared statements.
 ///
 /// It belongs to one thread at a time: the store hands it to a body and takes it back. It is not `Sendable`, so the
-/// compiler confines it. Each engine has its own subclass.
-public class DatabaseConnection {
-    enum Control: Int, CaseIterable {
-        case begin, beginImmediate, commit, rollback, savepoint, release, rollbackTo
-    }
-
+/// compiler confines it. Its driver speaks to the engine.
+public final class DatabaseConnection {
+    private let driver: any DatabaseDriver
     /// Actions to run once the transaction is durable, in the order in which they were added.
     private var commitActions: [@Sendable () -> Void] = []
     /// Items for the last steps of the group, in the order in which they were added.
@@ -28,14 +25,14 @@ public class DatabaseConnection {
     /// use it to bound the cost of operations.
     public private(set) var statementCount = 0
 
-    init() {}
+    init(_ driver: any DatabaseDriver) { self.driver = driver }
 
-    public var engine: DatabaseEngine { preconditionFailure("a subclass must override engine") }
+    public var engine: DatabaseEngine { type(of: driver).engine }
 
     /// Returns a text that identifies the database. It changes when a server's database is restored from a dump, or the
     /// server from an archive or by the promotion of a standby. Nil for a file, whose origin cannot be determined, and
     /// for a server that does not reveal it.
-    public func origin() throws -> String? { nil }
+    public func origin() throws -> String? { try driver.origin(in: self) }
 
     // MARK: Statements
 
@@ -49,13 +46,14 @@ public class DatabaseConnection {
     @discardableResult
     public func run(_ statements: [SQL]) throws -> Int {
         statementCount &+= statements.count
-        return try perform(statements) { _ in true }
+        return try driver.perform(statements) { _ in true }
     }
 
     /// Runs statements whose results are not needed, for the last step of a group (``GroupStep``). On PostgreSQL they
     /// travel with the COMMIT, so that their locks are held as briefly as possible.
     public func runWithCommit(_ statements: [SQL]) throws {
-        try run(statements)
+        statementCount &+= statements.count
+        try driver.performWithCommit(statements)
     }
 
     /// Returns all rows, each mapped to a value.
@@ -72,7 +70,7 @@ public class DatabaseConnection {
     public func rows<Value>(of statements: [SQL], _ map: (Row) throws -> Value) throws -> [Value] {
         var values: [Value] = []
         statementCount &+= statements.count
-        try perform(statements) { row in
+        _ = try driver.perform(statements) { row in
             values.append(try map(row))
             return true
         }
@@ -119,10 +117,10 @@ public class DatabaseConnection {
     /// Returns the engine's plan for a statement, for tests that a query uses its index.
     public func queryPlan(_ sql: SQL) throws -> [String] {
         var plan = sql.woven()
-        plan.text = planPrefix + plan.text
+        plan.text = type(of: driver).planPrefix + plan.text
         plan.hasCheck = false
         var lines: [String] = []
-        _ = try perform(plan) { row in
+        _ = try driver.perform(plan) { row in
             lines.append(try row.text(row.count - 1))
             return true
         }
@@ -133,10 +131,10 @@ public class DatabaseConnection {
     private func execute(_ sql: SQL, _ body: (Row) throws -> Bool) throws -> Int {
         statementCount &+= 1
         let woven = sql.woven()
-        guard woven.hasCheck else { return try perform(woven, body) }
+        guard woven.hasCheck else { return try driver.perform(woven, body) }
         var continues = true
         // Rows of RETURNING arrive after all changes are made, but each still carries its check.
-        return try perform(woven) { row in
+        return try driver.perform(woven) { row in
             if try !row.isWithinPolicy() {
                 let error = DatabaseError(
                     .notPermitted, "the caller's scope does not permit writing this row", sql: sql.text)
@@ -148,54 +146,35 @@ public class DatabaseConnection {
         }
     }
 
-    /// Runs a statement, passes its rows to the body until it returns false, and returns the number of changed rows.
-    func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
-        preconditionFailure("a subclass must override perform")
-    }
-
-    /// Runs several statements without a check, one after the other.
-    @discardableResult
-    func perform(_ statements: [SQL], _ body: (Row) throws -> Bool) throws -> Int {
-        try statements.reduce(0) { try $0 + perform(Self.withoutCheck($1), body) }
-    }
-
-    static func withoutCheck(_ statement: SQL) -> SQL.Woven {
-        let woven = statement.woven()
-        precondition(!woven.hasCheck, "a statement with a check must run alone")
-        return woven
-    }
-
     /// Runs a statement of a migration. It has no binds and is not cached.
-    func runMigration(_ statement: String) throws { try run(SQL(unchecked: statement)) }
-
-    var planPrefix: String { preconditionFailure("a subclass must override planPrefix") }
+    func runMigration(_ statement: String) throws { try driver.performMigration(statement) }
 
     // MARK: Scope
 
     /// Sets the scope under which the following statements run. On SQLite, statements carry their policy and nothing
     /// else is needed. On PostgreSQL, row-level security checks the policy once more.
-    public func enter(_ scope: Scope?) throws {}
+    public func enter(_ scope: Scope?) throws { try driver.enter(scope) }
 
     /// Acquires the locks of these names until the transaction ends, and waits for transactions that hold them.
     ///
     /// A transaction must first lock the data on which it bases its writes, because other transactions write at the
     /// same time on PostgreSQL. On SQLite there is one writer and nothing to do; the names are not even created.
-    public func lock(_ subjects: @autoclosure () -> [String]) throws {}
+    public func lock(_ subjects: @autoclosure () -> [String]) throws { try driver.lock(subjects) }
 
     /// Notifies all listeners of the channel, on every replica, once the transaction is committed. On SQLite there is
     /// one process, and nothing to do.
-    public func notify(_ channel: StaticString, _ payload: String) throws {}
+    public func notify(_ channel: StaticString, _ payload: String) throws { try driver.notify(channel, payload) }
 
     // MARK: The transaction
 
     /// Makes the body's changes atomic: an error undoes them and is rethrown. Savepoints may be nested.
     public func savepoint<Value>(_ body: () throws -> Value) throws -> Value {
-        try control(.savepoint)
+        try driver.control(.savepoint)
         let (actionsBefore, itemsBefore) = (commitActions.count, items.count)
         do {
             let value = try body()
             if let violation { throw violation }
-            try control(.release)
+            try driver.control(.release)
             return value
         } catch {
             commitActions.removeSubrange(min(actionsBefore, commitActions.count)...)
@@ -203,9 +182,9 @@ public class DatabaseConnection {
             violation = nil
             // After a full disk, an I/O error or a lost server, the whole transaction has already ended, and the
             // savepoint with it.
-            if isInTransaction {
-                try control(.rollbackTo)
-                try control(.release)
+            if driver.isInTransaction {
+                try driver.control(.rollbackTo)
+                try driver.control(.release)
             }
             throw error
         }
@@ -225,7 +204,7 @@ public class DatabaseConnection {
     /// Runs the last steps of the group that was written on this connection: each once, with all of its items.
     func runGroupSteps() throws {
         guard !items.isEmpty else { return }
-        try prepareGroupSteps()
+        try driver.prepareGroupSteps()
         while let step = items.first?.step {
             let own = items.filter { $0.step === step }.map(\.item)
             items.removeAll { $0.step === step }
@@ -233,22 +212,15 @@ public class DatabaseConnection {
         }
     }
 
-    /// Called before the last steps of a group, which run without a scope.
-    func prepareGroupSteps() throws {}
-
-    var isInTransaction: Bool { preconditionFailure("a subclass must override isInTransaction") }
-
-    func control(_ control: Control) throws { preconditionFailure("a subclass must override control") }
-
-    func commit() throws { try control(.commit) }
+    func commit() throws { try driver.control(.commit) }
 
     func rollback() {
         commitActions.removeAll()
         items.removeAll()
         violation = nil
-        guard isInTransaction else { return }
+        guard driver.isInTransaction else { return }
         // Fails only if the engine has already rolled back by itself, which is the desired result.
-        try? control(.rollback)
+        try? driver.control(.rollback)
     }
 
     /// Returns the actions of the transaction that was just committed.

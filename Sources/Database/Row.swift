@@ -5,33 +5,33 @@
 /// is null (unless the getter's name says `optional`) or has another type: a stored number is never silently read as
 /// text.
 public struct Row {
-    private let statement: RowSource
+    private let source: RowSource
     private let generation: UInt64
     /// The number of columns, without the check column of a write policy.
     public let count: Int
 
-    init(_ statement: RowSource, hiddenColumns: Int) {
-        self.statement = statement
-        generation = statement.generation
-        count = statement.columnCount - hiddenColumns
+    init(_ source: RowSource, hiddenColumns: Int) {
+        self.source = source
+        generation = source.generation
+        count = source.columnCount - hiddenColumns
     }
 
     // MARK: Columns
 
     public func text(_ index: Int) throws -> String {
-        try require(.text, "a text", at: index)
-        return String(decoding: statement.bytes(at: index, isText: true), as: UTF8.self)
+        try text(index, of: type(at: index))
     }
 
     public func integer(_ index: Int) throws -> Int {
-        try require(.integer, "an integer", at: index)
-        return Int(statement.integer(at: index))
+        try require(.integer, "an integer", type(at: index), at: index)
+        return Int(source.columns.integer(at: index))
     }
 
     /// Returns a real number. An integer counts as real, because SQLite stores `2.0` as an integer if it can.
     public func real(_ index: Int) throws -> Double {
-        if type(at: index) != .integer { try require(.real, "a real", at: index) }
-        return statement.real(at: index)
+        let found = type(at: index)
+        if found != .integer { try require(.real, "a real", found, at: index) }
+        return source.columns.real(at: index)
     }
 
     public func bool(_ index: Int) throws -> Bool {
@@ -43,18 +43,22 @@ public struct Row {
     }
 
     public func blob(_ index: Int) throws -> [UInt8] {
-        try require(.blob, "a blob", at: index)
-        return Array(statement.bytes(at: index, isText: false))
+        try require(.blob, "a blob", type(at: index), at: index)
+        return Array(source.columns.bytes(at: index, isText: false))
     }
 
     /// Returns the bytes of a blob, or the UTF-8 of a text (stored JSON that is sent unchanged).
     public func bytes(_ index: Int) throws -> [UInt8] {
-        let isText = type(at: index) == .text
-        if !isText { try require(.blob, "a text or a blob", at: index) }
-        return Array(statement.bytes(at: index, isText: isText))
+        let found = type(at: index)
+        if found != .text { try require(.blob, "a text or a blob", found, at: index) }
+        return Array(source.columns.bytes(at: index, isText: found == .text))
     }
 
-    public func optionalText(_ index: Int) throws -> String? { isNull(index) ? nil : try text(index) }
+    public func optionalText(_ index: Int) throws -> String? {
+        let found = type(at: index)
+        return found == .null ? nil : try text(index, of: found)
+    }
+
     public func optionalInteger(_ index: Int) throws -> Int? { isNull(index) ? nil : try integer(index) }
     public func optionalBytes(_ index: Int) throws -> [UInt8]? { isNull(index) ? nil : try bytes(index) }
 
@@ -70,24 +74,28 @@ public struct Row {
     /// Returns whether the row, as it was written, satisfies the write policy. This is the hidden last column of a
     /// woven statement.
     func isWithinPolicy() throws -> Bool {
-        statement.integer(at: statement.columnCount - 1) == 1
+        source.columns.integer(at: source.columnCount - 1) == 1
     }
 
     private func type(at index: Int) -> SQLValueType {
-        precondition(generation == statement.generation, "a row must not be used after its callback: \(statement.text)")
-        precondition(index >= 0 && index < count, "there is no column \(index): \(statement.text)")
-        return statement.type(at: index)
+        precondition(generation == source.generation, "a row must not be used after its callback: \(source.text)")
+        precondition(index >= 0 && index < count, "there is no column \(index): \(source.text)")
+        return source.columns.type(at: index)
     }
 
-    private func require(_ expected: SQLValueType, _ what: String, at index: Int) throws {
-        let found = type(at: index)
+    private func text(_ index: Int, of found: SQLValueType) throws -> String {
+        try require(.text, "a text", found, at: index)
+        return String(decoding: source.columns.bytes(at: index, isText: true), as: UTF8.self)
+    }
+
+    private func require(_ expected: SQLValueType, _ what: String, _ found: SQLValueType, at index: Int) throws {
         if found != expected {
             throw mismatch(index, "\(what), not \(found == .null ? "null" : "a value of another type")")
         }
     }
 
     private func mismatch(_ index: Int, _ what: String) -> DatabaseError {
-        DatabaseError(.column, "column \(statement.columnNames[index]) must hold \(what)", sql: statement.text)
+        DatabaseError(.column, "column \(source.columns.name(at: index)) must hold \(what)", sql: source.text)
     }
 }
 
@@ -96,27 +104,28 @@ enum SQLValueType: Sendable {
     case null, integer, real, text, blob
 }
 
-/// The source of a row: an SQLite statement positioned on it, or a PostgreSQL result that contains it.
-class RowSource {
-    final let text: String
-    final var columnCount = 0
-    /// Read only for an error that names a column.
-    final lazy var columnNames: [String] = readNames()
-    /// Counts rows and executions, to detect a `Row` that outlives its callback.
-    final private(set) var generation: UInt64 = 0
-
-    init(text: String) {
-        self.text = text
-    }
-
-    final func nextRow() { generation &+= 1 }
-
-    func readNames() -> [String] { preconditionFailure("a subclass must override the column names") }
-    func type(at index: Int) -> SQLValueType { preconditionFailure("a subclass must override the column types") }
-    func integer(at index: Int) -> Int64 { preconditionFailure("a subclass must override the reading of numbers") }
-    func real(at index: Int) -> Double { preconditionFailure("a subclass must override the reading of numbers") }
+/// The columns of the current row, in an engine.
+protocol RowColumns: AnyObject {
+    /// Returns the name of a column, for an error.
+    func name(at index: Int) -> String
+    func type(at index: Int) -> SQLValueType
+    func integer(at index: Int) -> Int64
+    func real(at index: Int) -> Double
     /// Returns the bytes of a text or blob. They are valid until the next row.
-    func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
-        preconditionFailure("a subclass must override the reading of bytes")
+    func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer
+}
+
+/// The source of rows: an SQLite statement positioned on one, or a PostgreSQL result that contains them.
+final class RowSource {
+    let text: String
+    let columns: any RowColumns
+    var columnCount: Int
+    /// Counts rows and executions, to detect a `Row` that outlives its callback.
+    private(set) var generation: UInt64 = 0
+
+    init(text: String, _ columns: any RowColumns, count: Int) {
+        (self.text, self.columns, columnCount) = (text, columns, count)
     }
+
+    func nextRow() { generation &+= 1 }
 }

@@ -14,6 +14,13 @@ extension SQL {
         var scoped: [String] = []
     }
 
+    /// Returns the statement in that form. It must not need a check, because several statements run together.
+    func wovenWithoutCheck() -> Woven {
+        let woven = woven()
+        precondition(!woven.hasCheck, "a statement with a check must run alone")
+        return woven
+    }
+
     /// Returns the statement with its write policy woven in. It means the same as `USING` and `WITH CHECK` of row-level
     /// security.
     ///

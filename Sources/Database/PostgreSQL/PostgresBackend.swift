@@ -23,15 +23,15 @@ final class PostgresBackend: StoreBackend {
         self.address = address
         self.options = options
         let health = health
-        let connect: @Sendable () throws(DatabaseError) -> PostgresConnection = { () throws(DatabaseError) in
+        let connect = { @Sendable () throws(DatabaseError) in
             try health.connect { () throws(DatabaseError) in
-                try PostgresConnection(address, options: options, vocabulary: vocabulary)
+                DrivenConnection(try PostgresConnection(address, options: options, vocabulary: vocabulary))
             }
         }
         pool = PostgresPool(countMax: max(1, options.readersMax - options.queryConnections), connect: connect)
         vital = PostgresPool(countMax: 1, connect: connect)
         let (first, _) = try pool.take()
-        try PostgresRole.check(first.link, access: options.access)
+        try PostgresRole.check(first.driver.link, access: options.access)
         pool.give(first)
         queries = PostgresQueries(
             threads: options.access == .exclusive ? options.queryConnections : 0, options: options,
@@ -72,24 +72,24 @@ final class PostgresBackend: StoreBackend {
         } catch {
             // The server may have closed an idle connection. The first query detects it, and is repeated once.
             let isLate = (error as? DatabaseError)?.cause == .interrupted
-            guard wasIdle, !isLate, !connection.isUsable, connection.exchanges <= 1 else { throw error }
+            guard wasIdle, !isLate, !connection.driver.isUsable, connection.driver.exchanges <= 1 else { throw error }
             pool.clear()
             return try read(on: try pool.take().0, of: pool, isSingle: isSingle, body)
         }
     }
 
     private func read<Value>(
-        on connection: PostgresConnection, of pool: PostgresPool, isSingle: Bool,
+        on connection: DrivenConnection<PostgresConnection>, of pool: PostgresPool, isSingle: Bool,
         _ body: (DatabaseConnection) throws -> Value
     ) throws -> Value {
         defer { pool.give(connection) }
-        connection.begin(isSingle ? .single : .reading)
+        connection.driver.begin(isSingle ? .single : .reading)
         do {
-            let value = try body(connection)
-            connection.end()
+            let value = try body(connection.db)
+            connection.driver.end()
             return value
         } catch {
-            connection.end(with: "ROLLBACK")
+            connection.driver.end(with: "ROLLBACK")
             throw error
         }
     }

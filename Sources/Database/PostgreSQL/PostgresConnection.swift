@@ -5,7 +5,7 @@ import Threads
 ///
 /// Commands that begin a transaction, set its scope or acquire a lock are not sent on their own. They travel with the
 /// statement that needs them, so that a read costs one round trip.
-final class PostgresConnection: DatabaseConnection {
+final class PostgresConnection: DatabaseDriver {
     enum Access {
         /// One statement, which is its own transaction.
         case single
@@ -54,21 +54,21 @@ final class PostgresConnection: DatabaseConnection {
             for (name, value) in PostgresLink.sessionSettings(options) { settings[name] = value }
         }
         baseSettings = settings
-        super.init()
     }
 
-    override var engine: DatabaseEngine { .postgreSQL }
-    override var planPrefix: String { "EXPLAIN " }
+    static let engine = DatabaseEngine.postgreSQL
+    static let planPrefix = "EXPLAIN "
+
     var isUsable: Bool { !link.isBroken }
 
     // MARK: Statements
 
-    override func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
+    func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
         try Self.forEach(of: ask([woven]), [woven], body)
     }
 
-    override func perform(_ statements: [SQL], _ body: (Row) throws -> Bool) throws -> Int {
-        let woven = statements.map(Self.withoutCheck)
+    func perform(_ statements: [SQL], _ body: (Row) throws -> Bool) throws -> Int {
+        let woven = statements.map { $0.wovenWithoutCheck() }
         return try Self.forEach(of: ask(woven), woven, body)
     }
 
@@ -79,14 +79,18 @@ final class PostgresConnection: DatabaseConnection {
         try zip(results, statements).reduce(0) { changed, answer in
             let (result, woven) = answer
             if result.rowCount > 0 {
-                try PostgresRows.forEach(of: result, text: woven.text, hiddenColumns: woven.hasCheck ? 1 : 0, body)
+                try result.forEach(text: woven.text, hiddenColumns: woven.hasCheck ? 1 : 0, body)
             }
             return changed + result.changedRows
         }
     }
 
-    override func runWithCommit(_ statements: [SQL]) throws {
-        for statement in statements { append(Self.withoutCheck(statement)) }
+    func performWithCommit(_ statements: [SQL]) throws {
+        for statement in statements { append(statement.wovenWithoutCheck()) }
+    }
+
+    func performMigration(_ statement: String) throws {
+        _ = try perform(SQL(unchecked: statement).woven()) { _ in true }
     }
 
     private func append(_ statement: SQL.Woven) {
@@ -139,7 +143,7 @@ final class PostgresConnection: DatabaseConnection {
 
     // MARK: Settings
 
-    override func enter(_ scope: Scope?) throws {
+    func enter(_ scope: Scope?) throws {
         wanted = baseSettings
         guard let scope else { return }
         wanted.merge(scope.predicates.settings { vocabulary.settings(of: scope) }) { $1 }
@@ -168,13 +172,13 @@ final class PostgresConnection: DatabaseConnection {
 
     // MARK: Origin
 
-    override func origin() throws -> String? {
+    func origin(in db: DatabaseConnection) throws -> String? {
         // Some providers revoke this right.
-        let mayAsk = try exists("SELECT 1 WHERE has_function_privilege('pg_control_system()', 'EXECUTE')")
+        let mayAsk = try db.exists("SELECT 1 WHERE has_function_privilege('pg_control_system()', 'EXECUTE')")
         guard mayAsk else { return nil }
         // A server has an identifier, a database has an OID, and each promotion has a timeline, with which the names of
         // the log's files begin.
-        return try row(
+        return try db.row(
             """
             SELECT concat_ws('/', system_identifier, (SELECT oid FROM pg_database WHERE datname = current_database()),
                 left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))
@@ -186,12 +190,12 @@ final class PostgresConnection: DatabaseConnection {
     // MARK: Locks
 
     /// Asks for the transaction's id with the next command. It is needed if the answer to COMMIT gets lost.
-    override func prepareGroupSteps() throws {
+    func prepareGroupSteps() throws {
         try enter(nil)
         isNaming = true
     }
 
-    override func lock(_ subjects: @autoclosure () -> [String]) throws {
+    func lock(_ subjects: () -> [String]) throws {
         precondition(access == .writing, "only a writing transaction can lock subjects")
         let missing = Set(subjects()).subtracting(locked)
         guard !missing.isEmpty else { return }
@@ -204,13 +208,13 @@ final class PostgresConnection: DatabaseConnection {
                 values: [.text(ScopeVocabulary.array(missing.sorted())), .text(waitsForLocks ? "t" : "f")]))
     }
 
-    override func notify(_ channel: StaticString, _ payload: String) throws {
+    func notify(_ channel: StaticString, _ payload: String) throws {
         prefix.append(.init(text: "SELECT pg_notify($1, $2)", values: [.text("\(channel)"), .text(payload)]))
     }
 
     // MARK: The transaction
 
-    override var isInTransaction: Bool { access != nil && !link.isBroken }
+    var isInTransaction: Bool { access != nil && !link.isBroken }
 
     func begin(_ access: Access) {
         precondition(self.access == nil, "only one transaction can run at a time")
@@ -234,7 +238,7 @@ final class PostgresConnection: DatabaseConnection {
         wanted = baseSettings
     }
 
-    override func control(_ control: Control) throws {
+    func control(_ control: TransactionControl) throws {
         switch control {
         case .begin, .beginImmediate: preconditionFailure("a transaction must be started with its access mode")
         case .savepoint:

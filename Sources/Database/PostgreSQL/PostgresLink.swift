@@ -132,7 +132,7 @@ final class PostgresLink {
 
     /// Runs a command that needs no transaction, scope or policy, for the store's own queries to the server.
     func ask(_ text: String, _ values: [SQLValue] = []) throws(DatabaseError) -> [[String?]] {
-        let rows = PostgresRows(try exchange([Command(text: text, values: values, isPrepared: false)])[0], text: text)
+        let rows = PostgresRows(try exchange([Command(text: text, values: values, isPrepared: false)])[0])
         var table: [[String?]] = []
         while rows.advance() {
             table.append(

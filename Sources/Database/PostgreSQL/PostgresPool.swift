@@ -33,17 +33,17 @@ final class PostgresPool: Sendable {
     private static let patience: Duration = .seconds(2)
 
     private struct State {
-        var idle: [PostgresConnection] = []
+        var idle: [DrivenConnection<PostgresConnection>] = []
         var count = 0
         var isClosed = false
     }
 
-    private let connect: @Sendable () throws(DatabaseError) -> PostgresConnection
+    private let connect: @Sendable () throws(DatabaseError) -> DrivenConnection<PostgresConnection>
     private let countMax: Int
     /// Signalled when a connection is returned.
     private let state = Monitor(State())
 
-    init(countMax: Int, connect: @escaping @Sendable () throws(DatabaseError) -> PostgresConnection) {
+    init(countMax: Int, connect: @escaping @Sendable () throws(DatabaseError) -> DrivenConnection<PostgresConnection>) {
         self.countMax = countMax
         self.connect = connect
     }
@@ -51,9 +51,9 @@ final class PostgresPool: Sendable {
     /// Takes a connection.
     ///
     /// - Returns: The connection, and whether it was idle before. The server may have closed an idle connection.
-    func take() throws(DatabaseError) -> (PostgresConnection, wasIdle: Bool) {
+    func take() throws(DatabaseError) -> (DrivenConnection<PostgresConnection>, wasIdle: Bool) {
         while let known = try wait() {
-            if known.link.isAlive() { return (known, true) }
+            if known.driver.link.isAlive() { return (known, true) }
             drop()
         }
         do {
@@ -65,13 +65,13 @@ final class PostgresPool: Sendable {
     }
 
     private enum Turn {
-        case idle(PostgresConnection)
+        case idle(DrivenConnection<PostgresConnection>)
         /// The right to open a connection.
         case new
     }
 
     /// Waits for an idle connection; returns nil for the right to open one.
-    private func wait() throws(DatabaseError) -> PostgresConnection? {
+    private func wait() throws(DatabaseError) -> DrivenConnection<PostgresConnection>? {
         let turn = try state.wait(atMost: Self.patience) { state throws(DatabaseError) -> Turn? in
             if state.isClosed { throw DatabaseError(.unavailable, "the store is closed") }
             if let known = state.idle.popLast() { return .idle(known) }
@@ -86,8 +86,8 @@ final class PostgresPool: Sendable {
         }
     }
 
-    func give(_ connection: PostgresConnection) {
-        guard connection.isUsable else { return drop() }
+    func give(_ connection: DrivenConnection<PostgresConnection>) {
+        guard connection.driver.isUsable else { return drop() }
         state.withLock { state in
             if state.isClosed { state.count -= 1 } else { state.idle.append(connection) }
         }

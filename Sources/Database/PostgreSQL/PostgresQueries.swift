@@ -205,14 +205,14 @@ final class PostgresQueries: Sendable {
             let (result, text) = (results[place], job.woven.text)
             job.complete(
                 .success(
-                    RowCursor(records: records) { body in try PostgresRows.forEach(of: result, text: text, body) }))
+                    RowCursor(records: records) { body in try result.forEach(text: text, body) }))
         }
         if let failure { rest.popFirst()?.complete(.failure(failure)) }
     }
 
     private static func records(in result: PostgresResult) -> [(number: Int, text: String)] {
         var found: [(number: Int, text: String)] = []
-        try? PostgresRows.forEach(of: result, text: "records") { row in
+        try? result.forEach(text: "records") { row in
             found.append((try row.integer(0), try row.text(1)))
             return true
         }

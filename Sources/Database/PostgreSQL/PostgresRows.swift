@@ -1,7 +1,7 @@
 import CPostgreSQL
 
-/// The rows of one answer, in order.
-final class PostgresRows: RowSource {
+/// The rows of one result, in order, with the columns of the current one.
+final class PostgresRows: RowColumns {
     private let result: PostgresResult
     private let types: [UInt32]
     private var row: Int32 = -1
@@ -17,38 +17,26 @@ final class PostgresRows: RowSource {
         static let numeric: UInt32 = 1700
     }
 
-    init(_ result: PostgresResult, text: String) {
+    init(_ result: PostgresResult) {
         self.result = result
-        let count = PQnfields(result.handle)
-        types = (0..<count).map { PQftype(result.handle, $0) }
-        super.init(text: text)
-        columnCount = Int(count)
-    }
-
-    override func readNames() -> [String] {
-        types.indices.map { PQfname(result.handle, Int32($0)).map { String(cString: $0) } ?? "" }
+        types = (0..<PQnfields(result.handle)).map { PQftype(result.handle, $0) }
     }
 
     deinit { decoded.deallocate() }
 
-    /// Passes the rows to a body until it returns false.
-    static func forEach(
-        of result: PostgresResult, text: String, hiddenColumns: Int = 0, _ body: (Row) throws -> Bool
-    ) throws {
-        let rows = PostgresRows(result, text: text)
-        while rows.advance() {
-            if try !body(Row(rows, hiddenColumns: hiddenColumns)) { break }
-        }
-    }
+    var columnCount: Int { types.count }
 
     /// Advances to the next row; returns false at the end.
     func advance() -> Bool {
-        nextRow()
         row += 1
         return Int(row) < result.rowCount
     }
 
-    override func type(at index: Int) -> SQLValueType {
+    func name(at index: Int) -> String {
+        PQfname(result.handle, Int32(index)).map { String(cString: $0) } ?? ""
+    }
+
+    func type(at index: Int) -> SQLValueType {
         if PQgetisnull(result.handle, row, Int32(index)) == 1 { return .null }
         let type = types[index]
         if type == OID.bool || OID.integers.contains(type) { return .integer }
@@ -59,7 +47,7 @@ final class PostgresRows: RowSource {
         return .text
     }
 
-    override func integer(at index: Int) -> Int64 {
+    func integer(at index: Int) -> Int64 {
         let text = value(at: index)
         if types[index] == OID.bool { return text.first == UInt8(ascii: "t") ? 1 : 0 }
         var number: Int64 = 0
@@ -75,11 +63,12 @@ final class PostgresRows: RowSource {
         return isNegative ? number : -number
     }
 
-    override func real(at index: Int) -> Double {
+    func real(at index: Int) -> Double {
         Double(String(decoding: value(at: index), as: UTF8.self)) ?? .nan
     }
 
-    override func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
+    /// Returns the bytes of a text or blob. They are valid until the next row or, for a blob, the next call.
+    func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
         let text = UnsafeRawBufferPointer(value(at: index))
         guard types[index] == OID.bytea else { return text }
         // `\x` and two digits for each byte.
@@ -96,5 +85,18 @@ final class PostgresRows: RowSource {
         let start = PQgetvalue(result.handle, row, Int32(index))
         let count = Int(PQgetlength(result.handle, row, Int32(index)))
         return UnsafeRawBufferPointer(start: start, count: count).assumingMemoryBound(to: UInt8.self)
+    }
+}
+
+extension PostgresResult {
+    /// Passes the rows to a body until it returns false.
+    func forEach(text: String, hiddenColumns: Int = 0, _ body: (Row) throws -> Bool) throws {
+        let rows = PostgresRows(self)
+        let source = RowSource(text: text, rows, count: rows.columnCount)
+        while rows.advance() {
+            source.nextRow()
+            if try !body(Row(source, hiddenColumns: hiddenColumns)) { break }
+        }
+        source.nextRow()
     }
 }

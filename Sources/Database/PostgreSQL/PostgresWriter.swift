@@ -41,8 +41,8 @@ struct PostgresWriter {
     /// The turn to commit, among the writers of this process.
     let turn: CommitTurn
     let options: StoreOptions
-    let connect: () throws(DatabaseError) -> PostgresConnection
-    var connection: PostgresConnection?
+    let connect: () throws(DatabaseError) -> DrivenConnection<PostgresConnection>
+    var connection: DrivenConnection<PostgresConnection>?
     /// Distinguishes this writer's marks from all others, in this process and elsewhere.
     private let name = PostgresWriter.randomName()
 
@@ -56,7 +56,7 @@ struct PostgresWriter {
     mutating func run() {
         while let jobs = queue.take(options.batchJobsMax) { commit(jobs) }
         // Marks that remain are deleted by the end of any other writer, a day later.
-        _ = try? usableConnection().link.ask(PostgresSchema.forgetMarks, [.text(name)])
+        _ = try? usableConnection().driver.link.ask(PostgresSchema.forgetMarks, [.text(name)])
     }
 
     private static func randomName() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
@@ -107,7 +107,7 @@ struct PostgresWriter {
         _ jobs: inout [WriteJob], counting counted: inout StoreMetrics
     ) throws -> (WriteGroup, postponed: [WriteJob]) {
         let connection = try usableConnection()
-        connection.begin(.writing)
+        connection.driver.begin(.writing)
         var group = WriteGroup()
         var postponed: [WriteJob] = []
         do {
@@ -130,35 +130,35 @@ struct PostgresWriter {
             let seconds = (ContinuousClock.now - begin) / .seconds(1)
             counted.countCommit(jobs: group.completions.count, seconds: seconds)
             counted.jobsFailed += group.failures.count
-            for action in connection.takeCommitActions() { action() }
+            for action in connection.db.takeCommitActions() { action() }
         } catch {
-            connection.rollback()
+            connection.db.rollback()
             throw error
         }
         return (group, postponed)
     }
 
-    private mutating func usableConnection() throws(DatabaseError) -> PostgresConnection {
-        if let connection, connection.link.isAlive() { return connection }
+    private mutating func usableConnection() throws(DatabaseError) -> DrivenConnection<PostgresConnection> {
+        if let connection, connection.driver.link.isAlive() { return connection }
         let made = try connect()
         connection = made
         return made
     }
 
     private func run(
-        _ jobs: [WriteJob], on connection: PostgresConnection, into group: inout WriteGroup,
+        _ jobs: [WriteJob], on connection: DrivenConnection<PostgresConnection>, into group: inout WriteGroup,
         _ postponed: inout [WriteJob], until deadline: ContinuousClock.Instant
     ) throws {
         var waiting = jobs
         repeat {
             let next = failExpired(WriteJob.takeNext(&waiting), into: &group)
             guard !next.isEmpty else { continue }
-            connection.waitsForLocks = group.completions.isEmpty
+            connection.driver.waitsForLocks = group.completions.isEmpty
             do {
-                try connection.enter(nil)
-                group.completions += try WriteJob.run(next, on: connection)
+                try connection.db.enter(nil)
+                group.completions += try WriteJob.run(next, on: connection.db)
             } catch {
-                guard connection.isInTransaction else { throw error }
+                guard connection.driver.isInTransaction else { throw error }
                 let isContended = (error as? DatabaseError)?.code == .contended
                 if isContended, next.count == 1, next[0].attempts + 1 < Self.attemptsMax {
                     postponed.append(next[0].retried)
@@ -187,15 +187,16 @@ struct PostgresWriter {
     /// Commits, and passes the turn on. If the answer gets lost, queries the outcome.
     ///
     /// - Throws: If the transaction was not stored, or its outcome is unknown.
-    private mutating func conclude(_ connection: PostgresConnection) throws {
+    private mutating func conclude(_ connection: DrivenConnection<PostgresConnection>) throws {
         let mark = Self.randomName()
         do {
             defer { turn.give() }
-            try connection.runGroupSteps()
-            try connection.writeMark(mark, of: name)
-            try connection.commit()
+            try connection.db.runGroupSteps()
+            try connection.driver.writeMark(mark, of: name)
+            try connection.db.commit()
         } catch {
-            guard !connection.isUsable, connection.hasSentCommit, let id = connection.transactionID else { throw error }
+            guard !connection.driver.isUsable, connection.driver.hasSentCommit, let id = connection.driver.transactionID
+            else { throw error }
             self.connection = nil
             guard try isStored(mark, by: id, lostBy: error) else {
                 throw DatabaseError(.unavailable, "the transaction was not committed")
@@ -214,16 +215,16 @@ struct PostgresWriter {
             Self.pause()
             guard let connection = try? usableConnection() else { continue }
             do throws(DatabaseError) {
-                if try connection.link.ask("SELECT pg_xact_status($1::text::xid8)", [.text(id)]).first?[0]
+                if try connection.driver.link.ask("SELECT pg_xact_status($1::text::xid8)", [.text(id)]).first?[0]
                     == "in progress"
                 {
                     continue
                 }
             } catch {
                 // An id of the future: the server has lost it, and the transaction with it. Only the mark counts.
-                guard connection.isUsable else { continue }
+                guard connection.driver.isUsable else { continue }
             }
-            if let found = try? connection.link.ask(PostgresSchema.findMark, [.text(name)]) {
+            if let found = try? connection.driver.link.ask(PostgresSchema.findMark, [.text(name)]) {
                 return found.first?[0] == mark
             }
         }

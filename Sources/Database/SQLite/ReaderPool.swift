@@ -10,7 +10,7 @@ import Threads
 /// A reader that was taken belongs to the thread that took it.
 final class ReaderPool: Sendable {
     private struct State {
-        var idle: [SQLiteConnection] = []
+        var idle: [DrivenConnection<SQLiteConnection>] = []
         var isClosed = false
     }
 
@@ -35,28 +35,28 @@ final class ReaderPool: Sendable {
     }
 
     /// Returns a reader inside a read transaction that sees everything committed so far.
-    func take() throws -> SQLiteConnection {
+    func take() throws -> DrivenConnection<SQLiteConnection> {
         try file.requireInPlace()
         let known = try state.withLock { state in
             if state.isClosed { throw DatabaseError(.unavailable, "the store is closed") }
             return state.idle.popLast()
         }
-        let reader = try known ?? SQLiteConnection(file, role: .reader, options: options)
+        let reader = try known ?? DrivenConnection(SQLiteConnection(file, role: .reader, options: options))
         // The count is read first. A later commit may be in the snapshot; an earlier one must be.
         let seen = commits.load(ordering: .acquiring)
         let now = ContinuousClock.now
-        if let snapshot = reader.snapshot {
+        if let snapshot = reader.driver.snapshot {
             let isCurrent = snapshot.commits == seen && now - snapshot.at < Self.snapshotDuration
             if isCurrent, options.access == .exclusive { return reader }
             reader.endSnapshot()
         }
-        try reader.control(.begin)
-        reader.snapshot = (seen, now)
+        try reader.driver.control(.begin)
+        reader.driver.snapshot = (seen, now)
         return reader
     }
 
     /// Returns a reader to the pool. After an error, its transaction is not reused.
-    func give(_ reader: SQLiteConnection, isReusable: Bool) {
+    func give(_ reader: DrivenConnection<SQLiteConnection>, isReusable: Bool) {
         if !isReusable || options.access == .readOnly { reader.endSnapshot() }
         let isStored = state.withLock { state in
             guard !state.isClosed, state.idle.count < options.idleReadersMax else { return false }
@@ -73,7 +73,7 @@ final class ReaderPool: Sendable {
     func releaseSnapshots() {
         commits.add(1, ordering: .releasing)
         state.withLock { state in
-            for reader in state.idle where reader.snapshot != nil { reader.endSnapshot() }
+            for reader in state.idle where reader.driver.snapshot != nil { reader.endSnapshot() }
         }
     }
 
@@ -89,5 +89,13 @@ final class ReaderPool: Sendable {
     func close() {
         state.withLock { $0.isClosed = true }
         drop()
+    }
+}
+
+extension DrivenConnection<SQLiteConnection> {
+    /// Ends the transaction that a reader has kept open for the next read.
+    fileprivate func endSnapshot() {
+        driver.snapshot = nil
+        db.rollback()
     }
 }

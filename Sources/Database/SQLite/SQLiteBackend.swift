@@ -49,7 +49,8 @@ final class SQLiteBackend: StoreBackend {
         writer.start { [readers, file, options] in
             if let connection = owned.take() {
                 var writer = SQLiteWriter(
-                    connection: connection, file: file, queue: queue, readers: readers, checkpointer: checkpointer,
+                    connection: DrivenConnection(connection), file: file, queue: queue, readers: readers,
+                    checkpointer: checkpointer,
                     options: options)
                 writer.run()
             }
@@ -65,6 +66,10 @@ final class SQLiteBackend: StoreBackend {
     var hasRoom: Bool { file.hasRoom }
 
     func read<Value>(isSingle: Bool, isVital: Bool, _ body: (DatabaseConnection) throws -> Value) throws -> Value {
+        try read { try body($0.db) }
+    }
+
+    private func read<Value>(_ body: (DrivenConnection<SQLiteConnection>) throws -> Value) throws -> Value {
         let reader = try readers.take()
         var isReusable = false
         defer { readers.give(reader, isReusable: isReusable) }
@@ -78,9 +83,9 @@ final class SQLiteBackend: StoreBackend {
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy) {
         do {
-            try read(isSingle: records == nil, isVital: false) { db in
-                let found = try records.map { try db.records($0) } ?? []
-                completion(.success(RowCursor(records: found) { body in _ = try db.perform(woven, body) }))
+            try read { reader in
+                let found = try records.map { try reader.db.records($0) } ?? []
+                completion(.success(RowCursor(records: found) { body in _ = try reader.driver.perform(woven, body) }))
             }
         } catch {
             completion(.failure(error))

@@ -20,7 +20,7 @@ private struct StatementText: Hashable {
 }
 
 /// A connection to an SQLite file.
-final class SQLiteConnection: DatabaseConnection {
+final class SQLiteConnection: DatabaseDriver {
     enum Role {
         case writer, reader, checkpointer
     }
@@ -39,9 +39,9 @@ final class SQLiteConnection: DatabaseConnection {
     /// Whether closing leaves the write-ahead log untouched. A connection that only reads does not checkpoint the log
     /// of a service.
     private let keepsLogFile: Bool
-    private var controls = [Statement?](repeating: nil, count: Control.allCases.count)
+    private var controls = [Statement?](repeating: nil, count: TransactionControl.allCases.count)
 
-    private static func text(of control: Control) -> String {
+    private static func text(of control: TransactionControl) -> String {
         switch control {
         case .begin: "BEGIN"
         // Takes the write lock at the start. A later upgrade could fail with busy after half of the work.
@@ -79,7 +79,6 @@ final class SQLiteConnection: DatabaseConnection {
         database = handle
         self.file = file
         self.options = options
-        super.init()
         do {
             try configure(role)
         } catch {
@@ -100,23 +99,30 @@ final class SQLiteConnection: DatabaseConnection {
         sqlite3_close_v2(database)
     }
 
-    override var engine: DatabaseEngine { .sqlite }
+    static let engine = DatabaseEngine.sqlite
+    static let planPrefix = "EXPLAIN QUERY PLAN "
 
     // MARK: Statements
 
-    override func runMigration(_ statement: String) throws { try runScript(statement) }
-
-    override var planPrefix: String { "EXPLAIN QUERY PLAN " }
-
-    override func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
+    func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
         let statement = try checkOut(woven.text)
         defer { checkIn(statement) }
         try statement.bind(woven.binds)
         while try statement.step() {
-            if try !body(Row(statement, hiddenColumns: woven.hasCheck ? 1 : 0)) { break }
+            if try !body(Row(statement.source, hiddenColumns: woven.hasCheck ? 1 : 0)) { break }
         }
         return Int(sqlite3_changes64(database))
     }
+
+    func perform(_ statements: [SQL], _ body: (Row) throws -> Bool) throws -> Int {
+        try statements.reduce(0) { try $0 + perform($1.wovenWithoutCheck(), body) }
+    }
+
+    func performWithCommit(_ statements: [SQL]) throws {
+        for statement in statements { _ = try perform(statement.wovenWithoutCheck()) { _ in true } }
+    }
+
+    func performMigration(_ statement: String) throws { try runScript(statement) }
 
     private func checkOut(_ text: String) throws(DatabaseError) -> Statement {
         uses &+= 1
@@ -147,20 +153,14 @@ final class SQLiteConnection: DatabaseConnection {
     private func evictStatement() {
         let idle = statements.values.lazy.filter { !$0.isInUse }
         guard let oldest = idle.min(by: { $0.lastUse < $1.lastUse }) else { return }
-        statements[StatementText(text: oldest.text)] = nil
+        statements[StatementText(text: oldest.source.text)] = nil
     }
 
-    // MARK: Transactions, for the store
+    // MARK: The transaction
 
-    override var isInTransaction: Bool { sqlite3_get_autocommit(database) == 0 }
+    var isInTransaction: Bool { sqlite3_get_autocommit(database) == 0 }
 
-    /// Ends the transaction that a reader has kept open for the next read.
-    func endSnapshot() {
-        snapshot = nil
-        rollback()
-    }
-
-    override func control(_ control: Control) throws {
+    func control(_ control: TransactionControl) throws {
         let statement: Statement
         if let known = controls[control.rawValue] {
             statement = known
@@ -171,6 +171,14 @@ final class SQLiteConnection: DatabaseConnection {
         defer { statement.reset() }
         _ = try statement.step()
     }
+
+    // Statements carry their policy. There is one writer in one process, so nothing is locked or notified, and the
+    // origin of a file cannot be determined.
+    func enter(_ scope: Scope?) throws {}
+    func lock(_ subjects: () -> [String]) throws {}
+    func notify(_ channel: StaticString, _ payload: String) throws {}
+    func prepareGroupSteps() throws {}
+    func origin(in db: DatabaseConnection) throws -> String? { nil }
 
     // MARK: Upkeep, for the store
 
@@ -229,8 +237,9 @@ final class SQLiteConnection: DatabaseConnection {
     /// system without shared memory, every read would then wait for the writer.
     private func enterWAL() throws(DatabaseError) {
         let statement = try Statement("PRAGMA journal_mode = WAL", in: database, isPersistent: false)
+        defer { statement.reset() }
         guard try statement.step() else { throw DatabaseError(.cannotOpen, "the journal mode is missing") }
-        let mode = String(decoding: statement.bytes(at: 0, isText: true), as: UTF8.self)
+        let mode = String(decoding: statement.source.columns.bytes(at: 0, isText: true), as: UTF8.self)
         guard mode == "wal" else {
             throw DatabaseError(.cannotOpen, "the file system supports only the journal mode \(mode), not wal")
         }

@@ -5,7 +5,7 @@ import Threads
 ///
 /// It is created, used and released on its thread.
 struct SQLiteWriter {
-    let connection: SQLiteConnection
+    let connection: DrivenConnection<SQLiteConnection>
     let file: DatabaseFile
     let queue: WriteQueue
     let readers: ReaderPool
@@ -25,7 +25,7 @@ struct SQLiteWriter {
         readers.close()
         if file.isMoved() { return }
         do {
-            _ = try connection.checkpoint(.truncate)
+            _ = try connection.driver.checkpoint(.truncate)
         } catch {
             // A reader that is still in use only means that the WAL remains; the next start reads it.
             if error.code != .busy { queue.count { $0.checkpointsFailed += 1 } }
@@ -34,11 +34,11 @@ struct SQLiteWriter {
 
     private func commit(_ jobs: [WriteJob]) {
         // This commit invalidates the snapshots anyway. Releasing them now lets SQLite restart a checkpointed WAL.
-        if connection.walPages >= options.checkpointPages { readers.releaseSnapshots() }
-        connection.hasWritten = false
+        if connection.driver.walPages >= options.checkpointPages { readers.releaseSnapshots() }
+        connection.driver.hasWritten = false
         do {
             try file.requireInPlace()
-            try connection.control(.beginImmediate)
+            try connection.driver.control(.beginImmediate)
         } catch {
             abandon(jobs, after: WriteGroup(), because: error)
             return
@@ -50,9 +50,9 @@ struct SQLiteWriter {
         repeat {
             let next = WriteJob.takeNext(&waiting)
             do {
-                group.completions += try WriteJob.run(next, on: connection)
+                group.completions += try WriteJob.run(next, on: connection.db)
             } catch {
-                guard connection.isInTransaction else {
+                guard connection.driver.isInTransaction else {
                     group.failures += next.map { ($0, error) }
                     abandon(waiting, after: group, because: error)
                     return
@@ -67,8 +67,8 @@ struct SQLiteWriter {
     private func conclude(_ group: WriteGroup) {
         let begin = ContinuousClock.now
         do {
-            try connection.runGroupSteps()
-            try connection.commit()
+            try connection.db.runGroupSteps()
+            try connection.db.commit()
             // A commit to a file that is gone would be lost.
             file.isMoved()
             try file.requireInPlace()
@@ -78,19 +78,19 @@ struct SQLiteWriter {
         }
         readers.noteCommit()
         let seconds = (ContinuousClock.now - begin) / .seconds(1)
-        let walPages = connection.walPages
-        queue.finishBatch(isFull: group.isFull ? true : connection.hasWritten ? false : nil) { metrics in
+        let walPages = connection.driver.walPages
+        queue.finishBatch(isFull: group.isFull ? true : connection.driver.hasWritten ? false : nil) { metrics in
             metrics.countCommit(jobs: group.completions.count, seconds: seconds)
             metrics.jobsFailed += group.failures.count
             metrics.walPages = walPages
         }
-        for action in connection.takeCommitActions() { action() }
+        for action in connection.db.takeCommitActions() { action() }
         group.answer(.success(()))
     }
 
     /// Fails all jobs, because nothing of the group is stored. A job that failed by itself receives its own error.
     private func abandon(_ notBegun: [WriteJob], after group: WriteGroup, because error: any Error) {
-        connection.rollback()
+        connection.db.rollback()
         let lost = WriteGroup.lost(error)
         queue.finishBatch(isFull: lost.cause == .full || group.isFull ? true : nil) { metrics in
             metrics.batchesFailed += 1
@@ -101,7 +101,7 @@ struct SQLiteWriter {
     }
 
     private mutating func checkpointIfNeeded() {
-        let pages = connection.walPages
+        let pages = connection.driver.walPages
         // The WAL was restarted.
         if pages < options.checkpointPages { checkpointWanted = 0 }
         guard pages >= max(checkpointWanted, options.checkpointPages) else { return }
@@ -112,7 +112,7 @@ struct SQLiteWriter {
         }
         // Passive here too: while the writer itself checkpoints, no pages are added, so all pages are moved and the
         // next commit begins at the front. Waiting for a long reader would stop all writes.
-        Self.movePages(by: connection, readers: readers, queue: queue)
+        Self.movePages(by: connection.driver, readers: readers, queue: queue)
     }
 
     /// Runs one checkpoint that blocks nothing, and counts it.

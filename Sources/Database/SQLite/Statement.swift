@@ -4,11 +4,13 @@ import Foundation
 /// A prepared statement, the single owner of its `sqlite3_stmt`.
 ///
 /// It is used by one connection, on one thread at a time; never shared.
-final class Statement: RowSource {
+final class Statement {
     /// The argument buffer is shrunk after a call with larger texts and blobs. Otherwise every statement that once
     /// bound a large value would keep that memory for good.
     private static let storedArgumentBytesMax = 16 * 1024
 
+    /// The source of the rows that the statement returns.
+    let source: RowSource
     private let handle: OpaquePointer
     private let database: OpaquePointer
     private let parameterCount: Int
@@ -44,8 +46,8 @@ final class Statement: RowSource {
         self.database = database
         parameterCount = Int(sqlite3_bind_parameter_count(handle))
         arguments = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 16)
-        super.init(text: text)
-        columnCount = Int(sqlite3_column_count(handle))
+        source = RowSource(
+            text: text, StatementColumns(handle), count: Int(sqlite3_column_count(handle)))
     }
 
     deinit {
@@ -57,7 +59,7 @@ final class Statement: RowSource {
 
     func bind(_ values: [SQLValue]) throws(DatabaseError) {
         precondition(
-            values.count == parameterCount, "\(values.count) values for \(parameterCount) parameters: \(text)")
+            values.count == parameterCount, "\(values.count) values for \(parameterCount) parameters: \(source.text)")
         reserveArguments(for: values)
         var used = 0
         for (index, value) in values.enumerated() {
@@ -74,7 +76,7 @@ final class Statement: RowSource {
                 let bytes = blob.withUnsafeBytes { store($0, at: &used) }
                 result = sqlite3_bind_blob64(handle, parameter, bytes.baseAddress, UInt64(bytes.count), nil)
             }
-            guard result == SQLITE_OK else { throw DatabaseError.last(of: database, sql: text) }
+            guard result == SQLITE_OK else { throw DatabaseError.last(of: database, sql: source.text) }
         }
     }
 
@@ -87,23 +89,20 @@ final class Statement: RowSource {
 
     /// Advances to the next row; returns false at the end.
     func step() throws(DatabaseError) -> Bool {
-        nextRow()
+        source.nextRow()
         let result = sqlite3_step(handle)
         switch result {
         case SQLITE_ROW:
             // A schema change reprepares the statement inside `step`, and `SELECT *` may have more columns.
-            if Int(sqlite3_data_count(handle)) != columnCount {
-                columnCount = Int(sqlite3_column_count(handle))
-                columnNames = readNames()
-            }
+            source.columnCount = Int(sqlite3_data_count(handle))
             return true
         case SQLITE_DONE: return false
-        default: throw DatabaseError.last(of: database, sql: text)
+        default: throw DatabaseError.last(of: database, sql: source.text)
         }
     }
 
     func reset() {
-        nextRow()
+        source.nextRow()
         // The result repeats the error of the last step, which has already been thrown.
         _ = sqlite3_reset(handle)
         if arguments.count > Self.storedArgumentBytesMax {
@@ -137,14 +136,23 @@ final class Statement: RowSource {
         used += bytes.count
         return UnsafeRawBufferPointer(start: arguments.baseAddress! + (used - bytes.count), count: bytes.count)
     }
+}
 
-    // MARK: Columns of the current row
+/// The columns of the row on which a statement is positioned.
+final class StatementColumns: RowColumns {
+    /// Owned by the statement. Every row ends with `reset`, before the statement is released, and a later use of the row
+    /// is detected by its generation.
+    private let handle: OpaquePointer
 
-    override func readNames() -> [String] {
-        (0..<sqlite3_column_count(handle)).map { String(cString: sqlite3_column_name(handle, $0)) }
+    init(_ handle: OpaquePointer) {
+        self.handle = handle
     }
 
-    override func type(at index: Int) -> SQLValueType {
+    func name(at index: Int) -> String {
+        String(cString: sqlite3_column_name(handle, Int32(truncatingIfNeeded: index)))
+    }
+
+    func type(at index: Int) -> SQLValueType {
         switch sqlite3_column_type(handle, Int32(truncatingIfNeeded: index)) {
         case SQLITE_NULL: .null
         case SQLITE_INTEGER: .integer
@@ -154,15 +162,15 @@ final class Statement: RowSource {
         }
     }
 
-    override func integer(at index: Int) -> Int64 {
+    func integer(at index: Int) -> Int64 {
         sqlite3_column_int64(handle, Int32(truncatingIfNeeded: index))
     }
 
-    override func real(at index: Int) -> Double {
+    func real(at index: Int) -> Double {
         sqlite3_column_double(handle, Int32(truncatingIfNeeded: index))
     }
 
-    override func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
+    func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
         let column = Int32(truncatingIfNeeded: index)
         // The pointer first, then the length: this order avoids a second conversion.
         let start: UnsafeRawPointer? =

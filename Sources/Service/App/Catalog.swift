@@ -40,15 +40,11 @@ enum Catalog {
         Tenants.tenants, ServiceSecrets.secrets, RateSharing.counts, MembershipRegistry.facts,
     ]
 
-    static let migrations =
+    static let migrations = MigrationOrder.all.sorted(
         [
-            Tenants.migration, ServiceSecrets.migration, EventLog.migrations[0], BadgeLedger.migration,
-            Idempotency.migration,
-        ]
-        + features().flatMap(\.migrations) + [
-            EventLog.migrations[1], RateSharing.migration, MembershipRegistry.migration, EventLog.migrations[2],
-            EventLog.migrations[3], EventLog.migrations[4], EventLog.migrations[5],
-        ]
+            Tenants.migration, ServiceSecrets.migration, BadgeLedger.migration, Idempotency.migration,
+            RateSharing.migration, MembershipRegistry.migration,
+        ] + EventLog.migrations + features().flatMap(\.migrations))
 
     static let tables = coreTables + features().flatMap(\.tables)
 

@@ -97,6 +97,31 @@ import Testing
         #expect(pinned == pinned.sorted(), "keep the lines sorted, so that concurrent additions do not conflict")
     }
 
+    /// An older database has applied the released migrations, so a new one can only come after them. Otherwise new and
+    /// upgraded databases would apply them in different orders. A new migration adds a line at the end of `order.txt`.
+    @Test func migrations_keepTheReleasedOrder() throws {
+        let file = DatabaseLevel.folder.appendingPathComponent("order.txt")
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+        let released = lines.filter { !$0.hasPrefix("#") }.map(String.init)
+        #expect(Catalog.migrations.map(\.id) == released)
+    }
+
+    @Test func migration_thatIsNotListedOnceAndDeclaredOnce_isRefused() {
+        let order = MigrationOrder(ids: ["0001_a", "0001_b", "0001_c", "0001_c"])
+        let declared = ["0001_c", "0001_d", "0001_a", "0001_a"].map { Migration($0, sql: []) }
+        #expect(
+            order.mistakes(in: declared) == [
+                "0001_a is listed 1 times and declared 2 times", "0001_b is listed 1 times and declared 0 times",
+                "0001_c is listed 2 times and declared 1 times", "0001_d is listed 0 times and declared 1 times",
+            ])
+    }
+
+    @Test func migrations_areSortedByTheList() {
+        let order = MigrationOrder(ids: ["0001_b", "0001_a", "0002_b"])
+        let declared = ["0001_a", "0001_b", "0002_b"].map { Migration($0, sql: []) }
+        #expect(order.sorted(declared).map(\.id) == order.ids)
+    }
+
     /// A database with unknown migrations stops the start with an error that names the migration.
     @Test func start_refusesADatabase_withUnknownMigrations() throws {
         let directory = try TemporaryDirectory()

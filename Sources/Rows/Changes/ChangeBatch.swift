@@ -18,12 +18,6 @@ public struct ChangeBatch: Sendable, Hashable {
         items.compactMap { if case .change(let change) = $0 { change } else { nil } }
     }
 
-    /// Creates a batch of changes that were read elsewhere.
-    public init(_ items: [Item]) {
-        self.items = items
-        isArray = true
-    }
-
     /// Reads a delivery: one item, or an array of at most ``ChangeLimits/itemsMax``.
     ///
     /// - Parameters:

@@ -165,13 +165,12 @@ public final class App: Sendable {
         _ requests: any StreamRequests, _ shards: StreamShards<StreamHub>, _ boards: Leaderboards,
         _ authenticator: Authenticator, _ metrics: MetricsRegistry
     ) -> Dependencies {
-        let pump = pipeline.pump
-        return Dependencies(
+        Dependencies(
             report: report, boards: boards,
             streams: .init(dependencies: streams, requests: requests, router: pipeline.router),
             changes: .init(
-                memberships: start.memberships, metrics: ChangeMetrics(metrics),
-                isCongested: { isCongested(shards) }, restartStreams: { try pump.renewEpoch(in: $0) }),
+                intake: changeIntake(start, pipeline.pump), metrics: ChangeMetrics(metrics),
+                isCongested: { isCongested(shards) }),
             explain: .init(
                 memberships: start.memberships, authenticator: authenticator, log: start.log, live: streams.live,
                 tables: streams.tables),
@@ -226,6 +225,10 @@ public final class App: Sendable {
         .init(topics: start.memberships.catalog.topics, taken: Catalog.eventPrefixes)
     }
 
+    private static func changeIntake(_ start: ServiceStart, _ pump: EventPump) -> ChangeIntake {
+        ChangeIntake(memberships: start.memberships, restartStreams: { try pump.renewEpoch(in: $0) })
+    }
+
     private static func source(
         _ start: ServiceStart, _ runner: TransactionRunner, _ pump: EventPump, _ shards: StreamShards<StreamHub>,
         _ metrics: MetricsRegistry, logger: Logger
@@ -233,11 +236,11 @@ public final class App: Sendable {
         guard let url = runner.settings.source else { return nil }
         let rules = publishRules(start)
         let intake = SourceIntake(
-            runner: runner, memberships: start.memberships, slot: runner.settings.sourceSlot,
+            runner: runner, changes: changeIntake(start, pump), slot: runner.settings.sourceSlot,
             receivers: [
                 "notify": { try NotificationsFeature.accept($0, $1) },
                 "publish": { try PublishFeature.accept($0, by: rules, $1) },
-            ], restartStreams: { try pump.renewEpoch(in: $0) })
+            ])
         return SourceReader(
             .init(url: url, intake: intake, isCongested: { isCongested(shards) }),
             metrics: SourceMetrics(metrics), logger: logger)

@@ -3,69 +3,61 @@ import Domain
 import Rows
 import Values
 
-/// The result of one delivery, in numbers of items.
-struct ChangeResult: JSONWritable, Sendable {
-    /// Accepted: published to its audience, or without an audience.
-    var accepted = 0
-    /// Accepted before, recognized by their ids.
-    var duplicates = 0
-    var rejected: [ChangeRejection] = []
-
-    func write(to writer: inout JSONWriter) {
-        writer.object { writer in
-            writer.member("accepted", accepted)
-            writer.member("duplicates", duplicates)
-            writer.member("rejected", rejected)
-        }
-    }
+/// The outcome of a change that was taken in.
+enum ChangeOutcome: Sendable, Hashable {
+    /// Published to its audience, or without an audience.
+    case accepted
+    /// Accepted before, recognized by its id.
+    case duplicate
+    /// The place of the fault is in the item from which the change was read.
+    case rejected(ChangeFault)
 }
 
-/// The intake of one delivery within one transaction. Each change of a row becomes an event with its audience, and
-/// updates memberships.
-struct ChangeIntake {
-    private let tables: MembershipRegistry
-    private let batch: ChangeBatch
-    private let tx: Transaction
-    private let restartStreams: StreamRestart
-    private var memberships: Memberships
-    private var version: Int64
-    private(set) var result = ChangeResult()
-
+/// The intake of table changes from any sender. Each change of a row becomes an event with its audience, and updates
+/// memberships.
+struct ChangeIntake: Sendable {
     /// Restarts all streams once the transaction is committed.
     typealias StreamRestart = @Sendable (DatabaseConnection) throws -> Void
 
+    let memberships: MembershipRegistry
+    let restartStreams: StreamRestart
+
+    /// Takes in changes, in order, and returns the outcome of each. A fault in one rejects only that one.
+    func take(_ changes: [TableChange], _ tx: Transaction) throws -> [ChangeOutcome] {
+        var run = try ChangeIntakeRun(changes, memberships, tx, restartStreams)
+        return try changes.map { try run.outcome(of: $0) }
+    }
+}
+
+/// The intake of some changes within one transaction.
+private struct ChangeIntakeRun {
+    private let tables: MembershipRegistry
+    private let tx: Transaction
+    private let restartStreams: ChangeIntake.StreamRestart
+    private var memberships: Memberships
+    private var version: Int64
+
     init(
-        _ tables: MembershipRegistry, _ batch: ChangeBatch, _ tx: Transaction,
-        restartStreams: @escaping StreamRestart
+        _ changes: [TableChange], _ tables: MembershipRegistry, _ tx: Transaction,
+        _ restartStreams: @escaping ChangeIntake.StreamRestart
     ) throws {
         self.restartStreams = restartStreams
         self.tables = tables
-        self.batch = batch
         self.tx = tx
         // Changes of memberships depend on the previous memberships, so all replicas apply them one after the other.
-        let changesMemberships = batch.items.contains { item in
-            guard case .change(let change) = item else { return false }
-            return tables.catalog.find(schema: change.schema, table: change.table)?.memberships.isEmpty == false
+        let changesMemberships = changes.contains { change in
+            tables.catalog.find(schema: change.schema, table: change.table)?.memberships.isEmpty == false
         }
         if changesMemberships { try tx.db.lock(["bellhop:memberships"]) }
         (memberships, version) = try tables.memberships(in: tx.db)
     }
 
-    mutating func run() throws {
-        for (index, item) in batch.items.enumerated() {
-            switch item {
-            case .ignored: result.accepted += 1
-            case .rejected(let rejection): result.rejected.append(rejection)
-            case .change(let change):
-                do {
-                    if try take(change) { result.accepted += 1 } else { result.duplicates += 1 }
-                } catch let failure as Failure where failure.kind == .invalid || failure.code == "memberships.full" {
-                    let field = failure.fields.first
-                    result.rejected.append(
-                        batch.rejection(
-                            of: index, at: change.place(of: field?.pointer ?? ""), field?.detail ?? failure.detail))
-                }
-            }
+    mutating func outcome(of change: TableChange) throws -> ChangeOutcome {
+        do {
+            return try take(change) ? .accepted : .duplicate
+        } catch let failure as Failure where failure.kind == .invalid || failure.code == "memberships.full" {
+            let field = failure.fields.first
+            return .rejected(ChangeFault(change.place(of: field?.pointer ?? ""), field?.detail ?? failure.detail))
         }
     }
 

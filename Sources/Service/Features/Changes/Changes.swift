@@ -8,12 +8,10 @@ import Values
 enum ChangesFeature {
     /// The dependencies of the endpoint.
     struct Parts: Sendable {
-        let memberships: MembershipRegistry
+        let intake: ChangeIntake
         let metrics: ChangeMetrics
         /// Whether streams are served more slowly than changes arrive. Then no further changes are accepted.
         let isCongested: @Sendable () -> Bool
-        /// Restarts all streams once the transaction is committed.
-        let restartStreams: ChangeIntake.StreamRestart
     }
 
     /// Creates the feature.
@@ -60,9 +58,7 @@ enum ChangesFeature {
         guard delivery.isJSON else { throw Call.notJSON }
         let batch = try ChangeBatch(reading: call.request.body, delivery: delivery, format: format)
         return .write { tx in
-            var intake = try ChangeIntake(parts.memberships, batch, tx, restartStreams: parts.restartStreams)
-            try intake.run()
-            let result = intake.result
+            let result = ChangeResult(of: batch, try parts.intake.take(batch.changes, tx))
             tx.afterCommit { parts.metrics.add(result) }
             return Response.json(202, result)
         }
@@ -144,6 +140,43 @@ enum ChangeDeduplication {
     /// Ids that are deleted at once, for which all writes wait. 50,000 take some 100 ms. A feed of 10,000 per second
     /// adds as many until the next time.
     static let prunedAtOnceMax = 50_000
+}
+
+/// The result of one delivery, in numbers of items.
+struct ChangeResult: JSONWritable, Sendable {
+    /// Accepted: published to its audience, or without an audience or any effect.
+    private(set) var accepted = 0
+    /// Accepted before, recognized by their ids.
+    private(set) var duplicates = 0
+    private(set) var rejected: [ChangeRejection] = []
+
+    /// - Parameter outcomes: The outcomes of the delivery's changes, in order.
+    init(of batch: ChangeBatch, _ outcomes: [ChangeOutcome]) {
+        var outcomes = outcomes[...]
+        for (index, item) in batch.items.enumerated() {
+            switch item {
+            case .ignored: accepted += 1
+            case .rejected(let rejection): rejected.append(rejection)
+            case .change: add(outcomes.removeFirst(), at: index, of: batch)
+            }
+        }
+    }
+
+    private mutating func add(_ outcome: ChangeOutcome, at index: Int, of batch: ChangeBatch) {
+        switch outcome {
+        case .accepted: accepted += 1
+        case .duplicate: duplicates += 1
+        case .rejected(let fault): rejected.append(batch.rejection(of: index, at: fault.pointer, fault.reason))
+        }
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.object { writer in
+            writer.member("accepted", accepted)
+            writer.member("duplicates", duplicates)
+            writer.member("rejected", rejected)
+        }
+    }
 }
 
 /// Counters of the outcomes of delivered items.

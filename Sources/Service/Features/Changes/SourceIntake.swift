@@ -10,12 +10,6 @@ enum SourceItem: Sendable {
     case message(SourceMessage)
 }
 
-/// An item, and the position after taking it in.
-struct PlacedItem: Sendable {
-    let item: SourceItem
-    let position: SourcePosition
-}
-
 /// A message that `bellhop.notify` or `bellhop.publish` has written into the log.
 struct SourceMessage: Sendable {
     /// `notify` or `publish`.
@@ -58,12 +52,10 @@ struct SourceIntake: Sendable {
     }
 
     let runner: TransactionRunner
-    let memberships: MembershipRegistry
+    let changes: ChangeIntake
     let slot: String
     /// The receivers by kind of message.
     let receivers: [String: SourceMessage.Receiver]
-    /// Restarts all streams once the transaction is committed, because rows were missed.
-    let restartStreams: ChangeIntake.StreamRestart
 
     /// Rows may belong to any tenant.
     private static let caller = Caller.system(tenant: "default", named: "source", spansTenants: true)
@@ -130,22 +122,20 @@ struct SourceIntake: Sendable {
         return outcome
     }
 
-    /// Takes in consecutive changes of rows as one delivery.
+    /// Takes in consecutive changes of rows in one transaction.
     private func take(_ rows: ArraySlice<SourceItem>, in db: DatabaseConnection, _ outcome: inout Outcome) throws {
         var changes: [TableChange] = []
         for case .change(let change) in rows { changes.append(change) }
         for case .rejected(let reason) in rows { outcome.rejected.append(reason) }
         guard !changes.isEmpty else { return }
-        let batch = ChangeBatch(changes.map { .change($0) })
-        let result = try runner.write(as: Self.caller, in: db) { tx in
-            var intake = try ChangeIntake(memberships, batch, tx, restartStreams: restartStreams)
-            try intake.run()
-            return intake.result
-        }
-        outcome.taken += result.accepted
-        for rejection in result.rejected {
-            let change = changes[rejection.index]
-            outcome.rejected.append("\(change.schema).\(change.table): \(rejection.pointer) \(rejection.reason)")
+        let outcomes = try runner.write(as: Self.caller, in: db) { try self.changes.take(changes, $0) }
+        for (change, result) in zip(changes, outcomes) {
+            switch result {
+            case .accepted: outcome.taken += 1
+            case .duplicate: break
+            case .rejected(let fault):
+                outcome.rejected.append("\(change.schema).\(change.table): \(fault.pointer) \(fault.reason)")
+            }
         }
     }
 

@@ -29,7 +29,7 @@ final class SourceReader: Sendable {
     }
 
     private var slot: String { parts.intake.slot }
-    private var tables: [TableDeclaration] { parts.intake.memberships.catalog.tables }
+    private var tables: [TableDeclaration] { parts.intake.changes.memberships.catalog.tables }
     private var membershipTables: [TableDeclaration] { tables.filter { !$0.memberships.isEmpty } }
 
     /// Checks whether the log can be read.
@@ -194,7 +194,8 @@ final class SourceReader: Sendable {
         let position = SourcePosition(
             source: "\(identity)", lsn: start, tables: Set(membershipTables.map(\.qualifiedName)),
             publication: "\(publication)")
-        let restartStreams = parts.intake.restartStreams
+        // Rows were missed.
+        let restartStreams = parts.intake.changes.restartStreams
         _ = try parts.intake.writeWaitingForRoom(
             [], from: mark, to: position, on: thread,
             also: { if continuity != .begins { try restartStreams($0) } })

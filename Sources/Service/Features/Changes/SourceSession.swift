@@ -46,7 +46,7 @@ struct SourceSession {
         (self.link, self.server, self.metrics, self.notices, self.thread) = (link, server, metrics, notices, thread)
         self.tables = tables
         (intake, isCongested, clock) = (reader.intake, reader.isCongested, reader.intake.runner.clock)
-        decoder = SourceDecoder(server, reader.intake.memberships.catalog, from: position, clock: clock)
+        decoder = SourceDecoder(server, reader.intake.changes.memberships.catalog, from: position, clock: clock)
         known = position
         (received, confirmed, logEnd) = (position.lsn, position.lsn, position.lsn)
         storedAt = clock.uptime()

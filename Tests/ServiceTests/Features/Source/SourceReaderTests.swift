@@ -25,14 +25,16 @@ import Values
     private func intake(_ refuses: @escaping @Sendable (String) -> Bool = { _ in false }) -> SourceIntake {
         let runner = service.app.runner
         return SourceIntake(
-            runner: runner, memberships: MembershipRegistry(runner.settings.tables), slot: app.name,
+            runner: runner,
+            changes: ChangeIntake(memberships: MembershipRegistry(runner.settings.tables), restartStreams: { _ in }),
+            slot: app.name,
             receivers: [
                 "publish": { [taken] members, tx in
                     let event = members.string("event") ?? ""
                     if refuses(event) { throw DatabaseError(.constraint, "refused") }
                     tx.afterCommit { taken.withLock { $0.append(event) } }
                 }
-            ], restartStreams: { _ in })
+            ])
     }
 
     private func reader(

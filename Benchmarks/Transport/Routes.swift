@@ -20,7 +20,7 @@ private func routes(_ streams: StreamShards<Fanout>) -> [Route] {
     [
         Route(.get, "/healthz") { _ in .response(Response(status: 200, headers: [], body: .bytes(Array("ok".utf8)))) },
         Route(.get, "/stream") { _ in
-            .stream(StreamOpening(headers: [("Content-Type", "text/event-stream")], context: 0, shard: nil))
+            .stream(StreamOpening(headers: [("Content-Type", "text/event-stream")], context: 0))
         },
         Route(.post, "/publish", bodyBytesMax: 65_536) { request in
             let bytes = SharedBytes(request.body)

@@ -14,13 +14,10 @@ public struct StreamOpening {
     public var headers: HeaderFields
     /// Passed to the program; released if the stream never opens.
     public var context: any Sendable
-    /// Nil distributes streams over the shards in turn.
-    public var shard: Int?
 
-    public init(headers: HeaderFields, context: any Sendable, shard: Int? = nil) {
+    public init(headers: HeaderFields, context: any Sendable) {
         self.headers = headers
         self.context = context
-        self.shard = shard
     }
 }
 

@@ -50,10 +50,10 @@ public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
         for shard in all { shard.stop(deadlineSeconds: deadlineSeconds) }
     }
 
+    /// Reserves a place for a stream. Streams are distributed over the shards in turn.
     func reserve(_ opening: StreamOpening) -> StreamHandOff? {
         guard places.take() else { return nil }
-        let index = opening.shard ?? turn.wrappingAdd(1, ordering: .relaxed).newValue
-        let shard = all[index % all.count]
+        let shard = all[turn.wrappingAdd(1, ordering: .relaxed).newValue % all.count]
         let (context, places) = (opening.context, places)
         return StreamHandOff(
             configuration: configuration, adopt: { shard.adopt(descriptor: $0, context: context) },

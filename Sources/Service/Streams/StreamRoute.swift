@@ -193,6 +193,6 @@ struct StreamRoute: Sendable {
             }
         }
         let opener = StreamOpener(caller: caller, topics: topics, lastEventID: parameters.lastEventID, lease: lease)
-        return .stream(StreamOpening(headers: headers, context: opener, shard: nil))
+        return .stream(StreamOpening(headers: headers, context: opener))
     }
 }

@@ -23,6 +23,16 @@ public final class Route: Sendable {
     }
 }
 
+/// The decision about a request's body, made when the head is read.
+public enum BodyAdmission {
+    /// The body is read into memory. The reservation is released with the body; if it is nil, no budget counts the
+    /// bytes.
+    case admitted((any BodyReservation)?)
+    /// The body is not read into memory, and the request gets this answer. The connection stays open after a short body,
+    /// and is closed after a longer one.
+    case refused(Response)
+}
+
 /// Finds the route of a request by its path's bytes; nothing is decoded and no text is made on the way.
 ///
 /// A constant segment takes precedence over a parameter. The route of GET also serves HEAD.

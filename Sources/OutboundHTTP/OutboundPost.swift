@@ -31,12 +31,3 @@ public enum OutboundFailure: String, Sendable, CaseIterable {
     /// The service is stopping.
     case stopped
 }
-
-/// The limits of received answers.
-enum OutboundLimits {
-    /// Bytes of an answer's head. Without this limit, a receiver could exhaust the memory.
-    static let headBytesMax = 16 * 1024
-    /// Bytes of an answer's body that are read and discarded, so that the connection can be reused. A connection with a
-    /// longer body is closed.
-    static let bodyBytesMax = 16 * 1024
-}

@@ -3,27 +3,35 @@ import Testing
 
 /// The layers of the code: each folder may use only those below it.
 extension TidyTests {
-    /// The layers, lowest first. A room is a folder below Sources with its subfolders; `X/*` makes each subfolder of
-    /// X a room. Rooms of one layer must not use one another.
-    private static let floors: [[String]] = [
-        ["Threads", "Cryptography"],
-        ["Visibility", "MicroHTTP", "OutboundHTTP", "BellhopClient"],
-        ["Values"],
-        ["Realtime", "Rows"],
-        ["Domain"],
-        ["Database"],
-        ["Database/SQLite", "Database/PostgreSQL"],
-        ["Database/Opening"],
-        ["Service/Configuration"],
-        ["Service/Tracing"],
-        ["Service/Identity"],
-        ["Service/Transactions"],
-        ["Service/HTTP"],
-        ["Service/Streams"],
-        ["Service/Features/*"],
-        ["Service/App", "Service"],
-        ["bellhop"],
-    ]
+    /// The layers, lowest first, as the diagram of Docs/architecture.md lists them. A room is a folder below Sources
+    /// with its subfolders; `X/*` makes each subfolder of X a room. Rooms of one layer must not use one another.
+    private static let floors: [[String]] = {
+        let page = try? String(contentsOf: root.appendingPathComponent("Docs/architecture.md"), encoding: .utf8)
+        return rooms(in: page ?? "")
+    }()
+
+    /// Returns the rooms of the first code block. Commas separate the rooms of a line, and two spaces end them.
+    private static func rooms(in page: String) -> [[String]] {
+        let blocks = page.components(separatedBy: "\n```\n")
+        guard blocks.count > 1 else { return [] }
+        return blocks[1].components(separatedBy: "\n").reversed().map { line in
+            let rooms = line.trimmingCharacters(in: .whitespaces).components(separatedBy: "  ").first ?? ""
+            return rooms.components(separatedBy: ", ")
+        }
+    }
+
+    /// The targets of Package.swift, and for each the quoted words of its dependencies.
+    private static func targets() throws -> [String: Set<String>] {
+        let package = try String(contentsOf: root.appendingPathComponent("Package.swift"), encoding: .utf8)
+        let list = package.components(separatedBy: "    targets: [").dropFirst().joined()
+        var targets: [String: Set<String>] = [:]
+        for target in list.components(separatedBy: "\n        .") {
+            let words = target.components(separatedBy: "\"").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+            guard let name = words.first else { continue }
+            targets[name] = Set(words.dropFirst())
+        }
+        return targets
+    }
 
     private struct Place: Equatable {
         let floor: Int
@@ -46,8 +54,72 @@ extension TidyTests {
     private static let sourceMap = Result {
         SourceMap(
             try files(under: ["Sources"], endingWith: ".swift").map {
-                (String($0.path.dropFirst("Sources/".count)), $0.text)
+                (String($0.path.dropFirst("Sources/".count)), try code(of: $0))
             })
+    }
+
+    /// Package.swift lists no dependency upwards, and a module imports what Package.swift lists for it.
+    @Test func modules_dependOnLowerModulesOnly() throws {
+        let targets = try Self.targets()
+        var heights: [String: ClosedRange<Int>] = [:]
+        for (floor, rooms) in Self.floors.enumerated() {
+            for room in rooms {
+                let folder = Self.root.appendingPathComponent("Sources/\(room.replacing("/*", with: ""))").path
+                #expect(FileManager.default.fileExists(atPath: folder), "Docs/architecture.md: there is no \(room)")
+                let module = String(room.prefix { $0 != "/" })
+                heights[module] = (heights[module]?.lowerBound ?? floor)...floor
+            }
+        }
+        #expect(heights.count > 10, "the search must find modules")
+        for (module, own) in heights {
+            let dependencies = try #require(targets[module], "Package.swift has no target \(module)")
+            for dependency in dependencies {
+                guard let other = heights[dependency] else { continue }
+                #expect(other.upperBound < own.lowerBound, "Package.swift: \(module) depends on \(dependency)")
+            }
+        }
+        for file in try Self.files(under: ["Sources"], endingWith: ".swift") {
+            let module = String(file.path.split(separator: "/")[1])
+            for (number, line) in file.lines.enumerated() where line.drop(while: { $0 == " " }).hasPrefix("import ") {
+                let name = String(line.split(separator: " ").last?.split(separator: ".").first ?? "")
+                guard targets[name] != nil else { continue }
+                #expect(targets[module]?.contains(name) == true, "\(file.path):\(number + 1) imports \(name)")
+            }
+        }
+    }
+
+    /// A small type with one user is read with it, so it stands beside it.
+    @Test func smallTypes_standBesideTheirUser() throws {
+        // `Limits.swift` is the same file in many folders, and each command of `bellhop` is one file.
+        let found = try Self.sourceMap.get().smallTypes(linesMax: 20).filter { small in
+            !small.home.hasSuffix("Limits.swift") && !small.home.hasPrefix("bellhop/Commands/")
+        }
+        // Types of BellhopClient that have yet to move.
+        let known: Set = [
+            "CurrentTokens", "Features", "ManualLifecycle", "ManualNetwork", "PlayedKeys", "StorageName",
+            "StreamTransfer", "TopicSubscription",
+        ]
+        for small in found where !small.home.hasPrefix("BellhopClient/") || !known.contains(small.type) {
+            Issue.record("Sources/\(small.home):\(small.line) \(small.type) belongs into \(small.user)")
+        }
+        for type in known.subtracting(found.map(\.type)) { Issue.record("\(type) has moved; remove it from the list") }
+    }
+
+    @Test func smallTypes_areFound() {
+        let map = SourceMap([
+            (
+                "A/One.swift",
+                SwiftTokens("struct Small { let a = 1 }\nstruct Shared {}\nextension Shared { let b: Own }")
+            ),
+            ("A/Own.swift", SwiftTokens("enum Own {}\nenum Extended {}\nstruct Used { let own: Own }")),
+            ("A/Two.swift", SwiftTokens("let a = Small()\nlet b = Shared()\nextension Extended {}")),
+            ("A/Three.swift", SwiftTokens("import A\nfunc c() -> Shared { Shared() } // Small")),
+            ("B/Other.swift", SwiftTokens("import A\nlet own: Used")),
+        ])
+        #expect(
+            map.smallTypes(linesMax: 1).map { "\($0.type) of \($0.home):\($0.line): \($0.user)" } == [
+                "Small of A/One.swift:1: A/Two.swift"
+            ])
     }
 
     @Test func folders_useLowerFoldersOnly() throws {
@@ -112,11 +184,12 @@ extension TidyTests {
 
     @Test func sourceMap_skipsCommentsAndStrings() {
         let words = SourceWords(
-            """
-            import Foundation // Other
-            /* Not this */ struct Box<Item> { enum Inner {} ; let text = "a Word \\(Shown.of("Deep \\(Deeper())")) \\" Quoted" }
-            private final class Next: Base.Nested {}
-            """)
+            SwiftTokens(
+                """
+                import Foundation // Other
+                /* Not this */ struct Box<Item> { enum Inner {} ; let text = "a Word \\(Shown.of("Deep \\(Deeper())")) \\" Quoted" }
+                private final class Next: Base.Nested {}
+                """))
         #expect(words.imported == ["Foundation"])
         #expect(words.declared == ["Box", "Next"])
         #expect(words.named == ["Box", "Item", "Inner", "Shown", "Deeper", "Next", "Base", "Nested"])

@@ -167,3 +167,18 @@ extension Timestamp {
     /// The seconds that RFC 3339 can express: from the year 1 to the year 9999.
     static let writableSeconds: Range<Int64> = -62_135_596_800..<253_402_300_800
 }
+
+/// The 128-bit FNV-1a hash (Fowler, Noll, Vo). It is the same in every process and version. Two different contents at
+/// one position of a log do not collide by accident.
+enum FNV1a128 {
+    static func hexadecimal(of bytes: some Sequence<UInt8>) -> String {
+        var hash: UInt128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d
+        for byte in bytes {
+            hash ^= UInt128(byte)
+            // The prime is 2^88 + 0x13B.
+            hash = (hash << 88) &+ (hash &* 0x13B)
+        }
+        let digits = String(hash, radix: 16)
+        return String(repeating: "0", count: 32 - digits.utf8.count) + digits
+    }
+}

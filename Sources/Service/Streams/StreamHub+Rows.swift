@@ -223,3 +223,26 @@ extension StreamHub {
         replaceScope(of: slot, from: session.caller, to: caller)
     }
 }
+
+/// The encoder of invalidations whose windows end at one time. It encodes each batch once for all streams that receive
+/// the same, for example the streams of a class.
+struct InvalidationEncoder {
+    private struct Form: Hashable {
+        let keys: [QueryKey]
+        let causes: [InvalidationCause]
+        let isComplete: Bool
+        let cursor: Cursor?
+    }
+
+    private var encoded: [Form: SharedBytes] = [:]
+
+    /// Returns a `query:invalidate` event.
+    mutating func event(_ batch: Coalescer.Batch, at cursor: Cursor?) -> SharedBytes {
+        let form = Form(
+            keys: batch.keys.map(QueryKey.init), causes: batch.causes, isComplete: batch.isComplete, cursor: cursor)
+        if let bytes = encoded[form] { return bytes }
+        let bytes = SharedBytes(StreamNotice.invalidation(batch, at: cursor))
+        encoded[form] = bytes
+        return bytes
+    }
+}

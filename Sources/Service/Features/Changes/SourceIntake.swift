@@ -134,7 +134,8 @@ struct SourceIntake: Sendable {
             case .accepted: outcome.taken += 1
             case .duplicate: break
             case .rejected(let fault):
-                outcome.rejected.append("\(change.schema).\(change.table): \(fault.pointer) \(fault.reason)")
+                let place = fault.pointer.isEmpty ? "" : "\(fault.pointer) "
+                outcome.rejected.append("\(change.schema).\(change.table): \(place)\(fault.reason)")
             }
         }
     }

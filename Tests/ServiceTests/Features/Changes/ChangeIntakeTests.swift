@@ -8,15 +8,23 @@ import Values
 
 /// The intake of changes without a request.
 @Suite(.timed) struct ChangeIntakeTests {
+    /// Returns insertions into tables, by the table and the JSON of the id.
+    private static func insertions(_ rows: (table: String, id: String)...) throws -> [TableChange] {
+        let items = rows.map { table, id in
+            #"{"type": "INSERT", "schema": "public", "table": "\#(table)", "record": {"id": \#(id), "n": 1}, "old_record": null}"#
+        }
+        return try ChangeBatch(reading: Array("[\(items.joined(separator: ","))]".utf8)).changes
+    }
+
+    private static func intake(_ runner: TransactionRunner) -> ChangeIntake {
+        ChangeIntake(memberships: MembershipRegistry(runner.settings.tables), restartStreams: { _ in })
+    }
+
     @Test func eachChange_hasItsOwnOutcome() async throws {
         let probe = try FeedProbe()
         let runner = probe.service.app.runner
-        let intake = ChangeIntake(memberships: MembershipRegistry(runner.settings.tables), restartStreams: { _ in })
-        func insert(_ table: String, _ id: String) -> String {
-            #"{"type": "INSERT", "schema": "public", "table": "\#(table)", "record": {"id": \#(id), "n": 1}, "old_record": null}"#
-        }
-        let items = [insert("notes", "1"), insert("notes", "1"), insert("unknown", "1"), insert("notes", "null")]
-        var changes = try ChangeBatch(reading: Array("[\(items.joined(separator: ","))]".utf8)).changes
+        let intake = Self.intake(runner)
+        var changes = try Self.insertions(("notes", "1"), ("notes", "1"), ("unknown", "1"), ("notes", "null"))
         try #require(changes.count == 4)
         for index in 0..<2 { changes[index].deduplicationID = "same" }
         let outcomes = try await runner.store.write { [changes] db in
@@ -27,5 +35,15 @@ import Values
                 .accepted, .duplicate, .rejected(ChangeFault("/table", "the table public.unknown is not declared")),
                 .rejected(ChangeFault("/record/id", "is null, but belongs to the primary key")),
             ])
+    }
+
+    @Test func rejectedRowOfTheLog_isNamedByItsTableAndPlace() throws {
+        let probe = try FeedProbe()
+        let runner = probe.service.app.runner
+        let source = SourceIntake(runner: runner, changes: Self.intake(runner), slot: "test", receivers: [:])
+        let changes = try Self.insertions(("notes", "1"), ("unknown", "1"))
+        let outcome = try source.write(changes.map { .change($0) }, from: nil, to: nil)
+        #expect(outcome.taken == 1)
+        #expect(outcome.rejected == ["public.unknown: /table the table public.unknown is not declared"])
     }
 }

@@ -124,18 +124,18 @@ extension TidyTests {
         }
     }
 
-    private static func requirementRows() throws -> [(id: String, tests: String)] {
+    private static func requirementRows() throws -> [(id: String, tests: String, place: String)] {
         let page = try String(contentsOf: root.appendingPathComponent("Docs/requirements.md"), encoding: .utf8)
-        return page.components(separatedBy: "\n").filter { $0.hasPrefix("| R-") }.map { line in
+        return page.components(separatedBy: "\n").enumerated().filter { $1.hasPrefix("| R-") }.map { number, line in
             let cells = line.components(separatedBy: " | ")
-            return (String(cells[0].dropFirst(2)), cells.last ?? "")
+            return (String(cells[0].dropFirst(2)), cells.last ?? "", "Docs/requirements.md:\(number + 1)")
         }
     }
 
     @Test func requirements_haveOneRowEach() throws {
         var seen: Set<String> = []
         for row in try Self.requirementRows() {
-            #expect(seen.insert(row.id).inserted, "Docs/requirements.md has \(row.id) twice")
+            #expect(seen.insert(row.id).inserted, "\(row.place) has \(row.id) twice")
         }
         #expect(seen.count > 200, "rows are found at all")
     }
@@ -147,27 +147,29 @@ extension TidyTests {
         let files = try Set((Self.citingFiles() + Self.files(under: ["Tests"], endingWith: ".py")).map(\.name))
         for row in try Self.requirementRows() {
             let names = row.tests.components(separatedBy: "`").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
-            #expect(!names.isEmpty || row.tests.contains("no test"), "\(row.id) names no test")
+            #expect(!names.isEmpty || row.tests.contains("no test"), "\(row.place) \(row.id) names no test")
             for name in names where name != "Benchmarks/run" {
                 if [".js", ".py", ".json"].contains(where: { name.hasSuffix($0) }) {
-                    #expect(files.contains(name), "\(row.id): there is no file \(name)")
+                    #expect(files.contains(name), "\(row.place) names the file \(name), which does not exist")
                     continue
                 }
                 let parts = name.split(separator: ".")
                 #expect(
                     ["struct", "class", "extension"].contains { text.contains("\($0) \(parts[0])") },
-                    "\(row.id): \(name)")
-                if parts.count == 2 { #expect(text.contains("func \(parts[1])("), "\(row.id): \(name)") }
+                    "\(row.place) names \(name), which does not exist")
+                if parts.count == 2 { #expect(text.contains("func \(parts[1])("), "\(row.place) names \(name)") }
             }
         }
     }
 
     /// The defences of the threat model name tests. `…` ends a shortened name.
     @Test func threatModel_namesTestsThatExist() throws {
-        let page = try String(contentsOf: Self.root.appendingPathComponent("Docs/threat-model.md"), encoding: .utf8)
+        let path = "Docs/threat-model.md"
+        let page = File(
+            path: path, text: try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8))
         let tests = try Self.files(under: ["Tests"], endingWith: ".swift").map(\.text).joined(separator: "\n")
         let text = File(path: "Tests", text: tests)
-        let quoted = page.components(separatedBy: "`").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
+        let quoted = page.text.components(separatedBy: "`").enumerated().filter { $0.offset % 2 == 1 }.map(\.element)
         let names = quoted.filter { name in
             // Settings of PostgreSQL and error codes have no upper-case letter.
             name.first?.isLowercase == true && name.contains("_") && name.contains(where: \.isUppercase)
@@ -175,7 +177,8 @@ extension TidyTests {
         }
         #expect(names.count > 50, "names are found at all")
         for name in names {
-            #expect(text.contains("func \(name.hasSuffix("…") ? "\(name.dropLast())" : "\(name)(")"), "\(name)")
+            guard !text.contains("func \(name.hasSuffix("…") ? "\(name.dropLast())" : "\(name)(")") else { continue }
+            Issue.record("\(page.places(of: name).first ?? path) names \(name), which does not exist")
         }
     }
 

@@ -51,7 +51,9 @@ extension TidyTests {
             let module = file.path.split(separator: "/")[1]
             let reader = SuiteReader(file.lines)
             modules[module, default: ([], [:])].timed.formUnion(reader.timed)
-            for type in reader.withTests { modules[module]?.withTests[type] = file.path }
+            for type in reader.withTests {
+                modules[module]?.withTests[type] = file.places(of: type).first ?? file.path
+            }
         }
         #expect(modules.values.reduce(0) { $0 + $1.timed.count } > 100, "the search must find suites")
         for (_, found) in modules {

@@ -4,7 +4,7 @@ import json
 import time
 
 from .machine import WORK, Unavailable, say
-from .processes import Load, load, request, run_json
+from .processes import Load, load, request, required_metric, run_json
 from .report import Row, at_least, at_most
 from .servers import Bellhop, Nchan, remove_database, token, token_file
 from .turns import THIS, Servers
@@ -502,8 +502,4 @@ def names(mark, places):
 
 
 def delivered_rows(process):
-    _, body = request(process.port, "GET", "/metrics")
-    for line in body.decode().splitlines():
-        if line.startswith("bellhop_stream_events_total "):
-            return int(float(line.split()[-1]))
-    raise Unavailable("/metrics does not count what was delivered")
+    return int(required_metric(process, "bellhop_stream_events_total"))

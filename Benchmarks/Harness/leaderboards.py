@@ -18,7 +18,7 @@ import uuid
 from harness.ports import free_port
 
 from .machine import WORK, Unavailable, say
-from .processes import Server, request, run_json
+from .processes import Server, required_metric, run_json
 from .report import Row, at_most
 from .servers import Bellhop, remove_database, token
 from .turns import Servers
@@ -156,7 +156,7 @@ class LeaderboardRows:
                 server = Bellhop(binary, folder=folder)
                 process = servers.get(binary, lambda: self.start(server))
                 # The resident set would also contain the pages of the file that the kernel maps.
-                return {**self.ours(server, process), "bytes": self.gauge(process, "bellhop_leaderboard_bytes") / self.entries}
+                return {**self.ours(server, process), "bytes": required_metric(process, "bellhop_leaderboard_bytes") / self.entries}
 
             def redis():
                 process = servers.get("redis", lambda: self.start_redis(Redis(folder / "redis", is_durable)))
@@ -185,14 +185,6 @@ class LeaderboardRows:
         remove_database(database)
         times = run_json(WORK / "flushed_commit", database, self.questions, cores=self.bench.cores.server)["commitUs"]
         return {part: times[part] / 1000 for part in ("p50", "p99")}
-
-    @staticmethod
-    def gauge(process, name):
-        _, body = request(process.port, "GET", "/metrics")
-        for line in body.decode().splitlines():
-            if line.startswith(name + " "):
-                return float(line.split()[1])
-        raise Unavailable(f"/metrics has no {name}")
 
     # -- ours --------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from harness import services
+from harness import metrics, services
 from harness.processes import children
 from harness.services import environment_for
 from harness.waiting import wait_until
@@ -109,8 +109,14 @@ until = functools.partial(wait_until, seconds=60, error=Unavailable)
 
 def metric(process, name):
     """Returns a figure of the service's /metrics, with its labels; 0 if it does not exist yet."""
-    _, body = request(process.port, "GET", "/metrics")
-    return next((float(line.split()[-1]) for line in body.decode().splitlines() if line.startswith(f"{name} ")), 0)
+    return metrics.metric(process.port, name) or 0
+
+
+def required_metric(process, name):
+    value = metrics.metric(process.port, name)
+    if value is None:
+        raise Unavailable(f"/metrics has no {name}")
+    return value
 
 
 def cpu_seconds(pid):

@@ -23,6 +23,7 @@ import urllib.parse
 
 from harness import services
 from harness.browsers import launch_options
+from harness.metrics import metric
 from harness.tokens import issued
 from harness.waiting import PATIENCE_SECONDS, wait_until
 
@@ -121,10 +122,7 @@ class Service(services.Service):
             since = items[-1]["sequence"]
 
     def streams(self):
-        for line in self.get("/metrics")[1].splitlines():
-            if line.startswith("bellhop_streams_open "):
-                return int(float(line.split()[1]))
-        raise AssertionError("no bellhop_streams_open in /metrics")
+        return int(metric(self.port, "bellhop_streams_open"))
 
 
 class CuttingProxy:

@@ -24,6 +24,7 @@ import threading
 import time
 
 from crash import run_script
+from harness.metrics import metric
 from harness.services import Service
 from harness.tokens import token
 from harness.waiting import PATIENCE_SECONDS, Failed, wait_until
@@ -242,11 +243,10 @@ class Session:
     # -- the proof ---------------------------------------------------------------------------------------------
 
     def metric(self, name):
-        status, body = self.service.request("GET", "/metrics", None)
-        for line in body.decode().splitlines():
-            if line.startswith(f"{name} "):
-                return int(float(line.split()[-1]))
-        raise Failed(f"/metrics ({status}) does not tell {name}")
+        value = metric(self.service.port, name)
+        if value is None:
+            raise Failed(f"/metrics does not have {name}")
+        return int(value)
 
     def memory(self):
         """Returns the bytes that are allocated and not freed. The resident set would also contain mapped database

@@ -10,7 +10,7 @@
 /// }
 /// ```
 ///
-/// A new member is a property, and a line in `visit`. The method must be inlinable, because each visitor of another
+/// A new member is a stored property, and a line in `visit`. The method must be inlinable, because each visitor of another
 /// module has its own specialized form.
 public protocol Record {
     /// Creates a record with empty members, to be filled from a row.
@@ -25,8 +25,14 @@ extension Record {
     /// ``JSONObjectWritable``.
     @inlinable
     public func write(membersTo writer: inout JSONWriter) {
-        var record = self
-        record.visit(&writer)
+        visitUnchanged(&writer)
+    }
+
+    /// Passes the members to a visitor that assigns none of them.
+    @inlinable
+    public func visitUnchanged(_ members: inout some MemberVisitor) {
+        // A mutable copy would retain and release every text. The visitor writes nothing through the pointer.
+        withUnsafePointer(to: self) { UnsafeMutablePointer(mutating: $0).pointee.visit(&members) }
     }
 }
 
@@ -158,6 +164,9 @@ extension Optional: MemberValue where Wrapped: MemberValue {
 /// A JSON value as its bytes, which are stored and sent unchanged.
 public struct EncodedJSON: Sendable, Hashable, MemberValue, ExpressibleByDictionaryLiteral {
     public let bytes: [UInt8]
+
+    public static let emptyObject: EncodedJSON = [:]
+    public static let emptyArray = EncodedJSON(.array([]))
 
     /// Encodes a value. Equal values have equal bytes.
     public init(_ value: JSONValue) { bytes = JSONWriter.bytes(value) }

@@ -16,7 +16,7 @@ public struct NotificationDraft: Sendable, Hashable {
     /// The text for a locked screen. It reveals nothing about the content.
     public var lockScreen = NotificationDraft.lockScreenDefault
     /// A JSON object with the identifiers that a client needs to open the right screen.
-    public var data: EncodedJSON = [:]
+    public var data = EncodedJSON.emptyObject
     /// Whether the notification is created as seen: listed, but without lighting a badge.
     public var isSeen = false
     /// The open request that the notification asks to answer; nil once that is answered. Always nil for notifications

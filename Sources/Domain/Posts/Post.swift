@@ -18,7 +18,7 @@ public struct Post: Sendable, Hashable {
     public var visibility = Visibility.public
     public var text = ""
     /// Addresses of pictures and films. The service does not fetch them.
-    public var media = EncodedJSON(.array([]))
+    public var media = EncodedJSON.emptyArray
     public var createdAt = Timestamp(microseconds: 0)
     public var engagement = Engagement()
 

@@ -10,7 +10,7 @@ public enum WebhookType: String, CaseIterable, Sendable {
     case bookingChanged = "booking.changed"
 }
 
-extension WebhookType: JSONWritable {}
+extension WebhookType: MemberValue {}
 
 /// The reason why a webhook is not retried any more.
 public enum WebhookFailureReason: String, CaseIterable, Sendable {
@@ -20,7 +20,7 @@ public enum WebhookFailureReason: String, CaseIterable, Sendable {
     case outboxFull = "outbox.full"
 }
 
-extension WebhookFailureReason: JSONWritable {}
+extension WebhookFailureReason: MemberValue {}
 
 /// The schedule of retries of a webhook that was not accepted.
 public enum WebhookRetry {

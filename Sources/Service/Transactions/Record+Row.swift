@@ -53,10 +53,7 @@ struct RowValues {
 
     mutating func append(_ value: some SQLBindable) { values.append(value.sqlValue) }
 
-    mutating func append(_ record: some Record) {
-        var record = record
-        record.visit(&self)
-    }
+    mutating func append(_ record: some Record) { record.visitUnchanged(&self) }
 }
 
 extension RowValues: MemberVisitor, ColumnWriter {

@@ -12,45 +12,31 @@ extension WebhooksFeature {
 
     /// A webhook that is no longer retried. Its content is left out, because it belongs to the user and goes only to
     /// the receiver.
-    struct DeadWebhook: JSONObjectWritable, Sendable {
-        let id: String
-        let type: WebhookType
-        let userId: ID<User>?
-        let subject: String
-        let reason: WebhookFailureReason
-        let attempts: Int
-        let error: String?
-        let createdAt: Timestamp
-        let triedAt: Timestamp?
-        let diedAt: Timestamp
+    struct DeadWebhook: Record, JSONObjectWritable {
+        var id: ID<WebhookDraft> = ""
+        var type = WebhookType.unreached
+        var userId: ID<User>?
+        var subject = ""
+        var reason = WebhookFailureReason.expired
+        var attempts = 0
+        var error: String?
+        var createdAt = Timestamp(microseconds: 0)
+        var triedAt: Timestamp?
+        var diedAt = Timestamp(microseconds: 0)
 
-        static let columns: SQL =
-            "id, type, user_id, subject, reason, attempts, error, created_at, tried_at, settled_at"
+        static let columns = columns()
 
-        init(_ row: Row) throws {
-            id = try row.text(0)
-            type = try row.word(1, orElse: "a stored webhook has an unknown type")
-            userId = try row.optionalID(2)
-            subject = try row.text(3)
-            reason = try row.word(4, orElse: "a stored webhook has an unknown failure reason")
-            attempts = try row.integer(5)
-            error = try row.optionalText(6)
-            createdAt = try row.moment(7)
-            triedAt = try row.optionalMoment(8)
-            diedAt = try row.moment(9)
-        }
-
-        func write(membersTo writer: inout JSONWriter) {
-            writer.member("id", id)
-            writer.member("type", type)
-            writer.member("userId", userId)
-            writer.member("subjectId", subject)
-            writer.member("reason", reason)
-            writer.member("attempts", attempts)
-            writer.member("lastError", error)
-            writer.member("createdAt", createdAt)
-            writer.member("triedAt", triedAt)
-            writer.member("diedAt", diedAt)
+        mutating func visit(_ members: inout some MemberVisitor) {
+            members.member("id", &id)
+            members.member("type", &type)
+            members.member("userId", &userId)
+            members.member("subjectId", in: "subject", &subject)
+            members.member("reason", &reason)
+            members.member("attempts", &attempts)
+            members.member("lastError", in: "error", &error)
+            members.member("createdAt", &createdAt)
+            members.member("triedAt", &triedAt)
+            members.member("diedAt", in: "settled_at", &diedAt)
         }
     }
 
@@ -90,7 +76,7 @@ extension WebhooksFeature {
             SELECT \(DeadWebhook.columns) FROM \(outbox, visibleTo: call.caller.scope)
             WHERE \(SQL.all(["state = 2", pageCondition])) ORDER BY id DESC LIMIT \(page.rowsMax)
             """
-        return .query(listing) { rows in page.response(try rows.rows(DeadWebhook.init), by: \.id) }
+        return .query(listing) { rows in page.response(try rows.rows(DeadWebhook.init(row:)), by: \.id.text) }
     }
 
     /// `POST /v1/webhooks/dead/{id}/retry`: makes it due now, and retries it for another day. Its notification is still
@@ -106,7 +92,7 @@ extension WebhooksFeature {
             let dead = try tx.db.row(
                 """
                 SELECT \(DeadWebhook.columns) FROM \(outbox, visibleTo: tx.scope) WHERE state = 2 AND id = \(id)
-                """, DeadWebhook.init
+                """, DeadWebhook.init(row:)
             ).required("dead webhook")
             // Whether it was ever attempted stays recorded. If so, its notification is withdrawn when it is seen.
             try tx.db.run(

@@ -66,7 +66,7 @@ public struct Row {
 
     /// Returns the error for a value of the right type that is not one of the values that the column may hold.
     public func unknownValue(_ index: Int) -> DatabaseError {
-        DatabaseError(.corrupt, "column \(statement.columnNames[index]) holds an unknown value", sql: statement.text)
+        DatabaseError(.corrupt, "column \(source.columns.name(at: index)) holds an unknown value", sql: source.text)
     }
 
     // MARK: Checks

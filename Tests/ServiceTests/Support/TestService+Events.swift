@@ -1,4 +1,5 @@
 import Database
+import Realtime
 import Testing
 
 @testable import Service

@@ -16,7 +16,7 @@ import Values
     }
 
     private static var notification: Notification {
-        var draft = NotificationDraft()
+        var draft = Notification().draft
         draft.userId = "u1"
         draft.eventId = "e1"
         (draft.type, draft.category, draft.priority) = (.visit, .visit, .urgent)
@@ -34,7 +34,7 @@ import Values
     @Test func record_isReadAsItWasWritten() throws {
         #expect(try Self.row(Self.notification.values, Notification.init(row:)) == Self.notification)
         let empty = Notification(
-            NotificationDraft(), id: "", delivery: Delivery(sounds: false, vibrates: true),
+            Notification().draft, id: "", delivery: Delivery(sounds: false, vibrates: true),
             createdAt: Timestamp(microseconds: 0))
         #expect(try Self.row(empty.values, Notification.init(row:)) == empty)
     }

@@ -27,15 +27,15 @@ let leftOut =
     Context.environment["BELLHOP_COMMANDS_ALONE"] == nil
     ? []
     : [
-        "Bell", "Outbox", "Calls/Booking+Version.swift", "Calls/ServerSentEvent+Typed.swift", "DJQueueState.swift",
-        "LeaderboardTop.swift",
+        "Bell", "Outbox", "Calls/Booking+Version.swift", "Calls/ServerSentEvent+Typed.swift",
+        "Machines/DJQueueState.swift", "Machines/LeaderboardTop.swift",
     ]
         + ["Generated/StreamEvent.swift"]
         + models.flatMap { ["Generated/Bellhop+\($0).swift", "Generated/BellhopClient+\($0).swift"] }
         + machines.map { "Machines/\($0)Machine.swift" }
         + [
-            "ApplicationLifecycle", "Device+Storage", "HapticPlayer", "HapticPulses", "KeychainTokens", "Observed",
-            "PathNetwork", "SceneLifecycle",
+            "ApplicationLifecycle", "HapticPlayer", "HapticPulses", "KeychainTokens", "NotificationPlayer", "PathNetwork",
+            "SceneLifecycle",
         ].map {
             "Platforms/\($0).swift"
         }

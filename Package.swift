@@ -20,15 +20,15 @@ let models = [
     "Shops", "Streams", "Tables",
 ]
 let machines = [
-    "Booking", "Conversation", "Conversations", "Counts", "DJ", "Feed", "Invalidation", "Leaderboard", "Notifications",
-    "Outbox", "Queue", "Reconciliation", "Rows", "VisibleRows",
+    "Booking", "Conversation", "Conversations", "Counts", "DJ", "Feature", "Feed", "Invalidation", "Leaderboard",
+    "Notifications", "Outbox", "Queue", "Reconciliation", "Rows", "VisibleRows",
 ]
 let leftOut =
     Context.environment["BELLHOP_COMMANDS_ALONE"] == nil
     ? []
     : [
         "Bell", "Outbox", "Calls/Booking+Version.swift", "Calls/ServerSentEvent+Typed.swift",
-        "Machines/DJQueueState.swift", "Machines/LeaderboardTop.swift",
+        "Machines/DJQueueState.swift", "Machines/LeaderboardTop.swift", "Machines/Loading.swift",
     ]
         + ["Generated/StreamEvent.swift"]
         + models.flatMap { ["Generated/Bellhop+\($0).swift", "Generated/BellhopClient+\($0).swift"] }

@@ -37,7 +37,8 @@ class Swift(Writer):
         self.add(indent, f"public struct {model.name}: Codable, Sendable, Hashable{page} {{")
         for field in model.fields:
             self.doc(indent + 4, field.doc)
-            keyword = "var" if model.is_body else "let"
+            # The client's own machines apply events to the models that they hold.
+            keyword = "var" if model.is_body else "internal(set) var"
             self.add(indent + 4, f"public {keyword} {escaped(field.name)}: {field.in_swift}")
         parameters = ", ".join(
             f"{field.name}: {field.in_swift}" + (" = nil" if field.in_swift.endswith("?") else "")

@@ -11,7 +11,7 @@ enum FeatureVectors {
             machine.receive(try FeatureVectors.input(input), now: input["now"].int ?? 0).map(FeatureVectors.json)
         }
 
-        func described() throws -> JSON { try JSON(parsing: JSONEncoder().encode(machine)) }
+        func described() throws -> JSON { try JSON(parsing: Bellhop.encoder.encode(machine)) }
     }
 
     /// The machines, by the names of their files.
@@ -42,7 +42,7 @@ enum FeatureVectors {
             table.schema = options["schema"].string ?? table.schema
             table.select = options["select"].array.map { _ in options["select"].strings }
             var limits = VisibleRowsMachine.Limits()
-            limits.take(options["limits"])
+            options["limits"].model().map { limits.take($0) }
             return VisibleRowsMachine(table, limits: limits)
         },
     ]
@@ -52,7 +52,7 @@ enum FeatureVectors {
         case "start": return .start(user: json["user"].string, isLive: json["connection"].string == "live")
         case "event":
             let event = json["event"]
-            return .event(name: event["name"].string ?? "", data: event["data"], id: event["id"].string ?? "")
+            return .event(FeatureEvent(event["name"].string ?? "", event["data"], id: event["id"].string ?? ""))
         case "answer":
             let after = json["headers"]["retry-after"].string.flatMap(Int.init)
             return .answer(
@@ -82,7 +82,7 @@ enum FeatureVectors {
         case .timer(let name, let at):
             return ["do": "timer", "name": .string(name), "at": at.map { .integer(Int64($0)) } ?? .null]
         case .play(let haptic, let sound, let key):
-            return ["do": "play", "haptic": haptic, "sound": .bool(sound), "key": .string(key)]
+            return ["do": "play", "haptic": haptic.map { JSON(model: $0) } ?? .null, "sound": .bool(sound), "key": .string(key)]
         case .tell(let name, let data): return ["do": "tell", "name": .string(name), "data": data]
         case .subscribe(let topics): return ["do": "subscribe", "topics": .array(topics.map(JSON.string))]
         case .tables(let tables, let lastEventId, let name):

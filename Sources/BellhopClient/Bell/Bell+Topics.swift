@@ -40,7 +40,7 @@ extension Bell {
 
     /// Returns the event that informs a store of a topic's refusal, or nil if the topic is not refused.
     func refusal(of topic: String) -> FeatureInput? {
-        connection.refused[topic].map { .event(name: "topic:refused", data: Bell.json(topic, $0), id: "") }
+        connection.refused[topic].map { .event(FeatureEvent("topic:refused", Bell.json(topic, $0))) }
     }
 
     private static func json(_ topic: String, _ reason: Connection.Reason) -> JSON {
@@ -56,7 +56,7 @@ extension Bell {
     func reportRefusals(since before: Connection) {
         for (topic, reason) in connection.refused where before.refused[topic] == nil {
             let data = Bell.json(topic, reason)
-            for store in stores.values.map(\.self) { store.take(.event(name: "topic:refused", data: data, id: "")) }
+            for store in stores.values.map(\.self) { store.take(.event(FeatureEvent("topic:refused", data))) }
             yield(Event(name: "topic:refused", data: data, id: ""))
             for (topics, tell) in refusalListeners.values where topics.contains(topic) { tell(topic, reason) }
         }

@@ -281,9 +281,10 @@ import Foundation
         case .event(let event):
             let data = event.json
             let id = event.isReplayed ? event.id : ""
+            let whole = FeatureEvent(event.name, data, id: id)
             for (key, store) in stores.map(\.self) {
                 guard let seen = subscriptions.seen(by: key, event.name, data) else { continue }
-                store.take(.event(name: event.name, data: seen, id: id))
+                store.take(.event(seen == data ? whole : FeatureEvent(event.name, seen, id: id)))
             }
             if let seen = subscriptions.seen(by: nil, event.name, data) {
                 yield(Event(name: event.name, data: seen, id: id))
@@ -459,18 +460,15 @@ import Foundation
 
     /// Delivers an event to the app and to the stores that subscribe to it.
     func tell(_ name: String, _ data: JSON) {
-        for store in stores.values.map(\.self) where store.localEvents.contains(name) {
-            store.take(.event(name: name, data: data, id: ""))
-        }
+        let event = FeatureEvent(name, data)
+        for store in stores.values.map(\.self) where store.localEvents.contains(name) { store.take(.event(event)) }
         yield(Event(name: name, data: data, id: ""))
     }
 
-    func play(_ haptic: JSON, _ sound: Bool, _ key: String) {
-        guard let player = options.player,
-            let left = played.take(key, haptic: haptic.isPresent, sound: sound)
+    func play(_ haptic: Bellhop.Haptic?, _ sound: Bool, _ key: String) {
+        guard let player = options.player, let left = played.take(key, haptic: haptic != nil, sound: sound)
         else { return }
-        let model = left.haptic ? try? JSONDecoder().decode(Bellhop.Haptic.self, from: haptic.data) : nil
-        Task { await player.play(haptic: model, sound: left.sound) }
+        Task { await player.play(haptic: left.haptic ? haptic : nil, sound: left.sound) }
     }
 
     // MARK: Reconciliation

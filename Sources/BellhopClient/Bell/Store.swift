@@ -1,42 +1,5 @@
 import Foundation
 
-/// A machine whose state an app can show.
-public protocol ShownMachine: FeatureMachine {
-    associatedtype Snapshot: Sendable & Hashable
-    /// Returns the state as models of the service.
-    func snapshot(_ models: inout ModelCache) -> Snapshot
-}
-
-/// Models that were decoded from JSON, so that unchanged ones are not decoded again.
-public struct ModelCache {
-    private static let decoder = Bellhop.decoder
-    private var before: [JSON: any Sendable] = [:]
-    private var now: [JSON: any Sendable] = [:]
-
-    init() {}
-
-    /// Decodes the items, and skips items that a newer service writes in another form.
-    mutating func models<Model: Decodable & Sendable>(_ items: [JSON]) -> [Model] {
-        items.compactMap { model($0) }
-    }
-
-    mutating func model<Model: Decodable & Sendable>(_ json: JSON) -> Model? {
-        guard !json.isNull else { return nil }
-        if let known = before[json] as? Model ?? now[json] as? Model {
-            now[json] = known
-            return known
-        }
-        guard let model = try? ModelCache.decoder.decode(Model.self, from: json.data) else { return nil }
-        now[json] = model
-        return model
-    }
-
-    /// Drops the models that the last snapshot did not use.
-    mutating func turn() {
-        (before, now) = (now, [:])
-    }
-}
-
 /// The result of a command, which the caller may await or ignore.
 public struct Command: Sendable {
     let promise: Promise<Result<ServiceAnswer, any Error>>?
@@ -96,7 +59,6 @@ final class Promise<Value: Sendable>: Sendable {
     private(set) var machine: Machine
     let localEvents: Set<String>
     let bell: Bell
-    private var cache = ModelCache()
     private var timers = Timers()
     private var listeners: [Int: AsyncStream<Machine.Snapshot>.Continuation] = [:]
     private var count = 0
@@ -112,7 +74,7 @@ final class Promise<Value: Sendable>: Sendable {
         self.machine = machine
         self.bell = bell
         self.localEvents = localEvents
-        snapshot = machine.snapshot(&cache)
+        snapshot = machine.snapshot
         bell.attach(self)
         take(.start(user: bell.user, isLive: bell.connection.status == .live))
     }
@@ -166,8 +128,7 @@ final class Promise<Value: Sendable>: Sendable {
         while !refusals.isEmpty {
             promises += machine.receive(refusals.removeFirst(), now: bell.clock.now()).compactMap(perform)
         }
-        let shown = machine.snapshot(&cache)
-        cache.turn()
+        let shown = machine.snapshot
         guard shown != snapshot else { return promises }
         snapshot = shown
         for listener in listeners.values { listener.yield(shown) }
@@ -236,16 +197,5 @@ final class Promise<Value: Sendable>: Sendable {
     private func fire(_ name: String, _ number: Int) {
         guard timers.take(name, number) else { return }
         take(.timer(name))
-    }
-}
-
-extension Bellhop.Problem {
-    /// Decodes a problem from the form that machines use; nil if the JSON is not a problem.
-    init?(_ json: JSON) {
-        guard let status = json["status"].int else { return nil }
-        self.init(
-            status: status, code: json["code"].string.map { Code(rawValue: $0) }, detail: json["detail"].string ?? "",
-            errors: json["pointer"].string.map { [Place(pointer: $0, detail: json["detail"].string ?? "")] } ?? [],
-            allowed: json["allowed"].strings)
     }
 }

@@ -48,15 +48,15 @@ extension Bellhop {
     }
 
     public struct BookingHistoryEntry: Codable, Sendable, Hashable {
-        public let version: Int
-        public let at: Date
-        public let actorId: String
-        public let actorRole: String
-        public let from: BookingStatus?
-        public let to: BookingStatus
-        public let scheduledStart: Date
-        public let durationMinutes: Int
-        public let barberId: String?
+        public internal(set) var version: Int
+        public internal(set) var at: Date
+        public internal(set) var actorId: String
+        public internal(set) var actorRole: String
+        public internal(set) var from: BookingStatus?
+        public internal(set) var to: BookingStatus
+        public internal(set) var scheduledStart: Date
+        public internal(set) var durationMinutes: Int
+        public internal(set) var barberId: String?
 
         public init(
             version: Int, at: Date, actorId: String, actorRole: String, from: BookingStatus? = nil, to: BookingStatus,
@@ -75,12 +75,12 @@ extension Bellhop {
     }
 
     public struct BookingStatusChange: Codable, Sendable, Hashable {
-        public let bookingId: String
-        public let status: BookingStatus
-        public let previousStatus: BookingStatus?
-        public let version: Int
-        public let epoch: String
-        public let estimatedCompletion: Date?
+        public internal(set) var bookingId: String
+        public internal(set) var status: BookingStatus
+        public internal(set) var previousStatus: BookingStatus?
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
+        public internal(set) var estimatedCompletion: Date?
 
         public init(
             bookingId: String, status: BookingStatus, previousStatus: BookingStatus? = nil, version: Int, epoch: String,

@@ -4,16 +4,16 @@ import Foundation
 
 extension Bellhop {
     public struct Challenge: Codable, Sendable, Hashable {
-        public let id: String
-        public let name: String
+        public internal(set) var id: String
+        public internal(set) var name: String
         /// Shop whose staff manages the challenge.
-        public let shopId: String?
-        public let startsAt: Date
-        public let endsAt: Date
-        public let mode: Challenge.Mode
-        public let order: Challenge.Order
-        public let createdAt: Date
-        public let updatedAt: Date
+        public internal(set) var shopId: String?
+        public internal(set) var startsAt: Date
+        public internal(set) var endsAt: Date
+        public internal(set) var mode: Challenge.Mode
+        public internal(set) var order: Challenge.Order
+        public internal(set) var createdAt: Date
+        public internal(set) var updatedAt: Date
 
         public init(
             id: String, name: String, shopId: String? = nil, startsAt: Date, endsAt: Date, mode: Challenge.Mode,
@@ -104,18 +104,18 @@ extension Bellhop {
     }
 
     public struct AddedScore: Codable, Sendable, Hashable {
-        public let challengeId: String
-        public let userId: String
-        public let displayName: String?
-        public let score: Int64
-        public let rank: Int
-        public let position: Int
+        public internal(set) var challengeId: String
+        public internal(set) var userId: String
+        public internal(set) var displayName: String?
+        public internal(set) var score: Int64
+        public internal(set) var rank: Int
+        public internal(set) var position: Int
         /// False if the score did not change.
-        public let changed: Bool
-        public let entries: Int
+        public internal(set) var changed: Bool
+        public internal(set) var entries: Int
         /// Number of changes of the leaderboard.
-        public let version: Int
-        public let epoch: String
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
 
         public init(
             challengeId: String, userId: String, displayName: String? = nil, score: Int64, rank: Int, position: Int,
@@ -143,13 +143,13 @@ extension Bellhop {
     }
 
     public struct Leaderboard: Codable, Sendable, Hashable {
-        public let challengeId: String
-        public let entries: Int
+        public internal(set) var challengeId: String
+        public internal(set) var entries: Int
         /// Number of changes of the leaderboard.
-        public let version: Int
-        public let epoch: String
-        public let items: [LeaderboardItem]
-        public let me: LeaderboardItem?
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
+        public internal(set) var items: [LeaderboardItem]
+        public internal(set) var me: LeaderboardItem?
 
         public init(
             challengeId: String, entries: Int, version: Int, epoch: String, items: [LeaderboardItem],
@@ -165,13 +165,13 @@ extension Bellhop {
     }
 
     public struct LeaderboardItem: Codable, Sendable, Hashable {
-        public let userId: String
-        public let displayName: String?
-        public let score: Int64
+        public internal(set) var userId: String
+        public internal(set) var displayName: String?
+        public internal(set) var score: Int64
         /// Number of better scores, plus one.
-        public let rank: Int
+        public internal(set) var rank: Int
         /// Unique position, also among equal scores.
-        public let position: Int
+        public internal(set) var position: Int
 
         public init(userId: String, displayName: String? = nil, score: Int64, rank: Int, position: Int) {
             self.userId = userId
@@ -223,14 +223,14 @@ extension Bellhop {
     }
 
     public struct OwnRank: Codable, Sendable, Hashable {
-        public let challengeId: String
-        public let rank: Int
-        public let position: Int
-        public let score: Int64
+        public internal(set) var challengeId: String
+        public internal(set) var rank: Int
+        public internal(set) var position: Int
+        public internal(set) var score: Int64
         /// Number of changes that the event combines; 0 at the start of a stream.
-        public let changed: Int
-        public let version: Int
-        public let epoch: String
+        public internal(set) var changed: Int
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
 
         public init(
             challengeId: String, rank: Int, position: Int, score: Int64, changed: Int, version: Int, epoch: String
@@ -246,13 +246,13 @@ extension Bellhop {
     }
 
     public struct LeaderboardTop: Codable, Sendable, Hashable {
-        public let challengeId: String
-        public let entries: Int
-        public let top: [LeaderboardItem]
+        public internal(set) var challengeId: String
+        public internal(set) var entries: Int
+        public internal(set) var top: [LeaderboardItem]
         /// Number of changes that the event combines; 0 at the start of a stream.
-        public let changed: Int
-        public let version: Int
-        public let epoch: String
+        public internal(set) var changed: Int
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
 
         public init(
             challengeId: String, entries: Int, top: [LeaderboardItem], changed: Int, version: Int, epoch: String
@@ -267,19 +267,19 @@ extension Bellhop {
     }
 
     public struct LeaderboardChange: Codable, Sendable, Hashable {
-        public let challengeId: String
-        public let entries: Int
+        public internal(set) var challengeId: String
+        public internal(set) var entries: Int
         /// Version that the changes apply to.
-        public let since: Int
+        public internal(set) var since: Int
         /// Lines that are new, changed or moved. A line without a score keeps its score and name; only its rank or
         /// position changed.
-        public let moved: [LeaderboardChange.Moved]
+        public internal(set) var moved: [LeaderboardChange.Moved]
         /// Users that left the first lines.
-        public let left: [String]
+        public internal(set) var left: [String]
         /// Number of changes that the event combines.
-        public let changed: Int
-        public let version: Int
-        public let epoch: String
+        public internal(set) var changed: Int
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
 
         public init(
             challengeId: String, entries: Int, since: Int, moved: [LeaderboardChange.Moved], left: [String],
@@ -296,11 +296,11 @@ extension Bellhop {
         }
 
         public struct Moved: Codable, Sendable, Hashable {
-            public let userId: String
-            public let displayName: String?
-            public let score: Int64?
-            public let rank: Int
-            public let position: Int
+            public internal(set) var userId: String
+            public internal(set) var displayName: String?
+            public internal(set) var score: Int64?
+            public internal(set) var rank: Int
+            public internal(set) var position: Int
 
             public init(userId: String, displayName: String? = nil, score: Int64? = nil, rank: Int, position: Int) {
                 self.userId = userId

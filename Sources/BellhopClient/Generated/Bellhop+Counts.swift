@@ -13,20 +13,20 @@ extension Bellhop {
 
     public struct Badges: Codable, Sendable, Hashable {
         /// Unread messages.
-        public let messages: Int
+        public internal(set) var messages: Int
         /// Open requests to the user that are not seen. Counted from the requests themselves, independent of the limit
         /// on notifications.
-        public let requests: Int
+        public internal(set) var requests: Int
         /// All other unseen notifications, except those of the category `message`.
-        public let bell: Int
-        public let total: Int
+        public internal(set) var bell: Int
+        public internal(set) var total: Int
         /// Increases with every change. Within one epoch, the larger version is the newer one.
-        public let version: Int
-        public let epoch: String
-        public let asOf: Date
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
+        public internal(set) var asOf: Date
         /// Only with `include=conversations`: the conversations with unread messages. Their counts add up to
         /// `messages`.
-        public let conversations: [Badges.Conversation]?
+        public internal(set) var conversations: [Badges.Conversation]?
 
         public init(
             messages: Int, requests: Int, bell: Int, total: Int, version: Int, epoch: String, asOf: Date,
@@ -43,8 +43,8 @@ extension Bellhop {
         }
 
         public struct Conversation: Codable, Sendable, Hashable {
-            public let conversationId: String
-            public let unread: Int
+            public internal(set) var conversationId: String
+            public internal(set) var unread: Int
 
             public init(conversationId: String, unread: Int) {
                 self.conversationId = conversationId

@@ -4,10 +4,10 @@ import Foundation
 
 extension Bellhop {
     public struct PresenceRule: Codable, Sendable, Hashable {
-        public let shopId: String
-        public let codeRequired: Bool
+        public internal(set) var shopId: String
+        public internal(set) var codeRequired: Bool
         /// Seconds for which a confirmed presence is valid.
-        public let lifetimeSeconds: Int
+        public internal(set) var lifetimeSeconds: Int
 
         public init(shopId: String, codeRequired: Bool, lifetimeSeconds: Int) {
             self.shopId = shopId
@@ -25,12 +25,12 @@ extension Bellhop {
     }
 
     public struct PresenceCode: Codable, Sendable, Hashable {
-        public let shopId: String
-        public let code: String
+        public internal(set) var shopId: String
+        public internal(set) var code: String
         /// Time to display the next code.
-        public let rotatesAt: Date
+        public internal(set) var rotatesAt: Date
         /// Time from which the code is no longer accepted.
-        public let expiresAt: Date
+        public internal(set) var expiresAt: Date
 
         public init(shopId: String, code: String, rotatesAt: Date, expiresAt: Date) {
             self.shopId = shopId
@@ -41,12 +41,12 @@ extension Bellhop {
     }
 
     public struct Presence: Codable, Sendable, Hashable {
-        public let shopId: String
-        public let isPresent: Bool
-        public let source: Presence.Source?
-        public let since: Date?
-        public let expiresAt: Date?
-        public let codeRequired: Bool
+        public internal(set) var shopId: String
+        public internal(set) var isPresent: Bool
+        public internal(set) var source: Presence.Source?
+        public internal(set) var since: Date?
+        public internal(set) var expiresAt: Date?
+        public internal(set) var codeRequired: Bool
 
         public init(
             shopId: String, isPresent: Bool, source: Presence.Source? = nil, since: Date? = nil, expiresAt: Date? = nil,
@@ -81,13 +81,13 @@ extension Bellhop {
     }
 
     public struct DJSession: Codable, Sendable, Hashable {
-        public let shopId: String
-        public let isActive: Bool
-        public let currentTrack: DJSession.CurrentTrack?
-        public let queue: [DJItemView]
-        public let startedAt: Date?
-        public let version: Int
-        public let epoch: String
+        public internal(set) var shopId: String
+        public internal(set) var isActive: Bool
+        public internal(set) var currentTrack: DJSession.CurrentTrack?
+        public internal(set) var queue: [DJItemView]
+        public internal(set) var startedAt: Date?
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
 
         public init(
             shopId: String, isActive: Bool, currentTrack: DJSession.CurrentTrack? = nil, queue: [DJItemView],
@@ -103,11 +103,11 @@ extension Bellhop {
         }
 
         public struct CurrentTrack: Codable, Sendable, Hashable {
-            public let trackId: String
-            public let trackName: String
-            public let artistName: String
-            public let albumArt: String?
-            public let startedAt: Date
+            public internal(set) var trackId: String
+            public internal(set) var trackName: String
+            public internal(set) var artistName: String
+            public internal(set) var albumArt: String?
+            public internal(set) var startedAt: Date
 
             public init(
                 trackId: String, trackName: String, artistName: String, albumArt: String? = nil, startedAt: Date
@@ -122,10 +122,10 @@ extension Bellhop {
     }
 
     public struct DJTrack: Codable, Sendable, Hashable {
-        public let trackId: String
-        public let trackName: String
-        public let artistName: String
-        public let albumArt: String?
+        public internal(set) var trackId: String
+        public internal(set) var trackName: String
+        public internal(set) var artistName: String
+        public internal(set) var albumArt: String?
 
         public init(trackId: String, trackName: String, artistName: String, albumArt: String? = nil) {
             self.trackId = trackId
@@ -137,18 +137,18 @@ extension Bellhop {
 
     /// A track in the queue, with the caller's own vote.
     public struct DJItemView: Codable, Sendable, Hashable {
-        public let trackId: String
-        public let trackName: String
-        public let artistName: String
-        public let albumArt: String?
-        public let addedBy: String
-        public let upvotes: Int
-        public let downvotes: Int
+        public internal(set) var trackId: String
+        public internal(set) var trackName: String
+        public internal(set) var artistName: String
+        public internal(set) var albumArt: String?
+        public internal(set) var addedBy: String
+        public internal(set) var upvotes: Int
+        public internal(set) var downvotes: Int
         /// upvotes − downvotes.
-        public let score: Int
-        public let addedAt: Date
-        public let position: Int
-        public let userVote: DJVote
+        public internal(set) var score: Int
+        public internal(set) var addedAt: Date
+        public internal(set) var position: Int
+        public internal(set) var userVote: DJVote
 
         public init(
             trackId: String, trackName: String, artistName: String, albumArt: String? = nil, addedBy: String,
@@ -170,17 +170,17 @@ extension Bellhop {
 
     /// A track in the queue. Votes are counted, but the voters stay secret.
     public struct DJItem: Codable, Sendable, Hashable {
-        public let trackId: String
-        public let trackName: String
-        public let artistName: String
-        public let albumArt: String?
-        public let addedBy: String
-        public let upvotes: Int
-        public let downvotes: Int
+        public internal(set) var trackId: String
+        public internal(set) var trackName: String
+        public internal(set) var artistName: String
+        public internal(set) var albumArt: String?
+        public internal(set) var addedBy: String
+        public internal(set) var upvotes: Int
+        public internal(set) var downvotes: Int
         /// upvotes − downvotes.
-        public let score: Int
-        public let addedAt: Date
-        public let position: Int
+        public internal(set) var score: Int
+        public internal(set) var addedAt: Date
+        public internal(set) var position: Int
 
         public init(
             trackId: String, trackName: String, artistName: String, albumArt: String? = nil, addedBy: String,
@@ -254,20 +254,20 @@ extension Bellhop {
     }
 
     public struct DJItemAnswer: Codable, Sendable, Hashable {
-        public let trackId: String
-        public let trackName: String
-        public let artistName: String
-        public let albumArt: String?
-        public let addedBy: String
-        public let upvotes: Int
-        public let downvotes: Int
+        public internal(set) var trackId: String
+        public internal(set) var trackName: String
+        public internal(set) var artistName: String
+        public internal(set) var albumArt: String?
+        public internal(set) var addedBy: String
+        public internal(set) var upvotes: Int
+        public internal(set) var downvotes: Int
         /// upvotes − downvotes.
-        public let score: Int
-        public let addedAt: Date
-        public let position: Int
-        public let userVote: DJVote
-        public let version: Int
-        public let epoch: String
+        public internal(set) var score: Int
+        public internal(set) var addedAt: Date
+        public internal(set) var position: Int
+        public internal(set) var userVote: DJVote
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
 
         public init(
             trackId: String, trackName: String, artistName: String, albumArt: String? = nil, addedBy: String,
@@ -301,14 +301,14 @@ extension Bellhop {
     /// Sent at most 20 times a second per shop. Votes beyond that rate are combined: the current state follows once a
     /// second. Clients derive the positions of the other tracks from the scores.
     public struct DjQueueUpdate: Codable, Sendable, Hashable {
-        public let shopId: String
-        public let trackId: String
-        public let upvotes: Int
-        public let downvotes: Int
-        public let score: Int
-        public let position: Int
-        public let version: Int
-        public let epoch: String
+        public internal(set) var shopId: String
+        public internal(set) var trackId: String
+        public internal(set) var upvotes: Int
+        public internal(set) var downvotes: Int
+        public internal(set) var score: Int
+        public internal(set) var position: Int
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
 
         public init(
             shopId: String, trackId: String, upvotes: Int, downvotes: Int, score: Int, position: Int, version: Int,
@@ -326,20 +326,20 @@ extension Bellhop {
     }
 
     public struct TrackAdded: Codable, Sendable, Hashable {
-        public let trackId: String
-        public let trackName: String
-        public let artistName: String
-        public let albumArt: String?
-        public let addedBy: String
-        public let upvotes: Int
-        public let downvotes: Int
+        public internal(set) var trackId: String
+        public internal(set) var trackName: String
+        public internal(set) var artistName: String
+        public internal(set) var albumArt: String?
+        public internal(set) var addedBy: String
+        public internal(set) var upvotes: Int
+        public internal(set) var downvotes: Int
         /// upvotes − downvotes.
-        public let score: Int
-        public let addedAt: Date
-        public let position: Int
-        public let shopId: String
-        public let version: Int
-        public let epoch: String
+        public internal(set) var score: Int
+        public internal(set) var addedAt: Date
+        public internal(set) var position: Int
+        public internal(set) var shopId: String
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
 
         public init(
             trackId: String, trackName: String, artistName: String, albumArt: String? = nil, addedBy: String,
@@ -364,14 +364,14 @@ extension Bellhop {
 
     /// The members that describe the track are null when the music stops.
     public struct TrackPlaying: Codable, Sendable, Hashable {
-        public let shopId: String
-        public let trackId: String?
-        public let trackName: String?
-        public let artistName: String?
-        public let albumArt: String?
-        public let startedAt: Date?
-        public let version: Int
-        public let epoch: String
+        public internal(set) var shopId: String
+        public internal(set) var trackId: String?
+        public internal(set) var trackName: String?
+        public internal(set) var artistName: String?
+        public internal(set) var albumArt: String?
+        public internal(set) var startedAt: Date?
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
 
         public init(
             shopId: String, trackId: String? = nil, trackName: String? = nil, artistName: String? = nil,
@@ -389,11 +389,11 @@ extension Bellhop {
     }
 
     public struct TrackRemoved: Codable, Sendable, Hashable {
-        public let shopId: String
-        public let trackId: String
-        public let reason: TrackRemoved.Reason
-        public let version: Int
-        public let epoch: String
+        public internal(set) var shopId: String
+        public internal(set) var trackId: String
+        public internal(set) var reason: TrackRemoved.Reason
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
 
         public init(shopId: String, trackId: String, reason: TrackRemoved.Reason, version: Int, epoch: String) {
             self.shopId = shopId

@@ -5,21 +5,21 @@ import Foundation
 extension Bellhop {
     /// A conversation as the caller sees it. `readPosition` and `unread` are null for a backend.
     public struct Conversation: Codable, Sendable, Hashable {
-        public let id: String
-        public let kind: ConversationSummary.Kind
-        public let title: String?
+        public internal(set) var id: String
+        public internal(set) var kind: ConversationSummary.Kind
+        public internal(set) var title: String?
         /// Null if a backend created the conversation.
-        public let createdBy: String?
-        public let createdAt: Date
-        public let memberCount: Int
+        public internal(set) var createdBy: String?
+        public internal(set) var createdAt: Date
+        public internal(set) var memberCount: Int
         /// Sequence number of the newest message.
-        public let lastSequence: Int
+        public internal(set) var lastSequence: Int
         /// Sort key of the conversation list, in descending order.
-        public let order: String
-        public let lastMessage: ConversationSummary.LastMessage?
-        public let readPosition: Int?
+        public internal(set) var order: String
+        public internal(set) var lastMessage: ConversationSummary.LastMessage?
+        public internal(set) var readPosition: Int?
         /// Messages after the read position, without the caller's own and deleted ones.
-        public let unread: Int?
+        public internal(set) var unread: Int?
 
         public init(
             id: String, kind: ConversationSummary.Kind, title: String? = nil, createdBy: String? = nil, createdAt: Date,
@@ -41,18 +41,18 @@ extension Bellhop {
     }
 
     public struct ConversationSummary: Codable, Sendable, Hashable {
-        public let id: String
-        public let kind: ConversationSummary.Kind
-        public let title: String?
+        public internal(set) var id: String
+        public internal(set) var kind: ConversationSummary.Kind
+        public internal(set) var title: String?
         /// Null if a backend created the conversation.
-        public let createdBy: String?
-        public let createdAt: Date
-        public let memberCount: Int
+        public internal(set) var createdBy: String?
+        public internal(set) var createdAt: Date
+        public internal(set) var memberCount: Int
         /// Sequence number of the newest message.
-        public let lastSequence: Int
+        public internal(set) var lastSequence: Int
         /// Sort key of the conversation list, in descending order.
-        public let order: String
-        public let lastMessage: ConversationSummary.LastMessage?
+        public internal(set) var order: String
+        public internal(set) var lastMessage: ConversationSummary.LastMessage?
 
         public init(
             id: String, kind: ConversationSummary.Kind, title: String? = nil, createdBy: String? = nil, createdAt: Date,
@@ -79,12 +79,12 @@ extension Bellhop {
         }
 
         public struct LastMessage: Codable, Sendable, Hashable {
-            public let id: String
-            public let sequence: Int
-            public let senderId: String
+            public internal(set) var id: String
+            public internal(set) var sequence: Int
+            public internal(set) var senderId: String
             /// Preview in one line; null if the message is deleted.
-            public let preview: String?
-            public let sentAt: Date
+            public internal(set) var preview: String?
+            public internal(set) var sentAt: Date
 
             public init(id: String, sequence: Int, senderId: String, preview: String? = nil, sentAt: Date) {
                 self.id = id
@@ -122,22 +122,22 @@ extension Bellhop {
     }
 
     public struct ConversationWithMembers: Codable, Sendable, Hashable {
-        public let id: String
-        public let kind: ConversationSummary.Kind
-        public let title: String?
+        public internal(set) var id: String
+        public internal(set) var kind: ConversationSummary.Kind
+        public internal(set) var title: String?
         /// Null if a backend created the conversation.
-        public let createdBy: String?
-        public let createdAt: Date
-        public let memberCount: Int
+        public internal(set) var createdBy: String?
+        public internal(set) var createdAt: Date
+        public internal(set) var memberCount: Int
         /// Sequence number of the newest message.
-        public let lastSequence: Int
+        public internal(set) var lastSequence: Int
         /// Sort key of the conversation list, in descending order.
-        public let order: String
-        public let lastMessage: ConversationSummary.LastMessage?
-        public let readPosition: Int?
+        public internal(set) var order: String
+        public internal(set) var lastMessage: ConversationSummary.LastMessage?
+        public internal(set) var readPosition: Int?
         /// Messages after the read position, without the caller's own and deleted ones.
-        public let unread: Int?
-        public let members: [String]
+        public internal(set) var unread: Int?
+        public internal(set) var members: [String]
 
         public init(
             id: String, kind: ConversationSummary.Kind, title: String? = nil, createdBy: String? = nil, createdAt: Date,
@@ -174,14 +174,14 @@ extension Bellhop {
     }
 
     public struct Message: Codable, Sendable, Hashable {
-        public let id: String
-        public let conversationId: String
-        public let sequence: Int
-        public let senderId: String
+        public internal(set) var id: String
+        public internal(set) var conversationId: String
+        public internal(set) var sequence: Int
+        public internal(set) var senderId: String
         /// Empty if the message is deleted.
-        public let text: String
-        public let sentAt: Date
-        public let deletedAt: Date?
+        public internal(set) var text: String
+        public internal(set) var sentAt: Date
+        public internal(set) var deletedAt: Date?
 
         public init(
             id: String, conversationId: String, sequence: Int, senderId: String, text: String, sentAt: Date,
@@ -209,10 +209,10 @@ extension Bellhop {
     }
 
     public struct SentMessage: Codable, Sendable, Hashable {
-        public let message: Message
+        public internal(set) var message: Message
         /// Unread messages of the sender in the conversation; null for a backend.
-        public let unread: Int?
-        public let badges: Badges
+        public internal(set) var unread: Int?
+        public internal(set) var badges: Badges
 
         public init(message: Message, unread: Int? = nil, badges: Badges) {
             self.message = message
@@ -232,10 +232,10 @@ extension Bellhop {
     }
 
     public struct ReadPosition: Codable, Sendable, Hashable {
-        public let conversationId: String
-        public let readPosition: Int
-        public let unread: Int
-        public let badges: Badges
+        public internal(set) var conversationId: String
+        public internal(set) var readPosition: Int
+        public internal(set) var unread: Int
+        public internal(set) var badges: Badges
 
         public init(conversationId: String, readPosition: Int, unread: Int, badges: Badges) {
             self.conversationId = conversationId
@@ -246,14 +246,14 @@ extension Bellhop {
     }
 
     public struct MessageCreated: Codable, Sendable, Hashable {
-        public let conversationId: String
-        public let message: Message
-        public let preview: String
+        public internal(set) var conversationId: String
+        public internal(set) var message: Message
+        public internal(set) var preview: String
         /// New sort key of the conversation in the list.
-        public let order: String
+        public internal(set) var order: String
         /// Unread messages of the receiver in this conversation.
-        public let unread: Int
-        public let badges: Badges
+        public internal(set) var unread: Int
+        public internal(set) var badges: Badges
 
         public init(
             conversationId: String, message: Message, preview: String, order: String, unread: Int, badges: Badges
@@ -269,11 +269,11 @@ extension Bellhop {
 
     /// `unread` and `badges` are present only if they changed.
     public struct MessageDeleted: Codable, Sendable, Hashable {
-        public let conversationId: String
-        public let messageId: String
-        public let sequence: Int
-        public let unread: Int?
-        public let badges: Badges?
+        public internal(set) var conversationId: String
+        public internal(set) var messageId: String
+        public internal(set) var sequence: Int
+        public internal(set) var unread: Int?
+        public internal(set) var badges: Badges?
 
         public init(conversationId: String, messageId: String, sequence: Int, unread: Int? = nil, badges: Badges? = nil)
         {
@@ -287,9 +287,9 @@ extension Bellhop {
 
     /// The conversation is new, or its title or members changed.
     public struct ConversationUpdated: Codable, Sendable, Hashable {
-        public let conversation: ConversationSummary
-        public let joined: [String]
-        public let left: [String]
+        public internal(set) var conversation: ConversationSummary
+        public internal(set) var joined: [String]
+        public internal(set) var left: [String]
 
         public init(conversation: ConversationSummary, joined: [String], left: [String]) {
             self.conversation = conversation
@@ -300,8 +300,8 @@ extension Bellhop {
 
     /// The user is no longer a member. `badges` is present only if it changed.
     public struct ConversationRemoved: Codable, Sendable, Hashable {
-        public let conversationId: String
-        public let badges: Badges?
+        public internal(set) var conversationId: String
+        public internal(set) var badges: Badges?
 
         public init(conversationId: String, badges: Badges? = nil) {
             self.conversationId = conversationId

@@ -64,7 +64,7 @@ extension Bellhop {
     }
 
     public struct Notified: Codable, Sendable, Hashable {
-        public let notification: Notification?
+        public internal(set) var notification: Notification?
 
         public init(notification: Notification? = nil) {
             self.notification = notification
@@ -72,23 +72,23 @@ extension Bellhop {
     }
 
     public struct Notification: Codable, Sendable, Hashable {
-        public let id: String
-        public let eventId: String?
-        public let userId: String
-        public let type: String
-        public let category: String
-        public let priority: Priority
-        public let title: String
-        public let message: String
+        public internal(set) var id: String
+        public internal(set) var eventId: String?
+        public internal(set) var userId: String
+        public internal(set) var type: String
+        public internal(set) var category: String
+        public internal(set) var priority: Priority
+        public internal(set) var title: String
+        public internal(set) var message: String
         /// Text for the lock screen, which does not reveal the content.
-        public let lockScreen: String
-        public let data: JSON
-        public let haptic: Haptic?
-        public let sound: Bool
-        public let createdAt: Date
-        public let seenAt: Date?
-        public let readAt: Date?
-        public let archivedAt: Date?
+        public internal(set) var lockScreen: String
+        public internal(set) var data: JSON
+        public internal(set) var haptic: Haptic?
+        public internal(set) var sound: Bool
+        public internal(set) var createdAt: Date
+        public internal(set) var seenAt: Date?
+        public internal(set) var readAt: Date?
+        public internal(set) var archivedAt: Date?
 
         public init(
             id: String, eventId: String? = nil, userId: String, type: String, category: String, priority: Priority,
@@ -126,9 +126,9 @@ extension Bellhop {
     }
 
     public struct Haptic: Codable, Sendable, Hashable {
-        public let notification: Haptic.Notification
-        public let impacts: [String]
-        public let pulses: Int
+        public internal(set) var notification: Haptic.Notification
+        public internal(set) var impacts: [String]
+        public internal(set) var pulses: Int
 
         public init(notification: Haptic.Notification, impacts: [String], pulses: Int) {
             self.notification = notification
@@ -213,8 +213,8 @@ extension Bellhop {
     }
 
     public struct ChangedCount: Codable, Sendable, Hashable {
-        public let changed: Int
-        public let badges: Badges
+        public internal(set) var changed: Int
+        public internal(set) var badges: Badges
 
         public init(changed: Int, badges: Badges) {
             self.changed = changed
@@ -223,8 +223,8 @@ extension Bellhop {
     }
 
     public struct NotificationWithBadges: Codable, Sendable, Hashable {
-        public let notification: Notification
-        public let badges: Badges
+        public internal(set) var notification: Notification
+        public internal(set) var badges: Badges
 
         public init(notification: Notification, badges: Badges) {
             self.notification = notification
@@ -233,7 +233,7 @@ extension Bellhop {
     }
 
     public struct BadgesAfter: Codable, Sendable, Hashable {
-        public let badges: Badges
+        public internal(set) var badges: Badges
 
         public init(badges: Badges) {
             self.badges = badges
@@ -241,10 +241,10 @@ extension Bellhop {
     }
 
     public struct Preferences: Codable, Sendable, Hashable {
-        public let sound: Bool
-        public let haptics: Bool
-        public let quietHours: QuietHours?
-        public let timeZone: String
+        public internal(set) var sound: Bool
+        public internal(set) var haptics: Bool
+        public internal(set) var quietHours: QuietHours?
+        public internal(set) var timeZone: String
 
         public init(sound: Bool, haptics: Bool, quietHours: QuietHours? = nil, timeZone: String) {
             self.sound = sound
@@ -255,9 +255,9 @@ extension Bellhop {
     }
 
     public struct QuietHours: Codable, Sendable, Hashable {
-        public let start: String
+        public internal(set) var start: String
         /// Must differ from `start`.
-        public let end: String
+        public internal(set) var end: String
 
         public init(start: String, end: String) {
             self.start = start
@@ -280,8 +280,8 @@ extension Bellhop {
     }
 
     public struct NotificationUpdated: Codable, Sendable, Hashable {
-        public let ids: [String]
-        public let state: NotificationStateChange
+        public internal(set) var ids: [String]
+        public internal(set) var state: NotificationStateChange
 
         public init(ids: [String], state: NotificationStateChange) {
             self.ids = ids
@@ -290,7 +290,7 @@ extension Bellhop {
     }
 
     public struct NotificationRemoved: Codable, Sendable, Hashable {
-        public let ids: [String]
+        public internal(set) var ids: [String]
 
         public init(ids: [String]) {
             self.ids = ids

@@ -4,20 +4,20 @@ import Foundation
 
 extension Bellhop {
     public struct PostView: Codable, Sendable, Hashable {
-        public let id: String
-        public let authorId: String
+        public internal(set) var id: String
+        public internal(set) var authorId: String
         /// Sequence number of the post within the tenant. Feeds are ordered by it.
-        public let sequence: Int
-        public let visibility: Post.Visibility
-        public let text: String
-        public let media: [String]
-        public let createdAt: Date
-        public let likeCount: Int
-        public let repostCount: Int
+        public internal(set) var sequence: Int
+        public internal(set) var visibility: Post.Visibility
+        public internal(set) var text: String
+        public internal(set) var media: [String]
+        public internal(set) var createdAt: Date
+        public internal(set) var likeCount: Int
+        public internal(set) var repostCount: Int
         /// True if the caller likes the post.
-        public let liked: Bool
+        public internal(set) var liked: Bool
         /// True if the caller has reposted the post.
-        public let reposted: Bool
+        public internal(set) var reposted: Bool
 
         public init(
             id: String, authorId: String, sequence: Int, visibility: Post.Visibility, text: String, media: [String],
@@ -38,16 +38,16 @@ extension Bellhop {
     }
 
     public struct Post: Codable, Sendable, Hashable {
-        public let id: String
-        public let authorId: String
+        public internal(set) var id: String
+        public internal(set) var authorId: String
         /// Sequence number of the post within the tenant. Feeds are ordered by it.
-        public let sequence: Int
-        public let visibility: Post.Visibility
-        public let text: String
-        public let media: [String]
-        public let createdAt: Date
-        public let likeCount: Int
-        public let repostCount: Int
+        public internal(set) var sequence: Int
+        public internal(set) var visibility: Post.Visibility
+        public internal(set) var text: String
+        public internal(set) var media: [String]
+        public internal(set) var createdAt: Date
+        public internal(set) var likeCount: Int
+        public internal(set) var repostCount: Int
 
         public init(
             id: String, authorId: String, sequence: Int, visibility: Post.Visibility, text: String, media: [String],
@@ -103,11 +103,11 @@ extension Bellhop {
     }
 
     public struct Engagement: Codable, Sendable, Hashable {
-        public let postId: String
-        public let likeCount: Int
-        public let repostCount: Int
-        public let liked: Bool
-        public let reposted: Bool
+        public internal(set) var postId: String
+        public internal(set) var likeCount: Int
+        public internal(set) var repostCount: Int
+        public internal(set) var liked: Bool
+        public internal(set) var reposted: Bool
 
         public init(postId: String, likeCount: Int, repostCount: Int, liked: Bool, reposted: Bool) {
             self.postId = postId
@@ -119,14 +119,14 @@ extension Bellhop {
     }
 
     public struct Feed: Codable, Sendable, Hashable, PageOfItems {
-        public let items: [PostView]
-        public let next: String?
+        public internal(set) var items: [PostView]
+        public internal(set) var next: String?
         /// Sequence number of the newest post of the tenant.
-        public let newest: Int
+        public internal(set) var newest: Int
         /// Number of new posts by others. Present only with `since`.
-        public let newCount: Int?
+        public internal(set) var newCount: Int?
         /// True if the number of new posts exceeds `newCount`.
-        public let newCountIsMore: Bool?
+        public internal(set) var newCountIsMore: Bool?
 
         public init(
             items: [PostView], next: String? = nil, newest: Int, newCount: Int? = nil, newCountIsMore: Bool? = nil
@@ -140,14 +140,14 @@ extension Bellhop {
     }
 
     public struct UserProfile: Codable, Sendable, Hashable {
-        public let userId: String
-        public let followerCount: Int
-        public let followingCount: Int
-        public let postCount: Int
+        public internal(set) var userId: String
+        public internal(set) var followerCount: Int
+        public internal(set) var followingCount: Int
+        public internal(set) var postCount: Int
         /// True if the caller follows the user.
-        public let followed: Bool
+        public internal(set) var followed: Bool
         /// True if the user follows the caller.
-        public let followsYou: Bool
+        public internal(set) var followsYou: Bool
 
         public init(
             userId: String, followerCount: Int, followingCount: Int, postCount: Int, followed: Bool, followsYou: Bool
@@ -162,9 +162,9 @@ extension Bellhop {
     }
 
     public struct Following: Codable, Sendable, Hashable {
-        public let followerId: String
-        public let authorId: String
-        public let followedAt: Date
+        public internal(set) var followerId: String
+        public internal(set) var authorId: String
+        public internal(set) var followedAt: Date
 
         public init(followerId: String, authorId: String, followedAt: Date) {
             self.followerId = followerId
@@ -174,10 +174,10 @@ extension Bellhop {
     }
 
     public struct Followed: Codable, Sendable, Hashable {
-        public let followerId: String
-        public let authorId: String
-        public let followedAt: Date
-        public let followerCount: Int
+        public internal(set) var followerId: String
+        public internal(set) var authorId: String
+        public internal(set) var followedAt: Date
+        public internal(set) var followerCount: Int
 
         public init(followerId: String, authorId: String, followedAt: Date, followerCount: Int) {
             self.followerId = followerId
@@ -188,9 +188,9 @@ extension Bellhop {
     }
 
     public struct EngagementUpdate: Codable, Sendable, Hashable {
-        public let postIds: [String]
+        public internal(set) var postIds: [String]
         /// Counts by record id, with the names that the table declares.
-        public let updates: [String: JSON]
+        public internal(set) var updates: [String: JSON]
 
         public init(postIds: [String], updates: [String: JSON]) {
             self.postIds = postIds
@@ -202,20 +202,20 @@ extension Bellhop {
     /// `postId`, `barberId` and `timestamp` repeat `id`, `authorId` and `createdAt` for apps that use those names.
     /// `barberId` is absent if the author is neither a barber nor a shop's staff.
     public struct FeedNewPost: Codable, Sendable, Hashable {
-        public let id: String
-        public let authorId: String
+        public internal(set) var id: String
+        public internal(set) var authorId: String
         /// Sequence number of the post within the tenant. Feeds are ordered by it.
-        public let sequence: Int
-        public let visibility: Post.Visibility
-        public let text: String
-        public let media: [String]
-        public let createdAt: Date
-        public let likeCount: Int
-        public let repostCount: Int
-        public let type: String
-        public let postId: String
-        public let barberId: String?
-        public let timestamp: Date
+        public internal(set) var sequence: Int
+        public internal(set) var visibility: Post.Visibility
+        public internal(set) var text: String
+        public internal(set) var media: [String]
+        public internal(set) var createdAt: Date
+        public internal(set) var likeCount: Int
+        public internal(set) var repostCount: Int
+        public internal(set) var type: String
+        public internal(set) var postId: String
+        public internal(set) var barberId: String?
+        public internal(set) var timestamp: Date
 
         public init(
             id: String, authorId: String, sequence: Int, visibility: Post.Visibility, text: String, media: [String],
@@ -239,7 +239,7 @@ extension Bellhop {
     }
 
     public struct FeedPostRemoved: Codable, Sendable, Hashable {
-        public let postId: String
+        public internal(set) var postId: String
 
         public init(postId: String) {
             self.postId = postId
@@ -248,9 +248,9 @@ extension Bellhop {
 
     /// Sent to the follower's own streams. From then on, they receive or no longer receive the author's posts.
     public struct FollowChanged: Codable, Sendable, Hashable {
-        public let authorId: String
-        public let followerId: String
-        public let followed: Bool
+        public internal(set) var authorId: String
+        public internal(set) var followerId: String
+        public internal(set) var followed: Bool
 
         public init(authorId: String, followerId: String, followed: Bool) {
             self.authorId = authorId

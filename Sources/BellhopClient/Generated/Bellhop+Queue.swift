@@ -4,21 +4,21 @@ import Foundation
 
 extension Bellhop {
     public struct QueueStatus: Codable, Sendable, Hashable {
-        public let shopId: String
+        public internal(set) var shopId: String
         /// Number of today's confirmed bookings.
-        public let queueLength: Int
+        public internal(set) var queueLength: Int
         /// ceil(queueLength / barbers × average service time).
-        public let avgWaitTime: Int
+        public internal(set) var avgWaitTime: Int
         /// Number of barbers on duty.
-        public let currentlyServing: Int
+        public internal(set) var currentlyServing: Int
         /// Number of bookings in progress.
-        public let inService: Int
+        public internal(set) var inService: Int
         /// `paused`: all barbers on duty are on a break. The estimate assumes that a break lasts 15 minutes, and at
         /// least 5 more from now. `unstaffed`: no barber is on duty, and there is no estimate.
-        public let state: QueueStatus.State
-        public let estimatedWaitTimes: QueueStatus.EstimatedWaitTimes
-        public let estimate: QueueStatus.Estimate?
-        public let updatedAt: Date
+        public internal(set) var state: QueueStatus.State
+        public internal(set) var estimatedWaitTimes: QueueStatus.EstimatedWaitTimes
+        public internal(set) var estimate: QueueStatus.Estimate?
+        public internal(set) var updatedAt: Date
 
         public init(
             shopId: String, queueLength: Int, avgWaitTime: Int, currentlyServing: Int, inService: Int,
@@ -49,8 +49,8 @@ extension Bellhop {
         }
 
         public struct EstimatedWaitTimes: Codable, Sendable, Hashable {
-            public let standard: Int
-            public let blackCard: Int
+            public internal(set) var standard: Int
+            public internal(set) var blackCard: Int
 
             public init(standard: Int, blackCard: Int) {
                 self.standard = standard
@@ -59,10 +59,10 @@ extension Bellhop {
         }
 
         public struct Estimate: Codable, Sendable, Hashable {
-            public let standard: Wait
-            public let blackCard: Wait
-            public let method: String
-            public let sampleSize: Int
+            public internal(set) var standard: Wait
+            public internal(set) var blackCard: Wait
+            public internal(set) var method: String
+            public internal(set) var sampleSize: Int
 
             public init(standard: Wait, blackCard: Wait, method: String, sampleSize: Int) {
                 self.standard = standard
@@ -76,9 +76,9 @@ extension Bellhop {
     /// Whole minutes, rounded up.
     public struct Wait: Codable, Sendable, Hashable {
         /// Median: half of the waits are shorter.
-        public let p50: Int
+        public internal(set) var p50: Int
         /// 90th percentile: nine of ten waits are shorter.
-        public let p90: Int
+        public internal(set) var p90: Int
 
         public init(p50: Int, p90: Int) {
             self.p50 = p50
@@ -87,19 +87,19 @@ extension Bellhop {
     }
 
     public struct QueueEntry: Codable, Sendable, Hashable {
-        public let bookingId: String
-        public let userId: String?
-        public let customerName: String?
-        public let status: BookingStatus
-        public let lane: Tier
+        public internal(set) var bookingId: String
+        public internal(set) var userId: String?
+        public internal(set) var customerName: String?
+        public internal(set) var status: BookingStatus
+        public internal(set) var lane: Tier
         /// Null if the customer is in service or not due within 15 minutes.
-        public let position: Int?
-        public let wait: Wait?
-        public let barberId: String?
-        public let service: String
-        public let scheduledStart: Date
-        public let arrivedAt: Date?
-        public let startedAt: Date?
+        public internal(set) var position: Int?
+        public internal(set) var wait: Wait?
+        public internal(set) var barberId: String?
+        public internal(set) var service: String
+        public internal(set) var scheduledStart: Date
+        public internal(set) var arrivedAt: Date?
+        public internal(set) var startedAt: Date?
 
         public init(
             bookingId: String, userId: String? = nil, customerName: String? = nil, status: BookingStatus, lane: Tier,
@@ -165,27 +165,27 @@ extension Bellhop {
     }
 
     public struct Booking: Codable, Sendable, Hashable {
-        public let id: String
-        public let userId: String?
-        public let shopId: String
+        public internal(set) var id: String
+        public internal(set) var userId: String?
+        public internal(set) var shopId: String
         /// Null means any barber.
-        public let barberId: String?
-        public let service: String
-        public let scheduledStart: Date
-        public let durationMinutes: Int
-        public let tier: Tier
-        public let status: BookingStatus
-        public let version: Int
-        public let epoch: String
-        public let source: Booking.Source
-        public let customerName: String?
-        public let arrivedAt: Date?
-        public let startedAt: Date?
-        public let completedAt: Date?
+        public internal(set) var barberId: String?
+        public internal(set) var service: String
+        public internal(set) var scheduledStart: Date
+        public internal(set) var durationMinutes: Int
+        public internal(set) var tier: Tier
+        public internal(set) var status: BookingStatus
+        public internal(set) var version: Int
+        public internal(set) var epoch: String
+        public internal(set) var source: Booking.Source
+        public internal(set) var customerName: String?
+        public internal(set) var arrivedAt: Date?
+        public internal(set) var startedAt: Date?
+        public internal(set) var completedAt: Date?
         /// The start plus the median service time, learned from the shop's completed bookings.
-        public let estimatedCompletion: Date?
-        public let createdAt: Date
-        public let updatedAt: Date
+        public internal(set) var estimatedCompletion: Date?
+        public internal(set) var createdAt: Date
+        public internal(set) var updatedAt: Date
 
         public init(
             id: String, userId: String? = nil, shopId: String, barberId: String? = nil, service: String,
@@ -225,9 +225,9 @@ extension Bellhop {
     }
 
     public struct QueueAccuracy: Codable, Sendable, Hashable {
-        public let standard: LaneAccuracy
-        public let blackCard: LaneAccuracy
-        public let overall: LaneAccuracy
+        public internal(set) var standard: LaneAccuracy
+        public internal(set) var blackCard: LaneAccuracy
+        public internal(set) var overall: LaneAccuracy
 
         public init(standard: LaneAccuracy, blackCard: LaneAccuracy, overall: LaneAccuracy) {
             self.standard = standard
@@ -237,15 +237,15 @@ extension Bellhop {
     }
 
     public struct LaneAccuracy: Codable, Sendable, Hashable {
-        public let n: Int
+        public internal(set) var n: Int
         /// Mean absolute error in minutes.
-        public let meanAbsoluteError: Double?
+        public internal(set) var meanAbsoluteError: Double?
         /// Mean error in minutes. A positive value means that waits were shorter than estimated.
-        public let bias: Double?
-        public let shareUnderP90: Double?
-        public let formula: LaneAccuracy.Formula
+        public internal(set) var bias: Double?
+        public internal(set) var shareUnderP90: Double?
+        public internal(set) var formula: LaneAccuracy.Formula
         /// Share of the formula's error that the estimate avoids.
-        public let improvement: Double?
+        public internal(set) var improvement: Double?
 
         public init(
             n: Int, meanAbsoluteError: Double? = nil, bias: Double? = nil, shareUnderP90: Double? = nil,
@@ -260,12 +260,12 @@ extension Bellhop {
         }
 
         public struct Formula: Codable, Sendable, Hashable {
-            public let n: Int
+            public internal(set) var n: Int
             /// Mean absolute error in minutes.
-            public let meanAbsoluteError: Double?
+            public internal(set) var meanAbsoluteError: Double?
             /// Mean error in minutes. A positive value means that waits were shorter than estimated.
-            public let bias: Double?
-            public let shareUnderEstimate: Double?
+            public internal(set) var bias: Double?
+            public internal(set) var shareUnderEstimate: Double?
 
             public init(
                 n: Int, meanAbsoluteError: Double? = nil, bias: Double? = nil, shareUnderEstimate: Double? = nil
@@ -279,11 +279,11 @@ extension Bellhop {
     }
 
     public struct ErrorSummary: Codable, Sendable, Hashable {
-        public let n: Int
+        public internal(set) var n: Int
         /// Mean absolute error in minutes.
-        public let meanAbsoluteError: Double?
+        public internal(set) var meanAbsoluteError: Double?
         /// Mean error in minutes. A positive value means that waits were shorter than estimated.
-        public let bias: Double?
+        public internal(set) var bias: Double?
 
         public init(n: Int, meanAbsoluteError: Double? = nil, bias: Double? = nil) {
             self.n = n

@@ -34,16 +34,16 @@ extension Bellhop {
     }
 
     public struct UserRequest: Codable, Sendable, Hashable {
-        public let id: String
-        public let kind: RequestKind
-        public let fromUserId: String
-        public let toUserId: String
-        public let fromName: String?
+        public internal(set) var id: String
+        public internal(set) var kind: RequestKind
+        public internal(set) var fromUserId: String
+        public internal(set) var toUserId: String
+        public internal(set) var fromName: String?
         /// Id of the subject of the request, such as a group.
-        public let aboutId: String?
-        public let status: UserRequest.Status
-        public let createdAt: Date
-        public let answeredAt: Date?
+        public internal(set) var aboutId: String?
+        public internal(set) var status: UserRequest.Status
+        public internal(set) var createdAt: Date
+        public internal(set) var answeredAt: Date?
 
         public init(
             id: String, kind: RequestKind, fromUserId: String, toUserId: String, fromName: String? = nil,
@@ -92,8 +92,8 @@ extension Bellhop {
     }
 
     public struct UserRequestWithBadges: Codable, Sendable, Hashable {
-        public let request: UserRequest
-        public let badges: Badges
+        public internal(set) var request: UserRequest
+        public internal(set) var badges: Badges
 
         public init(request: UserRequest, badges: Badges) {
             self.request = request

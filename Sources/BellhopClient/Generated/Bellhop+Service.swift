@@ -5,17 +5,17 @@ import Foundation
 extension Bellhop {
     public struct WebhookState: Codable, Sendable, Hashable {
         /// Whether a webhook address is configured. Without one, the service stores no webhooks.
-        public let enabled: Bool
+        public internal(set) var enabled: Bool
         /// Webhooks that the receiver has not accepted yet, including those not due yet.
-        public let waiting: Int
-        public let oldestDueAt: Date?
+        public internal(set) var waiting: Int
+        public internal(set) var oldestDueAt: Date?
         /// Highest number of attempts among the waiting webhooks.
-        public let attemptsMax: Int
-        public let dead: Int
+        public internal(set) var attemptsMax: Int
+        public internal(set) var dead: Int
         /// Last error among waiting and failed webhooks: `status_` followed by the status of the receiver's answer,
         /// `private_address`, `name_not_found`, `unreachable`, `timeout`, `tls` or `no_answer`.
-        public let lastError: String?
-        public let lastErrorAt: Date?
+        public internal(set) var lastError: String?
+        public internal(set) var lastErrorAt: Date?
 
         public init(
             enabled: Bool, waiting: Int, oldestDueAt: Date? = nil, attemptsMax: Int, dead: Int,
@@ -33,17 +33,17 @@ extension Bellhop {
 
     public struct DeadWebhook: Codable, Sendable, Hashable {
         /// The `webhook-id` of the webhook.
-        public let id: String
-        public let type: WebhookType
-        public let userId: String?
+        public internal(set) var id: String
+        public internal(set) var type: WebhookType
+        public internal(set) var userId: String?
         /// Id of the notification or the booking.
-        public let subjectId: String
-        public let reason: DeadWebhook.Reason
-        public let attempts: Int
-        public let lastError: String?
-        public let createdAt: Date
-        public let triedAt: Date?
-        public let diedAt: Date
+        public internal(set) var subjectId: String
+        public internal(set) var reason: DeadWebhook.Reason
+        public internal(set) var attempts: Int
+        public internal(set) var lastError: String?
+        public internal(set) var createdAt: Date
+        public internal(set) var triedAt: Date?
+        public internal(set) var diedAt: Date
 
         public init(
             id: String, type: WebhookType, userId: String? = nil, subjectId: String, reason: DeadWebhook.Reason,
@@ -82,19 +82,19 @@ extension Bellhop {
     }
 
     public struct Me: Codable, Sendable, Hashable {
-        public let userId: String
-        public let tenant: String
-        public let role: String
-        public let isService: Bool
-        public let tier: String?
-        public let scope: [String]
-        public let omittedKeys: Int
+        public internal(set) var userId: String
+        public internal(set) var tenant: String
+        public internal(set) var role: String
+        public internal(set) var isService: Bool
+        public internal(set) var tier: String?
+        public internal(set) var scope: [String]
+        public internal(set) var omittedKeys: Int
         /// Keys in the token. Present only if the scope differs because of memberships.
-        public let claims: [String]?
-        public let tokenId: String?
-        public let sessionId: String?
-        public let issuedAt: Date?
-        public let expiresAt: Date
+        public internal(set) var claims: [String]?
+        public internal(set) var tokenId: String?
+        public internal(set) var sessionId: String?
+        public internal(set) var issuedAt: Date?
+        public internal(set) var expiresAt: Date
 
         public init(
             userId: String, tenant: String, role: String, isService: Bool, tier: String? = nil, scope: [String],
@@ -117,23 +117,23 @@ extension Bellhop {
     }
 
     public struct Config: Codable, Sendable, Hashable {
-        public let polling: Config.Polling
-        public let rateLimit: Config.RateLimit
-        public let stream: Config.Stream
-        public let requests: Config.Requests
-        public let conversations: Config.Conversations
-        public let userRequests: Config.UserRequests
-        public let posts: Config.Posts
-        public let dj: Config.Dj
-        public let leaderboards: Config.Leaderboards
+        public internal(set) var polling: Config.Polling
+        public internal(set) var rateLimit: Config.RateLimit
+        public internal(set) var stream: Config.Stream
+        public internal(set) var requests: Config.Requests
+        public internal(set) var conversations: Config.Conversations
+        public internal(set) var userRequests: Config.UserRequests
+        public internal(set) var posts: Config.Posts
+        public internal(set) var dj: Config.Dj
+        public internal(set) var leaderboards: Config.Leaderboards
         /// Limits of one stream's subscriptions and filters. Exceeding one is 422.
-        public let subscriptions: Config.Subscriptions
+        public internal(set) var subscriptions: Config.Subscriptions
         /// How the service collects stale query keys before it sends them.
-        public let invalidations: Config.Invalidations
+        public internal(set) var invalidations: Config.Invalidations
         /// Limits of a delivery of table changes.
-        public let changes: Config.Changes
+        public internal(set) var changes: Config.Changes
         /// Limits of the events that an app publishes.
-        public let publish: Config.Publish
+        public internal(set) var publish: Config.Publish
 
         public init(
             polling: Config.Polling, rateLimit: Config.RateLimit, stream: Config.Stream, requests: Config.Requests,
@@ -157,9 +157,9 @@ extension Bellhop {
         }
 
         public struct Polling: Codable, Sendable, Hashable {
-            public let connectedSeconds: Int
-            public let disconnectedSeconds: Int
-            public let tabSwitchStaleSeconds: Int
+            public internal(set) var connectedSeconds: Int
+            public internal(set) var disconnectedSeconds: Int
+            public internal(set) var tabSwitchStaleSeconds: Int
 
             public init(connectedSeconds: Int, disconnectedSeconds: Int, tabSwitchStaleSeconds: Int) {
                 self.connectedSeconds = connectedSeconds
@@ -169,8 +169,8 @@ extension Bellhop {
         }
 
         public struct RateLimit: Codable, Sendable, Hashable {
-            public let requests: Int
-            public let windowSeconds: Int
+            public internal(set) var requests: Int
+            public internal(set) var windowSeconds: Int
 
             public init(requests: Int, windowSeconds: Int) {
                 self.requests = requests
@@ -179,11 +179,11 @@ extension Bellhop {
         }
 
         public struct Stream: Codable, Sendable, Hashable {
-            public let heartbeatSeconds: Int
-            public let retryMilliseconds: Int
-            public let resumableHours: Int
-            public let topicsMax: Int
-            public let perUserMax: Int
+            public internal(set) var heartbeatSeconds: Int
+            public internal(set) var retryMilliseconds: Int
+            public internal(set) var resumableHours: Int
+            public internal(set) var topicsMax: Int
+            public internal(set) var perUserMax: Int
 
             public init(
                 heartbeatSeconds: Int, retryMilliseconds: Int, resumableHours: Int, topicsMax: Int, perUserMax: Int
@@ -197,8 +197,8 @@ extension Bellhop {
         }
 
         public struct Requests: Codable, Sendable, Hashable {
-            public let bodyBytesMax: Int
-            public let idempotencyKeySeconds: Int
+            public internal(set) var bodyBytesMax: Int
+            public internal(set) var idempotencyKeySeconds: Int
 
             public init(bodyBytesMax: Int, idempotencyKeySeconds: Int) {
                 self.bodyBytesMax = bodyBytesMax
@@ -207,12 +207,12 @@ extension Bellhop {
         }
 
         public struct Conversations: Codable, Sendable, Hashable {
-            public let membersMax: Int
-            public let conversationsOfUserMax: Int
-            public let textBytesMax: Int
+            public internal(set) var membersMax: Int
+            public internal(set) var conversationsOfUserMax: Int
+            public internal(set) var textBytesMax: Int
             /// Maximum number of messages that one step back of the read position can mark as unread.
-            public let rewindMax: Int
-            public let previewCharactersMax: Int
+            public internal(set) var rewindMax: Int
+            public internal(set) var previewCharactersMax: Int
 
             public init(
                 membersMax: Int, conversationsOfUserMax: Int, textBytesMax: Int, rewindMax: Int,
@@ -228,9 +228,9 @@ extension Bellhop {
 
         public struct UserRequests: Codable, Sendable, Hashable {
             /// Maximum number of open requests per requester.
-            public let openMax: Int
+            public internal(set) var openMax: Int
             /// Maximum number of requests that one PATCH marks as seen.
-            public let seenAtOnceMax: Int
+            public internal(set) var seenAtOnceMax: Int
 
             public init(openMax: Int, seenAtOnceMax: Int) {
                 self.openMax = openMax
@@ -239,17 +239,17 @@ extension Bellhop {
         }
 
         public struct Posts: Codable, Sendable, Hashable {
-            public let textBytesMax: Int
-            public let mediaMax: Int
+            public internal(set) var textBytesMax: Int
+            public internal(set) var mediaMax: Int
             /// Maximum length of one media URL.
-            public let mediaBytesMax: Int
+            public internal(set) var mediaBytesMax: Int
             /// Maximum number of authors that a user can follow.
-            public let followedMax: Int
+            public internal(set) var followedMax: Int
             /// Maximum value of `newCount`. If there are more, `newCountIsMore` is true.
-            public let newCountMax: Int
-            public let pageMax: Int
+            public internal(set) var newCountMax: Int
+            public internal(set) var pageMax: Int
             /// Minimum seconds between two engagement updates of a post.
-            public let tellingSeconds: Int
+            public internal(set) var tellingSeconds: Int
 
             public init(
                 textBytesMax: Int, mediaMax: Int, mediaBytesMax: Int, followedMax: Int, newCountMax: Int, pageMax: Int,
@@ -266,14 +266,14 @@ extension Bellhop {
         }
 
         public struct Dj: Codable, Sendable, Hashable {
-            public let tracksMax: Int
-            public let tracksPerUserMax: Int
+            public internal(set) var tracksMax: Int
+            public internal(set) var tracksPerUserMax: Int
             /// Maximum number of vote updates per shop. Further votes are combined into one update a second.
-            public let updatesPerSecondMax: Int
+            public internal(set) var updatesPerSecondMax: Int
             /// Seconds for which a confirmed presence is valid.
-            public let presenceSeconds: Int
+            public internal(set) var presenceSeconds: Int
             /// Seconds for which a shop displays a code.
-            public let codeSeconds: Int
+            public internal(set) var codeSeconds: Int
 
             public init(
                 tracksMax: Int, tracksPerUserMax: Int, updatesPerSecondMax: Int, presenceSeconds: Int, codeSeconds: Int
@@ -287,16 +287,16 @@ extension Bellhop {
         }
 
         public struct Leaderboards: Codable, Sendable, Hashable {
-            public let entriesMax: Int
-            public let topDefault: Int
-            public let topMax: Int
+            public internal(set) var entriesMax: Int
+            public internal(set) var topDefault: Int
+            public internal(set) var topMax: Int
             /// Number of entries on each side of the caller.
-            public let aroundDefault: Int
-            public let aroundMax: Int
+            public internal(set) var aroundDefault: Int
+            public internal(set) var aroundMax: Int
             /// Number of lines that subscribers of a leaderboard receive live.
-            public let watchedTop: Int
+            public internal(set) var watchedTop: Int
             /// Seconds between two updates of a leaderboard.
-            public let updateSeconds: Int
+            public internal(set) var updateSeconds: Int
 
             public init(
                 entriesMax: Int, topDefault: Int, topMax: Int, aroundDefault: Int, aroundMax: Int, watchedTop: Int,
@@ -314,22 +314,22 @@ extension Bellhop {
 
         /// Limits of one stream's subscriptions and filters. Exceeding one is 422.
         public struct Subscriptions: Codable, Sendable, Hashable {
-            public let perStreamMax: Int
-            public let requestBytesMax: Int
-            public let idBytesMax: Int
-            public let selectedColumnsMax: Int
-            public let filterBytesMax: Int
-            public let conditionsMax: Int
+            public internal(set) var perStreamMax: Int
+            public internal(set) var requestBytesMax: Int
+            public internal(set) var idBytesMax: Int
+            public internal(set) var selectedColumnsMax: Int
+            public internal(set) var filterBytesMax: Int
+            public internal(set) var conditionsMax: Int
             /// Maximum number of values in one `in`. Split longer lists over several subscriptions.
-            public let valuesMax: Int
-            public let valueBytesMax: Int
+            public internal(set) var valuesMax: Int
+            public internal(set) var valueBytesMax: Int
             /// Bytes of a number or a time in a filter.
-            public let numberBytesMax: Int
-            public let valuesPerStreamMax: Int
+            public internal(set) var numberBytesMax: Int
+            public internal(set) var valuesPerStreamMax: Int
             /// Maximum number of conditions such as `like.%word%`.
-            public let searchesPerStreamMax: Int
+            public internal(set) var searchesPerStreamMax: Int
             /// Maximum number of characters between two `%` of a pattern.
-            public let patternRunMax: Int
+            public internal(set) var patternRunMax: Int
 
             public init(
                 perStreamMax: Int, requestBytesMax: Int, idBytesMax: Int, selectedColumnsMax: Int, filterBytesMax: Int,
@@ -354,11 +354,11 @@ extension Bellhop {
         /// How the service collects stale query keys before it sends them.
         public struct Invalidations: Codable, Sendable, Hashable {
             /// Length of the window for tables that do not declare their own.
-            public let windowMilliseconds: Int
+            public internal(set) var windowMilliseconds: Int
             /// Maximum number of stale keys per window. Beyond it, the stream receives `stream:resync`.
-            public let keysPerStreamMax: Int
+            public internal(set) var keysPerStreamMax: Int
             /// Maximum number of causes per event. Beyond it, `causesComplete` is false.
-            public let causesPerEventMax: Int
+            public internal(set) var causesPerEventMax: Int
 
             public init(windowMilliseconds: Int, keysPerStreamMax: Int, causesPerEventMax: Int) {
                 self.windowMilliseconds = windowMilliseconds
@@ -369,12 +369,12 @@ extension Bellhop {
 
         /// Limits of a delivery of table changes.
         public struct Changes: Codable, Sendable, Hashable {
-            public let bodyBytesMax: Int
-            public let itemsMax: Int
-            public let itemBytesMax: Int
-            public let duplicatesKnownSeconds: Int
+            public internal(set) var bodyBytesMax: Int
+            public internal(set) var itemsMax: Int
+            public internal(set) var itemBytesMax: Int
+            public internal(set) var duplicatesKnownSeconds: Int
             /// Number of declared tables. Their names are not public.
-            public let tables: Int
+            public internal(set) var tables: Int
 
             public init(bodyBytesMax: Int, itemsMax: Int, itemBytesMax: Int, duplicatesKnownSeconds: Int, tables: Int) {
                 self.bodyBytesMax = bodyBytesMax
@@ -387,9 +387,9 @@ extension Bellhop {
 
         /// Limits of the events that an app publishes.
         public struct Publish: Codable, Sendable, Hashable {
-            public let eventsMax: Int
-            public let dataBytesMax: Int
-            public let keysMax: Int
+            public internal(set) var eventsMax: Int
+            public internal(set) var dataBytesMax: Int
+            public internal(set) var keysMax: Int
 
             public init(eventsMax: Int, dataBytesMax: Int, keysMax: Int) {
                 self.eventsMax = eventsMax

@@ -4,11 +4,11 @@ import Foundation
 
 extension Bellhop {
     public struct Shop: Codable, Sendable, Hashable {
-        public let id: String
-        public let name: String
-        public let timeZone: String
-        public let createdAt: Date
-        public let updatedAt: Date
+        public internal(set) var id: String
+        public internal(set) var name: String
+        public internal(set) var timeZone: String
+        public internal(set) var createdAt: Date
+        public internal(set) var updatedAt: Date
 
         public init(id: String, name: String, timeZone: String, createdAt: Date, updatedAt: Date) {
             self.id = id
@@ -30,12 +30,12 @@ extension Bellhop {
     }
 
     public struct Barber: Codable, Sendable, Hashable {
-        public let id: String
-        public let shopId: String
-        public let name: String?
-        public let onDuty: Bool
-        public let onBreak: Bool
-        public let updatedAt: Date
+        public internal(set) var id: String
+        public internal(set) var shopId: String
+        public internal(set) var name: String?
+        public internal(set) var onDuty: Bool
+        public internal(set) var onBreak: Bool
+        public internal(set) var updatedAt: Date
 
         public init(id: String, shopId: String, name: String? = nil, onDuty: Bool, onBreak: Bool, updatedAt: Date) {
             self.id = id

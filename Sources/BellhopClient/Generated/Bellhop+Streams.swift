@@ -12,8 +12,8 @@ extension Bellhop {
     }
 
     public struct StreamTicket: Codable, Sendable, Hashable {
-        public let ticket: String
-        public let expiresAt: Date
+        public internal(set) var ticket: String
+        public internal(set) var expiresAt: Date
 
         public init(ticket: String, expiresAt: Date) {
             self.ticket = ticket
@@ -22,12 +22,12 @@ extension Bellhop {
     }
 
     public struct StreamState: Codable, Sendable, Hashable {
-        public let id: String
-        public let topics: [String]
-        public let tables: [WantedTable]
-        public let events: Int
-        public let bytes: Int
-        public let waitingBytes: Int
+        public internal(set) var id: String
+        public internal(set) var topics: [String]
+        public internal(set) var tables: [WantedTable]
+        public internal(set) var events: Int
+        public internal(set) var bytes: Int
+        public internal(set) var waitingBytes: Int
 
         public init(id: String, topics: [String], tables: [WantedTable], events: Int, bytes: Int, waitingBytes: Int) {
             self.id = id
@@ -41,19 +41,19 @@ extension Bellhop {
 
     public struct WantedTable: Codable, Sendable, Hashable {
         /// Id of the subscription in events. Defaults to its index in the list.
-        public let id: String?
-        public let schema: String?
+        public internal(set) var id: String?
+        public internal(set) var schema: String?
         /// A declared table, or `posts` in the schema `bellhop`. Filters on `posts` can use the columns id, author_id,
         /// visibility, sequence, like_count and repost_count. Its updates are delivered as `engagement_update`.
-        public let table: String
-        public let event: WantedTable.Event?
+        public internal(set) var table: String
+        public internal(set) var event: WantedTable.Event?
         /// Conditions `column=[not.]op.value`, separated by commas; all of them must hold. Operators: eq, neq, lt, lte,
         /// gt, gte, in, like, ilike, is, isdistinct. `in.(…)` takes up to 1,000 values; `in.()` is the empty set. A
         /// number or a time has at most 128 bytes. If the file of tables declares the types of the columns, values are
         /// compared by type, and other columns are rejected.
-        public let filter: String?
+        public internal(set) var filter: String?
         /// Columns to send besides the primary key. Defaults to all columns.
-        public let select: [String]?
+        public internal(set) var select: [String]?
 
         public init(
             id: String? = nil, schema: String? = nil, table: String, event: WantedTable.Event? = nil,
@@ -80,8 +80,8 @@ extension Bellhop {
     }
 
     public struct Subscriptions: Codable, Sendable, Hashable {
-        public let topics: [String]
-        public let tables: [WantedTable]
+        public internal(set) var topics: [String]
+        public internal(set) var tables: [WantedTable]
 
         public init(topics: [String], tables: [WantedTable]) {
             self.topics = topics
@@ -110,7 +110,7 @@ extension Bellhop {
     }
 
     public struct TokenExpiry: Codable, Sendable, Hashable {
-        public let expiresAt: Date
+        public internal(set) var expiresAt: Date
 
         public init(expiresAt: Date) {
             self.expiresAt = expiresAt
@@ -172,7 +172,7 @@ extension Bellhop {
     }
 
     public struct Revocation: Codable, Sendable, Hashable {
-        public let revokedAt: Date
+        public internal(set) var revokedAt: Date
 
         public init(revokedAt: Date) {
             self.revokedAt = revokedAt
@@ -180,15 +180,15 @@ extension Bellhop {
     }
 
     public struct StreamReady: Codable, Sendable, Hashable {
-        public let streamId: String
-        public let userId: String
+        public internal(set) var streamId: String
+        public internal(set) var userId: String
         /// The tenant of the token. A client compares it and `userId` with its own token.
-        public let tenant: String
-        public let topics: [String]
-        public let replayed: Int
-        public let omittedKeys: Int?
-        public let badges: Badges
-        public let serverTime: Date
+        public internal(set) var tenant: String
+        public internal(set) var topics: [String]
+        public internal(set) var replayed: Int
+        public internal(set) var omittedKeys: Int?
+        public internal(set) var badges: Badges
+        public internal(set) var serverTime: Date
 
         public init(
             streamId: String, userId: String, tenant: String, topics: [String], replayed: Int, omittedKeys: Int? = nil,
@@ -206,7 +206,7 @@ extension Bellhop {
     }
 
     public struct StreamResync: Codable, Sendable, Hashable {
-        public let reason: StreamResync.Reason
+        public internal(set) var reason: StreamResync.Reason
 
         public init(reason: StreamResync.Reason) {
             self.reason = reason
@@ -225,10 +225,10 @@ extension Bellhop {
 
     public struct StreamScope: Codable, Sendable, Hashable {
         /// First keys in lexical order. GET /v1/me returns all of them.
-        public let scope: [String]
+        public internal(set) var scope: [String]
         /// Number of all keys of the stream.
-        public let keyCount: Int
-        public let omittedKeys: Int
+        public internal(set) var keyCount: Int
+        public internal(set) var omittedKeys: Int
 
         public init(scope: [String], keyCount: Int, omittedKeys: Int) {
             self.scope = scope
@@ -238,7 +238,7 @@ extension Bellhop {
     }
 
     public struct StreamExpiring: Codable, Sendable, Hashable {
-        public let expiresAt: Date
+        public internal(set) var expiresAt: Date
 
         public init(expiresAt: Date) {
             self.expiresAt = expiresAt
@@ -246,8 +246,8 @@ extension Bellhop {
     }
 
     public struct StreamClosing: Codable, Sendable, Hashable {
-        public let reason: StreamClosing.Reason
-        public let retryAfterMs: Int
+        public internal(set) var reason: StreamClosing.Reason
+        public internal(set) var retryAfterMs: Int
 
         public init(reason: StreamClosing.Reason, retryAfterMs: Int) {
             self.reason = reason

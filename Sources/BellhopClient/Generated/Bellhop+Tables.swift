@@ -17,9 +17,9 @@ extension Bellhop {
     }
 
     public struct ChangeResult: Codable, Sendable, Hashable {
-        public let accepted: Int
-        public let duplicates: Int
-        public let rejected: [ChangeResult.Rejected]
+        public internal(set) var accepted: Int
+        public internal(set) var duplicates: Int
+        public internal(set) var rejected: [ChangeResult.Rejected]
 
         public init(accepted: Int, duplicates: Int, rejected: [ChangeResult.Rejected]) {
             self.accepted = accepted
@@ -28,9 +28,9 @@ extension Bellhop {
         }
 
         public struct Rejected: Codable, Sendable, Hashable {
-            public let index: Int
-            public let pointer: String
-            public let reason: String
+            public internal(set) var index: Int
+            public internal(set) var pointer: String
+            public internal(set) var reason: String
 
             public init(index: Int, pointer: String, reason: String) {
                 self.index = index
@@ -42,18 +42,18 @@ extension Bellhop {
 
     public struct OwnEvent: Codable, Sendable, Hashable {
         /// Name of the event. Its first part must not be one that the service uses for its own events.
-        public let event: String
+        public internal(set) var event: String
         /// Keys that receive the event, such as `user:ada`, `shop:s1:staff` or `everyone`. A receiver needs one of
         /// them.
-        public let to: [String]?
+        public internal(set) var to: [String]?
         /// A topic that the file of tables declares, such as `order:o1`.
-        public let topic: String?
+        public internal(set) var topic: String?
         /// Any JSON value of at most 16 KiB.
-        public let data: JSON
+        public internal(set) var data: JSON
         /// Name of a state that the event carries completely. A newer event with this name replaces an older one that
         /// still waits for a slow or resuming stream. Each topic has its own names; events to keys share the names of
         /// the tenant.
-        public let collapse: String?
+        public internal(set) var collapse: String?
 
         public init(event: String, to: [String]? = nil, topic: String? = nil, data: JSON, collapse: String? = nil) {
             self.event = event
@@ -65,7 +65,7 @@ extension Bellhop {
     }
 
     public struct Published: Codable, Sendable, Hashable {
-        public let accepted: Int
+        public internal(set) var accepted: Int
 
         public init(accepted: Int) {
             self.accepted = accepted
@@ -92,15 +92,15 @@ extension Bellhop {
     }
 
     public struct Explanation: Codable, Sendable, Hashable {
-        public let delivered: Bool
-        public let reason: String
-        public let event: Explanation.Event
-        public let caller: Explanation.Caller
+        public internal(set) var delivered: Bool
+        public internal(set) var reason: String
+        public internal(set) var event: Explanation.Event
+        public internal(set) var caller: Explanation.Caller
         /// All keys that could deliver the event.
-        public let keys: [Explanation.Key]
-        public let invalidations: [JSON]?
-        public let row: JSON?
-        public let subscriptions: [JSON]?
+        public internal(set) var keys: [Explanation.Key]
+        public internal(set) var invalidations: [JSON]?
+        public internal(set) var row: JSON?
+        public internal(set) var subscriptions: [JSON]?
 
         public init(
             delivered: Bool, reason: String, event: Explanation.Event, caller: Explanation.Caller,
@@ -117,10 +117,10 @@ extension Bellhop {
         }
 
         public struct Event: Codable, Sendable, Hashable {
-            public let id: String
-            public let name: String
-            public let topic: String?
-            public let audience: [String]?
+            public internal(set) var id: String
+            public internal(set) var name: String
+            public internal(set) var topic: String?
+            public internal(set) var audience: [String]?
 
             public init(id: String, name: String, topic: String? = nil, audience: [String]? = nil) {
                 self.id = id
@@ -131,9 +131,9 @@ extension Bellhop {
         }
 
         public struct Caller: Codable, Sendable, Hashable {
-            public let tenant: String
-            public let userId: String
-            public let role: String
+            public internal(set) var tenant: String
+            public internal(set) var userId: String
+            public internal(set) var role: String
 
             public init(tenant: String, userId: String, role: String) {
                 self.tenant = tenant
@@ -143,10 +143,10 @@ extension Bellhop {
         }
 
         public struct Key: Codable, Sendable, Hashable {
-            public let key: String
-            public let held: Bool
-            public let origin: Explanation.Key.Origin?
-            public let membership: String?
+            public internal(set) var key: String
+            public internal(set) var held: Bool
+            public internal(set) var origin: Explanation.Key.Origin?
+            public internal(set) var membership: String?
 
             public init(key: String, held: Bool, origin: Explanation.Key.Origin? = nil, membership: String? = nil) {
                 self.key = key
@@ -168,11 +168,11 @@ extension Bellhop {
     }
 
     public struct QueryInvalidate: Codable, Sendable, Hashable {
-        public let keys: [[String]]
-        public let causes: [ChangeCause]
+        public internal(set) var keys: [[String]]
+        public internal(set) var causes: [ChangeCause]
         /// False if a cause is withheld or left out. The client must then not treat the event as an echo of its own
         /// change.
-        public let causesComplete: Bool
+        public internal(set) var causesComplete: Bool
 
         public init(keys: [[String]], causes: [ChangeCause], causesComplete: Bool) {
             self.keys = keys
@@ -183,13 +183,13 @@ extension Bellhop {
 
     /// A change that made query keys stale. It contains no column of the row.
     public struct ChangeCause: Codable, Sendable, Hashable {
-        public let schema: String
-        public let table: String
-        public let type: ChangeCause.Kind
-        public let recordId: String?
-        public let actorId: String?
+        public internal(set) var schema: String
+        public internal(set) var table: String
+        public internal(set) var type: ChangeCause.Kind
+        public internal(set) var recordId: String?
+        public internal(set) var actorId: String?
         /// The `X-Client-Id` of the client that made the change.
-        public let originId: String?
+        public internal(set) var originId: String?
 
         public init(
             schema: String, table: String, type: ChangeCause.Kind, recordId: String? = nil, actorId: String? = nil,
@@ -215,17 +215,17 @@ extension Bellhop {
     }
 
     public struct TableChange: Codable, Sendable, Hashable {
-        public let subscriptionIds: [String]
-        public let schema: String
-        public let table: String
-        public let type: TableChange.Kind
+        public internal(set) var subscriptionIds: [String]
+        public internal(set) var schema: String
+        public internal(set) var table: String
+        public internal(set) var type: TableChange.Kind
         /// Effect on the subscriber, considering the filter and the subscriber's access.
-        public let change: TableChange.Change
+        public internal(set) var change: TableChange.Change
         /// The selected columns; null if the row left.
-        public let record: JSON?
+        public internal(set) var record: JSON?
         /// The previous row. For a row that left, only its primary key.
-        public let oldRecord: JSON?
-        public let commitTimestamp: Date?
+        public internal(set) var oldRecord: JSON?
+        public internal(set) var commitTimestamp: Date?
 
         public init(
             subscriptionIds: [String], schema: String, table: String, type: TableChange.Kind,

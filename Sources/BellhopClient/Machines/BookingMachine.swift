@@ -1,10 +1,12 @@
 /// One booking. A status change plays haptics. The user's own change shows at once, and is reverted if the service
 /// refuses it.
-public struct BookingMachine: FeatureMachine {
+public struct BookingMachine: ShownMachine {
     public let bookingId: String
-    /// The shown booking; null until it is known.
-    public private(set) var booking: JSON = .null
-    private var stored: JSON = .null
+    /// The shown booking; nil until it is known.
+    public private(set) var booking: Bellhop.Booking?
+    private var stored: Bellhop.Booking?
+    /// A change that arrived before the booking was loaded.
+    private var early: Bellhop.BookingStatusChange?
     /// Whether a change by the user is pending.
     public var isPending: Bool { pending != nil }
     private var pending: Pending?
@@ -19,6 +21,9 @@ public struct BookingMachine: FeatureMachine {
         let name: String
         let set: JSON
     }
+
+    private struct Change: Decodable { let set: JSON }
+    private struct Refusal: Decodable { let allowed: [String]? }
 
     public init(bookingId: String) {
         self.bookingId = bookingId
@@ -36,83 +41,111 @@ public struct BookingMachine: FeatureMachine {
         }
         let step = loading.advance(input, plan, now: now)
         var actions = step.actions
-        if let body = step.body {
-            merge(body)
-            for event in step.since { merge(BookingMachine.fields(event.data)) }
+        if let answer = step.answer {
+            if let whole = answer.model(Bellhop.Booking.self) { merge(whole) }
+            for event in step.since {
+                if case .bookingStatusChange(let change) = event.event.typed { merge(change) }
+            }
         }
         switch input {
-        case .event(let name, let data, let id): actions += handle(name, data, id, now: now)
-        case .command("change", let arguments): actions += change(arguments["set"])
+        case .event(let event): actions += handle(event, now: now)
+        case .command("change", let arguments):
+            if let change = arguments.model(Change.self) { actions += self.change(change.set) }
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body), now: now)
         default: break
         }
-        booking = stored.isNull ? .null : pending.map { stored.with($0.set.object ?? [:]) } ?? stored
+        booking = pending.flatMap { stored?.with($0.set) } ?? stored
         return actions
     }
 
-    private mutating func handle(_ name: String, _ data: JSON, _ id: String, now: Int) -> [FeatureAction] {
+    private mutating func handle(_ event: FeatureEvent, now: Int) -> [FeatureAction] {
         // An event replayed after a break must not trigger haptics.
-        let isReplayed = replaying > 0 && !id.isEmpty
-        if name == "stream:ready" {
-            replaying = data["replayed"].int ?? 0
+        let isReplayed = replaying > 0 && !event.id.isEmpty
+        if case .streamReady(let ready) = event.typed {
+            replaying = ready.replayed
         } else if isReplayed {
             replaying -= 1
         }
-        guard name == "booking:status_change", data["bookingId"].string == bookingId else { return [] }
-        let before = stored
-        merge(BookingMachine.fields(data))
-        guard stored != before else { return [] }
+        guard case .bookingStatusChange(let change) = event.typed, change.bookingId == bookingId else { return [] }
+        let before = stored?.status ?? early?.status
+        guard merge(change) else { return [] }
         // The event carries the status; the rest of the booking, such as its start time, is fetched.
         let fetch = loading.advance(.command("refresh", .null), plan, now: now).actions
-        guard !before.isNull, before["status"] != data["status"], !isReplayed else { return fetch }
-        return [played(data["status"].string ?? "")] + fetch
+        guard let before, before != change.status, !isReplayed else { return fetch }
+        return [played(change.status.rawValue)] + fetch
     }
 
     /// Plays haptics for a status. A notification reports the same change; the shared key makes the phone vibrate once
     /// for both.
     private func played(_ status: String) -> FeatureAction {
-        let success: JSON = ["notification": "success", "impacts": [], "pulses": 1]
+        let success = Bellhop.Haptic(notification: .success, impacts: [], pulses: 1)
         return .play(haptic: success, sound: false, key: "booking:\(bookingId):\(status)")
     }
 
     private mutating func change(_ set: JSON) -> [FeatureAction] {
-        guard !stored.isNull, pending == nil else { return [] }
+        guard let stored, pending == nil else { return [] }
         count += 1
         let name = "change-\(count)"
         pending = Pending(name: name, set: set)
-        let seen = "\"\(stored["version"].int ?? 0)-\(stored["epoch"].string ?? "")\""
-        return [.send(method: "PATCH", path: path, body: set, headers: ["If-Match": seen], as: name)]
+        return [.send(method: "PATCH", path: path, body: set, headers: ["If-Match": stored.versionTag], as: name)]
     }
 
     private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
         guard let pending, pending.name == name else { return [] }
         self.pending = nil
         if answer.isTaken {
-            merge(answer.body)
+            if let whole = answer.model(Bellhop.Booking.self) { merge(whole) }
             return []
         }
         var problem = answer.problem
-        if !answer.body["allowed"].isNull { problem = problem.with(["allowed": answer.body["allowed"]]) }
+        if let allowed = answer.model(Refusal.self)?.allowed {
+            problem = problem.with(["allowed": .array(allowed.map(JSON.string))])
+        }
         let refusal = FeatureAction.tell(
             name: "booking:refused", data: ["bookingId": .string(bookingId), "problem": problem])
         return [refusal] + loading.advance(.command("refresh", .null), plan, now: now).actions
     }
 
-    /// Returns the members of an event that belong to a booking.
-    private static func fields(_ data: JSON) -> JSON {
-        [
-            "id": data["bookingId"], "status": data["status"], "version": data["version"], "epoch": data["epoch"],
-            "estimatedCompletion": data["estimatedCompletion"],
-        ]
+    /// Applies a change, and returns whether it was newer.
+    @discardableResult
+    private mutating func merge(_ change: Bellhop.BookingStatusChange) -> Bool {
+        let version = StateVersion(number: change.version, epoch: change.epoch)
+        guard change.bookingId == bookingId, version.replaces(held) else { return false }
+        early = stored == nil ? change : nil
+        stored?.take(change)
+        return true
     }
 
-    private mutating func merge(_ newer: JSON) {
-        guard newer["id"].string == bookingId else { return }
-        // A whole booking of the same version completes the state that an event started.
-        let isSame = newer["version"] == stored["version"] && newer["epoch"] == stored["epoch"]
-        guard isNewer(stored, newer) || (isSame && !newer["createdAt"].isNull) else { return }
-        stored = stored.with(newer.object ?? [:])
+    /// Applies a whole booking. One of the same version completes the state that an event started.
+    private mutating func merge(_ newer: Bellhop.Booking) {
+        let version = StateVersion(number: newer.version, epoch: newer.epoch)
+        guard newer.id == bookingId else { return }
+        if version == held || version.replaces(held) {
+            (stored, early) = (newer, nil)
+        } else if stored == nil, let change = early {
+            stored = newer
+            stored?.take(change)
+            early = nil
+        }
+    }
+
+    private var held: StateVersion? {
+        stored.map { StateVersion(number: $0.version, epoch: $0.epoch) }
+            ?? early.map { StateVersion(number: $0.version, epoch: $0.epoch) }
+    }
+
+    public struct Snapshot: Sendable, Hashable {
+        /// Nil until the whole booking is known.
+        public let booking: Bellhop.Booking?
+        public let isLoaded: Bool
+        /// Whether a change by the user is pending. It already shows.
+        public let isPending: Bool
+        public let problem: Bellhop.Problem?
+    }
+
+    public var snapshot: Snapshot {
+        Snapshot(booking: booking, isLoaded: isLoaded, isPending: isPending, problem: Bellhop.Problem(problem))
     }
 
     private enum CodingKeys: CodingKey { case bookingId, booking, stored, pending, isPending, isLoaded, problem }
@@ -126,5 +159,12 @@ public struct BookingMachine: FeatureMachine {
         try state.encode(isPending, forKey: .isPending)
         try state.encode(isLoaded, forKey: .isLoaded)
         try state.encode(problem, forKey: .problem)
+    }
+}
+
+extension Bellhop.Booking {
+    fileprivate mutating func take(_ change: Bellhop.BookingStatusChange) {
+        (status, version, epoch) = (change.status, change.version, change.epoch)
+        estimatedCompletion = change.estimatedCompletion
     }
 }

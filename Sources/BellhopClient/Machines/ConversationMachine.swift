@@ -1,21 +1,50 @@
+import Foundation
+
 /// The messages of one conversation, oldest first.
 ///
 /// A message shows as soon as it is sent. It goes through the outbox, and its answer or its event, whichever arrives
 /// first, confirms it. A refused message moves to ``refused``, where the user can resend or discard it.
-public struct ConversationMachine: FeatureMachine {
+public struct ConversationMachine: ShownMachine {
     public let conversationId: String
-    public private(set) var messages: [JSON] = []
-    public private(set) var sending: [JSON] = []
-    public private(set) var refused: [JSON] = []
-    public private(set) var unread: JSON = .null
+    public private(set) var messages: [Bellhop.Message] = []
+    public private(set) var sending: [Outgoing] = []
+    public private(set) var refused: [Outgoing] = []
+    public private(set) var unread: Int?
     public private(set) var isLoaded = false
     public private(set) var isRemoved = false
     public private(set) var hasEarlier = false
     public private(set) var problem: JSON = .null
-    private var readPosition: JSON = .null
+    private var readPosition: Int?
     private var next: String?
     private var tries = 0
     private var loading = Loading()
+
+    /// A message that is being sent.
+    public struct Outgoing: Sendable, Hashable, Identifiable {
+        public let id: String
+        public let text: String
+        public let sentAt: Date?
+        /// Why the service refused the message; nil while it is being sent.
+        public internal(set) var problem: Bellhop.Problem?
+        /// The name of the request.
+        fileprivate var request = ""
+        /// The refusal in the form of events.
+        fileprivate var refusal: JSON?
+    }
+
+    /// The parameters of a command.
+    private struct Wish: Decodable {
+        let id: String?
+        let text: String?
+        let sequence: Int?
+    }
+
+    /// The members of an answer that are sent only if they changed.
+    private struct Changes: Decodable {
+        let message: Bellhop.Message?
+        let unread: Int?
+        let readPosition: Int?
+    }
 
     /// Older messages beyond this number are dropped, and fetched again on demand.
     private static let messagesMax = 500
@@ -38,54 +67,55 @@ public struct ConversationMachine: FeatureMachine {
         let step = loading.advance(input, plan, now: now)
         var actions = step.actions
         if step.actions.contains(where: \.isFetch) { actions.append(.fetch(path: path, as: "conversation")) }
-        if let body = step.body {
-            take(page: body)
-            for event in step.since { _ = handle(event.name, event.data) }
+        if let answer = step.answer {
+            take(answer.page())
+            for event in step.since { _ = handle(event.event) }
         }
         switch input {
-        case .event(let name, let data, _): actions += handle(name, data)
+        case .event(let event): actions += handle(event)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
-        case .command(let name, let arguments): actions += command(name, arguments, now: now)
+        case .command(let name, let arguments):
+            if let wish = arguments.model(Wish.self) { actions += command(name, wish, now: now) }
         default: break
         }
         // A message that has arrived is no longer being sent.
-        let ids = Set(messages.compactMap { $0["id"].string })
-        sending.removeAll { ids.contains($0["id"].string ?? "") }
+        let ids = Set(messages.map(\.id))
+        sending.removeAll { ids.contains($0.id) }
         (isLoaded, problem, hasEarlier) = (loading.isLoaded, loading.problem, next != nil)
         return actions
     }
 
-    private mutating func take(page body: JSON) {
-        let page = Array((body["items"].array ?? []).reversed())
+    private mutating func take(_ loaded: LoadedPage<Bellhop.Message>) {
+        let page = Array(loaded.items.reversed())
         // Older pages stay if they join the fetched one. Otherwise there is a gap, and they are dropped.
-        let first = page.first?["sequence"].int ?? 0
-        let isJoined = messages.contains { ($0["sequence"].int ?? 0) >= first - 1 }
-        let older = isJoined ? messages.filter { ($0["sequence"].int ?? 0) < first } : []
-        if older.isEmpty { next = body["next"].string }
+        let first = page.first?.sequence ?? 0
+        let isJoined = messages.contains { $0.sequence >= first - 1 }
+        let older = isJoined ? messages.filter { $0.sequence < first } : []
+        if older.isEmpty { next = loaded.next }
         messages = older + page
     }
 
-    private mutating func handle(_ name: String, _ data: JSON) -> [FeatureAction] {
-        let id = data["conversationId"].string ?? data["conversation"]["id"].string
-        guard id == conversationId else { return [] }
-        switch name {
-        case "message:created":
-            let last = messages.last?["sequence"].int
-            add([data["message"]])
-            if !data["unread"].isNull { unread = data["unread"] }
+    private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {
+        if let arrival = NewMessage(event), arrival.conversationId == conversationId {
+            let last = messages.last?.sequence
+            add([arrival.message])
+            unread = arrival.unread ?? unread
             // Sequence numbers have no gaps: a skipped number means that a message was missed.
-            guard let last, let sequence = data["message"]["sequence"].int, sequence > last + 1 else { break }
+            guard let last, arrival.message.sequence > last + 1 else { return [] }
             return [fetchSince(last)]
-        case "message:deleted":
-            messages = messages.map { message in
-                guard message["sequence"] == data["sequence"], message["deletedAt"].isNull else { return message }
-                return message.with(["text": "", "deletedAt": message["sentAt"]])
+        }
+        switch event.typed {
+        case .messageDeleted(let deleted) where deleted.conversationId == conversationId:
+            for index in messages.indices
+            where messages[index].sequence == deleted.sequence && messages[index].deletedAt == nil {
+                (messages[index].text, messages[index].deletedAt) = ("", messages[index].sentAt)
             }
-            if !data["unread"].isNull { unread = data["unread"] }
-        case "conversation:read": (readPosition, unread) = (data["readPosition"], data["unread"])
-        case "conversation:removed": isRemoved = true
-        case "conversation:updated": isRemoved = false
+            unread = deleted.unread ?? unread
+        case .conversationRead(let read) where read.conversationId == conversationId:
+            (readPosition, unread) = (read.readPosition, read.unread)
+        case .conversationRemoved(let removal) where removal.conversationId == conversationId: isRemoved = true
+        case .conversationUpdated(let update) where update.conversation.id == conversationId: isRemoved = false
         default: break
         }
         return []
@@ -93,23 +123,21 @@ public struct ConversationMachine: FeatureMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ arguments: JSON, now: Int) -> [FeatureAction] {
-        let id = arguments["id"].string ?? ""
+    private mutating func command(_ command: String, _ wish: Wish, now: Int) -> [FeatureAction] {
+        let id = wish.id ?? ""
         switch command {
-        case "send":
-            return post(["id": arguments["id"], "text": arguments["text"], "sentAt": .string(Moment.text(now))])
+        case "send": return post(Outgoing(id: id, text: wish.text ?? "", sentAt: Moment.date(now)))
         case "retry":
-            guard let index = refused.firstIndex(where: { $0["id"].string == id }) else { return [] }
-            let message = refused.remove(at: index)
-            return post(["id": message["id"], "text": message["text"], "sentAt": .string(Moment.text(now))])
+            guard let index = refused.firstIndex(where: { $0.id == id }) else { return [] }
+            return post(Outgoing(id: id, text: refused.remove(at: index).text, sentAt: Moment.date(now)))
         case "discard":
-            refused.removeAll { $0["id"].string == id }
+            refused.removeAll { $0.id == id }
             return []
         case "read":
-            let sequence = arguments["sequence"].int ?? messages.last?["sequence"].int ?? 0
+            let sequence = wish.sequence ?? messages.last?.sequence ?? 0
             // The count falls only after the service has confirmed it (R-CNT-RT-2).
-            guard sequence > (readPosition.int ?? 0) else { return [] }
-            return [.send("PUT", "\(path)/read-position", ["sequence": .integer(Int64(sequence))], as: "read")]
+            guard sequence > readPosition ?? 0 else { return [] }
+            return [.send("PUT", "\(path)/read-position", ["sequence": JSON(sequence)], as: "read")]
         case "earlier":
             guard let next else { return [] }
             return [.fetch(path: "\(path)/messages?limit=50&cursor=\(next.pathSegment)", as: "earlier")]
@@ -118,36 +146,44 @@ public struct ConversationMachine: FeatureMachine {
         }
     }
 
-    private mutating func post(_ message: JSON) -> [FeatureAction] {
+    private mutating func post(_ message: Outgoing) -> [FeatureAction] {
         guard sending.count < ConversationMachine.sendingMax else {
             return refuse(
                 message, ["status": 0, "code": "outbox.full", "detail": "Too many messages are waiting to be sent."])
         }
         tries += 1
         let name = "send-\(tries)"
-        sending.append(message.with(["as": .string(name)]))
-        let body: JSON = ["id": message["id"], "text": message["text"]]
+        var sent = message
+        sent.request = name
+        sending.append(sent)
         return [
-            .send("POST", "\(path)/messages", body, as: name),
-            .tell(name: "message:sending", data: message.with(["conversationId": .string(conversationId)])),
+            .send("POST", "\(path)/messages", ["id": .string(message.id), "text": .string(message.text)], as: name),
+            .tell(
+                name: "message:sending",
+                data: JSON(model: message).with(["conversationId": .string(conversationId)])),
         ]
     }
 
-    private mutating func refuse(_ message: JSON, _ problem: JSON) -> [FeatureAction] {
-        let told: JSON = ["id": message["id"], "text": message["text"], "problem": problem]
-        sending.removeAll { $0["id"] == message["id"] }
-        refused = (refused + [told.with(["sentAt": message["sentAt"]])]).suffix(ConversationMachine.sendingMax)
-        return [.tell(name: "message:refused", data: told.with(["conversationId": .string(conversationId)]))]
+    private mutating func refuse(_ message: Outgoing, _ problem: JSON) -> [FeatureAction] {
+        sending.removeAll { $0.id == message.id }
+        var kept = message
+        (kept.problem, kept.refusal, kept.request) = (Bellhop.Problem(problem), problem, "")
+        refused = (refused + [kept]).suffix(ConversationMachine.sendingMax)
+        let told: JSON = [
+            "id": .string(message.id), "text": .string(message.text), "problem": problem,
+            "conversationId": .string(conversationId),
+        ]
+        return [.tell(name: "message:refused", data: told)]
     }
 
     private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
-        let body = answer.body
-        if let index = sending.firstIndex(where: { $0["as"].string == name }) {
+        let changes = answer.model(Changes.self)
+        if let index = sending.firstIndex(where: { $0.request == name }) {
             guard answer.isTaken else { return refuse(sending[index], answer.problem) }
-            let id = sending.remove(at: index)["id"]
-            if !body["message"].isNull { add([body["message"]]) }
-            if !body["unread"].isNull { unread = body["unread"] }
-            let sent: JSON = ["conversationId": .string(conversationId), "id": id]
+            let id = sending.remove(at: index).id
+            if let message = changes?.message { add([message]) }
+            unread = changes?.unread ?? unread
+            let sent: JSON = ["conversationId": .string(conversationId), "id": .string(id)]
             return answer.badgesEvent + [.tell(name: "message:sent", data: sent)]
         }
         if name == "read" || name == "delete" {
@@ -157,20 +193,21 @@ public struct ConversationMachine: FeatureMachine {
                 ]
                 return [.tell(name: "conversation:refused", data: data)]
             }
-            if !body["readPosition"].isNull { readPosition = body["readPosition"] }
-            if !body["unread"].isNull { unread = body["unread"] }
+            readPosition = changes?.readPosition ?? readPosition
+            unread = changes?.unread ?? unread
             return answer.badgesEvent
         }
         guard answer.isTaken else { return [] }
         switch name {
-        case "conversation": (unread, readPosition, isRemoved) = (body["unread"], body["readPosition"], false)
+        case "conversation": (unread, readPosition, isRemoved) = (changes?.unread, changes?.readPosition, false)
         case "earlier":
-            add(body["items"].array ?? [])
-            next = body["next"].string
+            let page = answer.page(of: Bellhop.Message.self)
+            add(page.items)
+            next = page.next
         case "since":
-            let page = body["items"].array ?? []
-            add(page)
-            if !body["next"].isNull, let last = page.last?["sequence"].int { return [fetchSince(last)] }
+            let page = answer.page(of: Bellhop.Message.self)
+            add(page.items)
+            if page.next != nil, let last = page.items.last { return [fetchSince(last.sequence)] }
         default: break
         }
         return []
@@ -180,15 +217,61 @@ public struct ConversationMachine: FeatureMachine {
         .fetch(path: "\(path)/messages?since=\(sequence)&limit=100", as: "since")
     }
 
-    private mutating func add(_ newer: [JSON]) {
-        let numbers = Set(messages.compactMap { $0["sequence"].int })
-        let fresh = newer.filter { $0["sequence"].int.map { !numbers.contains($0) } ?? false }
+    private mutating func add(_ newer: [Bellhop.Message]) {
+        let numbers = Set(messages.map(\.sequence))
+        let fresh = newer.filter { !numbers.contains($0.sequence) }
         guard !fresh.isEmpty else { return }
-        let all = (messages + fresh).sorted { ($0["sequence"].int ?? 0) < ($1["sequence"].int ?? 0) }
-        messages = all.suffix(ConversationMachine.messagesMax)
+        messages = (messages + fresh).sorted { $0.sequence < $1.sequence }.suffix(ConversationMachine.messagesMax)
+    }
+
+    public struct Snapshot: Sendable, Hashable {
+        /// Oldest first.
+        public let messages: [Bellhop.Message]
+        public let sending: [Outgoing]
+        /// Refused messages, to be resent or discarded.
+        public let refused: [Outgoing]
+        public let unread: Int?
+        /// Whether there are older messages.
+        public let hasEarlier: Bool
+        /// Whether the user is no longer a member.
+        public let isRemoved: Bool
+        public let isLoaded: Bool
+        public let problem: Bellhop.Problem?
+    }
+
+    public var snapshot: Snapshot {
+        Snapshot(
+            messages: messages, sending: sending, refused: refused, unread: unread, hasEarlier: hasEarlier,
+            isRemoved: isRemoved, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
     }
 
     private enum CodingKeys: CodingKey {
         case conversationId, messages, sending, refused, unread, readPosition, isLoaded, isRemoved, hasEarlier, problem
+    }
+}
+
+extension ConversationMachine.Outgoing: Encodable {
+    private enum CodingKeys: String, CodingKey { case id, text, sentAt, refusal = "problem" }
+
+    public func encode(to encoder: any Encoder) throws {
+        var message = encoder.container(keyedBy: CodingKeys.self)
+        try message.encode(id, forKey: .id)
+        try message.encode(text, forKey: .text)
+        try message.encode(sentAt, forKey: .sentAt)
+        try message.encodeIfPresent(refusal, forKey: .refusal)
+    }
+}
+
+/// The parts of `message:created` that machines need. The members beside the message may be absent.
+struct NewMessage: Decodable {
+    let conversationId: String
+    let message: Bellhop.Message
+    let preview: String?
+    let order: String?
+    let unread: Int?
+
+    init?(_ event: FeatureEvent) {
+        guard event.name == "message:created", let arrival = event.data.model(NewMessage.self) else { return nil }
+        self = arrival
     }
 }

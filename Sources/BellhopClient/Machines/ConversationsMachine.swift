@@ -1,17 +1,39 @@
+import Foundation
+
 /// A user's list of conversations, ordered by newest message, each with its preview and its unread count.
 ///
 /// A message being sent becomes its conversation's preview at once, and is removed if the service refuses it.
-public struct ConversationsMachine: FeatureMachine {
+public struct ConversationsMachine: ShownMachine {
     public private(set) var user: String?
     /// The shown conversations.
-    public private(set) var items: [JSON] = []
+    public private(set) var items: [Item] = []
     public private(set) var isLoaded = false
     public private(set) var hasMore = false
     public private(set) var problem: JSON = .null
-    private var stored: [JSON] = []
-    private var sending: [JSON] = []
+    private var stored: [Bellhop.Conversation] = []
+    private var sending: [Outgoing] = []
     private var next: String?
     private var loading = Loading()
+
+    /// One line of the list.
+    public struct Item: Sendable, Hashable, Identifiable {
+        public internal(set) var conversation: Bellhop.Conversation
+        /// Whether the last message is still being sent.
+        public internal(set) var isSending = false
+        public var id: String { conversation.id }
+    }
+
+    /// A message that a conversation's machine is sending.
+    private struct Outgoing: Sendable, Codable {
+        let id: String
+        let conversationId: String
+        let text: String
+        let sentAt: Date
+
+        var preview: String { String(text.prefix(120)) }
+    }
+
+    private struct Sent: Decodable { let id: String }
 
     /// The maximum number of conversations of a user (`conversations.conversationsOfUserMax` of `/v1/config`).
     private static let storedMax = 1000
@@ -35,109 +57,146 @@ public struct ConversationsMachine: FeatureMachine {
         if case .start(let user, _) = input { self.user = self.user ?? user }
         let step = loading.advance(input, ConversationsMachine.plan, now: now)
         var actions = step.actions
-        if let body = step.body {
+        if let answer = step.answer {
             // If the list has further pages, the older conversations already loaded are kept behind the first page.
-            let page = body["items"].array ?? []
-            if next == nil || body["next"].isNull { (stored, next) = (page, body["next"].string) } else { merge(page) }
-            for event in step.since { _ = handle(event.name, event.data) }
+            let page = answer.page(of: Bellhop.Conversation.self)
+            if next == nil || page.next == nil { (stored, next) = (page.items, page.next) } else { merge(page.items) }
+            for event in step.since { _ = handle(event.event) }
         }
         switch input {
-        case .event(let name, let data, _): actions += handle(name, data)
+        case .event(let event): actions += handle(event)
         case .command("more", _):
             if let next {
                 actions.append(.fetch(path: "\(ConversationsMachine.plan.path)&cursor=\(next.pathSegment)", as: "more"))
             }
         case .answer("more", 200, let body, _):
-            stored = ConversationsMachine.merged(body["items"].array ?? [], stored)
-            next = body["next"].string
-        case .answer(let name, 200, let body, _): if name.hasPrefix("one:") { merge([body]) }
+            let page = ClassifiedAnswer(status: 200, body: body).page(of: Bellhop.Conversation.self)
+            merge(page.items)
+            next = page.next
+        case .answer(let name, 200, let body, _):
+            if name.hasPrefix("one:"), let one = body.model(Bellhop.Conversation.self) { merge([one]) }
         default: break
         }
         show()
         return actions
     }
 
-    private mutating func handle(_ name: String, _ data: JSON) -> [FeatureAction] {
-        let id = data["conversationId"]
-        let held = stored.first { $0["id"] == id }
-        switch name {
-        case "stream:ready": user = user ?? data["userId"].string
-        case "message:created":
-            sending.removeAll { $0["id"] == data["message"]["id"] }
-            guard let held else {
-                let id = id.string ?? ""
+    private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {
+        if let arrival = NewMessage(event) {
+            sending.removeAll { $0.id == arrival.message.id }
+            let user = user
+            guard change(arrival.conversationId, { $0.add(arrival, for: user) }) else {
+                let id = arrival.conversationId
                 return [.fetch(path: "/v1/conversations/\(id.pathSegment)", as: "one:\(id)")]
             }
-            add(data, to: held)
-        case "message:deleted":
-            guard let held else { break }
-            let isLast = held["lastMessage"]["sequence"] == data["sequence"]
-            let last = isLast ? held["lastMessage"].with(["preview": .null]) : held["lastMessage"]
-            merge([held.with(["lastMessage": last, "unread": data["unread"].isNull ? held["unread"] : data["unread"]])])
-        case "conversation:read":
-            if let held { merge([held.with(["readPosition": data["readPosition"], "unread": data["unread"]])]) }
-        case "conversation:updated":
-            let newer = data["conversation"]
+        }
+        switch event.typed {
+        case .streamReady(let ready): user = user ?? ready.userId
+        case .messageDeleted(let deleted):
+            change(deleted.conversationId) { held in
+                if held.lastMessage?.sequence == deleted.sequence { held.lastMessage?.preview = nil }
+                held.unread = deleted.unread ?? held.unread
+            }
+        case .conversationRead(let read):
+            change(read.conversationId) { ($0.readPosition, $0.unread) = (read.readPosition, read.unread) }
+        case .conversationUpdated(let update):
             // A new member has no unread messages from earlier.
-            let own: JSON = ["readPosition": newer["lastSequence"], "unread": 0]
-            merge([(stored.first { $0["id"] == newer["id"] } ?? own).with(newer.object ?? [:])])
-        case "conversation:removed": stored.removeAll { $0["id"] == id }
-        case "message:sending":
-            let message: JSON = [
-                "id": data["id"], "conversationId": id,
-                "preview": .string(String((data["text"].string ?? "").prefix(120))),
-                "sentAt": data["sentAt"],
-            ]
-            sending = (sending.filter { $0["id"] != data["id"] } + [message]).suffix(ConversationsMachine.sendingMax)
-        case "message:sent", "message:refused": sending.removeAll { $0["id"] == data["id"] }
-        default: break
+            let held = stored.first { $0.id == update.conversation.id }
+            merge([
+                Bellhop.Conversation(
+                    update.conversation, readPosition: held == nil ? update.conversation.lastSequence : held?.readPosition,
+                    unread: held == nil ? 0 : held?.unread)
+            ])
+        case .conversationRemoved(let removal): stored.removeAll { $0.id == removal.conversationId }
+        default: handleLocal(event)
         }
         return []
     }
 
-    private mutating func add(_ data: JSON, to held: JSON) {
-        let message = data["message"]
-        // The message is already included, for example by a list fetched meanwhile.
-        guard let sequence = message["sequence"].int, sequence > (held["lastSequence"].int ?? 0) else { return }
-        let isOwn = message["senderId"].string == user
-        let counted = isOwn ? held["unread"] : .integer(Int64((held["unread"].int ?? 0) + 1))
-        let preview = data["preview"].isNull ? message["text"] : data["preview"]
-        merge([
-            held.with([
-                "order": data["order"].isNull ? held["order"] : data["order"], "lastSequence": message["sequence"],
-                "unread": data["unread"].isNull ? counted : data["unread"],
-                "lastMessage": [
-                    "id": message["id"], "sequence": message["sequence"], "senderId": message["senderId"],
-                    "preview": preview, "sentAt": message["sentAt"],
-                ],
-            ])
-        ])
+    /// Handles an event of a conversation's machine.
+    private mutating func handleLocal(_ event: FeatureEvent) {
+        switch event.name {
+        case "message:sending":
+            guard let message = event.data.model(Outgoing.self) else { break }
+            sending = (sending.filter { $0.id != message.id } + [message]).suffix(ConversationsMachine.sendingMax)
+        case "message:sent", "message:refused":
+            if let sent = event.data.model(Sent.self) { sending.removeAll { $0.id == sent.id } }
+        default: break
+        }
     }
 
-    private mutating func merge(_ newer: [JSON]) {
-        stored = ConversationsMachine.merged(stored, newer)
+    /// Changes a conversation of the list. Returns false if the list has no such conversation.
+    @discardableResult
+    private mutating func change(_ id: String, _ change: (inout Bellhop.Conversation) -> Void) -> Bool {
+        guard var held = stored.first(where: { $0.id == id }) else { return false }
+        change(&held)
+        merge([held])
+        return true
     }
 
-    private static func merged(_ stored: [JSON], _ newer: [JSON]) -> [JSON] {
-        let ids = Set(newer.compactMap { $0["id"].string })
-        let all = newer + stored.filter { !ids.contains($0["id"].string ?? "") }
-        return Array(all.sorted { ($0["order"].string ?? "") > ($1["order"].string ?? "") }.prefix(storedMax))
+    private mutating func merge(_ newer: [Bellhop.Conversation]) {
+        let ids = Set(newer.map(\.id))
+        let all = newer + stored.filter { !ids.contains($0.id) }
+        stored = Array(all.sorted { $0.order > $1.order }.prefix(ConversationsMachine.storedMax))
     }
 
     /// Puts conversations with an unsent message on top, with that message as the preview.
     private mutating func show() {
-        items = stored
+        items = stored.map { Item(conversation: $0) }
         for message in sending {
-            guard let index = items.firstIndex(where: { $0["id"] == message["conversationId"] }) else { continue }
-            let held = items.remove(at: index)
-            let last: JSON = [
-                "id": message["id"], "sequence": .null, "senderId": user.map(JSON.string) ?? .null,
-                "preview": message["preview"], "sentAt": message["sentAt"],
-            ]
-            items.insert(held.with(["lastMessage": last]), at: 0)
+            guard let index = items.firstIndex(where: { $0.id == message.conversationId }) else { continue }
+            var item = items.remove(at: index)
+            item.isSending = true
+            // The message will get the next sequence number.
+            item.conversation.lastMessage = .init(
+                id: message.id, sequence: item.conversation.lastSequence + 1, senderId: user ?? "",
+                preview: message.preview, sentAt: message.sentAt)
+            items.insert(item, at: 0)
         }
         (isLoaded, problem, hasMore) = (loading.isLoaded, loading.problem, next != nil)
     }
 
+    public struct Snapshot: Sendable, Hashable {
+        /// The conversation with the newest message comes first.
+        public let items: [Item]
+        /// Whether there are older conversations.
+        public let hasMore: Bool
+        public let isLoaded: Bool
+        public let problem: Bellhop.Problem?
+    }
+
+    public var snapshot: Snapshot {
+        Snapshot(items: items, hasMore: hasMore, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
+    }
+
     private enum CodingKeys: CodingKey { case user, items, isLoaded, hasMore, problem, stored, sending }
+}
+
+extension ConversationsMachine.Item: Encodable {
+    /// Encodes the conversation alone. An unsent last message has no sequence number in this form.
+    public func encode(to encoder: any Encoder) throws {
+        let json = JSON(model: conversation)
+        let unsent = JSON(model: conversation.lastMessage).with(["sequence": .null])
+        try (isSending ? json.with(["lastMessage": unsent]) : json).encode(to: encoder)
+    }
+}
+
+extension Bellhop.Conversation {
+    fileprivate init(_ summary: Bellhop.ConversationSummary, readPosition: Int?, unread: Int?) {
+        self.init(
+            id: summary.id, kind: summary.kind, title: summary.title, createdBy: summary.createdBy,
+            createdAt: summary.createdAt, memberCount: summary.memberCount, lastSequence: summary.lastSequence,
+            order: summary.order, lastMessage: summary.lastMessage, readPosition: readPosition, unread: unread)
+    }
+
+    fileprivate mutating func add(_ arrival: NewMessage, for user: String?) {
+        let message = arrival.message
+        // The message may be included already, for example by a list fetched meanwhile.
+        guard message.sequence > lastSequence else { return }
+        let counted = message.senderId == user ? unread : (unread ?? 0) + 1
+        (order, lastSequence, unread) = (arrival.order ?? order, message.sequence, arrival.unread ?? counted)
+        lastMessage = .init(
+            id: message.id, sequence: message.sequence, senderId: message.senderId,
+            preview: arrival.preview ?? message.text, sentAt: message.sentAt)
+    }
 }

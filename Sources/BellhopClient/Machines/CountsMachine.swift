@@ -2,18 +2,30 @@
 ///
 /// A message that arrives without counts adds one at once. The expected effect of an own write is subtracted once the
 /// write has succeeded. Both adjustments last only until the service sends counts, which include them.
-public struct CountsMachine: FeatureMachine {
-    /// The shown counts; null until the service has sent some.
-    public private(set) var badges: JSON = .null
-    public var counts: BadgeCounts? { BadgeCounts(badges) }
+public struct CountsMachine: ShownMachine {
+    /// The shown counts; nil until the service has sent some.
+    public private(set) var badges: BadgeCounts?
     public private(set) var user: String?
-    private var confirmed: JSON = .null
+    private var confirmed: BadgeCounts?
     private var adjustments: [Adjustment] = []
+
+    public var snapshot: BadgeCounts? { badges }
+
+    struct Amounts: Sendable, Codable {
+        var messages: Int?
+        var requests: Int?
+        var bell: Int?
+    }
 
     private struct Adjustment: Sendable, Encodable {
         let key: String
-        let by: JSON
+        let by: Amounts
         var isShown: Bool
+    }
+
+    struct Expectation: Codable {
+        let `as`: String
+        let by: Amounts
     }
 
     /// Beyond this number of adjustments without counts from the service, estimates are too inaccurate, and the oldest
@@ -32,10 +44,11 @@ public struct CountsMachine: FeatureMachine {
             // The open stream sent its counts before this machine existed, so they are fetched.
             return isLive ? [CountsMachine.fetch] : []
         case .user(let user, _): self = CountsMachine(user: user)
-        case .event(let name, let data, _): handle(name, data)
+        case .event(let event): handle(event)
         // Registers a write that will change the counts by this much.
         case .command("expect", let arguments):
-            adjust(Adjustment(key: arguments["as"].string ?? "", by: arguments["by"], isShown: false))
+            guard let expected = arguments.model(Expectation.self) else { break }
+            adjust(Adjustment(key: expected.as, by: expected.by, isShown: false))
         case .answer(let name, let status, let body, _):
             return answered(name, ClassifiedAnswer(status: status, body: body))
         default: break
@@ -43,31 +56,30 @@ public struct CountsMachine: FeatureMachine {
         return []
     }
 
-    private mutating func handle(_ name: String, _ data: JSON) {
-        if name == "stream:ready" { user = user ?? data["userId"].string }
-        if name == "badges:update" { return merge(data) }
-        if CountsMachine.isBadges(data["badges"]) { return merge(data["badges"]) }
-        if name == "message:deleted" { drop(data["messageId"].string ?? "") }
-        let message = data["message"]
-        guard name == "message:created", let user, let id = message["id"].string, message["senderId"].string != user
-        else { return }
-        adjust(Adjustment(key: id, by: ["messages": 1], isShown: true))
+    private mutating func handle(_ event: FeatureEvent) {
+        if case .streamReady(let ready) = event.typed { user = user ?? ready.userId }
+        if event.name == "badges:update" { return merge(BadgeCounts(event.data)) }
+        if let counts = BadgeCounts(event.data["badges"]) { return merge(counts) }
+        if case .messageDeleted(let deleted) = event.typed { drop(deleted.messageId) }
+        guard let message = NewMessage(event)?.message, let user, message.senderId != user else { return }
+        adjust(Adjustment(key: message.id, by: Amounts(messages: 1), isShown: true))
     }
 
     private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
         if name == "badges" || name == "reconcile" {
             guard answer.isTaken || answer.status == 304 else { return [] }
             // A 304 answers another client's cached state; without local counts they are fetched in full.
-            if answer.status == 304, confirmed.isNull { return [CountsMachine.fetch] }
+            if answer.status == 304, confirmed == nil { return [CountsMachine.fetch] }
             // Counts fetched from the service replace all adjustments.
             adjustments.removeAll(where: \.isShown)
             show()
-            merge(answer.body)
+            merge(BadgeCounts(answer.body))
             return []
         }
-        if !answer.isTaken || CountsMachine.isBadges(answer.body["badges"]) {
+        let counts = BadgeCounts(answer.badges)
+        if !answer.isTaken || counts != nil {
             drop(name)
-            if answer.isTaken { merge(answer.body["badges"]) }
+            if answer.isTaken { merge(counts) }
             return []
         }
         guard let index = adjustments.firstIndex(where: { $0.key == name }) else { return [] }
@@ -76,13 +88,9 @@ public struct CountsMachine: FeatureMachine {
         return [CountsMachine.fetch]
     }
 
-    private mutating func merge(_ offered: JSON) {
-        guard CountsMachine.isBadges(offered), isNewer(confirmed, offered) else { return }
-        var counts = offered.object?.filter {
-            ["messages", "requests", "bell", "version", "epoch", "asOf"].contains($0.key)
-        }
-        counts?["total"] = .integer(Int64(CountsMachine.names.reduce(0) { $0 + (offered[$1].int ?? 0) }))
-        confirmed = .object(counts ?? [:])
+    private mutating func merge(_ offered: BadgeCounts?) {
+        guard let offered, offered.stateVersion.replaces(confirmed?.stateVersion) else { return }
+        confirmed = offered
         // Adjustments of unanswered writes stay; the applied ones are included in these counts.
         adjustments.removeAll(where: \.isShown)
         show()
@@ -100,20 +108,30 @@ public struct CountsMachine: FeatureMachine {
     }
 
     private mutating func show() {
-        badges = confirmed
-        guard !confirmed.isNull else { return }
-        var total = 0
-        for name in CountsMachine.names {
-            let shown = adjustments.filter(\.isShown).reduce(confirmed[name].int ?? 0) { $0 + ($1.by[name].int ?? 0) }
-            badges = badges.with([name: .integer(Int64(max(0, shown)))])
-            total += max(0, shown)
+        let shown = adjustments.filter(\.isShown).map(\.by)
+        func adjusted(_ count: Int, _ amount: KeyPath<Amounts, Int?>) -> Int {
+            max(0, shown.reduce(count) { $0 + ($1[keyPath: amount] ?? 0) })
         }
-        badges = badges.with(["total": .integer(Int64(total))])
+        badges = confirmed.map { held in
+            BadgeCounts(
+                messages: adjusted(held.messages, \.messages), requests: adjusted(held.requests, \.requests),
+                bell: adjusted(held.bell, \.bell), version: held.version, epoch: held.epoch)
+        }
     }
+}
 
-    private static let names = ["messages", "requests", "bell"]
+extension BadgeCounts: Encodable {
+    fileprivate var stateVersion: StateVersion { StateVersion(number: version, epoch: epoch) }
 
-    private static func isBadges(_ value: JSON) -> Bool {
-        (names + ["version"]).allSatisfy { value[$0].int != nil }
+    private enum CodingKeys: CodingKey { case messages, requests, bell, total, version, epoch }
+
+    public func encode(to encoder: any Encoder) throws {
+        var counts = encoder.container(keyedBy: CodingKeys.self)
+        try counts.encode(messages, forKey: .messages)
+        try counts.encode(requests, forKey: .requests)
+        try counts.encode(bell, forKey: .bell)
+        try counts.encode(total, forKey: .total)
+        try counts.encode(version, forKey: .version)
+        try counts.encode(epoch, forKey: .epoch)
     }
 }

@@ -1,6 +1,6 @@
 /// A shop's DJ queue in the service's order, with the user's own votes shown before they are answered
 /// (``DJQueueState``).
-public struct DJMachine: FeatureMachine {
+public struct DJMachine: ShownMachine {
     public private(set) var queue: DJQueueState
     public private(set) var isLive = false
     public var isLoaded: Bool { loading.isLoaded }
@@ -15,6 +15,14 @@ public struct DJMachine: FeatureMachine {
         let name: String
         let vote: DJQueueState.Vote
     }
+
+    private struct VoteWish: Decodable {
+        let trackId: String
+        let vote: DJQueueState.Vote
+    }
+
+    private struct Addition: Decodable { let track: Bellhop.AddTrackBody }
+    private struct Changed: Decodable { let trackId: String }
 
     public init(shopId: String) {
         queue = DJQueueState(shopId: shopId)
@@ -31,18 +39,17 @@ public struct DJMachine: FeatureMachine {
         }
         let step = loading.advance(input, Loading.Plan(name: "dj", path: path), now: now)
         var actions = topic.advance(input, topic: "dj:\(queue.shopId)", now: now) + step.actions
-        if let body = step.body { _ = queue.merge(session: body) }
+        if let answer = step.answer { _ = queue.merge(session: answer.body) }
         switch input {
-        case .event(let name, let data, _):
-            let isTaken = queue.merge(ServerSentEvent(id: "", name: name, data: data.text))
-            if isTaken, name == "dj:session" { isLive = true }
-        case .command("vote", let arguments): actions += vote(arguments)
-        case .command("add", let arguments):
+        case .event(let event):
+            if queue.merge(event.name, event.data), event.name == "dj:session" { isLive = true }
+        case .command("vote", let wish): actions += wish.model().map { vote($0) } ?? []
+        case .command("add", let wish):
+            guard let track = wish.model(Addition.self)?.track else { break }
             count += 1
-            let track = arguments["track"]
             let body: JSON = [
-                "trackId": track["trackId"], "trackName": track["trackName"], "artistName": track["artistName"],
-                "albumArt": track["albumArt"],
+                "trackId": .string(track.trackId), "trackName": .string(track.trackName),
+                "artistName": .string(track.artistName), "albumArt": JSON(track.albumArt),
             ]
             actions.append(.send("POST", "\(path)/tracks", body, as: "add-\(count)"))
         case .answer(let name, let status, let body, _):
@@ -57,10 +64,9 @@ public struct DJMachine: FeatureMachine {
         return actions
     }
 
-    private mutating func vote(_ arguments: JSON) -> [FeatureAction] {
-        guard let id = arguments["trackId"].string, let side = arguments["vote"].string.flatMap(DJQueueState.Vote.init),
-            let track = queue.tracks.first(where: { $0.trackId == id }), track.vote != side
-        else { return [] }
+    private mutating func vote(_ wish: VoteWish) -> [FeatureAction] {
+        let (id, side) = (wish.trackId, wish.vote)
+        guard let track = queue.tracks.first(where: { $0.trackId == id }), track.vote != side else { return [] }
         count += 1
         let name = "vote-\(count)"
         pending[id] = Pending(name: name, vote: side)
@@ -76,26 +82,28 @@ public struct DJMachine: FeatureMachine {
         }
         guard answer.isTaken else {
             let data: JSON = [
-                "shopId": .string(queue.shopId), "trackId": id.map(JSON.string) ?? .null, "problem": answer.problem,
+                "shopId": .string(queue.shopId), "trackId": JSON(id), "problem": answer.problem,
             ]
             return [.tell(name: "dj:refused", data: data)]
         }
         _ = queue.merge(track: answer.body)
         // If the user voted again meanwhile, the later vote stays shown, whatever the answer to the earlier one.
-        if let changed = answer.body["trackId"].string, let later = pending[changed] {
+        if let changed = answer.model(Changed.self)?.trackId, let later = pending[changed] {
             queue.show(later.vote, on: changed)
         }
         return []
     }
 
-    private static func json(_ track: DJQueueState.Track) -> JSON {
-        [
-            "trackId": .string(track.trackId), "trackName": .string(track.trackName),
-            "artistName": .string(track.artistName), "albumArt": track.albumArt.map(JSON.string) ?? .null,
-            "addedBy": .string(track.addedBy), "addedAt": .string(track.addedAt),
-            "upvotes": .integer(Int64(track.upvotes)), "downvotes": .integer(Int64(track.downvotes)),
-            "score": .integer(Int64(track.score)), "userVote": .string(track.vote.rawValue),
-        ]
+    public struct Snapshot: Sendable, Hashable {
+        /// The queue, including the user's own votes.
+        public let queue: DJQueueState
+        public let isLive: Bool
+        public let isLoaded: Bool
+        public let problem: Bellhop.Problem?
+    }
+
+    public var snapshot: Snapshot {
+        Snapshot(queue: queue, isLive: isLive, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
     }
 
     private enum CodingKeys: CodingKey {
@@ -107,11 +115,25 @@ public struct DJMachine: FeatureMachine {
         try state.encode(queue.shopId, forKey: .shopId)
         try state.encode(queue.isActive, forKey: .isActive)
         try state.encode(queue.currentTrackId, forKey: .currentTrackId)
-        try state.encode(queue.tracks.map(DJMachine.json), forKey: .tracks)
+        try state.encode(queue.tracks.map(Shown.init), forKey: .tracks)
         try state.encode(isLive, forKey: .isLive)
         try state.encode(isLoaded, forKey: .isLoaded)
         try state.encode(problem, forKey: .problem)
         try state.encode(topic.isWanted, forKey: .isWanted)
         try state.encode(pending.mapValues(\.name), forKey: .pending)
+    }
+
+    /// A track as the vectors write it.
+    private struct Shown: Encodable {
+        let trackId, trackName, artistName, addedBy, addedAt: String
+        let albumArt: String?
+        let upvotes, downvotes, score: Int
+        let userVote: DJQueueState.Vote
+
+        init(_ track: DJQueueState.Track) {
+            (trackId, trackName, artistName) = (track.trackId, track.trackName, track.artistName)
+            (addedBy, addedAt, albumArt) = (track.addedBy, track.addedAt, track.albumArt)
+            (upvotes, downvotes, score, userVote) = (track.upvotes, track.downvotes, track.score, track.vote)
+        }
     }
 }

@@ -14,7 +14,7 @@
 /// session.
 public struct DJQueueState: Sendable, Hashable {
     /// The user's own vote.
-    public enum Vote: String, Sendable, Hashable, CaseIterable {
+    public enum Vote: String, Sendable, Hashable, CaseIterable, Codable {
         case up, down, none
     }
 
@@ -73,23 +73,54 @@ public struct DJQueueState: Sendable, Hashable {
 
     // MARK: State from the service
 
+    /// A document of the service: a session, a track, or a change. The topic's events carry no individual votes.
+    private struct Document: Decodable {
+        let shopId: String?
+        let version: Int
+        let epoch: String?
+        let isActive: Bool?
+        let currentTrack: Playing?
+        let queue: LoadedItems<Sent>?
+        let trackId: String?
+        let userVote: String?
+        let upvotes: Int?
+        let downvotes: Int?
+
+        struct Playing: Decodable { let trackId: String? }
+    }
+
+    /// A track as the service sends it.
+    private struct Sent: Decodable {
+        let trackId: String
+        let trackName: String
+        let artistName: String
+        let albumArt: String?
+        let addedBy: String
+        let addedAt: String
+        let upvotes: Int
+        let downvotes: Int
+        let userVote: String?
+    }
+
     /// Applies an event of the shop's topic. Returns whether anything changed.
-    public mutating func merge(_ event: ServerSentEvent) -> Bool {
-        let json = event.json
+    public mutating func merge(_ event: ServerSentEvent) -> Bool { merge(event.name, event.json) }
+
+    mutating func merge(_ name: String, _ json: JSON) -> Bool {
         let before = self
-        guard json["shopId"].string == shopId, let version = enter(json), version >= self.version else {
+        guard name != "dj:session" else { return merge(session: json) }
+        guard ["track:added", "track:removed", "track:playing", "dj:queue_update"].contains(name),
+            let document = json.model(Document.self), document.shopId == shopId
+        else { return false }
+        enter(document)
+        guard document.version >= version else {
             self = before
             return false
         }
-        switch event.name {
-        case "dj:session": return merge(session: json)
-        case "track:added": add(json, version: version)
-        case "track:removed": tracks.removeAll { $0.trackId == json["trackId"].string }
-        case "track:playing": currentTrackId = json["trackId"].string
-        case "dj:queue_update": count(json, version: version)
-        default:
-            self = before
-            return false
+        switch name {
+        case "track:added": json.model(Sent.self).map { add($0, version: document.version) }
+        case "track:removed": tracks.removeAll { $0.trackId == document.trackId }
+        case "track:playing": currentTrackId = document.trackId
+        default: count(document)
         }
         order()
         return self != before
@@ -99,19 +130,17 @@ public struct DJQueueState: Sendable, Hashable {
     /// older session and for any other document.
     public mutating func merge(session json: JSON) -> Bool {
         let before = self
-        guard json["shopId"].string == shopId, let isActive = json["isActive"].bool, let queue = json["queue"].array,
-            let version = enter(json), version >= self.version
-        else {
+        guard let session = json.model(Document.self), session.shopId == shopId, let isActive = session.isActive,
+            let queue = session.queue
+        else { return false }
+        enter(session)
+        guard session.version >= version else {
             self = before
             return false
         }
-        self.isActive = isActive
-        self.version = version
-        currentTrackId = json["currentTrack"]["trackId"].string
-        let known = tracks
-        tracks = queue.compactMap { item in
-            Self.track(item, known: known.first { $0.trackId == item["trackId"].string }, version: version)
-        }
+        (self.isActive, version, currentTrackId) = (isActive, session.version, session.currentTrack?.trackId)
+        let known = Dictionary(tracks.map { ($0.trackId, $0) }, uniquingKeysWith: { first, _ in first })
+        tracks = queue.items.map { Self.track($0, known: known[$0.trackId], version: session.version) }
         order()
         return true
     }
@@ -119,10 +148,11 @@ public struct DJQueueState: Sendable, Hashable {
     /// Applies the answer to a vote or to an added track, which replaces the optimistic state. Returns false for any
     /// other document, such as a refusal.
     public mutating func merge(track json: JSON) -> Bool {
-        guard let trackId = json["trackId"].string, json["userVote"].string != nil, let version = enter(json)
+        guard let document = json.model(Document.self), let trackId = document.trackId, document.userVote != nil
         else { return false }
+        enter(document)
         withdraw(trackId)
-        add(json, version: version)
+        json.model(Sent.self).map { add($0, version: document.version) }
         order()
         return true
     }
@@ -145,49 +175,36 @@ public struct DJQueueState: Sendable, Hashable {
 
     // MARK: Parts
 
-    /// Returns the version of a payload. In another epoch, any payload is newer than the known state.
-    private mutating func enter(_ json: JSON) -> Int? {
-        guard let version = json["version"].int else { return nil }
-        let epoch = json["epoch"].string ?? ""
-        if epoch != self.epoch {
-            self.epoch = epoch
-            self.version = 0
-            for index in tracks.indices { tracks[index].counted.version = 0 }
-        }
-        return version
+    /// Enters the epoch of a document. In another epoch, any document is newer than the known state.
+    private mutating func enter(_ document: Document) {
+        let epoch = document.epoch ?? ""
+        guard epoch != self.epoch else { return }
+        (self.epoch, version) = (epoch, 0)
+        for index in tracks.indices { tracks[index].counted.version = 0 }
     }
 
-    /// Returns nil if the document is not a track of a queue.
-    private static func track(_ json: JSON, known: Track?, version: Int) -> Track? {
-        guard let trackId = json["trackId"].string, let trackName = json["trackName"].string,
-            let artistName = json["artistName"].string, let addedBy = json["addedBy"].string,
-            let addedAt = json["addedAt"].string, let sent = counts(json, version: version)
-        else { return nil }
-        let vote = json["userVote"].string.flatMap(Vote.init(rawValue:))
+    private static func track(_ sent: Sent, known: Track?, version: Int) -> Track {
+        let counts = Counts(upvotes: sent.upvotes, downvotes: sent.downvotes, version: version)
         // An event of a later vote may overtake an answer.
-        let counted = known.map { $0.counted.version > version ? $0.counted : sent } ?? sent
+        let counted = known.map { $0.counted.version > version ? $0.counted : counts } ?? counts
         return Track(
-            trackId: trackId, trackName: trackName, artistName: artistName, albumArt: json["albumArt"].string,
-            addedBy: addedBy, addedAt: addedAt, counted: counted, confirmed: vote ?? known?.confirmed ?? .none,
-            pending: known?.pending)
+            trackId: sent.trackId, trackName: sent.trackName, artistName: sent.artistName, albumArt: sent.albumArt,
+            addedBy: sent.addedBy, addedAt: sent.addedAt, counted: counted,
+            confirmed: sent.userVote.flatMap(Vote.init) ?? known?.confirmed ?? .none, pending: known?.pending)
     }
 
-    private static func counts(_ json: JSON, version: Int) -> Counts? {
-        guard let upvotes = json["upvotes"].int, let downvotes = json["downvotes"].int else { return nil }
-        return Counts(upvotes: upvotes, downvotes: downvotes, version: version)
-    }
-
-    private mutating func add(_ json: JSON, version: Int) {
-        let index = tracks.firstIndex { $0.trackId == json["trackId"].string }
-        guard let track = Self.track(json, known: index.map { tracks[$0] }, version: version) else { return }
+    private mutating func add(_ sent: Sent, version: Int) {
+        let index = tracks.firstIndex { $0.trackId == sent.trackId }
+        let track = Self.track(sent, known: index.map { tracks[$0] }, version: version)
         if let index { tracks[index] = track } else { tracks.append(track) }
     }
 
-    private mutating func count(_ json: JSON, version: Int) {
-        guard let index = tracks.firstIndex(where: { $0.trackId == json["trackId"].string }),
-            let counts = Self.counts(json, version: version), version >= tracks[index].counted.version
+    private mutating func count(_ document: Document) {
+        guard let index = tracks.firstIndex(where: { $0.trackId == document.trackId }),
+            let upvotes = document.upvotes, let downvotes = document.downvotes,
+            document.version >= tracks[index].counted.version
         else { return }
-        tracks[index].counted = counts
+        tracks[index].counted = Counts(upvotes: upvotes, downvotes: downvotes, version: document.version)
     }
 
     private mutating func order() {

@@ -1,5 +1,3 @@
-import Foundation
-
 /// The logic of a feature: a pure function of its state and its input, without I/O and without a clock. The vectors in
 /// `Tests/Fixtures/Client` hold JavaScript and Swift to the same behaviour.
 ///
@@ -13,8 +11,7 @@ public protocol FeatureMachine: Sendable, Encodable {
 public enum FeatureInput: Sendable, Hashable {
     /// Sent once, as the first input.
     case start(user: String?, isLive: Bool)
-    /// An event of the stream or of another feature. The id is empty if the event is not replayed.
-    case event(name: String, data: JSON, id: String)
+    case event(FeatureEvent)
     /// The answer to the action of that name; status 0 if there was no answer.
     case answer(as: String, status: Int, body: JSON, retryAfterSeconds: Int?)
     case connection(isLive: Bool)
@@ -29,6 +26,20 @@ public enum FeatureInput: Sendable, Hashable {
     case command(String, JSON)
 }
 
+/// An event of the stream or of another feature, decoded once for all machines.
+public struct FeatureEvent: Sendable, Hashable {
+    public let name: String
+    public let data: JSON
+    /// Empty if the event is not replayed.
+    public let id: String
+    public let typed: Bellhop.StreamEvent
+
+    init(_ name: String, _ data: JSON, id: String = "") {
+        (self.name, self.data, self.id) = (name, data, id)
+        typed = Bellhop.StreamEvent(ServerSentEvent(id: id, name: name, data: data.text))
+    }
+}
+
 /// An action that a machine requests.
 public enum FeatureAction: Sendable, Hashable {
     /// Sends a request now; if it fails, it is not kept for later.
@@ -38,7 +49,7 @@ public enum FeatureAction: Sendable, Hashable {
     /// Sets the timer of that name; nil stops it.
     case timer(name: String, at: Int?)
     /// Plays with the app's player, once per key.
-    case play(haptic: JSON, sound: Bool, key: String)
+    case play(haptic: Bellhop.Haptic?, sound: Bool, key: String)
     /// Emits an event to the app and to the other features.
     case tell(name: String, data: JSON)
     /// Replaces the topics of this feature.
@@ -51,6 +62,13 @@ public enum FeatureAction: Sendable, Hashable {
     }
 }
 
+/// A machine whose state an app can show.
+public protocol ShownMachine: FeatureMachine {
+    associatedtype Snapshot: Sendable & Hashable
+    /// The state to draw.
+    var snapshot: Snapshot { get }
+}
+
 extension FeatureMachine {
     /// Restarts for another user, with the actions of a start if the user is signed in.
     mutating func begin(for user: String?, isSignedIn: Bool, now: Int) -> [FeatureAction] {
@@ -58,46 +76,7 @@ extension FeatureMachine {
     }
 }
 
-extension JSON {
-    /// Whether the value is neither null nor `false`.
-    var isPresent: Bool { !isNull && self != .bool(false) }
-
-    /// Returns a copy in which these members replace its own of the same names.
-    func with(_ changes: [String: JSON]) -> JSON {
-        .object((object ?? [:]).merging(changes) { _, new in new })
-    }
-
-    func without(_ names: Set<String>) -> JSON {
-        .object((object ?? [:]).filter { !names.contains($0.key) })
-    }
-
-    var strings: [String] { (array ?? []).compactMap(\.string) }
-}
-
-extension String {
-    /// The text as one segment of a path, encoded as JavaScript's `encodeURIComponent` does.
-    var pathSegment: String {
-        let unreserved = CharacterSet(charactersIn: "-_.!~*'()").union(.asciiLetters)
-        return addingPercentEncoding(withAllowedCharacters: unreserved) ?? self
-    }
-}
-
-extension CharacterSet {
-    fileprivate static let asciiLetters = CharacterSet(
-        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
-}
-
-/// Timestamps in the service's format: RFC 3339 in UTC with milliseconds.
-extension Moment {
-    private static let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
-
-    static func text(_ milliseconds: Int) -> String {
-        Date(timeIntervalSince1970: Double(milliseconds) / 1000).formatted(style)
-    }
-
-    /// Returns nil if the text is not a timestamp.
-    static func milliseconds(_ text: String?) -> Int? {
-        guard let text, let date = try? style.parse(text) else { return nil }
-        return Int((date.timeIntervalSince1970 * 1000).rounded())
-    }
+extension Decodable where Self: Encodable {
+    /// Returns a copy in which these members replace its own; nil if they do not fit.
+    func with(_ changes: JSON) -> Self? { JSON(model: self).with(changes.object ?? [:]).model() }
 }

@@ -2,9 +2,9 @@
 ///
 /// New posts wait behind a banner with their number, until the user requests them or five seconds have passed. Likes
 /// and reposts show at once, and are reverted if the service refuses them.
-public struct FeedMachine: FeatureMachine {
+public struct FeedMachine: ShownMachine {
     public private(set) var user: String?
-    public private(set) var posts: [JSON] = []
+    public private(set) var posts: [Bellhop.PostView] = []
     /// The number that the banner shows.
     public private(set) var newCount = 0
     /// Whether there are more new posts than are counted.
@@ -12,8 +12,8 @@ public struct FeedMachine: FeatureMachine {
     public private(set) var hasMore = false
     public private(set) var isLoaded = false
     public private(set) var problem: JSON = .null
-    private var stored: [JSON] = []
-    private var waiting: [JSON] = []
+    private var stored: [Bellhop.PostView] = []
+    private var waiting: [Bellhop.PostView] = []
     private var newest: Int?
     private var next: String?
     private var pending: [Pending] = []
@@ -23,7 +23,28 @@ public struct FeedMachine: FeatureMachine {
     private struct Pending: Sendable, Encodable {
         let name: String
         let postId: String
-        let set: JSON
+        let set: Engaged
+    }
+
+    /// The user's own like or repost.
+    private struct Engaged: Sendable, Codable {
+        let liked: Bool?
+        let reposted: Bool?
+
+        func isIn(_ post: Bellhop.PostView) -> Bool {
+            (liked ?? post.liked) == post.liked && (reposted ?? post.reposted) == post.reposted
+        }
+    }
+
+    private struct Wish: Decodable {
+        let postId: String
+        let set: Engaged
+    }
+
+    private struct Counted: Decodable {
+        let newest: Int?
+        let newCount: Int?
+        let newCountIsMore: Bool?
     }
 
     /// After this time the banner's posts show by themselves (R-CUT-F-1).
@@ -49,16 +70,16 @@ public struct FeedMachine: FeatureMachine {
         let plan = Loading.Plan(name: "feed", path: path, events: ["feed:new_post", "feed:post_removed"])
         let step = loading.advance(asked(input), plan, now: now)
         var actions = step.actions
-        if let body = step.body {
-            take(body)
-            for event in step.since { handle(event.name, event.data) }
+        if let answer = step.answer {
+            take(answer)
+            for event in step.since { handle(event.event) }
         }
         switch input {
-        case .event(let name, let data, _): handle(name, data)
+        case .event(let event): handle(event)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .timer("banner"), .command("showNew", _): actions += showNew()
-        case .command("engage", let write): actions += engage(write)
+        case .command("engage", let wish): actions += wish.model().map { engage($0) } ?? []
         case .command("more", _):
             if let next { actions.append(.fetch(path: "\(FeedMachine.first)&cursor=\(next.pathSegment)", as: "more")) }
         default: break
@@ -74,56 +95,56 @@ public struct FeedMachine: FeatureMachine {
     /// Turns `stream:ready` into a refresh once the feed is loaded: posts are only delivered as they are made, so posts
     /// made while the stream was down are fetched.
     private func asked(_ input: FeatureInput) -> FeatureInput {
-        guard case .event("stream:ready", _, _) = input, loading.isLoaded, loading.isCovered else { return input }
+        guard case .event(let event) = input, event.name == "stream:ready", loading.isLoaded, loading.isCovered else { return input }
         return .command("refresh", .null)
     }
 
-    private mutating func take(_ body: JSON) {
-        let page = body["items"].array ?? []
-        newest = max(body["newest"].int ?? 0, newest ?? 0)
-        guard let counted = body["newCount"].int else {
-            (stored, next, waiting, newCount, isMore) = (page, body["next"].string, [], 0, false)
+    private mutating func take(_ answer: ClassifiedAnswer) {
+        let page = answer.page(of: Bellhop.PostView.self)
+        let counts = answer.model(Counted.self)
+        newest = max(counts?.newest ?? 0, newest ?? 0)
+        guard let counted = counts?.newCount else {
+            (stored, next, waiting, newCount, isMore) = (page.items, page.next, [], 0, false)
             return
         }
         // New posts of others go behind the banner. The user's own posts, made on another device, show directly.
-        let own = page.filter { $0["authorId"].string == user }
-        let others = page.filter { $0["authorId"].string != user }
-        let known = stored + waiting
-        let fresh = others.filter { post in !known.contains { $0["id"] == post["id"] } }
+        let own = page.items.filter { $0.authorId == user }
+        let others = page.items.filter { $0.authorId != user }
+        let known = Set((stored + waiting).map(\.id))
+        let fresh = others.filter { !known.contains($0.id) }
         // The service's count includes posts that are not on the page.
         newCount += fresh.count + max(0, counted - others.count)
-        isMore = isMore || body["newCountIsMore"].bool == true
+        isMore = isMore || counts?.newCountIsMore == true
         stored = FeedMachine.merged(stored, own, FeedMachine.storedMax)
         waiting = FeedMachine.merged(waiting, fresh, FeedMachine.waitingMax)
     }
 
-    private mutating func handle(_ name: String, _ data: JSON) {
-        switch name {
-        case "stream:ready": user = user ?? data["userId"].string
-        case "feed:new_post":
-            guard !(stored + waiting).contains(where: { $0["id"] == data["id"] }) else { return }
-            let told = data.without(["type", "postId", "barberId", "timestamp"])
-            let post = (["liked": false, "reposted": false] as JSON).with(told.object ?? [:])
-            newest = newest.map { max($0, post["sequence"].int ?? 0) }
-            if post["authorId"].string == user {
+    private mutating func handle(_ event: FeatureEvent) {
+        switch event.typed {
+        case .streamReady(let ready): user = user ?? ready.userId
+        case .feedNewPost(let new):
+            guard !(stored + waiting).contains(where: { $0.id == new.id }) else { return }
+            let post = Bellhop.PostView(new)
+            newest = newest.map { max($0, post.sequence) }
+            if post.authorId == user {
                 stored = FeedMachine.merged(stored, [post], FeedMachine.storedMax)
             } else {
                 waiting = FeedMachine.merged(waiting, [post], FeedMachine.waitingMax)
                 newCount += 1
             }
-        case "feed:post_removed":
-            if waiting.contains(where: { $0["id"] == data["postId"] }) { newCount -= 1 }
-            stored.removeAll { $0["id"] == data["postId"] }
-            waiting.removeAll { $0["id"] == data["postId"] }
-        case "engagement_update":
-            stored = FeedMachine.counted(stored, data["updates"])
-            waiting = FeedMachine.counted(waiting, data["updates"])
+        case .feedPostRemoved(let removal):
+            if waiting.contains(where: { $0.id == removal.postId }) { newCount -= 1 }
+            stored.removeAll { $0.id == removal.postId }
+            waiting.removeAll { $0.id == removal.postId }
+        case .engagementUpdate(let update):
+            stored = FeedMachine.counted(stored, update.updates)
+            waiting = FeedMachine.counted(waiting, update.updates)
         default: break
         }
     }
 
-    private static func counted(_ posts: [JSON], _ updates: JSON) -> [JSON] {
-        posts.map { $0.with(updates[$0["id"].string ?? ""].object ?? [:]) }
+    private static func counted(_ posts: [Bellhop.PostView], _ updates: [String: JSON]) -> [Bellhop.PostView] {
+        posts.map { post in updates[post.id].flatMap { post.with($0) } ?? post }
     }
 
     private mutating func showNew() -> [FeatureAction] {
@@ -137,52 +158,82 @@ public struct FeedMachine: FeatureMachine {
         return [.fetch(path: FeedMachine.first, as: "anew")]
     }
 
-    private mutating func engage(_ write: JSON) -> [FeatureAction] {
-        let (id, set) = (write["postId"].string ?? "", write["set"])
-        let name = set["liked"].isNull ? "reposted" : "liked"
-        guard let post = posts.first(where: { $0["id"].string == id }), post[name] != set[name] else { return [] }
+    private mutating func engage(_ wish: Wish) -> [FeatureAction] {
+        guard let post = posts.first(where: { $0.id == wish.postId }), !wish.set.isIn(post) else { return [] }
         count += 1
-        pending.append(Pending(name: "engage-\(count)", postId: id, set: set))
-        let path = "/v1/posts/\(id.pathSegment)/\(name == "liked" ? "likes" : "reposts")/me"
-        return [.send(set[name].bool == true ? "PUT" : "DELETE", path, as: "engage-\(count)")]
+        pending.append(Pending(name: "engage-\(count)", postId: wish.postId, set: wish.set))
+        let path = "/v1/posts/\(wish.postId.pathSegment)/\(wish.set.liked != nil ? "likes" : "reposts")/me"
+        let isSet = wish.set.liked ?? wish.set.reposted ?? false
+        return [.send(isSet ? "PUT" : "DELETE", path, as: "engage-\(count)")]
     }
 
     private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
         if name == "more", answer.isTaken {
-            stored = FeedMachine.merged(stored, answer.body["items"].array ?? [], FeedMachine.storedMax)
-            next = stored.count < FeedMachine.storedMax ? answer.body["next"].string : nil
+            let page = answer.page(of: Bellhop.PostView.self)
+            stored = FeedMachine.merged(stored, page.items, FeedMachine.storedMax)
+            next = stored.count < FeedMachine.storedMax ? page.next : nil
         }
-        if name == "anew", answer.isTaken { take(answer.body) }
+        if name == "anew", answer.isTaken { take(answer) }
         guard let index = pending.firstIndex(where: { $0.name == name }) else { return [] }
         let write = pending.remove(at: index)
         guard answer.isTaken else {
             return [.tell(name: "feed:refused", data: ["postId": .string(write.postId), "problem": answer.problem])]
         }
-        let confirmed = answer.body.isNull ? write.set : answer.body.without(["postId"])
-        stored = FeedMachine.counted(stored, .object([write.postId: confirmed]))
+        let confirmed = answer.body.isNull ? JSON(model: write.set) : answer.body
+        stored = FeedMachine.counted(stored, [write.postId: confirmed])
         return []
     }
 
     /// Overlays the user's unanswered changes on the posts from the service.
     private mutating func show() {
         posts = stored.map { post in
-            let writes = pending.filter { $0.postId == post["id"].string }
-            let wanted = writes.reduce(post) { $0.with($1.set.object ?? [:]) }
-            guard !writes.isEmpty else { return post }
-            let counts = [("liked", "likeCount"), ("reposted", "repostCount")].map { name, count -> (String, JSON) in
-                let more = (wanted[name].bool == true ? 1 : 0) - (post[name].bool == true ? 1 : 0)
-                return (count, .integer(Int64((post[count].int ?? 0) + more)))
+            var shown = post
+            for write in pending where write.postId == post.id {
+                (shown.liked, shown.reposted) = (write.set.liked ?? shown.liked, write.set.reposted ?? shown.reposted)
             }
-            return wanted.with(Dictionary(uniqueKeysWithValues: counts))
+            shown.likeCount += (shown.liked ? 1 : 0) - (post.liked ? 1 : 0)
+            shown.repostCount += (shown.reposted ? 1 : 0) - (post.reposted ? 1 : 0)
+            return shown
         }
         (isLoaded, problem, hasMore) = (loading.isLoaded, loading.problem, next != nil)
     }
 
-    private static func merged(_ posts: [JSON], _ newer: [JSON], _ countMax: Int) -> [JSON] {
-        let ids = Set(newer.compactMap { $0["id"].string })
-        let all = newer + posts.filter { !ids.contains($0["id"].string ?? "") }
-        return Array(all.sorted { ($0["sequence"].int ?? 0) > ($1["sequence"].int ?? 0) }.prefix(countMax))
+    private static func merged(_ posts: [Bellhop.PostView], _ newer: [Bellhop.PostView], _ countMax: Int)
+        -> [Bellhop.PostView]
+    {
+        let ids = Set(newer.map(\.id))
+        let all = newer + posts.filter { !ids.contains($0.id) }
+        return Array(all.sorted { $0.sequence > $1.sequence }.prefix(countMax))
+    }
+
+    public struct Snapshot: Sendable, Hashable {
+        /// Newest first.
+        public let posts: [Bellhop.PostView]
+        /// The number that the banner shows.
+        public let newCount: Int
+        /// Whether there are more new posts than are counted.
+        public let isMore: Bool
+        /// Whether there are older posts.
+        public let hasMore: Bool
+        public let isLoaded: Bool
+        public let problem: Bellhop.Problem?
+    }
+
+    public var snapshot: Snapshot {
+        Snapshot(
+            posts: posts, newCount: newCount, isMore: isMore, hasMore: hasMore, isLoaded: isLoaded,
+            problem: Bellhop.Problem(problem))
     }
 
     private enum CodingKeys: CodingKey { case user, posts, newCount, isMore, hasMore, isLoaded, problem, pending }
+}
+
+extension Bellhop.PostView {
+    /// An event to all followers does not carry the reader's own likes, and a new post has no likes yet.
+    fileprivate init(_ post: Bellhop.FeedNewPost) {
+        self.init(
+            id: post.id, authorId: post.authorId, sequence: post.sequence, visibility: post.visibility, text: post.text,
+            media: post.media, createdAt: post.createdAt, likeCount: post.likeCount, repostCount: post.repostCount,
+            liked: false, reposted: false)
+    }
 }

@@ -2,7 +2,7 @@
 ///
 /// The service sends the stale keys. The machine ignores the client's own changes and reports each key at most once per
 /// second. Invisible queries are only marked as stale, and refetched when they become visible.
-public struct InvalidationMachine: FeatureMachine {
+public struct InvalidationMachine: ShownMachine {
     /// A query key such as `["leaderboard", "c1"]`; it matches all keys that begin with it.
     public typealias Key = [String]
 
@@ -57,7 +57,7 @@ public struct InvalidationMachine: FeatureMachine {
         switch input {
         case .start(_, let isLive), .connection(let isLive): return connect(isLive, now: now)
         case .lifecycle(let isForeground): return look(isForeground, now: now)
-        case .event(let name, let data, _): return handle(name, data, now: now)
+        case .event(let event): return handle(event, now: now)
         case .timer("stale"): return becomeStale(now: now)
         case .timer("window"): return closeWindows(now: now)
         case .user:
@@ -144,31 +144,29 @@ public struct InvalidationMachine: FeatureMachine {
             ])
     }
 
-    private mutating func handle(_ name: String, _ data: JSON, now: Int) -> [FeatureAction] {
-        switch name {
-        case "query:invalidate":
-            return isEcho(data, now: now)
-                ? [] : offer((data["keys"].array ?? []).map(\.strings), reason: name, now: now)
+    private mutating func handle(_ event: FeatureEvent, now: Int) -> [FeatureAction] {
+        if case .queryInvalidate(let invalidation) = event.typed {
+            return isEcho(invalidation, now: now) ? [] : offer(invalidation.keys, reason: event.name, now: now)
+        }
+        switch event.name {
         // Changes before the stream opened were not delivered, so everything is stale.
         case "stream:ready":
             (isLive, isStale, refreshedAt) = (true, false, now)
-            return offer([[]], reason: name, now: now)
-        case "stream:resync": return offer([[]], reason: name, now: now)
+            return offer([[]], reason: event.name, now: now)
+        case "stream:resync": return offer([[]], reason: event.name, now: now)
         case "stream:scope":
-            return offer(scopeKeys, reason: name, now: now) + [.tell(name: "scope:changed", data: data)]
+            return offer(scopeKeys, reason: event.name, now: now) + [.tell(name: "scope:changed", data: event.data)]
         default: return []
         }
     }
 
     /// Returns true only if all causes are own changes. A cause by another client or an unknown one needs a refetch.
-    private func isEcho(_ data: JSON, now: Int) -> Bool {
-        guard data["causesComplete"].bool == true, let causes = data["causes"].array, !causes.isEmpty else {
-            return false
-        }
-        return causes.allSatisfy { cause in
-            if let origin = cause["originId"].string { return origin == clientId }
+    private func isEcho(_ invalidation: Bellhop.QueryInvalidate, now: Int) -> Bool {
+        guard invalidation.causesComplete, !invalidation.causes.isEmpty else { return false }
+        return invalidation.causes.allSatisfy { cause in
+            if let origin = cause.originId { return origin == clientId }
             return mutations.contains { mutation in
-                mutation.table == cause["table"].string && mutation.recordId == cause["recordId"].string
+                mutation.table == cause.table && mutation.recordId == cause.recordId
                     && now - mutation.at < InvalidationMachine.echoMilliseconds
             }
         }
@@ -229,6 +227,15 @@ public struct InvalidationMachine: FeatureMachine {
     private static func refetchEvent(_ ids: [String], reason: String) -> FeatureAction {
         .tell(name: "query:refetch", data: ["ids": .array(ids.map(JSON.string)), "reason": .string(reason)])
     }
+
+    public struct Snapshot: Sendable, Hashable {
+        public let isLive: Bool
+        /// Whether there has been no stream for longer than data may be old.
+        public let isStale: Bool
+        public let staleKeys: [Key]
+    }
+
+    public var snapshot: Snapshot { Snapshot(isLive: isLive, isStale: isStale, staleKeys: staleKeys) }
 
     private enum CodingKeys: CodingKey { case isLive, isStale, staleKeys, queries, mutations, windows }
 

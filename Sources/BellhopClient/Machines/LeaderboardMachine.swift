@@ -2,12 +2,13 @@
 ///
 /// The topic sends all lines once and then the changes (``LeaderboardTop``). After a missed change the machine fetches
 /// the lines again, and reports them as behind until they fit.
-public struct LeaderboardMachine: FeatureMachine {
+public struct LeaderboardMachine: ShownMachine {
     public let challengeId: String
     public private(set) var user: String?
     public private(set) var top: LeaderboardTop
-    /// The user's own row; null for a user without a score.
-    public private(set) var me: JSON = .null
+    /// The user's own row; nil for a user without a score.
+    public private(set) var me: OwnRow?
+    private var ownVersion: StateVersion?
     public private(set) var isBehind = false
     public private(set) var isLive = false
     public var isLoaded: Bool { loading.isLoaded || top.version != nil }
@@ -36,14 +37,14 @@ public struct LeaderboardMachine: FeatureMachine {
         let plan = Loading.Plan(name: "leaderboard", path: "/v1/challenges/\(challengeId.pathSegment)/leaderboard")
         let step = loading.advance(input, plan, now: now)
         var actions = topic.advance(input, topic: "leaderboard:\(challengeId)", now: now) + step.actions
-        if let body = step.body {
-            take(fetched: body)
+        if let answer = step.answer {
+            if let board = answer.model(Bellhop.Leaderboard.self) { take(board) }
             fetchedAt = now
         }
-        if case .event("stream:ready", let data, _) = input { user = user ?? data["userId"].string }
-        if case .event("leaderboard:update", let data, _) = input, data["challengeId"].string == challengeId {
+        if case .event(let event) = input, case .streamReady(let ready) = event.typed { user = user ?? ready.userId }
+        if case .event(let event) = input, case .leaderboardUpdate(let update) = event.typed {
             let wasBehind = isBehind
-            handle(data)
+            handle(update)
             let at = max(now, fetchedAt + LeaderboardMachine.refetchMilliseconds)
             if isBehind != wasBehind { actions.append(.timer(name: "leaderboard", at: isBehind ? at : nil)) }
         }
@@ -53,63 +54,89 @@ public struct LeaderboardMachine: FeatureMachine {
         return actions
     }
 
-    private var held: JSON {
-        guard let version = top.version else { return .null }
-        return ["version": .integer(Int64(version)), "epoch": .string(top.epoch ?? "")]
+    private var held: StateVersion? {
+        top.version.map { StateVersion(number: $0, epoch: top.epoch ?? "") }
     }
 
     /// Applies a fetched board, unless the topic's lines are live and not behind.
-    private mutating func take(fetched body: JSON) {
-        if !isLive || isBehind, isNewer(held, body) { merge(body.with(["top": body["items"]])) }
+    private mutating func take(_ board: Bellhop.Leaderboard) {
+        let version = StateVersion(number: board.version, epoch: board.epoch)
+        if !isLive || isBehind, version.replaces(held) {
+            let lines = Bellhop.LeaderboardTop(
+                challengeId: challengeId, entries: board.entries, top: board.items, changed: 0, version: board.version,
+                epoch: board.epoch)
+            _ = top.merge(.leaderboardTop(lines))
+        }
         isBehind = false
-        own(body["me"], at: body)
+        own(board.me.map(LeaderboardTop.Line.init), at: version)
     }
 
-    private mutating func handle(_ data: JSON) {
-        guard !data["top"].isNull || !data["moved"].isNull else { return own(data, at: data) }
-        guard isNewer(held, data) || !data["top"].isNull && data["version"].int == top.version else {
-            // Events that the state already includes are ignored. A fetched board may be newer than the topic's first
-            // event; the next change reveals whether one is missing.
-            if !data["top"].isNull { isLive = true }
-            return
+    private mutating func handle(_ update: Bellhop.LeaderboardUpdate) {
+        switch update {
+        case .ownRank(let rank) where rank.challengeId == challengeId:
+            let row = LeaderboardTop.Line(
+                userId: user ?? "", displayName: nil, score: Int(rank.score), rank: rank.rank, position: rank.position)
+            own(row, at: StateVersion(number: rank.version, epoch: rank.epoch))
+        case .leaderboardTop(let lines) where lines.challengeId == challengeId:
+            let version = StateVersion(number: lines.version, epoch: lines.epoch)
+            // A fetched board may be newer than the topic's first event; the next change reveals whether one is
+            // missing.
+            if version == held || version.replaces(held) { merge(update) } else { isLive = true }
+        case .leaderboardChange(let change) where change.challengeId == challengeId:
+            // Events that the state already includes are ignored.
+            if StateVersion(number: change.version, epoch: change.epoch).replaces(held) { merge(update) }
+        default: break
         }
-        merge(data)
+    }
+
+    private mutating func merge(_ update: Bellhop.LeaderboardUpdate) {
+        _ = top.merge(update)
         isBehind = top.isBehind
         guard !isBehind else { return }
         isLive = true
-        updateOwnRow()
+        // The lines are newer than the user's own row.
+        guard let line = top.lines.first(where: { $0.userId == user }), let held else { return }
+        own(line, at: held)
     }
 
-    private mutating func merge(_ data: JSON) {
-        _ = top.merge(ServerSentEvent(id: "", name: "leaderboard:update", data: data.text))
-    }
-
-    /// Updates the user's own row from the lines, if they are newer.
-    private mutating func updateOwnRow() {
-        guard let line = top.lines.first(where: { $0.userId == user }) else { return }
-        own(LeaderboardMachine.json(line), at: held)
-    }
-
-    /// - Parameter row: null for a user without a score.
-    private mutating func own(_ row: JSON, at version: JSON) {
-        guard isNewer(me, version) else { return }
-        guard !row.isNull else {
-            me = .null
-            return
+    /// - Parameter row: nil for a user without a score.
+    private mutating func own(_ row: LeaderboardTop.Line?, at version: StateVersion) {
+        guard version.replaces(me == nil ? nil : ownVersion) else { return }
+        ownVersion = version
+        me = row.map {
+            OwnRow(
+                userId: user, displayName: $0.displayName ?? me?.displayName, rank: $0.rank, position: $0.position,
+                score: $0.score)
         }
-        me = [
-            "userId": user.map(JSON.string) ?? .null, "rank": row["rank"], "position": row["position"],
-            "score": row["score"], "version": version["version"], "epoch": version["epoch"],
-            "displayName": row["displayName"].isNull ? me["displayName"] : row["displayName"],
-        ]
     }
 
-    private static func json(_ line: LeaderboardTop.Line) -> JSON {
-        [
-            "userId": .string(line.userId), "displayName": line.displayName.map(JSON.string) ?? .null,
-            "score": .integer(Int64(line.score)), "rank": .integer(Int64(line.rank)),
-            "position": .integer(Int64(line.position)),
-        ]
+    /// The user's own row, wherever it is on the board.
+    public struct OwnRow: Sendable, Hashable, Encodable {
+        let userId: String?
+        public let displayName: String?
+        public let rank: Int
+        public let position: Int
+        public let score: Int
+    }
+
+    public struct Snapshot: Sendable, Hashable {
+        /// The top lines, in order.
+        public let lines: [LeaderboardTop.Line]
+        /// The total number of entries on the board.
+        public let entries: Int
+        /// Nil for a user without a score.
+        public let me: OwnRow?
+        /// Whether a change was missed and is being fetched.
+        public let isBehind: Bool
+        public let isLive: Bool
+        public let isLoaded: Bool
+        public let problem: Bellhop.Problem?
+    }
+
+    public var snapshot: Snapshot {
+        Snapshot(
+            lines: top.lines, entries: top.entries, me: me, isBehind: isBehind, isLive: isLive, isLoaded: isLoaded,
+            problem: Bellhop.Problem(problem))
     }
 
     private enum CodingKeys: CodingKey {
@@ -120,7 +147,7 @@ public struct LeaderboardMachine: FeatureMachine {
         var state = encoder.container(keyedBy: CodingKeys.self)
         try state.encode(challengeId, forKey: .challengeId)
         try state.encode(user, forKey: .user)
-        try state.encode(top.lines.map(LeaderboardMachine.json), forKey: .lines)
+        try state.encode(top.lines, forKey: .lines)
         try state.encode(top.entries, forKey: .entries)
         try state.encode(top.version, forKey: .version)
         try state.encode(top.epoch, forKey: .epoch)

@@ -8,7 +8,7 @@
 /// The first event carries all lines, later events the changes. A slow stream may miss one: then the lines stay, and
 /// ``isBehind`` is true until the topic is subscribed to again or the stream reopens.
 public struct LeaderboardTop: Sendable, Hashable {
-    public struct Line: Sendable, Hashable {
+    public struct Line: Sendable, Hashable, Codable {
         public let userId: String
         public fileprivate(set) var displayName: String?
         public fileprivate(set) var score: Int
@@ -37,52 +37,49 @@ public struct LeaderboardTop: Sendable, Hashable {
     /// Applies an event of the topic. Returns whether anything changed. Ignores events about the user's own rank, which
     /// have the same name.
     public mutating func merge(_ event: ServerSentEvent) -> Bool {
-        guard event.name == "leaderboard:update" else { return false }
-        let json = event.json
-        guard json["challengeId"].string == challengeId, let version = json["version"].int else { return false }
+        guard case .leaderboardUpdate(let update) = event.typed else { return false }
+        return merge(update)
+    }
+
+    mutating func merge(_ update: Bellhop.LeaderboardUpdate) -> Bool {
         let before = self
-        if let top = json["top"].array {
-            lines = top.compactMap(Self.line)
-            (self.version, epoch, isBehind) = (version, json["epoch"].string, false)
-        } else if let since = json["since"].int, let moved = json["moved"].array {
+        switch update {
+        case .leaderboardTop(let top) where top.challengeId == challengeId:
+            lines = top.top.map(Line.init)
+            (version, epoch, entries, isBehind) = (top.version, top.epoch, top.entries, false)
+        case .leaderboardChange(let change) where change.challengeId == challengeId:
             // Events that the state already includes are ignored.
-            guard let own = self.version, json["epoch"].string != epoch || version > own else { return false }
-            guard json["epoch"].string == epoch, since == own else {
+            guard let own = version, change.epoch != epoch || change.version > own else { return false }
+            guard change.epoch == epoch, change.since == own else {
                 isBehind = true
                 return self != before
             }
-            let left = Set((json["left"].array ?? []).compactMap(\.string))
-            apply(moved, left)
-            self.version = version
-        } else {
-            return false
+            apply(change)
+            (version, entries) = (change.version, change.entries)
+        default: return false
         }
-        entries = json["entries"].int ?? entries
         return self != before
     }
 
-    private mutating func apply(_ moved: [JSON], _ left: Set<String>) {
+    private mutating func apply(_ change: Bellhop.LeaderboardChange) {
+        let left = Set(change.left)
         var known = Dictionary(
             uniqueKeysWithValues: lines.lazy.filter { !left.contains($0.userId) }.map { ($0.userId, $0) })
-        for json in moved {
-            guard let userId = json["userId"].string else { continue }
-            guard var line = known[userId] else {
-                known[userId] = Self.line(json)
-                continue
-            }
-            line.rank = json["rank"].int ?? line.rank
-            line.position = json["position"].int ?? line.position
-            if let score = json["score"].int { (line.score, line.displayName) = (score, json["displayName"].string) }
-            known[userId] = line
+        for moved in change.moved {
+            let held = known[moved.userId]
+            guard let score = moved.score.map({ Int($0) }) ?? held?.score else { continue }
+            known[moved.userId] = Line(
+                userId: moved.userId, displayName: moved.score == nil ? held?.displayName : moved.displayName,
+                score: score, rank: moved.rank, position: moved.position)
         }
         lines = known.values.sorted { $0.position < $1.position }
     }
+}
 
-    private static func line(_ json: JSON) -> Line? {
-        guard let userId = json["userId"].string, let score = json["score"].int, let rank = json["rank"].int,
-            let position = json["position"].int
-        else { return nil }
-        return Line(
-            userId: userId, displayName: json["displayName"].string, score: score, rank: rank, position: position)
+extension LeaderboardTop.Line {
+    init(_ item: Bellhop.LeaderboardItem) {
+        self.init(
+            userId: item.userId, displayName: item.displayName, score: Int(item.score), rank: item.rank,
+            position: item.position)
     }
 }

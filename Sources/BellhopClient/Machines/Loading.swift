@@ -12,8 +12,7 @@ struct Loading: Sendable, Hashable {
     }
 
     struct Event: Sendable, Hashable {
-        let name: String
-        let data: JSON
+        let event: FeatureEvent
         let now: Int
     }
 
@@ -21,10 +20,10 @@ struct Loading: Sendable, Hashable {
     struct Step {
         var actions: [FeatureAction] = []
         /// The body of an answer that has arrived.
-        var body: JSON?
+        var answer: ClassifiedAnswer?
         /// Events since the request.
         var since: [Event] = []
-        var isFetched: Bool { !actions.isEmpty && body == nil && !isTimer }
+        var isFetched: Bool { !actions.isEmpty && answer == nil && !isTimer }
         fileprivate var isTimer = false
     }
 
@@ -46,12 +45,12 @@ struct Loading: Sendable, Hashable {
             return begin(plan)
         case .timer(plan.name), .command("refresh", _):
             return begin(plan)
-        case .event(let name, let data, _):
-            if name == "stream:resync" || (name == "stream:ready" && !isCovered) {
+        case .event(let event):
+            if event.name == "stream:resync" || (event.name == "stream:ready" && !isCovered) {
                 isCovered = true
                 return begin(plan)
             }
-            if isLoading, plan.events.contains(name) { keep(Event(name: name, data: data, now: now)) }
+            if isLoading, plan.events.contains(event.name) { keep(Event(event: event, now: now)) }
         case .answer(plan.name, let status, let body, let retryAfterSeconds):
             guard isLoading else { break }
             return answered(
@@ -84,7 +83,7 @@ struct Loading: Sendable, Hashable {
         (isLoading, isAgain, since) = (isAgain, false, [])
         if answer.isTaken {
             (isLoaded, failures, problem) = (true, 0, .null)
-            return Step(actions: again, body: answer.body, since: seenEvents)
+            return Step(actions: again, answer: answer, since: seenEvents)
         }
         if !again.isEmpty { return Step(actions: again) }
         problem = answer.problem
@@ -122,13 +121,53 @@ struct ClassifiedAnswer {
 
     /// Forwards the answer's counts to the counts machine, the only place that shows them (R-CNT-RECON-3).
     var badgesEvent: [FeatureAction] {
-        body["badges"].isNull ? [] : [.tell(name: "badges:update", data: body["badges"])]
+        badges.isNull ? [] : [.tell(name: "badges:update", data: badges)]
+    }
+
+    var badges: JSON { body["badges"] }
+
+    /// The refusal with its place in the request.
+    var placedProblem: JSON {
+        body["pointer"].isNull ? problem : problem.with(["pointer": body["pointer"]])
+    }
+
+    /// Decodes the body; nil if it has another form.
+    func model<Model: Decodable>(_ type: Model.Type = Model.self) -> Model? { body.model(type) }
+
+    func page<Item: Decodable>(of type: Item.Type = Item.self) -> LoadedPage<Item> {
+        body.model() ?? LoadedPage()
     }
 
     /// Returns 2, 4, 8 … 60 s, or the service's `Retry-After` if that is longer (an hour at most).
     static func waitMilliseconds(failures: Int, retryAfterSeconds: Int?) -> Int {
         let own = failures >= 6 ? 60 : 1 << failures
         return max(own, min(retryAfterSeconds ?? 0, 3600)) * 1000
+    }
+}
+
+/// A page of a list.
+struct LoadedPage<Item: Decodable>: Decodable {
+    private let list: LoadedItems<Item>?
+    let next: String?
+    var items: [Item] { list?.items ?? [] }
+
+    private enum CodingKeys: String, CodingKey { case list = "items", next }
+
+    init(list: LoadedItems<Item>? = nil, next: String? = nil) { (self.list, self.next) = (list, next) }
+}
+
+/// Items, without those that a newer service writes in another form.
+struct LoadedItems<Item: Decodable>: Decodable {
+    let items: [Item]
+
+    private struct Lenient: Decodable {
+        let item: Item?
+
+        init(from decoder: any Decoder) throws { item = try? Item(from: decoder) }
+    }
+
+    init(from decoder: any Decoder) throws {
+        items = try decoder.singleValueContainer().decode([Lenient].self).compactMap(\.item)
     }
 }
 
@@ -152,9 +191,9 @@ struct WatchedTopic: Sendable, Hashable {
 
     mutating func advance(_ input: FeatureInput, topic: String, now: Int) -> [FeatureAction] {
         switch input {
-        case .event("topic:refused", let data, _):
-            if data["topic"].string == topic {
-                problem = JSON.object(["code": "unknown", "detail": ""]).with(data["problem"].object ?? [:])
+        case .event(let event):
+            if event.name == "topic:refused", event.data["topic"].string == topic {
+                problem = JSON.object(["code": "unknown", "detail": ""]).with(event.data["problem"].object ?? [:])
             }
             return []
         case .start:
@@ -174,10 +213,32 @@ struct WatchedTopic: Sendable, Hashable {
     }
 }
 
-/// Returns whether the offered version replaces the held one.
-func isNewer(_ held: JSON, _ offered: JSON) -> Bool {
-    guard let version = held["version"].int, (held["epoch"].string ?? "") == (offered["epoch"].string ?? "") else {
-        return true
+/// The version of a state, within an epoch.
+struct StateVersion: Sendable, Hashable {
+    let number: Int
+    var epoch = ""
+
+    /// Returns whether a state of this version replaces the held one.
+    func replaces(_ held: StateVersion?) -> Bool {
+        guard let held, held.epoch == epoch else { return true }
+        return number > held.number
     }
-    return (offered["version"].int ?? 0) > version
+}
+
+extension Bellhop.Problem {
+    /// Decodes a problem from the form that machines use; nil if the JSON is not a problem.
+    init?(_ json: JSON) {
+        struct Refusal: Decodable {
+            let status: Int?
+            let code: String?
+            let detail: String?
+            let pointer: String?
+            let allowed: [String]?
+        }
+        guard let refusal = json.model(Refusal.self), let status = refusal.status else { return nil }
+        let detail = refusal.detail ?? ""
+        self.init(
+            status: status, code: refusal.code.map(Code.init(rawValue:)), detail: detail,
+            errors: refusal.pointer.map { [Place(pointer: $0, detail: detail)] } ?? [], allowed: refusal.allowed ?? [])
+    }
 }

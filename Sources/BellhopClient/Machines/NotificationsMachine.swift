@@ -1,16 +1,19 @@
+import Foundation
+
 /// A user's newest notifications.
 ///
 /// The service's events update them. The user's own changes show at once, and are reverted if the service refuses them.
 /// Each new notification is passed to the app's player as it arrives.
-public struct NotificationsMachine: FeatureMachine {
+public struct NotificationsMachine: ShownMachine {
     /// The shown notifications, newest first.
-    public private(set) var items: [JSON] = []
-    public private(set) var preferences = NotificationsMachine.defaults
+    public private(set) var items: [Bellhop.Notification] = []
+    public private(set) var preferences = Bellhop.Preferences(sound: true, haptics: true, timeZone: "UTC")
     public private(set) var isLoaded = false
     public private(set) var problem: JSON = .null
-    private var stored: [JSON] = []
+    private var stored: [Bellhop.Notification] = []
     private var known: [String] = []
     private var pending: [Pending] = []
+    /// With the members that only a newer service knows, because a change sends all preferences.
     private var storedPreferences = NotificationsMachine.defaults
     private var preferenceWrites: [PreferenceWrite] = []
     private var hasPreferences = false
@@ -27,10 +30,26 @@ public struct NotificationsMachine: FeatureMachine {
         var ids: [String]?
         var upTo: String?
         var category: String?
-        var set: JSON = .null
+        var set = Bellhop.NotificationStateChange()
         var isRemoval = false
-        let at: String
+        let at: Date
     }
+
+    /// The parameters of a command.
+    private struct Wish: Decodable {
+        let id: String?
+        let upTo: String?
+        let category: String?
+        let set: JSON?
+    }
+
+    /// The parts of a notification's data that name a booking.
+    private struct BookingData: Decodable {
+        let bookingId: String
+        let status: String?
+    }
+
+    private struct Confirmed: Decodable { let notification: Bellhop.Notification? }
 
     private struct PreferenceWrite: Sendable {
         let name: String
@@ -56,7 +75,7 @@ public struct NotificationsMachine: FeatureMachine {
             return begin(for: user, isSignedIn: isSignedIn, now: now)
         }
         // A known id is not new, even if the notification was archived or has dropped out of the list.
-        if case .event("notification:created", let data, _) = input, known.contains(data["id"].string ?? "") {
+        if case .event(let event) = input, case .notificationCreated(let item) = event.typed, known.contains(item.id) {
             return []
         }
         let step = loading.advance(input, NotificationsMachine.plan, now: now)
@@ -65,23 +84,25 @@ public struct NotificationsMachine: FeatureMachine {
             hasNewerPreferences = false
             actions.append(.fetch(path: "/v1/preferences", as: "preferences"))
         }
-        if let body = step.body {
-            stored = body["items"].array ?? []
-            remember(stored.compactMap { $0["id"].string })
-            hasMore = !body["next"].isNull
-            for event in step.since { apply(event.name, event.data, now: event.now) }
+        if let answer = step.answer {
+            let page = answer.page(of: Bellhop.Notification.self)
+            stored = page.items
+            remember(stored.map(\.id))
+            hasMore = page.next != nil
+            for event in step.since { apply(event.event, now: event.now) }
         }
         switch input {
-        case .event(let name, let data, _): actions += handle(name, data, now: now)
+        case .event(let event): actions += handle(event, now: now)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
-        case .command(let name, let arguments): actions += command(name, arguments, now: now)
+        case .command(let name, let arguments):
+            if let wish = arguments.model(Wish.self) { actions += command(name, wish, now: now) }
         default: break
         }
         show()
         // If the user's archiving leaves the list short, older notifications are fetched. A freshly fetched list is
         // complete.
-        let isShort = hasMore && step.body == nil && items.count < NotificationsMachine.storedMax / 2
+        let isShort = hasMore && step.answer == nil && items.count < NotificationsMachine.storedMax / 2
         if isShort, !loading.isLoading, pending.isEmpty {
             hasMore = false
             actions += receive(.command("refresh", .null), now: now)
@@ -91,53 +112,51 @@ public struct NotificationsMachine: FeatureMachine {
 
     // MARK: Input from the service
 
-    private mutating func handle(_ name: String, _ data: JSON, now: Int) -> [FeatureAction] {
-        if name == "stream:ready" {
-            clockAheadMilliseconds = Moment.milliseconds(data["serverTime"].string).map { $0 - now } ?? 0
-            return []
+    private mutating func handle(_ event: FeatureEvent, now: Int) -> [FeatureAction] {
+        switch event.typed {
+        case .streamReady(let ready): clockAheadMilliseconds = Moment.milliseconds(ready.serverTime) - now
+        case .preferencesUpdate: (storedPreferences, hasNewerPreferences) = (event.data, true)
+        case .notificationCreated(let item):
+            apply(event, now: now)
+            return play(item, now: now)
+        case .notificationUpdated(let update):
+            apply(event, now: now)
+            // Unarchived on another device: the notification is not in the list yet, so it is fetched.
+            let held = Set(stored.map(\.id))
+            guard update.state.archived == false, !held.isSuperset(of: update.ids) else { break }
+            return loading.advance(.command("refresh", .null), NotificationsMachine.plan, now: now).actions
+        default: apply(event, now: now)
         }
-        if name == "preferences:update" {
-            (storedPreferences, hasNewerPreferences) = (data, true)
-            return []
-        }
-        apply(name, data, now: now)
-        if name == "notification:created" { return play(data, now: now) }
-        // Unarchived on another device: the notification is not in the list yet, so it is fetched.
-        guard name == "notification:updated", data["state"]["archived"].bool == false,
-            data["ids"].strings.contains(where: { id in !stored.contains { $0["id"].string == id } })
-        else { return [] }
-        return loading.advance(.command("refresh", .null), NotificationsMachine.plan, now: now).actions
+        return []
     }
 
-    private mutating func apply(_ name: String, _ data: JSON, now: Int) {
-        let ids = data["ids"].strings
-        switch name {
-        case "notification:created":
-            guard let id = data["id"].string, !stored.contains(where: { $0["id"].string == id }) else { return }
-            stored = (stored + [data]).sorted { ($0["id"].string ?? "") > ($1["id"].string ?? "") }
-            stored = Array(stored.prefix(NotificationsMachine.storedMax))
-            remember([id])
-        case "notification:updated":
-            let change = Pending(name: "", ids: ids, set: data["state"], at: Moment.text(now))
+    private mutating func apply(_ event: FeatureEvent, now: Int) {
+        switch event.typed {
+        case .notificationCreated(let item):
+            guard !stored.contains(where: { $0.id == item.id }) else { return }
+            stored = Array((stored + [item]).sorted { $0.id > $1.id }.prefix(NotificationsMachine.storedMax))
+            remember([item.id])
+        case .notificationUpdated(let update):
+            let change = Pending(name: "", ids: update.ids, set: update.state, at: Moment.date(now))
             stored = NotificationsMachine.overlaid(stored, change)
-        case "notification:removed":
-            stored.removeAll { ids.contains($0["id"].string ?? "") }
-            remember(ids)
+        case .notificationRemoved(let removal):
+            stored.removeAll { removal.ids.contains($0.id) }
+            remember(removal.ids)
         default: break
         }
     }
 
     /// Plays the notification, in the foreground and in the background (R-VIS-FR-4.2, R-VIS-FR-4.3).
-    private func play(_ item: JSON, now: Int) -> [FeatureAction] {
-        let age = Moment.milliseconds(item["createdAt"].string).map { now + clockAheadMilliseconds - $0 } ?? 0
-        guard age <= NotificationsMachine.freshMilliseconds, item["seenAt"].isNull else { return [] }
-        let haptic = preferences["haptics"].bool == false ? .null : item["haptic"]
-        let sound = preferences["sound"].bool != false && item["sound"].bool == true
-        guard haptic.isPresent || sound else { return [] }
+    private func play(_ item: Bellhop.Notification, now: Int) -> [FeatureAction] {
+        let age = now + clockAheadMilliseconds - Moment.milliseconds(item.createdAt)
+        guard age <= NotificationsMachine.freshMilliseconds, item.seenAt == nil else { return [] }
+        let haptic = preferences.haptics ? item.haptic : nil
+        let sound = preferences.sound && item.sound
+        guard haptic != nil || sound else { return [] }
         // A booking change arrives as two events; the shared key makes the phone vibrate once for both.
-        var key = "notification:\(item["id"].string ?? "")"
-        if item["category"].string == "booking", let booking = item["data"]["bookingId"].string {
-            key = "booking:\(booking):\(item["data"]["status"].string ?? "")"
+        var key = "notification:\(item.id)"
+        if item.category == "booking", let booking = item.data.model(BookingData.self) {
+            key = "booking:\(booking.bookingId):\(booking.status ?? "")"
         }
         return [.play(haptic: haptic, sound: sound, key: key)]
     }
@@ -148,15 +167,17 @@ public struct NotificationsMachine: FeatureMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ arguments: JSON, now: Int) -> [FeatureAction] {
+    private mutating func command(_ command: String, _ wish: Wish, now: Int) -> [FeatureAction] {
         guard ["change", "changeAll", "remove", "prefer"].contains(command) else { return [] }
         let name = "change-\(count + 1)"
-        let at = Moment.text(now)
-        let id = arguments["id"].string ?? ""
+        let at = Moment.date(now)
+        let set = wish.set ?? .null
+        let change = set.model(Bellhop.NotificationStateChange.self) ?? Bellhop.NotificationStateChange()
+        let id = wish.id ?? ""
         let place = "/v1/notifications/\(id.pathSegment)"
         switch command {
         case "prefer":
-            preferenceWrites.append(PreferenceWrite(name: name, set: arguments["set"]))
+            preferenceWrites.append(PreferenceWrite(name: name, set: set))
             count += 1
             return putPreferences()
         case "remove":
@@ -164,20 +185,15 @@ public struct NotificationsMachine: FeatureMachine {
             return [.send("DELETE", place, as: name)]
         case "change":
             // A change that is already in effect needs no request.
-            if let item = items.first(where: { $0["id"].string == id }),
-                NotificationsMachine.hasState(item, arguments["set"])
-            {
-                return []
-            }
-            note(Pending(name: name, ids: [id], set: arguments["set"], at: at))
-            return [.send("PATCH", place, arguments["set"], as: name)]
+            if let item = items.first(where: { $0.id == id }), item.has(change) { return [] }
+            note(Pending(name: name, ids: [id], set: change, at: at))
+            return [.send("PATCH", place, set, as: name)]
         default:
             // Limited to the newest notification on the screen, so that later arrivals are not marked by mistake.
-            guard let upTo = arguments["upTo"].string ?? items.first?["id"].string else { return [] }
-            let category = arguments["category"].string
-            var body: [String: JSON] = ["upTo": .string(upTo), "set": arguments["set"]]
-            if let category { body["category"] = .string(category) }
-            note(Pending(name: name, upTo: upTo, category: category, set: arguments["set"], at: at))
+            guard let upTo = wish.upTo ?? items.first?.id else { return [] }
+            var body: [String: JSON] = ["upTo": .string(upTo), "set": set]
+            if let category = wish.category { body["category"] = .string(category) }
+            note(Pending(name: name, upTo: upTo, category: wish.category, set: change, at: at))
             return [.send("PATCH", "/v1/notifications", .object(body), as: name)]
         }
     }
@@ -207,12 +223,11 @@ public struct NotificationsMachine: FeatureMachine {
         var change = pending.remove(at: index)
         let isGone = answer.status == 404 && change.ids != nil
         guard answer.isTaken || isGone else { return [NotificationsMachine.refused(change.ids ?? [], answer)] }
-        let newer = answer.body["notification"]
-        if newer.isNull || isGone {
+        if !isGone, let newer = answer.model(Confirmed.self)?.notification {
+            stored = stored.map { $0.id == newer.id ? newer : $0 }
+        } else {
             change.isRemoval = change.isRemoval || isGone
             stored = NotificationsMachine.overlaid(stored, change)
-        } else {
-            stored = stored.map { $0["id"] == newer["id"] ? newer : $0 }
         }
         return answer.badgesEvent
     }
@@ -238,45 +253,37 @@ public struct NotificationsMachine: FeatureMachine {
 
     /// Overlays the unanswered changes on the state from the service.
     private mutating func show() {
-        items = pending.reduce(stored, NotificationsMachine.overlaid).filter { $0["archivedAt"].isNull }
-        preferences = preferred
+        items = pending.reduce(stored, NotificationsMachine.overlaid).filter { $0.archivedAt == nil }
+        preferences = preferred.model() ?? preferences
         (isLoaded, problem) = (loading.isLoaded, loading.problem)
     }
 
-    private static func overlaid(_ items: [JSON], _ change: Pending) -> [JSON] {
-        if change.isRemoval { return items.filter { !(change.ids ?? []).contains($0["id"].string ?? "") } }
-        let place = items.firstIndex { $0["id"].string == change.upTo }
+    private static func overlaid(_ items: [Bellhop.Notification], _ change: Pending) -> [Bellhop.Notification] {
+        if change.isRemoval { return items.filter { !(change.ids ?? []).contains($0.id) } }
+        let place = items.firstIndex { $0.id == change.upTo }
         return items.enumerated().map { index, item in
-            isCovered(change, item, index, place) ? changed(item, change.set, change.at) : item
+            isCovered(change, item, index, place) ? item.with(change.set, at: change.at) : item
         }
     }
 
-    private static func isCovered(_ change: Pending, _ item: JSON, _ index: Int, _ place: Int?) -> Bool {
-        let id = item["id"].string ?? ""
-        if let ids = change.ids { return ids.contains(id) }
-        if let category = change.category, category != item["category"].string { return false }
+    private static func isCovered(_ change: Pending, _ item: Bellhop.Notification, _ index: Int, _ place: Int?) -> Bool {
+        if let ids = change.ids { return ids.contains(item.id) }
+        if let category = change.category, category != item.category { return false }
         // Ids grow with time, so an id that is no longer in the list still defines the order.
-        return place.map { index >= $0 } ?? (id <= change.upTo ?? "")
+        return place.map { index >= $0 } ?? (item.id <= change.upTo ?? "")
     }
 
-    /// Reading or archiving a notification also marks it as seen; clearing `seen` clears both.
-    private static func changed(_ item: JSON, _ set: JSON, _ at: String) -> JSON {
-        if hasState(item, set) { return item }
-        var times = ["seenAt": item["seenAt"], "readAt": item["readAt"], "archivedAt": item["archivedAt"]]
-        if set["seen"].bool == false { times = ["seenAt": .null, "readAt": .null, "archivedAt": .null] }
-        for (name, time) in [("read", "readAt"), ("archived", "archivedAt")] {
-            if set[name].bool == false { times[time] = .null }
-            if set[name].bool == true, item[time].isNull { times[time] = .string(at) }
-        }
-        let isSeen = ["seen", "read", "archived"].contains { set[$0].bool == true }
-        if isSeen, item["seenAt"].isNull { times["seenAt"] = .string(at) }
-        return item.with(times)
+    /// The newest 50 notifications.
+    public struct Snapshot: Sendable, Hashable {
+        /// Newest first.
+        public let items: [Bellhop.Notification]
+        public let preferences: Bellhop.Preferences?
+        public let isLoaded: Bool
+        public let problem: Bellhop.Problem?
     }
 
-    private static func hasState(_ item: JSON, _ set: JSON) -> Bool {
-        [("seen", "seenAt"), ("read", "readAt"), ("archived", "archivedAt")].allSatisfy { name, time in
-            set[name].bool.map { $0 == !item[time].isNull } ?? true
-        }
+    public var snapshot: Snapshot {
+        Snapshot(items: items, preferences: preferences, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
     }
 
     // MARK: Encodable
@@ -292,6 +299,25 @@ public struct NotificationsMachine: FeatureMachine {
         try state.encode(stored, forKey: .stored)
         try state.encode(known, forKey: .known)
         try state.encode(pending.map(\.name), forKey: .pending)
+    }
+}
+
+extension Bellhop.Notification {
+    /// Reading or archiving a notification also marks it as seen; clearing `seen` clears both.
+    fileprivate func with(_ set: Bellhop.NotificationStateChange, at now: Date) -> Bellhop.Notification {
+        if has(set) { return self }
+        var item = self
+        if set.seen == false { (item.seenAt, item.readAt, item.archivedAt) = (nil, nil, nil) }
+        if let read = set.read { item.readAt = read ? readAt ?? now : nil }
+        if let archived = set.archived { item.archivedAt = archived ? archivedAt ?? now : nil }
+        if [set.seen, set.read, set.archived].contains(true) { item.seenAt = seenAt ?? now }
+        return item
+    }
+
+    fileprivate func has(_ set: Bellhop.NotificationStateChange) -> Bool {
+        [(set.seen, seenAt), (set.read, readAt), (set.archived, archivedAt)].allSatisfy { wanted, time in
+            wanted.map { $0 == (time != nil) } ?? true
+        }
     }
 }
 

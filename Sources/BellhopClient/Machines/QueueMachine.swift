@@ -1,10 +1,10 @@
 /// The wait in a shop, updated by its topic. Without the topic the last state stays, and ``isLive`` is false.
-public struct QueueMachine: FeatureMachine {
+public struct QueueMachine: ShownMachine {
     public let shopId: String
-    /// The state as `GET /v1/shops/{id}/queue` returns it; null until it is known.
-    public private(set) var status: JSON = .null
+    /// The state as `GET /v1/shops/{id}/queue` returns it; nil until it is known.
+    public private(set) var status: Bellhop.QueueStatus?
     public private(set) var isLive = false
-    public var isLoaded: Bool { !status.isNull }
+    public var isLoaded: Bool { status != nil }
     public var problem: JSON { loading.problem.isNull ? topic.problem : loading.problem }
     private var loading = Loading()
     private var topic = WatchedTopic()
@@ -23,10 +23,10 @@ public struct QueueMachine: FeatureMachine {
         let plan = Loading.Plan(name: "queue", path: "/v1/shops/\(shopId.pathSegment)/queue")
         let step = loading.advance(input, plan, now: now)
         let actions = topic.advance(input, topic: "queue:\(shopId)", now: now) + step.actions
-        if let body = step.body { take(body) }
+        if let status = step.answer?.model(Bellhop.QueueStatus.self) { take(status) }
         // The topic sends the current state; an event from before the stream broke is not current.
-        if case .event("queue:update", let data, _) = input, data["shopId"].string == shopId {
-            take(data)
+        if case .event(let event) = input, case .queueUpdate(let status) = event.typed, status.shopId == shopId {
+            take(status)
             isLive = true
             topic.noteAccepted()
         }
@@ -35,10 +35,21 @@ public struct QueueMachine: FeatureMachine {
         return actions
     }
 
-    /// Timestamps are RFC 3339 in UTC with milliseconds, so that they sort as texts.
-    private mutating func take(_ newer: JSON) {
-        if let held = status["updatedAt"].string, let at = newer["updatedAt"].string, at < held { return }
+    private mutating func take(_ newer: Bellhop.QueueStatus) {
+        if let status, newer.updatedAt < status.updatedAt { return }
         status = newer
+    }
+
+    public struct Snapshot: Sendable, Hashable {
+        public let status: Bellhop.QueueStatus?
+        /// Whether the topic is live; otherwise the status is the last one received.
+        public let isLive: Bool
+        public let isLoaded: Bool
+        public let problem: Bellhop.Problem?
+    }
+
+    public var snapshot: Snapshot {
+        Snapshot(status: status, isLive: isLive, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
     }
 
     private enum CodingKeys: CodingKey { case shopId, status, isLive, isLoaded, problem, isWanted }

@@ -4,7 +4,7 @@ import Foundation
 ///
 /// The app fetches the rows from its own backend and loads them here. Rows of events win over loaded rows: an answer may
 /// be older than an event that arrived meanwhile, and a later change comes as another event.
-public struct RowsMachine: FeatureMachine {
+public struct RowsMachine: ShownMachine {
     /// The table, the filter, and the columns to deliver.
     public struct Query: Sendable, Hashable {
         public var schema = "public"
@@ -65,7 +65,7 @@ public struct RowsMachine: FeatureMachine {
             self = other
             return []
         case .timer: return put(isForced: true)
-        case .event(let name, let data, let id): return hear(name, data, id)
+        case .event(let event): return hear(event)
         case .answer("tables", let status, let body, let retryAfterSeconds):
             return answered(
                 ClassifiedAnswer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
@@ -95,14 +95,10 @@ public struct RowsMachine: FeatureMachine {
         since = since ?? lastEventId
     }
 
-    private func key(of row: JSON) -> String? {
-        row[query.column].string ?? row[query.column].int.map(String.init)
-    }
-
     private mutating func load(_ loaded: [JSON]) {
         var next = rows.filter { heard.contains($0.key) }
         for row in loaded {
-            guard let key = key(of: row) else { continue }
+            guard let key = row.id(query.column) else { continue }
             // A row that an event has removed stays removed.
             guard heard.contains(key) else {
                 next[key] = row
@@ -113,29 +109,19 @@ public struct RowsMachine: FeatureMachine {
         (rows, isStale) = (next, false)
     }
 
-    private mutating func hear(_ name: String, _ data: JSON, _ id: String) -> [FeatureAction] {
+    private mutating func hear(_ event: FeatureEvent) -> [FeatureAction] {
         // A new stream has no tables.
-        if name == "stream:ready", isPlaced { leave() }
-        if !id.isEmpty { lastEventId = id }
-        switch name {
-        case "stream:ready": return isPlaced ? put(isForced: true) : []
-        case "stream:resync": (isStale, heard, since) = (true, [], nil)
-        case "engagement_update":
-            for (key, counts) in data["updates"].object ?? [:] {
-                if let row = rows[key] { rows[key] = row.with(counts.object ?? [:]) }
-            }
-        case "table:change":
-            let isRemoved = data["record"].isNull
-            guard let key = key(of: isRemoved ? data["oldRecord"] : data["record"]),
-                data["subscriptionIds"].strings.contains("rows")
-            else { return [] }
-            if isRemoved {
-                rows.removeValue(forKey: key)
-            } else {
-                rows[key] = (rows[key] ?? .null).with(data["record"].object ?? [:])
-            }
+        let isNewStream = event.name == "stream:ready"
+        if isNewStream, isPlaced { leave() }
+        if !event.id.isEmpty { lastEventId = event.id }
+        if isNewStream { return isPlaced ? put(isForced: true) : [] }
+        if event.name == "stream:resync" { (isStale, heard, since) = (true, [], nil) }
+        if case .engagementUpdate(let update) = event.typed {
+            for (key, counts) in update.updates { rows[key] = rows[key]?.with(counts.object ?? [:]) }
+        }
+        if let change = RowChange(event), let key = change.key(query.column), change.subscriptionIds.contains("rows") {
+            rows[key] = change.record.map { (rows[key] ?? .null).with($0) }
             heard.insert(key)
-        default: break
         }
         return []
     }
@@ -152,12 +138,32 @@ public struct RowsMachine: FeatureMachine {
             isPut = false
             return []
         }
-        problem = answer.problem
-        if !answer.body["pointer"].isNull { problem = problem.with(["pointer": answer.body["pointer"]]) }
+        problem = answer.placedProblem
         if answer.isFinal { return [] }
         failures += 1
         let wait = ClassifiedAnswer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
         return [.timer(name: "retry", at: now + wait)]
+    }
+
+    public struct Snapshot: Sendable, Hashable {
+        /// The rows by id.
+        public let rows: [String: JSON]
+        /// Whether the service has accepted the filter on the present stream.
+        public let isLive: Bool
+        /// Whether changes were missed: fetch the rows again, and call `load`.
+        public let isStale: Bool
+        public let problem: Bellhop.Problem?
+
+        /// Returns the rows as models of the app, in no particular order. Throws the error of the first row that is no
+        /// such model.
+        public func decode<Row: Decodable>(as type: Row.Type = Row.self) throws -> [Row] {
+            let decoder = Bellhop.decoder
+            return try rows.values.map { try decoder.decode(type, from: $0.data) }
+        }
+    }
+
+    public var snapshot: Snapshot {
+        Snapshot(rows: rows, isLive: isPut, isStale: isStale, problem: Bellhop.Problem(problem))
     }
 
     private enum CodingKeys: CodingKey { case rows, isPut, isStale, problem, since }

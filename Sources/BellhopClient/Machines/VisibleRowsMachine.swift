@@ -2,7 +2,7 @@ import Foundation
 
 /// Rows that are on the screen, kept up to date by filters on the service. Rows that the user scrolls past are not
 /// subscribed to, invisible rows cost nothing, and nothing is subscribed to in the background.
-public struct VisibleRowsMachine: FeatureMachine {
+public struct VisibleRowsMachine: ShownMachine {
     /// The table, and the columns to deliver.
     public struct Table: Sendable, Hashable {
         public var schema = "public"
@@ -25,13 +25,20 @@ public struct VisibleRowsMachine: FeatureMachine {
 
         public init() {}
 
-        mutating func take(_ json: JSON) {
-            valuesMax = json["valuesMax"].int ?? valuesMax
-            perStreamMax = json["perStreamMax"].int ?? perStreamMax
-            valuesPerStreamMax = json["valuesPerStreamMax"].int ?? valuesPerStreamMax
-            filterBytesMax = json["filterBytesMax"].int ?? filterBytesMax
+        /// The limits of `/v1/config`.
+        struct Published: Decodable {
+            let valuesMax, perStreamMax, valuesPerStreamMax, filterBytesMax: Int?
+        }
+
+        mutating func take(_ published: Published) {
+            valuesMax = published.valuesMax ?? valuesMax
+            perStreamMax = published.perStreamMax ?? perStreamMax
+            valuesPerStreamMax = published.valuesPerStreamMax ?? valuesPerStreamMax
+            filterBytesMax = published.filterBytesMax ?? filterBytesMax
         }
     }
+
+    private struct Configuration: Decodable { let subscriptions: Limits.Published }
 
     public let table: Table
     public private(set) var ids: [String] = []
@@ -104,7 +111,7 @@ public struct VisibleRowsMachine: FeatureMachine {
         case .timer(let name):
             changedAt = nil
             return put(isForced: name == "retry")
-        case .event(let name, let data, let id): return handle(name, data, id)
+        case .event(let event): return handle(event)
         case .answer(let name, let status, let body, let retryAfterSeconds):
             return answered(
                 name, ClassifiedAnswer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
@@ -149,35 +156,28 @@ public struct VisibleRowsMachine: FeatureMachine {
         since = since ?? lastEventId
     }
 
-    private mutating func handle(_ name: String, _ data: JSON, _ id: String) -> [FeatureAction] {
+    private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {
         // A new stream has no tables.
-        if name == "stream:ready", !placed.isEmpty { leave() }
-        if !id.isEmpty { lastEventId = id }
-        switch name {
-        case "stream:ready": return placed.isEmpty ? [] : put(isForced: true)
-        case "engagement_update":
-            for (id, counts) in data["updates"].object ?? [:] where ids.contains(id) {
+        let isNewStream = event.name == "stream:ready"
+        if isNewStream, !placed.isEmpty { leave() }
+        if !event.id.isEmpty { lastEventId = event.id }
+        if isNewStream { return placed.isEmpty ? [] : put(isForced: true) }
+        if case .engagementUpdate(let update) = event.typed {
+            for (id, counts) in update.updates where ids.contains(id) {
                 rows[id] = (rows[id] ?? .null).with(counts.object ?? [:])
             }
-        case "table:change":
-            let row = data["record"].isNull ? data["oldRecord"] : data["record"]
-            let value = row[table.column]
-            guard let key = value.string ?? value.int.map(String.init), ids.contains(key),
-                data["subscriptionIds"].strings.contains(where: { $0.hasPrefix("\(table.table):") })
-            else { return [] }
-            if data["record"].isNull {
-                rows.removeValue(forKey: key)
-            } else {
-                rows[key] = (rows[key] ?? .null).with(row.object ?? [:])
-            }
-        default: break
+        }
+        if let change = RowChange(event), let key = change.key(table.column), ids.contains(key),
+            change.subscriptionIds.contains(where: { $0.hasPrefix("\(table.table):") })
+        {
+            rows[key] = change.record.map { (rows[key] ?? .null).with($0) }
         }
         return []
     }
 
     private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
         if name == "config", answer.isTaken {
-            limits.take(answer.body["subscriptions"])
+            if let configuration = answer.model(Configuration.self) { limits.take(configuration.subscriptions) }
             return put()
         }
         guard name == "tables" else { return [] }
@@ -192,8 +192,7 @@ public struct VisibleRowsMachine: FeatureMachine {
             isPut = false
             return []
         }
-        problem = answer.problem
-        if !answer.body["pointer"].isNull { problem = problem.with(["pointer": answer.body["pointer"]]) }
+        problem = answer.placedProblem
         if answer.isFinal { return [.tell(name: "visible-rows:refused", data: ["problem": problem])] }
         failures += 1
         let wait = ClassifiedAnswer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
@@ -235,5 +234,40 @@ public struct VisibleRowsMachine: FeatureMachine {
         return "\"\(escaped)\""
     }
 
+    public struct Snapshot: Sendable, Hashable {
+        /// The ids of the shown rows.
+        public let ids: [String]
+        /// The rows as last sent by the service, by id. Tables of the app may have any columns.
+        public let rows: [String: JSON]
+        /// Whether the service has accepted the current filters.
+        public let isLive: Bool
+        public let problem: Bellhop.Problem?
+    }
+
+    public var snapshot: Snapshot {
+        Snapshot(ids: ids, rows: rows, isLive: isPut, problem: Bellhop.Problem(problem))
+    }
+
     private enum CodingKeys: CodingKey { case ids, rows, isPut, problem, since }
+}
+
+/// The parts of `table:change` that machines need. The members beside the row may be absent.
+struct RowChange: Decodable {
+    let subscriptionIds: [String]
+    /// The new row; nil if the row was removed.
+    let record: [String: JSON]?
+    private let oldRecord: [String: JSON]?
+
+    init?(_ event: FeatureEvent) {
+        guard event.name == "table:change", let change = event.data.model(RowChange.self) else { return nil }
+        self = change
+    }
+
+    /// The row's id, which is the value of this column.
+    func key(_ column: String) -> String? { (record ?? oldRecord).flatMap { JSON.object($0).id(column) } }
+}
+
+extension JSON {
+    /// The id that a row has in this column.
+    func id(_ column: String) -> String? { self[column].string ?? self[column].int.map(String.init) }
 }

@@ -34,7 +34,8 @@ let leftOut =
         + models.flatMap { ["Generated/Bellhop+\($0).swift", "Generated/BellhopClient+\($0).swift"] }
         + machines.map { "Machines/\($0)Machine.swift" }
         + [
-            "ApplicationLifecycle", "HapticPlayer", "HapticPulses", "KeychainTokens", "NotificationPlayer", "PathNetwork",
+            "ApplicationLifecycle", "HapticPlayer", "HapticPulses", "KeychainTokens", "NotificationPlayer",
+            "PathNetwork",
             "SceneLifecycle",
         ].map {
             "Platforms/\($0).swift"

@@ -27,13 +27,10 @@ public struct ServiceAnswer: Sendable {
 
     /// The problem of a refusal in one line: `409 booking.overlap: The barber is taken.`
     public var problem: String {
-        let json = json
-        let code = json["code"].string.map { " \($0)" } ?? ""
-        let detail = json["detail"].string ?? json["title"].string
-        let places = (json["errors"].array ?? []).compactMap { place in
-            place["pointer"].string.map { "\($0) \(place["detail"].string ?? "")" }
-        }
-        let parts = [detail].compactMap(\.self) + places
+        let refusal = Refusal(body)
+        let code = refusal.code.map { " \($0)" } ?? ""
+        let places = refusal.errors.compactMap { place in place.pointer.map { "\($0) \(place.detail ?? "")" } }
+        let parts = [refusal.detail ?? refusal.title].compactMap(\.self) + places
         return "\(status)\(code)" + (parts.isEmpty ? "" : ": " + parts.joined(separator: "; "))
     }
 

@@ -82,7 +82,10 @@ enum FeatureVectors {
         case .timer(let name, let at):
             return ["do": "timer", "name": .string(name), "at": at.map { .integer(Int64($0)) } ?? .null]
         case .play(let haptic, let sound, let key):
-            return ["do": "play", "haptic": haptic.map { JSON(model: $0) } ?? .null, "sound": .bool(sound), "key": .string(key)]
+            return [
+                "do": "play", "haptic": haptic.map { JSON(model: $0) } ?? .null, "sound": .bool(sound),
+                "key": .string(key),
+            ]
         case .tell(let name, let data): return ["do": "tell", "name": .string(name), "data": data]
         case .subscribe(let topics): return ["do": "subscribe", "topics": .array(topics.map(JSON.string))]
         case .tables(let tables, let lastEventId, let name):

@@ -45,15 +45,14 @@ extension Bellhop {
 
         /// Reads the problem from an answer, whether the service or a proxy sent it.
         public init(_ answer: ServiceAnswer) {
-            let json = answer.json
+            let refusal = Refusal(answer.body)
             self.init(
-                status: answer.status, code: json["code"].string.map { Code(rawValue: $0) },
-                title: json["title"].string ?? "", detail: json["detail"].string ?? "",
-                errors: (json["errors"].array ?? []).compactMap { place in
-                    place["pointer"].string.map { Place(pointer: $0, detail: place["detail"].string ?? "") }
+                status: answer.status, code: refusal.code.map { Code(rawValue: $0) }, title: refusal.title ?? "",
+                detail: refusal.detail ?? "",
+                errors: refusal.errors.compactMap { place in
+                    place.pointer.map { Place(pointer: $0, detail: place.detail ?? "") }
                 },
-                allowed: (json["allowed"].array ?? []).compactMap(\.string),
-                requestID: json["requestId"].string ?? answer[header: "X-Request-Id"],
+                allowed: refusal.allowed ?? [], requestID: refusal.requestId ?? answer[header: "X-Request-Id"],
                 retryAfter: answer.retryAfterMilliseconds().map { .milliseconds($0) })
         }
 

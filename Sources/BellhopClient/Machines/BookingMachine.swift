@@ -23,7 +23,6 @@ public struct BookingMachine: ShownMachine {
     }
 
     private struct Change: Decodable { let set: JSON }
-    private struct Refusal: Decodable { let allowed: [String]? }
 
     public init(bookingId: String) {
         self.bookingId = bookingId
@@ -99,7 +98,7 @@ public struct BookingMachine: ShownMachine {
             return []
         }
         var problem = answer.problem
-        if let allowed = answer.model(Refusal.self)?.allowed {
+        if let allowed = answer.refusal.allowed {
             problem = problem.with(["allowed": .array(allowed.map(JSON.string))])
         }
         let refusal = FeatureAction.tell(

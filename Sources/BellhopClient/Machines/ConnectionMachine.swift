@@ -308,7 +308,8 @@ public struct ConnectionMachine: Sendable, Hashable {
     }
 
     private static func refusal(_ status: Int, _ problem: JSON) -> Reason {
-        Reason(code: problem["code"].string ?? "http.\(status)", status: status, detail: problem["detail"].string)
+        let refusal = Refusal(problem)
+        return Reason(code: refusal.code ?? "http.\(status)", status: status, detail: refusal.detail)
     }
 
     // MARK: Topics
@@ -344,7 +345,7 @@ public struct ConnectionMachine: Sendable, Hashable {
     /// Marks the topics that the service names as refused. If it names no topic, halves the number of new topics to
     /// find the refused one.
     private mutating func omitTopic(_ asked: [String], _ reason: Reason, _ problem: JSON) {
-        let pointers = (problem["errors"].array ?? []).compactMap { $0["pointer"].string }
+        let pointers = Refusal(problem).errors.compactMap(\.pointer)
         var out = asked.indices.filter { pointers.contains("/topics/\($0)") }.map { asked[$0] }
         if out.isEmpty {
             let missing = asked.filter { !ready.contains($0) }

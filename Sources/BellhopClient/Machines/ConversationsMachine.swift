@@ -104,7 +104,8 @@ public struct ConversationsMachine: ShownMachine {
             let held = stored.first { $0.id == update.conversation.id }
             merge([
                 Bellhop.Conversation(
-                    update.conversation, readPosition: held == nil ? update.conversation.lastSequence : held?.readPosition,
+                    update.conversation,
+                    readPosition: held == nil ? update.conversation.lastSequence : held?.readPosition,
                     unread: held == nil ? 0 : held?.unread)
             ])
         case .conversationRemoved(let removal): stored.removeAll { $0.id == removal.conversationId }

@@ -95,7 +95,9 @@ public struct FeedMachine: ShownMachine {
     /// Turns `stream:ready` into a refresh once the feed is loaded: posts are only delivered as they are made, so posts
     /// made while the stream was down are fetched.
     private func asked(_ input: FeatureInput) -> FeatureInput {
-        guard case .event(let event) = input, event.name == "stream:ready", loading.isLoaded, loading.isCovered else { return input }
+        guard case .event(let event) = input, event.name == "stream:ready", loading.isLoaded, loading.isCovered else {
+            return input
+        }
         return .command("refresh", .null)
     }
 

@@ -24,6 +24,19 @@ public struct InvalidationMachine: ShownMachine {
         let at: Int
     }
 
+    /// The parameters of a command on queries.
+    private struct Wish: Decodable {
+        let id: String?
+        let key: Key?
+        let isVisible: Bool?
+    }
+
+    private struct ChangedRow: Decodable {
+        let table: String
+        /// A text or a number.
+        let recordId: JSON
+    }
+
     public let clientId: String?
     public let scopeKeys: [Key]
     public private(set) var isLive = false
@@ -65,11 +78,12 @@ public struct InvalidationMachine: ShownMachine {
             self = InvalidationMachine(clientId: clientId, scopeKeys: scopeKeys)
             (self.queries, self.isForeground) = (queries, isForeground)
             return refetch([], reason: "user", now: now)
-        case .command("mutated", let row): note(row, now: now)
-        case .command("watch-query", let query): return watch(query)
-        case .command("unwatch-query", let query): queries.removeAll { $0.id == query["id"].string }
+        case .command("mutated", let row): row.model().map { note($0, now: now) }
+        case .command("watch-query", let query): return query.model().map { watch($0) } ?? []
+        case .command("unwatch-query", let query): queries.removeAll { $0.id == query.model(Wish.self)?.id }
         // A forced refetch by the user skips the window, the echo filter and the visibility check (R-SCH-FR-020).
-        case .command("refetch", let arguments): return refetch(arguments["key"].strings, reason: "forced", now: now)
+        case .command("refetch", let query):
+            return refetch(query.model(Wish.self)?.key ?? [], reason: "forced", now: now)
         default: break
         }
         return []
@@ -77,20 +91,18 @@ public struct InvalidationMachine: ShownMachine {
 
     // MARK: Input from the app
 
-    private mutating func note(_ row: JSON, now: Int) {
-        let id = row["recordId"].string ?? row["recordId"].int.map(String.init) ?? ""
+    private mutating func note(_ row: ChangedRow, now: Int) {
         let recent = mutations.filter { now - $0.at < InvalidationMachine.echoMilliseconds }
-        let mutation = Mutation(table: row["table"].string ?? "", recordId: id, at: now)
-        mutations = (recent + [mutation]).suffix(InvalidationMachine.mutationsMax)
+        let id = row.recordId.string ?? row.recordId.int.map(String.init) ?? ""
+        mutations = (recent + [Mutation(table: row.table, recordId: id, at: now)])
+            .suffix(InvalidationMachine.mutationsMax)
     }
 
-    private mutating func watch(_ json: JSON) -> [FeatureAction] {
-        let id = json["id"].string ?? ""
-        let isVisible = json["isVisible"].bool ?? true
+    private mutating func watch(_ wish: Wish) -> [FeatureAction] {
+        let (id, isVisible) = (wish.id ?? "", wish.isVisible ?? true)
         let wasStale = queries.first { $0.id == id }?.isStale ?? false
         queries.removeAll { $0.id == id }
-        queries.append(
-            Query(id: id, key: json["key"].strings, isVisible: isVisible, isStale: wasStale && !isVisible))
+        queries.append(Query(id: id, key: wish.key ?? [], isVisible: isVisible, isStale: wasStale && !isVisible))
         // It became stale while it was not visible.
         return wasStale && isVisible ? [InvalidationMachine.refetchEvent([id], reason: "shown")] : []
     }

@@ -111,12 +111,12 @@ struct ClassifiedAnswer {
     /// Whether a retry would get the same refusal.
     var isFinal: Bool { (400..<500).contains(status) && ![401, 408, 425, 429].contains(status) }
 
+    var refusal: Refusal { Refusal(body) }
+
     /// The refusal as an app may report it: the service's stable code and its sentence.
     var problem: JSON {
-        let code = body["code"].string ?? (status == 0 ? "unreachable" : "unknown")
-        return [
-            "status": .integer(Int64(status)), "code": .string(code), "detail": .string(body["detail"].string ?? ""),
-        ]
+        let code = refusal.code ?? (status == 0 ? "unreachable" : "unknown")
+        return ["status": JSON(status), "code": .string(code), "detail": .string(refusal.detail ?? "")]
     }
 
     /// Forwards the answer's counts to the counts machine, the only place that shows them (R-CNT-RECON-3).
@@ -128,7 +128,7 @@ struct ClassifiedAnswer {
 
     /// The refusal with its place in the request.
     var placedProblem: JSON {
-        body["pointer"].isNull ? problem : problem.with(["pointer": body["pointer"]])
+        refusal.pointer.map { problem.with(["pointer": .string($0)]) } ?? problem
     }
 
     /// Decodes the body; nil if it has another form.
@@ -228,14 +228,8 @@ struct StateVersion: Sendable, Hashable {
 extension Bellhop.Problem {
     /// Decodes a problem from the form that machines use; nil if the JSON is not a problem.
     init?(_ json: JSON) {
-        struct Refusal: Decodable {
-            let status: Int?
-            let code: String?
-            let detail: String?
-            let pointer: String?
-            let allowed: [String]?
-        }
-        guard let refusal = json.model(Refusal.self), let status = refusal.status else { return nil }
+        let refusal = Refusal(json)
+        guard let status = refusal.status else { return nil }
         let detail = refusal.detail ?? ""
         self.init(
             status: status, code: refusal.code.map(Code.init(rawValue:)), detail: detail,

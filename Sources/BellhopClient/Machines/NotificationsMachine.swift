@@ -266,7 +266,8 @@ public struct NotificationsMachine: ShownMachine {
         }
     }
 
-    private static func isCovered(_ change: Pending, _ item: Bellhop.Notification, _ index: Int, _ place: Int?) -> Bool {
+    private static func isCovered(_ change: Pending, _ item: Bellhop.Notification, _ index: Int, _ place: Int?) -> Bool
+    {
         if let ids = change.ids { return ids.contains(item.id) }
         if let category = change.category, category != item.category { return false }
         // Ids grow with time, so an id that is no longer in the list still defines the order.

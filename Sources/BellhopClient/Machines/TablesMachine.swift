@@ -28,7 +28,7 @@ struct TablesMachine: Sendable, Hashable {
         let refused: [String: JSON]
     }
 
-    private struct Refusal: Sendable, Hashable, Encodable {
+    private struct RefusedTable: Sendable, Hashable, Encodable {
         let table: JSON
         let problem: JSON
     }
@@ -42,7 +42,7 @@ struct TablesMachine: Sendable, Hashable {
     private var since: String?
     /// The tables that the stream has accepted.
     private var taken: [JSON] = []
-    private var refused: [String: Refusal] = [:]
+    private var refused: [String: RefusedTable] = [:]
     private var asked: [JSON]?
     private var count = 0
     /// Maximum number of new tables per put while bisecting for the refused one; nil means all.
@@ -138,19 +138,20 @@ struct TablesMachine: Sendable, Hashable {
     /// Marks the tables that the service names as refused. If it names no table, halves the number of new tables to
     /// find the refused one.
     private mutating func without(_ asked: [JSON], _ status: Int, _ body: JSON) -> [Action] {
-        let errors = body["errors"].array ?? []
+        let refusal = Refusal(body)
+        let errors = refusal.errors
         let before = refused.count
         for (index, table) in asked.enumerated() {
             let place = "/tables/\(index)"
             let own = errors.first { error in
-                let pointer = error["pointer"].string ?? ""
+                let pointer = error.pointer ?? ""
                 return pointer == place || pointer.hasPrefix("\(place)/")
             }
-            if let own { refuse(table, status, body, own) }
+            if let own { refuse(table, status, refusal, own) }
         }
         if refused.count > before { return put() }
         // The service no longer knows the event, so the changes since are not sent.
-        if since != nil, errors.contains(where: { $0["pointer"].string == "/lastEventId" }) {
+        if since != nil, errors.contains(where: { $0.pointer == "/lastEventId" }) {
             since = nil
             return put()
         }
@@ -163,19 +164,19 @@ struct TablesMachine: Sendable, Hashable {
         }
         guard let first = unknown.first else { return finish(status, body) }
         // The total is too large: if one table does not fit, the tables behind it do not fit either.
-        let isFull = errors.contains { $0["pointer"].string == "/tables" }
+        let isFull = errors.contains { $0.pointer == "/tables" }
         let behind = left.drop { $0 != first }.filter { !taken.contains($0) }
-        for table in isFull ? behind : unknown { refuse(table, status, body, errors.first) }
+        for table in isFull ? behind : unknown { refuse(table, status, refusal, errors.first) }
         return put()
     }
 
-    private mutating func refuse(_ table: JSON, _ status: Int, _ body: JSON, _ place: JSON?) {
-        var problem: [String: JSON] = [
-            "status": .integer(Int64(status)), "code": .string(body["code"].string ?? "http.\(status)"),
-            "detail": .string((place ?? body)["detail"].string ?? ""),
+    private mutating func refuse(_ table: JSON, _ status: Int, _ refusal: Refusal, _ place: Refusal.Place?) {
+        let problem: JSON = [
+            "status": .integer(Int64(status)), "code": .string(refusal.code ?? "http.\(status)"),
+            "detail": .string((place == nil ? refusal.detail : place?.detail) ?? ""),
         ]
-        if let place { problem["pointer"] = place["pointer"] }
-        refused[TablesMachine.id(table)] = Refusal(table: table, problem: .object(problem))
+        refused[TablesMachine.id(table)] = RefusedTable(
+            table: table, problem: place.map { problem.with(["pointer": JSON($0.pointer)]) } ?? problem)
     }
 
     /// Returns an event's data with the ids that the owner of these prefixes chose, or nil if it concerns other tables.

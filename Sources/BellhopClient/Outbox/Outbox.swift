@@ -345,7 +345,7 @@ public final class Outbox: Sendable {
             (state.pending.removeValue(forKey: item.key)?.done ?? [], state.events)
         }
         guard outcome.status != 0 else {
-            let reason = outcome.body["code"].string.flatMap(UnsentWrite.Reason.init) ?? .full
+            let reason = Refusal(outcome.body).code.flatMap(UnsentWrite.Reason.init) ?? .full
             let failure = UnsentWrite(reason: reason, key: item.key)
             for done in waiting { done(.failure(failure)) }
             return events.answered(Answered(item: item, answer: nil, failure: failure))

@@ -310,18 +310,24 @@ actor StreamRunner {
         }
     }
 
+    /// The members of the stream's own events, and of the answer to its topics.
+    private struct StreamParts: Decodable {
+        let streamId, userId, tenant, serverTime, reason: String?
+        let topics: [String]?
+        let retryAfterMs: Int?
+    }
+
     /// Returns false if the stream's first event belongs to another user or tenant.
     private func take(_ event: ServerSentEvent, _ attempt: Int, _ since: String) -> Bool {
         switch event.name {
         case "stream:ready":
-            let data = event.json
-            if let id = data["streamId"].string {
+            let data = event.json.model(StreamParts.self)
+            if let id = data?.streamId {
                 report(
-                    .ready(
-                        streamId: id, topics: data["topics"].strings, userId: data["userId"].string,
-                        tenant: data["tenant"].string), attempt)
+                    .ready(streamId: id, topics: data?.topics ?? [], userId: data?.userId, tenant: data?.tenant),
+                    attempt)
                 guard machine.streamId == id else { return false }
-                let time = Moment.milliseconds(data["serverTime"].string)
+                let time = Moment.milliseconds(data?.serverTime)
                 // A fixed token has no successor, so the clocks need not be compared.
                 tokens.receive(.ready(streamId: id, token: streamToken, serverTime: time))
                 receive(TablesMachine.Input.ready(streamId: id, since: since))
@@ -329,9 +335,8 @@ actor StreamRunner {
         case "stream:expiring": tokens.receive(.expiring)
         case "stream:scope": receive(ConnectionMachine.Input.scope)
         case "stream:closing":
-            let data = event.json
-            let wait = data["retryAfterMs"].int ?? 0
-            report(.closing(reason: data["reason"].string, retryAfterMilliseconds: wait), attempt)
+            let data = event.json.model(StreamParts.self)
+            report(.closing(reason: data?.reason, retryAfterMilliseconds: data?.retryAfterMs ?? 0), attempt)
         default: break
         }
         return true
@@ -378,7 +383,7 @@ actor StreamRunner {
         if answer.status != 200, isCurrent(attempt) { refusal = answer }
         report(
             .subscribed(
-                asked: asked, topics: json["topics"].strings, status: answer.status, problem: json,
+                asked: asked, topics: json.model(StreamParts.self)?.topics ?? [], status: answer.status, problem: json,
                 retryAfterMilliseconds: answer.waitMilliseconds(clock)), attempt)
     }
 

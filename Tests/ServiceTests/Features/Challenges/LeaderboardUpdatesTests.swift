@@ -140,7 +140,8 @@ import Testing
     /// Returns the lines of a board's answer as a client reads them from its first event.
     private static func lines(of board: JSON) -> [LeaderboardTop.Line] {
         let state: JSON = [
-            "challengeId": "c1", "entries": board["entries"], "top": board["items"], "version": board["version"],
+            "challengeId": "c1", "entries": board["entries"], "top": board["items"], "changed": 0,
+            "version": board["version"], "epoch": board["epoch"],
         ]
         var top = LeaderboardTop(challengeId: "c1")
         _ = top.merge(ServerSentEvent(id: "", name: "leaderboard:update", data: state.text))

@@ -135,7 +135,11 @@ def told(folder):
 
 
 def wait_for(condition, problem, service):
-    wait_until(condition, lambda: f"the opposite: {problem}:\n{service.log()}")
+    """Waits for a condition. The error states the problem, with the log of the service."""
+    try:
+        wait_until(condition, problem)
+    except Failed:
+        raise Failed(f"{problem}:\n{service.log()}") from None
 
 
 def wait_for_end(cluster, service, folder):

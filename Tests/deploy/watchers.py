@@ -247,7 +247,7 @@ def page_of_service(binary, folder):
         return wait_for(
             service,
             lambda page: "bellhop_source_rows_total 0" not in page and "bellhop_webhooks_failed_total{" in page,
-            "a row of the app's log, and a webhook that nobody takes,",
+            "a row of the app's log and a failed webhook",
         )
 
 

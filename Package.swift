@@ -28,7 +28,7 @@ let leftOut =
     ? []
     : [
         "Bell", "Outbox", "Calls/Booking+Version.swift", "Calls/ServerSentEvent+Typed.swift",
-        "Machines/DJQueueState.swift", "Machines/LeaderboardTop.swift", "Machines/Loading.swift",
+        "Machines/DJQueueState.swift", "Machines/LeaderboardTopState.swift", "Machines/Loading.swift",
     ]
         + ["Generated/StreamEvent.swift"]
         + models.flatMap { ["Generated/Bellhop+\($0).swift", "Generated/BellhopClient+\($0).swift"] }

@@ -31,7 +31,7 @@ import Testing
         #expect(template.columns == columns && template.description == text)
     }
 
-    @Test(arguments: ["", "user:", "user:{}", "user:{a}b", "user:{a", "a%3A", "us er", "user:{a-b}"])
+    @Test(arguments: ["", "user:", "user:{}", "user:{a}b", "user:{a", "a%3A", "us er", "user:{a{b}"])
     func malformedTemplates_areRefused_withTheReason(_ text: String) {
         let error = #expect(throws: AudienceTemplate.Malformed.self) { try AudienceTemplate(text) }
         #expect(error?.template == text && error?.reason.isEmpty == false)

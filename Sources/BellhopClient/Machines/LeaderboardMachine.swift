@@ -1,11 +1,11 @@
 /// The top lines of a challenge's leaderboard, and the user's own row wherever it is on the board.
 ///
-/// The topic sends all lines once and then the changes (``LeaderboardTop``). After a missed change the machine fetches
+/// The topic sends all lines once and then the changes (``LeaderboardTopState``). After a missed change the machine fetches
 /// the lines again, and reports them as behind until they fit.
 public struct LeaderboardMachine: ShownMachine {
     public let challengeId: String
     public private(set) var user: String?
-    public private(set) var top: LeaderboardTop
+    public private(set) var top: LeaderboardTopState
     /// The user's own row; nil for a user without a score.
     public private(set) var me: OwnRow?
     private var ownVersion: StateVersion?
@@ -23,7 +23,7 @@ public struct LeaderboardMachine: ShownMachine {
     public init(challengeId: String, user: String? = nil) {
         self.challengeId = challengeId
         self.user = user
-        top = LeaderboardTop(challengeId: challengeId)
+        top = LeaderboardTopState(challengeId: challengeId)
     }
 
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
@@ -68,13 +68,13 @@ public struct LeaderboardMachine: ShownMachine {
             _ = top.merge(.leaderboardTop(lines))
         }
         isBehind = false
-        own(board.me.map(LeaderboardTop.Line.init), at: version)
+        own(board.me.map(LeaderboardTopState.Line.init), at: version)
     }
 
     private mutating func handle(_ update: Bellhop.LeaderboardUpdate) {
         switch update {
         case .ownRank(let rank) where rank.challengeId == challengeId:
-            let row = LeaderboardTop.Line(
+            let row = LeaderboardTopState.Line(
                 userId: user ?? "", displayName: nil, score: Int(rank.score), rank: rank.rank, position: rank.position)
             own(row, at: StateVersion(number: rank.version, epoch: rank.epoch))
         case .leaderboardTop(let lines) where lines.challengeId == challengeId:
@@ -100,7 +100,7 @@ public struct LeaderboardMachine: ShownMachine {
     }
 
     /// - Parameter row: nil for a user without a score.
-    private mutating func own(_ row: LeaderboardTop.Line?, at version: StateVersion) {
+    private mutating func own(_ row: LeaderboardTopState.Line?, at version: StateVersion) {
         guard version.replaces(me == nil ? nil : ownVersion) else { return }
         ownVersion = version
         me = row.map {
@@ -121,7 +121,7 @@ public struct LeaderboardMachine: ShownMachine {
 
     public struct Snapshot: Sendable, Hashable {
         /// The top lines, in order.
-        public let lines: [LeaderboardTop.Line]
+        public let lines: [LeaderboardTopState.Line]
         /// The total number of entries on the board.
         public let entries: Int
         /// Nil for a user without a score.

@@ -8,7 +8,8 @@ import Values
 
 /// Wycheproof's test vectors for JSON Web Signatures (`Tests/Fixtures/Wycheproof`).
 @Suite(.timed) struct WycheproofTests {
-    private static let file = repository.appendingPathComponent("Tests/Fixtures/Wycheproof/json_web_signature_test.json")
+    private static let file = repository.appendingPathComponent(
+        "Tests/Fixtures/Wycheproof/json_web_signature_test.json")
 
     /// Vectors that Wycheproof accepts and the service refuses, with the reason.
     private static let refused: [Int: String] = [

@@ -46,7 +46,7 @@ import Values
             ["name": "c1", "startsAt": "2020-01-01T00:00:00Z", "endsAt": "2099-01-01T00:00:00Z", "mode": "add"])
         #expect(made.status == 201, "\(made.problem)")
         let watcher = try await b.listen(as: .user("eve"), topics: ["leaderboard:c1"])
-        var top = LeaderboardTop(challengeId: "c1")
+        var top = LeaderboardTopState(challengeId: "c1")
         for round in 1...effort(quick: 5, full: 12, long: 50) {
             try await (round % 2 == 0 ? a : b).score("u\(round % 5)", round)
             a.clock.advance(seconds: 2)

@@ -16,7 +16,8 @@ extension TestService {
         let before = try app.store.read { try EventLog.newestSequence(in: $0) }
         let result = try await action()
         let events = try app.store.read { try EventLog.following(before, limit: 10_000, in: $0).events }
-        let published = Dictionary(grouping: events.filter { !$0.audience.isEmpty }, by: \.name).mapValues(\.count)
+        let published = Dictionary(grouping: events.filter { $0.isChange || !$0.audience.isEmpty }, by: \.name)
+            .mapValues(\.count)
         #expect(published == expected, sourceLocation: sourceLocation)
         return result
     }

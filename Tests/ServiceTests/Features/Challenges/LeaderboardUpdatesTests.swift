@@ -21,7 +21,7 @@ import Testing
         }
         try await service.untilPublished()
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
-        var top = LeaderboardTop(challengeId: "c1")
+        var top = LeaderboardTopState(challengeId: "c1")
         let state = try await watcher.next("leaderboard:update")
         expect(state.json, has: ["changed": 0, "entries": 3])
         _ = top.merge(state)
@@ -67,7 +67,7 @@ import Testing
     @Test func watchers_seeTheFirstHundredLive_asChanges() async throws {
         for number in 0..<130 { try await service.score("u\(number)", 1000 - number) }
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
-        var top = LeaderboardTop(challengeId: "c1")
+        var top = LeaderboardTopState(challengeId: "c1")
         service.clock.advance(seconds: 2)
         while top.version != 130 { _ = top.merge(try await watcher.next("leaderboard:update")) }
         #expect(top.lines.count == 100)
@@ -98,7 +98,7 @@ import Testing
         // A repeated event changes nothing, and a missing event is detected.
         let isNew = top.merge(below)
         #expect(!isNew)
-        var slow = LeaderboardTop(challengeId: "c1")
+        var slow = LeaderboardTopState(challengeId: "c1")
         _ = slow.merge(state)
         _ = slow.merge(small)
         #expect(slow.isBehind)
@@ -109,7 +109,7 @@ import Testing
     @Test func watchedTop_alwaysMatchesTheBoard() async throws {
         var random = SeededGenerator(seed: 30)
         let watcher = try await service.listen(as: .user("eve"), topics: ["leaderboard:c1"])
-        var top = LeaderboardTop(challengeId: "c1")
+        var top = LeaderboardTopState(challengeId: "c1")
         _ = top.merge(try await watcher.next("leaderboard:update"))
         for round in 0..<effort(quick: 6, full: 25, long: 150) {
             for _ in 0..<Int.random(in: 1...15, using: &random) {
@@ -130,7 +130,7 @@ import Testing
             #expect(top.lines == Self.lines(of: board), "round \(round)")
             #expect(top.entries == board["entries"].int)
             let later = try await service.listen(as: .user("fay"), topics: ["leaderboard:c1"])
-            var fresh = LeaderboardTop(challengeId: "c1")
+            var fresh = LeaderboardTopState(challengeId: "c1")
             _ = fresh.merge(try await later.next("leaderboard:update"))
             #expect(fresh.lines == top.lines, "round \(round)")
             later.close()
@@ -138,12 +138,12 @@ import Testing
     }
 
     /// Returns the lines of a board's answer as a client reads them from its first event.
-    private static func lines(of board: JSON) -> [LeaderboardTop.Line] {
+    private static func lines(of board: JSON) -> [LeaderboardTopState.Line] {
         let state: JSON = [
             "challengeId": "c1", "entries": board["entries"], "top": board["items"], "changed": 0,
             "version": board["version"], "epoch": board["epoch"],
         ]
-        var top = LeaderboardTop(challengeId: "c1")
+        var top = LeaderboardTopState(challengeId: "c1")
         _ = top.merge(ServerSentEvent(id: "", name: "leaderboard:update", data: state.text))
         return top.lines
     }

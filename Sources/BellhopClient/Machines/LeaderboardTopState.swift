@@ -1,13 +1,13 @@
 /// The top lines of a watched leaderboard, updated by the events of the topic `leaderboard:{challengeId}`.
 ///
 /// ```swift
-/// var top = LeaderboardTop(challengeId: "c1")
+/// var top = LeaderboardTopState(challengeId: "c1")
 /// for try await event in client.events(topics: ["leaderboard:c1"]) where top.merge(event) { draw(top.lines) }
 /// ```
 ///
 /// The first event carries all lines, later events the changes. A slow stream may miss one: then the lines stay, and
 /// ``isBehind`` is true until the topic is subscribed to again or the stream reopens.
-public struct LeaderboardTop: Sendable, Hashable {
+public struct LeaderboardTopState: Sendable, Hashable {
     public struct Line: Sendable, Hashable, Codable {
         public let userId: String
         public fileprivate(set) var displayName: String?
@@ -76,7 +76,7 @@ public struct LeaderboardTop: Sendable, Hashable {
     }
 }
 
-extension LeaderboardTop.Line {
+extension LeaderboardTopState.Line {
     init(_ item: Bellhop.LeaderboardItem) {
         self.init(
             userId: item.userId, displayName: item.displayName, score: Int(item.score), rank: item.rank,

@@ -297,7 +297,7 @@ export interface QuietHours {
   end: string;
 }
 
-export interface PreferencesWish {
+export interface PreferencesDraft {
   sound?: boolean | null;
   haptics?: boolean | null;
   quietHours?: QuietHours | null;
@@ -1666,7 +1666,7 @@ export interface Operations {
   /** Replace preferences */
   "PUT /v1/preferences": {
     query: {};
-    body: PreferencesWish;
+    body: PreferencesDraft;
     status: 200;
     answer: Preferences;
   };

@@ -57,7 +57,7 @@ extension Store where Machine == NotificationsMachine {
     }
 
     /// Changes the preferences. Fields that are not set keep their values.
-    @discardableResult public func setPreferences(_ preferences: Bellhop.PreferencesWish) throws -> Command {
+    @discardableResult public func setPreferences(_ preferences: Bellhop.PreferencesDraft) throws -> Command {
         run("prefer", ["set": try JSON(parsing: Bellhop.encoder.encode(preferences))])
     }
 

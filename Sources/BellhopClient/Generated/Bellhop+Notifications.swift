@@ -265,7 +265,7 @@ extension Bellhop {
         }
     }
 
-    public struct PreferencesWish: Codable, Sendable, Hashable {
+    public struct PreferencesDraft: Codable, Sendable, Hashable {
         public var sound: Bool?
         public var haptics: Bool?
         public var quietHours: QuietHours?

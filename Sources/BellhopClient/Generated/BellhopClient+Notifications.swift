@@ -182,7 +182,7 @@ extension BellhopClient {
     /// - Parameters:
     ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
     @discardableResult
-    public func replacePreferences(_ body: Bellhop.PreferencesWish, idempotencyKey: String? = nil) async throws
+    public func replacePreferences(_ body: Bellhop.PreferencesDraft, idempotencyKey: String? = nil) async throws
         -> Bellhop.Answer<Bellhop.Preferences>
     {
         var call = try Bellhop.Call("PUT", "/v1/preferences")

@@ -33,7 +33,7 @@ public struct ConversationMachine: ShownMachine {
     }
 
     /// The parameters of a command.
-    private struct Wish: Decodable {
+    private struct Parameters: Decodable {
         let id: String?
         let text: String?
         let sequence: Int?
@@ -76,7 +76,7 @@ public struct ConversationMachine: ShownMachine {
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .command(let name, let arguments):
-            if let wish = arguments.model(Wish.self) { actions += command(name, wish, now: now) }
+            if let parameters = arguments.model(Parameters.self) { actions += command(name, parameters, now: now) }
         default: break
         }
         // A message that has arrived is no longer being sent.
@@ -123,10 +123,10 @@ public struct ConversationMachine: ShownMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ wish: Wish, now: Int) -> [FeatureAction] {
-        let id = wish.id ?? ""
+    private mutating func command(_ command: String, _ parameters: Parameters, now: Int) -> [FeatureAction] {
+        let id = parameters.id ?? ""
         switch command {
-        case "send": return post(Outgoing(id: id, text: wish.text ?? "", sentAt: Moment.date(now)))
+        case "send": return post(Outgoing(id: id, text: parameters.text ?? "", sentAt: Moment.date(now)))
         case "retry":
             guard let index = refused.firstIndex(where: { $0.id == id }) else { return [] }
             return post(Outgoing(id: id, text: refused.remove(at: index).text, sentAt: Moment.date(now)))
@@ -134,7 +134,7 @@ public struct ConversationMachine: ShownMachine {
             refused.removeAll { $0.id == id }
             return []
         case "read":
-            let sequence = wish.sequence ?? messages.last?.sequence ?? 0
+            let sequence = parameters.sequence ?? messages.last?.sequence ?? 0
             // The count falls only after the service has confirmed it (R-CNT-RT-2).
             guard sequence > readPosition ?? 0 else { return [] }
             return [.send("PUT", "\(path)/read-position", ["sequence": JSON(sequence)], as: "read")]

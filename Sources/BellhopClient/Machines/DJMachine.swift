@@ -16,7 +16,7 @@ public struct DJMachine: ShownMachine {
         let vote: DJQueueState.Vote
     }
 
-    private struct VoteWish: Decodable {
+    private struct VoteParameters: Decodable {
         let trackId: String
         let vote: DJQueueState.Vote
     }
@@ -43,9 +43,9 @@ public struct DJMachine: ShownMachine {
         switch input {
         case .event(let event):
             if queue.merge(event.name, event.data), event.name == "dj:session" { isLive = true }
-        case .command("vote", let wish): actions += wish.model().map { vote($0) } ?? []
-        case .command("add", let wish):
-            guard let track = wish.model(Addition.self)?.track else { break }
+        case .command("vote", let parameters): actions += parameters.model().map { vote($0) } ?? []
+        case .command("add", let parameters):
+            guard let track = parameters.model(Addition.self)?.track else { break }
             count += 1
             let body: JSON = [
                 "trackId": .string(track.trackId), "trackName": .string(track.trackName),
@@ -64,8 +64,8 @@ public struct DJMachine: ShownMachine {
         return actions
     }
 
-    private mutating func vote(_ wish: VoteWish) -> [FeatureAction] {
-        let (id, side) = (wish.trackId, wish.vote)
+    private mutating func vote(_ parameters: VoteParameters) -> [FeatureAction] {
+        let (id, side) = (parameters.trackId, parameters.vote)
         guard let track = queue.tracks.first(where: { $0.trackId == id }), track.vote != side else { return [] }
         count += 1
         let name = "vote-\(count)"

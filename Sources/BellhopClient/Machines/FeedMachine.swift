@@ -36,7 +36,7 @@ public struct FeedMachine: ShownMachine {
         }
     }
 
-    private struct Wish: Decodable {
+    private struct Parameters: Decodable {
         let postId: String
         let set: Engaged
     }
@@ -79,7 +79,7 @@ public struct FeedMachine: ShownMachine {
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .timer("banner"), .command("showNew", _): actions += showNew()
-        case .command("engage", let wish): actions += wish.model().map { engage($0) } ?? []
+        case .command("engage", let parameters): actions += parameters.model().map { engage($0) } ?? []
         case .command("more", _):
             if let next { actions.append(.fetch(path: "\(FeedMachine.first)&cursor=\(next.pathSegment)", as: "more")) }
         default: break
@@ -160,12 +160,14 @@ public struct FeedMachine: ShownMachine {
         return [.fetch(path: FeedMachine.first, as: "anew")]
     }
 
-    private mutating func engage(_ wish: Wish) -> [FeatureAction] {
-        guard let post = posts.first(where: { $0.id == wish.postId }), !wish.set.isIn(post) else { return [] }
+    private mutating func engage(_ parameters: Parameters) -> [FeatureAction] {
+        guard let post = posts.first(where: { $0.id == parameters.postId }), !parameters.set.isIn(post) else {
+            return []
+        }
         count += 1
-        pending.append(Pending(name: "engage-\(count)", postId: wish.postId, set: wish.set))
-        let path = "/v1/posts/\(wish.postId.pathSegment)/\(wish.set.liked != nil ? "likes" : "reposts")/me"
-        let isSet = wish.set.liked ?? wish.set.reposted ?? false
+        pending.append(Pending(name: "engage-\(count)", postId: parameters.postId, set: parameters.set))
+        let path = "/v1/posts/\(parameters.postId.pathSegment)/\(parameters.set.liked != nil ? "likes" : "reposts")/me"
+        let isSet = parameters.set.liked ?? parameters.set.reposted ?? false
         return [.send(isSet ? "PUT" : "DELETE", path, as: "engage-\(count)")]
     }
 

@@ -25,7 +25,7 @@ public struct InvalidationMachine: ShownMachine {
     }
 
     /// The parameters of a command on queries.
-    private struct Wish: Decodable {
+    private struct Parameters: Decodable {
         let id: String?
         let key: Key?
         let isVisible: Bool?
@@ -80,10 +80,10 @@ public struct InvalidationMachine: ShownMachine {
             return refetch([], reason: "user", now: now)
         case .command("mutated", let row): row.model().map { note($0, now: now) }
         case .command("watch-query", let query): return query.model().map { watch($0) } ?? []
-        case .command("unwatch-query", let query): queries.removeAll { $0.id == query.model(Wish.self)?.id }
+        case .command("unwatch-query", let query): queries.removeAll { $0.id == query.model(Parameters.self)?.id }
         // A forced refetch by the user skips the window, the echo filter and the visibility check (R-SCH-FR-020).
         case .command("refetch", let query):
-            return refetch(query.model(Wish.self)?.key ?? [], reason: "forced", now: now)
+            return refetch(query.model(Parameters.self)?.key ?? [], reason: "forced", now: now)
         default: break
         }
         return []
@@ -98,11 +98,11 @@ public struct InvalidationMachine: ShownMachine {
             .suffix(InvalidationMachine.mutationsMax)
     }
 
-    private mutating func watch(_ wish: Wish) -> [FeatureAction] {
-        let (id, isVisible) = (wish.id ?? "", wish.isVisible ?? true)
+    private mutating func watch(_ parameters: Parameters) -> [FeatureAction] {
+        let (id, isVisible) = (parameters.id ?? "", parameters.isVisible ?? true)
         let wasStale = queries.first { $0.id == id }?.isStale ?? false
         queries.removeAll { $0.id == id }
-        queries.append(Query(id: id, key: wish.key ?? [], isVisible: isVisible, isStale: wasStale && !isVisible))
+        queries.append(Query(id: id, key: parameters.key ?? [], isVisible: isVisible, isStale: wasStale && !isVisible))
         // It became stale while it was not visible.
         return wasStale && isVisible ? [InvalidationMachine.refetchEvent([id], reason: "shown")] : []
     }

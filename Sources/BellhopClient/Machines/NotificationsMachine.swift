@@ -36,7 +36,7 @@ public struct NotificationsMachine: ShownMachine {
     }
 
     /// The parameters of a command.
-    private struct Wish: Decodable {
+    private struct Parameters: Decodable {
         let id: String?
         let upTo: String?
         let category: String?
@@ -96,7 +96,7 @@ public struct NotificationsMachine: ShownMachine {
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .command(let name, let arguments):
-            if let wish = arguments.model(Wish.self) { actions += command(name, wish, now: now) }
+            if let parameters = arguments.model(Parameters.self) { actions += command(name, parameters, now: now) }
         default: break
         }
         show()
@@ -167,13 +167,13 @@ public struct NotificationsMachine: ShownMachine {
 
     // MARK: Commands of the user
 
-    private mutating func command(_ command: String, _ wish: Wish, now: Int) -> [FeatureAction] {
+    private mutating func command(_ command: String, _ parameters: Parameters, now: Int) -> [FeatureAction] {
         guard ["change", "changeAll", "remove", "prefer"].contains(command) else { return [] }
         let name = "change-\(count + 1)"
         let at = Moment.date(now)
-        let set = wish.set ?? .null
+        let set = parameters.set ?? .null
         let change = set.model(Bellhop.NotificationStateChange.self) ?? Bellhop.NotificationStateChange()
-        let id = wish.id ?? ""
+        let id = parameters.id ?? ""
         let place = "/v1/notifications/\(id.pathSegment)"
         switch command {
         case "prefer":
@@ -190,10 +190,10 @@ public struct NotificationsMachine: ShownMachine {
             return [.send("PATCH", place, set, as: name)]
         default:
             // Limited to the newest notification on the screen, so that later arrivals are not marked by mistake.
-            guard let upTo = wish.upTo ?? items.first?.id else { return [] }
+            guard let upTo = parameters.upTo ?? items.first?.id else { return [] }
             var body: [String: JSON] = ["upTo": .string(upTo), "set": set]
-            if let category = wish.category { body["category"] = .string(category) }
-            note(Pending(name: name, upTo: upTo, category: wish.category, set: change, at: at))
+            if let category = parameters.category { body["category"] = .string(category) }
+            note(Pending(name: name, upTo: upTo, category: parameters.category, set: change, at: at))
             return [.send("PATCH", "/v1/notifications", .object(body), as: name)]
         }
     }
@@ -213,7 +213,7 @@ public struct NotificationsMachine: ShownMachine {
             return isFirst && !preferenceWrites.isEmpty ? putPreferences() : []
         }
         if let index = preferenceWrites.firstIndex(where: { $0.name == name }) {
-            // The last of several queued wishes carried the earlier ones too.
+            // The last of several queued changes carried the earlier ones too.
             preferenceWrites.removeFirst(index + 1)
             if !answer.isTaken { return [NotificationsMachine.refused([], answer)] }
             if !answer.body.isNull { storedPreferences = answer.body }

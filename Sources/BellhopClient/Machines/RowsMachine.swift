@@ -56,8 +56,8 @@ public struct RowsMachine: ShownMachine {
                 leave()
             }
             return []
-        case .command("load", let wish):
-            load(wish["rows"].array ?? [])
+        case .command("load", let parameters):
+            load(parameters["rows"].array ?? [])
             return []
         case .user:
             var other = RowsMachine(query)

@@ -20,6 +20,9 @@ public struct TableCatalog: Sendable {
         }
     }
 
+    /// A catalog without tables.
+    public static let empty = TableCatalog(checked: [])
+
     /// Creates a catalog.
     ///
     /// - Precondition: The reader has found no mistake in the tables.

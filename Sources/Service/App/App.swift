@@ -311,14 +311,15 @@ public final class App: Sendable {
     /// Warns now about insufficient descriptors, which would otherwise show only under full load.
     private func warnOfLoweredLimits() {
         let limits = [
-            ("streamsMax", settings.streamsMax, shards.streamsMax),
-            ("connectionsMax", settings.connectionsMax, server.connectionsMax),
+            (settings.$streamsMax, settings.streamsMax, shards.streamsMax),
+            (settings.$connectionsMax, settings.connectionsMax, server.connectionsMax),
         ]
-        for (name, asked, allowed) in limits where allowed < asked && settings.demandsLimit(name, allowed: allowed) {
+        for (setting, asked, allowed) in limits
+        where allowed < asked && settings.demandsLimit(setting, allowed: allowed) {
             logger.warning(
                 "A setting was lowered to the limit of file descriptors.",
                 metadata: [
-                    "setting": "\(Settings.Key.variable(name))", "asked": "\(asked)", "holds": "\(allowed)",
+                    "setting": "\(setting.variable)", "asked": "\(asked)", "holds": "\(allowed)",
                     "RLIMIT_NOFILE": "\(ServerConfiguration.descriptorsMax)",
                 ])
         }
@@ -329,7 +330,7 @@ public final class App: Sendable {
             logger.warning(
                 "The connection to a PostgreSQL on another machine is not verified: others on the network could read and change data.",
                 metadata: [
-                    "setting": "\(Settings.Key.variable(setting))", "host": "\(hosts.joined(separator: ","))",
+                    "setting": "\(setting.variable)", "host": "\(hosts.joined(separator: ","))",
                     "sslmode": "\(mode)", "remedy": "sslmode=verify-full&sslrootcert=/path/to/ca.pem",
                 ])
         }

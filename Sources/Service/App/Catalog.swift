@@ -96,7 +96,9 @@ extension Settings {
         while true {
             do {
                 // An unusable key is a mistake, but the resulting lack of a key is not.
-                let isVerifying = ignored.isDisjoint(with: ["jwtSecret", "jwks"])
+                let isVerifying = ignored.isDisjoint(with: [
+                    Settings.key(\.$jwtSecret).name, Settings.key(\.$jwks).name,
+                ])
                 return (
                     try Settings(
                         reader: reader, reserved: Catalog.reserved, verifiesTokens: isVerifying, ignored: ignored),

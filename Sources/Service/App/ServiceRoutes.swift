@@ -106,7 +106,7 @@ extension Settings {
         configuration.port = port
         configuration.reactors = reactors
         configuration.shards = shards
-        configuration.pinsShards = pinsShards
+        configuration.pinsShards = pinShards
         configuration.connectionsMax = connectionsMax
         configuration.connectionTimeoutSeconds = connectionTimeoutSeconds
         configuration.streamsMax = streamsMax

@@ -74,7 +74,7 @@ struct Claims: Sendable {
         let days = isService ? settings.serviceTokenDays : Limits.tokenDays
         guard expiresAt <= latest.adding(seconds: Int64(days) * 86_400) else {
             let hint =
-                isService ? "; \(Settings.Key.variable("serviceTokenDays")) allows backends a longer lifetime" : ""
+                isService ? "; \(Settings.variable(\.$serviceTokenDays)) allows backends a longer lifetime" : ""
             throw Self.refusal("The token's lifetime exceeds \(days) days\(hint).")
         }
         return (issuedAt, expiresAt)

@@ -51,18 +51,20 @@ struct FeedCredentials: Sendable {
     /// wrong. Returns nil otherwise, and for a request with an `Authorization` header. A signature is not verified here.
     func refusal(of request: Request) -> Failure? {
         guard request.header("Authorization") == nil else { return nil }
-        func missingFailure(_ setting: String, for header: StaticString) -> Failure {
+        func missingFailure(_ variable: String, for header: StaticString) -> Failure {
             Self.refused(
-                "The request has \(header), but the service has no secret to verify it: set \(Settings.Key.variable(setting))."
+                "The request has \(header), but the service has no secret to verify it: set \(variable)."
             )
         }
         if request.header(Self.secretHeader) != nil {
-            guard secret != nil else { return missingFailure("changesSecret", for: Self.secretHeader) }
+            guard secret != nil else {
+                return missingFailure(Settings.variable(\.$changesSecret), for: Self.secretHeader)
+            }
             return sendsSecret(request) == true
                 ? nil : Self.refused("The secret in \(Self.secretHeader) is wrong.")
         }
         guard signingSecrets.isEmpty, request.header(Self.signatureHeader) != nil else { return nil }
-        return missingFailure("changesSigningSecrets", for: Self.signatureHeader)
+        return missingFailure(Settings.variable(\.$changesSigningSecrets), for: Self.signatureHeader)
     }
 
     private static func refused(_ detail: String) -> Failure { Failure(.unauthenticated, "webhook.refused", detail) }

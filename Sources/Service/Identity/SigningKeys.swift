@@ -53,7 +53,7 @@ struct SigningKeys: Sendable {
     ) throws(Settings.Mistake) {
         (self.source, self.clock, self.logger, self.replaced) = (source, clock, logger, replaced)
         if Self.isAddress(source) {
-            guard Self.isGuarded(source) else { throw Settings.Mistake("jwks", "\(Self.plainRefusal)") }
+            guard Self.isGuarded(source) else { throw Settings.key(\.$jwks).mistake("\(Self.plainRefusal)") }
             refresh {}
             return
         }
@@ -62,9 +62,9 @@ struct SigningKeys: Sendable {
             guard !set.keys.isEmpty else { throw KeySet.Unusable(description: Self.reasonOfNone(set)) }
             finish(set)
         } catch let unusable as KeySet.Unusable {
-            throw Settings.Mistake("jwks", "\(source): \(unusable)")
+            throw Settings.key(\.$jwks).mistake("\(source): \(unusable)")
         } catch {
-            throw Settings.Mistake("jwks", "\(source): the file cannot be read")
+            throw Settings.key(\.$jwks).mistake("\(source): the file cannot be read")
         }
     }
 

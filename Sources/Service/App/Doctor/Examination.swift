@@ -28,7 +28,7 @@ public struct Examination: Sendable {
             report(
                 .warning(
                     "database", "it is in memory and will be lost when the service stops",
-                    "set \(Settings.Key.variable("database")) to a file or a PostgreSQL URL"))
+                    "set \(Settings.variable(\.$database)) to a file or a PostgreSQL URL"))
         case .file(let path): FileCheck(settings, path: path).examine(report)
         case .server: ServerCheck(settings, replicas: replicas).examine(report)
         }
@@ -36,7 +36,7 @@ public struct Examination: Sendable {
             report(
                 .warning(
                     "TLS", "\(hosts.joined(separator: ", ")) is not verified (sslmode=\(mode))",
-                    "add sslmode=verify-full&sslrootcert=/path/to/ca.pem to \(Settings.Key.variable(setting))"))
+                    "add sslmode=verify-full&sslrootcert=/path/to/ca.pem to \(setting.variable)"))
         }
         report(MachineCheck.temporaryFolder(NSTemporaryDirectory()))
         await KeyCheck(settings).examine(report)

@@ -18,12 +18,12 @@ struct KeyCheck {
                 report(
                     .fault(
                         "keys", "the key set is not usable: \(reason)",
-                        "correct \(Settings.Key.variable("jwks")), or check the issuer"))
+                        "correct \(Settings.variable(\.$jwks)), or check the issuer"))
             }
         }
-        let unset = [("jwtIssuer", settings.jwtIssuer), ("jwtAudience", settings.jwtAudience)].filter { $0.1 == nil }
+        let unset = [settings.$jwtIssuer, settings.$jwtAudience].filter { $0.wrappedValue == nil }
         if settings.jwks != nil, !unset.isEmpty {
-            let names = unset.map { Settings.Key.variable($0.0) }.joined(separator: " and ")
+            let names = unset.map(\.variable).joined(separator: " and ")
             report(
                 .warning(
                     "keys", "every token of the issuer is accepted, including tokens for other services",

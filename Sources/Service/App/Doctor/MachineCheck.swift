@@ -13,8 +13,8 @@ enum MachineCheck {
     ) -> [Finding] {
         let lowered = settings.serverConfiguration.within(descriptors: available)
         let limits = [
-            ("streamsMax", settings.streamsMax, lowered.streamsMax),
-            ("connectionsMax", settings.connectionsMax, lowered.connectionsMax),
+            (settings.$streamsMax, settings.streamsMax, lowered.streamsMax),
+            (settings.$connectionsMax, settings.connectionsMax, lowered.connectionsMax),
         ].filter { $0.2 < $0.1 }
         let short = limits.filter { settings.demandsLimit($0.0, allowed: $0.2) }
         guard !limits.isEmpty else {
@@ -27,11 +27,11 @@ enum MachineCheck {
                     "\(available), enough for \(lowered.streamsMax) streams and \(lowered.connectionsMax) connections")
             ]
         }
-        return short.map { name, asked, allowed in
+        return short.map { setting, asked, allowed in
             .warning(
-                "descriptors", "\(available) allow only \(allowed), but \(name) is \(asked)",
+                "descriptors", "\(available) allow only \(allowed), but \(setting.name) is \(asked)",
                 """
-                raise the service's limit (LimitNOFILE, ulimits), or lower \(Settings.Key.variable(name)) to the number \
+                raise the service's limit (LimitNOFILE, ulimits), or lower \(setting.variable) to the number \
                 that you need
                 """)
         }
@@ -50,13 +50,13 @@ enum MachineCheck {
             guard error.isAddressInUse else {
                 return .fault(
                     "address", error.description,
-                    "correct \(Settings.Key.variable("host")) or \(Settings.Key.variable("port"))")
+                    "correct \(Settings.variable(\.$host)) or \(Settings.variable(\.$port))")
             }
             if isServing(settings) { return .good("address", "a Bellhop service answers on \(place)") }
             return .fault(
                 "address", "another program listens on \(place)",
                 """
-                stop it (ss -ltnp 'sport = :\(settings.port)' shows it), or set \(Settings.Key.variable("port")) to a \
+                stop it (ss -ltnp 'sport = :\(settings.port)' shows it), or set \(Settings.variable(\.$port)) to a \
                 free port
                 """)
         }
@@ -91,7 +91,7 @@ enum MachineCheck {
             return .fault("disk", text, "free space: a full disk stops all writes")
         }
         if freeBytes < DoctorLimits.freeBytesLow {
-            return .warning("disk", text, "free space, or lower \(Settings.Key.variable("eventsKeptHours"))")
+            return .warning("disk", text, "free space, or lower \(Settings.variable(\.$eventsKeptHours))")
         }
         return .good("disk", text)
     }
@@ -163,7 +163,7 @@ struct SystemError: Error, CustomStringConvertible {
 
 extension Settings {
     /// Whether the limit of descriptors lowers a limit that the operator has set, or leaves room for few streams.
-    func demandsLimit(_ name: String, allowed: Int) -> Bool {
-        demandedLimits.contains(name) || (name == "streamsMax" && allowed < DoctorLimits.streamsLow)
+    func demandsLimit(_ limit: Setting<Int>, allowed: Int) -> Bool {
+        limit.isSet || (limit === $streamsMax && allowed < DoctorLimits.streamsLow)
     }
 }

@@ -168,8 +168,8 @@ struct ServerCheck {
         return .fault(
             "connections", text,
             """
-            raise max_connections, put PgBouncer in front, or lower \(Settings.Key.variable("databaseConnections")) and \
-            \(Settings.Key.variable("databaseWriters"))
+            raise max_connections, put PgBouncer in front, or lower \(Settings.variable(\.$databaseConnections)) and \
+            \(Settings.variable(\.$databaseWriters))
             """)
     }
 
@@ -186,7 +186,7 @@ struct ServerCheck {
                 "notifications", "\(address): \(Operations.reason(of: error))",
                 Self.remedy(ofRefusalBy: address, group: "bellhop_service")
                     ?? """
-                    correct \(Settings.Key.variable("databaseListen")): until then, events of other replicas arrive only once per \
+                    correct \(Settings.variable(\.$databaseListen)): until then, events of other replicas arrive only once per \
                     second
                     """
             )

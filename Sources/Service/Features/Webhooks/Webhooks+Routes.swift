@@ -85,7 +85,7 @@ extension WebhooksFeature {
         guard call.settings.webhook != nil else {
             throw Failure(
                 .conflict, "webhook.off",
-                "Webhooks are disabled, because \(Settings.Key.variable("webhookURL")) is not set.")
+                "Webhooks are disabled, because \(Settings.variable(\.$webhookURL)) is not set.")
         }
         let id = try call.pathID(0, WebhookDraft.self)
         return .write { tx in

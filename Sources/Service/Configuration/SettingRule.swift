@@ -1,0 +1,85 @@
+import Database
+import Domain
+import Foundation
+import Rows
+import Values
+
+/// The rules of settings whose text is not simply a number, a word or a Boolean. Each throws a ``Settings/Fault``.
+enum SettingRule {
+    /// The number of cores decides the number of threads (`Docs/architecture.md`). Most are for streams, because these
+    /// fan out.
+    static let cores = max(1, ProcessInfo.processInfo.activeProcessorCount)
+    static let reactors = max(1, min(2, cores / 2))
+
+    // MARK: Addresses
+
+    static func databaseURL(_ text: String?) throws -> DatabaseURL {
+        do {
+            return try DatabaseURL(text ?? "")
+        } catch {
+            throw Settings.Fault(error.detail)
+        }
+    }
+
+    static let listenProblem = "must be a postgres:// URL, and requires a postgres:// URL in database"
+
+    static func listenURL(_ text: String?) throws -> DatabaseURL? {
+        try text.map { try postgresURL($0, or: listenProblem) }
+    }
+
+    static func sourceURL(_ text: String?) throws -> DatabaseURL? {
+        try text.map {
+            try postgresURL($0, or: "must be the URL of the app's database, such as postgres://user@host/name")
+        }
+    }
+
+    private static func postgresURL(_ text: String, or problem: String) throws -> DatabaseURL {
+        guard let url = try? DatabaseURL(text), url.engine == .postgreSQL else { throw Settings.Fault(problem) }
+        return url
+    }
+
+    static func origin(_ text: String) throws -> String {
+        guard text == "*" || text.contains("://") else {
+            throw Settings.Fault("\(text) is not an origin: use https://app.example or *")
+        }
+        return text
+    }
+
+    // MARK: Names and secrets
+
+    static func requireSlotName(_ text: String) throws {
+        let isName = text.utf8.allSatisfy { "_".utf8.contains($0) || $0.isAlphanumeric && !(65...90).contains($0) }
+        guard isName, (1...63).contains(text.utf8.count) else {
+            throw Settings.Fault("\(text) is not a slot name: use up to 63 lower-case letters, digits and _")
+        }
+    }
+
+    static func requireKeyLength(_ secret: String) throws {
+        guard secret.utf8.count >= 32 else { throw Settings.Fault("must have at least 32 bytes for HS256 (RFC 7518)") }
+    }
+
+    static func requireFeedLength(_ secret: String) throws {
+        guard secret.utf8.count >= 16 else {
+            throw Settings.Fault("must have at least 16 bytes, because it gives access to all tenants")
+        }
+    }
+
+    /// Reads a secret of webhooks, `whsec_…`.
+    static func webhookSecret(_ text: String) throws -> WebhookSignature.Secret {
+        do throws(Failure) {
+            return try WebhookSignature.Secret(text)
+        } catch {
+            throw Settings.Fault(error.detail)
+        }
+    }
+
+    /// Reads the path of a claim, with a dot between its parts.
+    static func path(_ text: String) -> [String] { text.split(separator: ".").map(String.init) }
+
+    static func priority(_ text: String) throws -> Priority {
+        guard let priority = Priority(rawValue: text) else {
+            throw Settings.Fault("\(text) is not one of \(Priority.allCases.map(\.rawValue).joined(separator: ", "))")
+        }
+        return priority
+    }
+}

@@ -62,3 +62,24 @@ extension Bell {
         }
     }
 }
+
+/// The app's own subscription to topics. It ends when it is cancelled or released.
+public final class TopicSubscription: Sendable {
+    private let bell: WeakBell
+
+    /// `@unchecked Sendable`: a weak reference is read and cleared atomically, and the object it refers to is Sendable.
+    private struct WeakBell: @unchecked Sendable {
+        weak var bell: Bell?
+    }
+
+    @MainActor init(_ bell: Bell) {
+        self.bell = WeakBell(bell: bell)
+    }
+
+    deinit { cancel() }
+
+    public func cancel() {
+        let (key, bell) = (ObjectIdentifier(self), bell)
+        Task { @MainActor in bell.bell?.unsubscribe(key) }
+    }
+}

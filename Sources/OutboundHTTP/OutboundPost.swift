@@ -1,12 +1,15 @@
-/// A request that the service sends on its own: always a POST of JSON.
+/// A request that the service sends on its own: always a POST.
 public struct OutboundPost: Sendable {
     public let url: String
+    public let contentType: String
     /// Headers besides `Content-Type`. Names and values have no line breaks.
     public let headers: [(name: String, value: String)]
     public let body: [UInt8]
 
-    public init(url: String, headers: [(name: String, value: String)], body: [UInt8]) {
-        (self.url, self.headers, self.body) = (url, headers, body)
+    public init(
+        url: String, contentType: String = "application/json", headers: [(name: String, value: String)], body: [UInt8]
+    ) {
+        (self.url, self.contentType, self.headers, self.body) = (url, contentType, headers, body)
     }
 }
 

@@ -1,0 +1,74 @@
+#if canImport(Glibc)
+    import CCurl
+    import Glibc
+
+    /// The state of one request for libcurl's callbacks. All callbacks run on its thread.
+    final class Exchange {
+        let allowsPrivate: Bool
+        let isStopping: () -> Bool
+        var hasRefusedAddress = false
+        var hasOpenedSocket = false
+        var headBytes = 0
+        var bodyBytes = 0
+        /// Whether the head of the last answer is complete. A 1xx answer may precede it.
+        var isHeadComplete = false
+        /// The receiver of the body; nil if nothing observes the answer.
+        var observer: ((UnsafeRawBufferPointer) -> Bool)?
+        var observed = ObservedAnswer()
+        /// Whether the body is kept, up to ``OutboundLimits/bodyBytesMax``.
+        var keepsBody = false
+        private(set) var body: [UInt8] = []
+
+        init(allowsPrivate: Bool, isStopping: @escaping () -> Bool) {
+            (self.allowsPrivate, self.isStopping) = (allowsPrivate, isStopping)
+        }
+
+        /// Returns the exchange of the pointer that libcurl hands back while `perform` runs.
+        static func of(_ context: UnsafeMutableRawPointer?) -> Exchange? {
+            context.map { Unmanaged<Exchange>.fromOpaque($0).takeUnretainedValue() }
+        }
+
+        /// Handles one line of the head.
+        ///
+        /// - Returns: The number of bytes taken. Returning fewer than arrived ends the request.
+        func receive(head line: UnsafeRawBufferPointer) -> Int {
+            headBytes += line.count
+            guard headBytes <= OutboundLimits.headBytesMax else { return 0 }
+            // A status line begins a head. Lines after the end of the head are trailers.
+            if line.starts(with: "HTTP/".utf8) { isHeadComplete = false }
+            if observer != nil { observed.read(headLine: line) }
+            if line.elementsEqual([0x0D, 0x0A]) || line.elementsEqual([0x0A]) { isHeadComplete = true }
+            return line.count
+        }
+
+        func receive(body bytes: UnsafeRawBufferPointer) -> Int {
+            if let observer { return observer(bytes) ? bytes.count : 0 }
+            bodyBytes += bytes.count
+            guard bodyBytes <= OutboundLimits.bodyBytesMax else { return 0 }
+            if keepsBody { body += bytes }
+            return bytes.count
+        }
+
+        func openSocket(to address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+            let target = withUnsafePointer(to: &address.pointee.addr) {
+                RemoteAddress($0, length: Int(address.pointee.addrlen))
+            }
+            guard let target, allowsPrivate || target.isPublic else {
+                hasRefusedAddress = true
+                return ccurl_bad_socket()
+            }
+            hasOpenedSocket = true
+            let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+            return socket(address.pointee.family, kind, address.pointee.protocol)
+        }
+    }
+#endif
+
+/// The limits of received answers.
+enum OutboundLimits {
+    /// Bytes of an answer's head. Without this limit, a receiver could exhaust the memory.
+    static let headBytesMax = 16 * 1024
+    /// Bytes of an answer's body that are read, so that the connection can be reused. A connection with a longer body is
+    /// closed.
+    static let bodyBytesMax = 16 * 1024
+}

@@ -1,0 +1,131 @@
+#if canImport(Glibc)
+    import CCurl
+    import Synchronization
+    import Threads
+
+    /// A client that sends many requests at the same time, over one connection to each host that speaks HTTP/2. Push
+    /// services ask for that: they close clients that open a connection for each message.
+    ///
+    /// Addresses are checked as those of ``OutboundClient`` are.
+    ///
+    /// `@unchecked Sendable`: `running` and `idle` belong to the thread. Other threads use `multi` only to wake it,
+    /// which libcurl allows.
+    public final class OutboundMultiplexer: @unchecked Sendable {
+        /// Receives the outcome and the beginning of the body, on the client's thread.
+        public typealias Completion = @Sendable (OutboundOutcome, [UInt8]) -> Void
+
+        private struct Submitted {
+            let post: OutboundPost
+            let complete: Completion
+        }
+
+        private final class Running {
+            let curl: CurlHandle
+            let exchange: Exchange
+            let complete: Completion
+
+            init(_ curl: CurlHandle, _ exchange: Exchange, _ complete: @escaping Completion) {
+                (self.curl, self.exchange, self.complete) = (curl, exchange, complete)
+            }
+        }
+
+        private let allowsPrivate: Bool
+        private let certificates: String?
+        private let timeoutMilliseconds: Int
+        private let multi: UnsafeMutableRawPointer
+        private let submitted = Locked([Submitted]())
+        private let isStopping = Atomic<Bool>(false)
+        private let thread: LoopThread
+        private var running: [UnsafeMutableRawPointer: Running] = [:]
+        private var idle: [CurlHandle] = []
+
+        /// Handles that are kept for the next requests. Each takes some kilobytes.
+        private static let idleMax = 64
+        /// Connections that are kept, of all hosts.
+        private static let connectionsMax = 16
+
+        /// Creates a client.
+        ///
+        /// - Parameters:
+        ///   - name: The name of its thread.
+        ///   - allowsPrivate: Whether it may connect to private, loopback and other special addresses, also without
+        ///     TLS.
+        ///   - certificates: A file of certificates (PEM) to trust instead of the system's.
+        ///   - timeoutSeconds: The limit for a whole request, also for the time that it waits for its connection.
+        public init(_ name: String, allowsPrivate: Bool, certificates: String? = nil, timeoutSeconds: Int) {
+            precondition(OutboundClient.isReady, "libcurl cannot be initialized")
+            guard let multi = curl_multi_init() else { fatalError("libcurl cannot create a client: out of memory") }
+            (self.multi, self.allowsPrivate, self.certificates) = (multi, allowsPrivate, certificates)
+            timeoutMilliseconds = timeoutSeconds * 1000
+            thread = LoopThread(name)
+            ccurl_set_multi_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1)
+            ccurl_set_multi_long(multi, CURLMOPT_MAXCONNECTS, Self.connectionsMax)
+        }
+
+        deinit { curl_multi_cleanup(multi) }
+
+        public func start() {
+            thread.start { [self] in run() }
+        }
+
+        /// Ends the running requests as ``OutboundFailure/stopped`` and returns when the thread has ended.
+        public func stop() {
+            submitted.withLock { _ in isStopping.store(true, ordering: .relaxed) }
+            curl_multi_wakeup(multi)
+            thread.stop()
+        }
+
+        /// Sends a request. After ``stop()`` it fails at once.
+        public func submit(_ post: OutboundPost, _ complete: @escaping Completion) {
+            let isTaken = submitted.withLock { submitted in
+                // Under the lock: the thread takes the last requests after it has seen the flag.
+                guard !isStopping.load(ordering: .relaxed) else { return false }
+                submitted.append(Submitted(post: post, complete: complete))
+                return true
+            }
+            guard isTaken else { return complete(.failed(.stopped), []) }
+            curl_multi_wakeup(multi)
+        }
+
+        private func run() {
+            while !isStopping.load(ordering: .relaxed) {
+                for next in takeSubmitted() { begin(next) }
+                var count: Int32 = 0
+                curl_multi_perform(multi, &count)
+                var code = CURLE_OK
+                while let handle = ccurl_take_ended(multi, &code) { end(handle, code) }
+                // A submitted request wakes it earlier, and so do libcurl's own timeouts.
+                curl_multi_poll(multi, nil, 0, 1000, nil)
+            }
+            for handle in running.keys { end(handle, CURLE_ABORTED_BY_CALLBACK) }
+            for next in takeSubmitted() { next.complete(.failed(.stopped), []) }
+            idle = []
+        }
+
+        private func takeSubmitted() -> [Submitted] {
+            submitted.withLock { submitted in
+                defer { submitted = [] }
+                return submitted
+            }
+        }
+
+        private func begin(_ next: Submitted) {
+            let curl = idle.popLast() ?? CurlHandle()
+            let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in isStopping.load(ordering: .relaxed) }
+            exchange.keepsBody = true
+            curl.prepare(
+                next.post, exchange, version: Int(CURL_HTTP_VERSION_2TLS), timeoutMilliseconds: timeoutMilliseconds)
+            if let certificates { curl.trust(certificates) }
+            running[curl.handle] = Running(curl, exchange, next.complete)
+            if !curl.add(to: multi) { end(curl.handle, CURLE_FAILED_INIT) }
+        }
+
+        private func end(_ handle: UnsafeMutableRawPointer, _ code: CURLcode) {
+            guard let ended = running.removeValue(forKey: handle) else { return }
+            let outcome = ended.curl.outcome(code, ended.exchange)
+            ended.curl.remove(from: multi)
+            if idle.count < Self.idleMax { idle.append(ended.curl) }
+            ended.complete(outcome, ended.exchange.body)
+        }
+    }
+#endif

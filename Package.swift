@@ -16,7 +16,8 @@ func outside(_ product: String, _ package: String) -> Target.Dependency {
 // The commands use only the client's calls and streams. Without the models of /v1 and the code that uses them, the
 // image is 2.5 MB smaller.
 let models = [
-    "Bookings", "Challenges", "Counts", "DJ", "Messages", "Notifications", "Posts", "Queue", "Requests", "Service",
+    "Bookings", "Challenges", "Counts", "Devices", "DJ", "Messages", "Notifications", "Posts", "Queue", "Requests",
+    "Service",
     "Shops", "Streams", "Tables",
 ]
 let machines = [
@@ -79,6 +80,8 @@ let package = Package(
         .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "Threads"], swiftSettings: strict),
         .target(name: "OutboundHTTP", dependencies: ["CCurl", "Threads"], swiftSettings: strict),
         .target(
+            name: "Push", dependencies: ["Cryptography", "OutboundHTTP", "Threads", "Values"], swiftSettings: strict),
+        .target(
             name: "Database",
             dependencies: ["CSQLite", "CPostgreSQL", "Cryptography", "Threads", "Visibility", "Values"],
             swiftSettings: strict),
@@ -90,8 +93,8 @@ let package = Package(
         .target(
             name: "Service",
             dependencies: [
-                "CResources", "CZlib", "Cryptography", "MicroHTTP", "OutboundHTTP", "Database", "Realtime", "Threads",
-                "Values", "Rows", "Domain", "Visibility",
+                "CResources", "CZlib", "Cryptography", "MicroHTTP", "OutboundHTTP", "Push", "Database", "Realtime",
+                "Threads", "Values", "Rows", "Domain", "Visibility",
                 outside("Logging", "swift-log"),
                 outside("Configuration", "swift-configuration"),
                 outside("SystemPackage", "swift-system"),
@@ -155,6 +158,9 @@ let package = Package(
             name: "PostgresServer", dependencies: ["CPostgreSQL"], path: "Tests/PostgresServer", swiftSettings: strict),
         .testTarget(
             name: "MicroHTTPTests", dependencies: ["MicroHTTP", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "PushTests", dependencies: ["Cryptography", "OutboundHTTP", "Push", "TestSupport", "Values"],
+            swiftSettings: strict),
         .testTarget(
             name: "OutboundHTTPTests", dependencies: ["OutboundHTTP", "TestSupport"], swiftSettings: strict),
         .testTarget(name: "CryptographyTests", dependencies: ["Cryptography", "TestSupport"], swiftSettings: strict),

@@ -19,6 +19,12 @@ public enum Fact: Sendable {
     case notificationsCreated([(notification: Notification, preferences: Preferences)])
     /// Unseen notifications of a user were seen or removed.
     case notificationsCleared([Notification], isRemoved: Bool)
+    /// A message was stored, and is unread for these members.
+    case messageDelivered(Message, to: [ID<User>])
+    /// A member has no unread messages in a conversation any more.
+    case conversationRead(ID<Conversation>, by: ID<User>)
+    /// A user's counts fell.
+    case badgesFell(of: ID<User>)
     /// The caller marked the notifications that ask for these requests as seen or unseen. The requests feature stores
     /// it.
     case requestNotificationsMarked([ID<UserRequest>], isSeen: Bool)

@@ -304,6 +304,49 @@ export interface PreferencesDraft {
   timeZone?: string | null;
 }
 
+export interface PushDevices {
+  items: PushDevice[];
+}
+
+export interface PushDevice {
+  id: string;
+  platform: PushPlatform;
+  /** Bundle id of the app (APNs); null for the one of the settings. */
+  app: string | null;
+  environment: "production" | "sandbox" | Word;
+  createdAt: string;
+  /** Time of the last registration. */
+  registeredAt: string;
+}
+
+export type PushPlatform = "apns" | "fcm" | "webpush" | Word;
+
+export interface PushDeviceDraft {
+  platform: PushPlatform;
+  /** Device token of APNs (hexadecimal digits) or registration token of FCM. */
+  token?: string;
+  subscription?: PushSubscription;
+  /** Bundle id of the app, for APNs. */
+  app?: string | null;
+  /** `sandbox` for development builds (APNs). */
+  environment?: "production" | "sandbox" | Word | null;
+}
+
+/** What `PushSubscription.toJSON()` of a browser returns. */
+export interface PushSubscription {
+  /** Must begin with `https://` and name the host of a known push service. */
+  endpoint: string;
+  expirationTime?: number | null;
+  keys: PushSubscriptionKeys;
+}
+
+export interface PushSubscriptionKeys {
+  /** Public key of the browser */
+  p256dh: string;
+  /** Secret of 16 bytes */
+  auth: string;
+}
+
 export interface CreateStreamTicketBody {
   topics?: string[] | null;
 }
@@ -993,6 +1036,8 @@ export interface Config {
   changes: ConfigChanges;
   /** Limits of the events that an app publishes. */
   publish: ConfigPublish;
+  /** Push messages to devices. */
+  push: ConfigPush;
 }
 
 export interface ConfigPolling {
@@ -1118,6 +1163,16 @@ export interface ConfigPublish {
   eventsMax: number;
   dataBytesMax: number;
   keysMax: number;
+}
+
+/** Push messages to devices. */
+export interface ConfigPush {
+  /** Whether devices can be registered. */
+  enabled: boolean;
+  /** The platforms that are set up. */
+  platforms: PushPlatform[];
+  /** The `applicationServerKey` for `PushManager.subscribe`, in base64url; null without Web Push. */
+  webPushKey: string | null;
 }
 
 export interface StreamReady {
@@ -1416,21 +1471,21 @@ export type ProblemCode =
   | "challenge.has_scores" | "challenge.not_started" | "challenge.too_many" | "changes.congested"
   | "changes.format_contradicted" | "changes.not_a_batch" | "changes.not_an_event" | "changes.too_large"
   | "changes.too_many" | "conversation.direct" | "conversation.full" | "conversation.id_taken"
-  | "conversation.not_yours" | "conversation.too_many" | "dj.not_active" | "dj.not_present" | "dj.playing"
-  | "dj.queue_full" | "dj.too_many_tracks" | "event_budget" | "explain.token_pending" | "follow.self"
-  | "follow.too_many" | "idempotency.key_reused" | "idempotency.malformed_key" | "idempotency.missing_key"
-  | "insufficient_scope" | "internal" | "invalid_token" | "invalid_token.expired" | "invalid_token.not_ours"
-  | "invalid_token.not_yet_valid" | "invalid_token.revoked" | "keys.unavailable" | "message.id_taken"
-  | "message.not_yours" | "not_found" | "not_permitted" | "not_ready" | "origin.not_allowed" | "post.not_yours"
-  | "post.too_many" | "precondition.required" | "precondition.stale" | "presence.code_required"
-  | "presence.no_code" | "presence.too_many_codes" | "presence.wrong_code" | "rate_limited" | "request.answered"
-  | "request.invalid" | "request.malformed" | "request.malformed_json" | "request.media_type" | "request.no_room"
-  | "request.not_yours" | "request.too_large" | "request.too_many" | "request.too_slow" | "revocations.unknown"
-  | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow" | "shop.full"
-  | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid" | "stream.token_pending"
-  | "stream.too_many" | "stream.unanswered" | "subscriptions.full" | "subscriptions.too_many" | "topic.forbidden"
-  | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.off" | "webhook.refused"
-  | Word;
+  | "conversation.not_yours" | "conversation.too_many" | "device.too_many" | "dj.not_active" | "dj.not_present"
+  | "dj.playing" | "dj.queue_full" | "dj.too_many_tracks" | "event_budget" | "explain.token_pending"
+  | "follow.self" | "follow.too_many" | "idempotency.key_reused" | "idempotency.malformed_key"
+  | "idempotency.missing_key" | "insufficient_scope" | "internal" | "invalid_token" | "invalid_token.expired"
+  | "invalid_token.not_ours" | "invalid_token.not_yet_valid" | "invalid_token.revoked" | "keys.unavailable"
+  | "message.id_taken" | "message.not_yours" | "not_found" | "not_permitted" | "not_ready" | "origin.not_allowed"
+  | "post.not_yours" | "post.too_many" | "precondition.required" | "precondition.stale" | "presence.code_required"
+  | "presence.no_code" | "presence.too_many_codes" | "presence.wrong_code" | "push.off" | "rate_limited"
+  | "request.answered" | "request.invalid" | "request.malformed" | "request.malformed_json" | "request.media_type"
+  | "request.no_room" | "request.not_yours" | "request.too_large" | "request.too_many" | "request.too_slow"
+  | "revocations.unknown" | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow"
+  | "shop.full" | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid"
+  | "stream.token_pending" | "stream.too_many" | "stream.unanswered" | "subscriptions.full"
+  | "subscriptions.too_many" | "topic.forbidden" | "unauthenticated" | "unavailable" | "unavailable.undecided"
+  | "validation" | "webhook.off" | "webhook.refused" | Word;
 
 /** The events of a stream, by their names, with their data. */
 export interface Events {
@@ -1669,6 +1724,41 @@ export interface Operations {
     body: PreferencesDraft;
     status: 200;
     answer: Preferences;
+  };
+  /** List devices */
+  "GET /v1/devices": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: PushDevices;
+  };
+  /** Get a device */
+  "GET /v1/devices/{id}": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: PushDevice;
+  };
+  /** Register a device */
+  "PUT /v1/devices/{id}": {
+    query: {};
+    body: PushDeviceDraft;
+    status: 200 | 201;
+    answer: PushDevice;
+  };
+  /** Remove a device */
+  "DELETE /v1/devices/{id}": {
+    query: {};
+    body: undefined;
+    status: 204;
+    answer: undefined;
+  };
+  /** Send a test message to a device */
+  "POST /v1/devices/{id}/test": {
+    query: {};
+    body: undefined;
+    status: 202;
+    answer: PushDevice;
   };
   /** Create a stream ticket */
   "POST /v1/stream-tickets": {

@@ -134,12 +134,14 @@ extension Bellhop {
         public internal(set) var changes: Config.Changes
         /// Limits of the events that an app publishes.
         public internal(set) var publish: Config.Publish
+        /// Push messages to devices.
+        public internal(set) var push: Config.Push
 
         public init(
             polling: Config.Polling, rateLimit: Config.RateLimit, stream: Config.Stream, requests: Config.Requests,
             conversations: Config.Conversations, userRequests: Config.UserRequests, posts: Config.Posts, dj: Config.Dj,
             leaderboards: Config.Leaderboards, subscriptions: Config.Subscriptions, invalidations: Config.Invalidations,
-            changes: Config.Changes, publish: Config.Publish
+            changes: Config.Changes, publish: Config.Publish, push: Config.Push
         ) {
             self.polling = polling
             self.rateLimit = rateLimit
@@ -154,6 +156,7 @@ extension Bellhop {
             self.invalidations = invalidations
             self.changes = changes
             self.publish = publish
+            self.push = push
         }
 
         public struct Polling: Codable, Sendable, Hashable {
@@ -395,6 +398,22 @@ extension Bellhop {
                 self.eventsMax = eventsMax
                 self.dataBytesMax = dataBytesMax
                 self.keysMax = keysMax
+            }
+        }
+
+        /// Push messages to devices.
+        public struct Push: Codable, Sendable, Hashable {
+            /// Whether devices can be registered.
+            public internal(set) var enabled: Bool
+            /// The platforms that are set up.
+            public internal(set) var platforms: [PushPlatform]
+            /// The `applicationServerKey` for `PushManager.subscribe`, in base64url; null without Web Push.
+            public internal(set) var webPushKey: String?
+
+            public init(enabled: Bool, platforms: [PushPlatform], webPushKey: String? = nil) {
+                self.enabled = enabled
+                self.platforms = platforms
+                self.webPushKey = webPushKey
             }
         }
     }

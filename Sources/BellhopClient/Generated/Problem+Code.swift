@@ -80,6 +80,9 @@ extension Bellhop.Problem {
         /// 409: The user is in the maximum number of conversations.
         public static let conversationTooMany = Code(rawValue: "conversation.too_many")
 
+        /// 409: The user has the maximum number of devices.
+        public static let deviceTooMany = Code(rawValue: "device.too_many")
+
         /// 409: The shop's guests cannot choose the music at the moment.
         public static let djNotActive = Code(rawValue: "dj.not_active")
 
@@ -181,6 +184,9 @@ extension Bellhop.Problem {
 
         /// 403: The code is wrong.
         public static let presenceWrongCode = Code(rawValue: "presence.wrong_code")
+
+        /// 404: The service sends no push messages.
+        public static let pushOff = Code(rawValue: "push.off")
 
         /// 429: Too many requests were sent. Retry after `Retry-After`.
         public static let rateLimited = Code(rawValue: "rate_limited")

@@ -25,6 +25,7 @@ public final class App: Sendable {
     private let server: Server
     private let ticker: Ticker
     private let webhooks: WebhookSender?
+    let push: PushSender?
     private let spans: SpanExporter?
     /// The reader of an app's log; nil without a source.
     let source: SourceReader?
@@ -97,7 +98,7 @@ public final class App: Sendable {
         }
         Self.register(server, shards, boards, in: metrics)
         ticker = Self.ticker(runner, features, authenticator.limiter, logger: logger)
-        webhooks = Self.webhooks(reader, admission, metrics, logger: logger)
+        (webhooks, push) = Self.senders(reader, admission, metrics, logger: logger)
         source = Self.source(start, runner, pipeline.pump, shards, metrics, logger: logger)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true
@@ -208,13 +209,21 @@ public final class App: Sendable {
             ownStates: { try ChallengesFeature.ownRanks(boards, $0) })
     }
 
-    private static func webhooks(
+    /// Returns the senders of the outboxes that are set up.
+    private static func senders(
         _ reader: TransactionReader, _ admission: StreamAdmission, _ metrics: MetricsRegistry, logger: Logger
-    ) -> WebhookSender? {
-        reader.settings.webhook.map {
+    ) -> (WebhookSender?, PushSender?) {
+        let webhooks = reader.settings.webhook.map {
             WebhookSender(
                 $0, store: reader.store, clock: reader.clock, admission: admission, metrics: metrics, logger: logger)
         }
+        let sources = PushSources(
+            notification: NotificationsFeature.pushText, message: ConversationsFeature.pushText,
+            preferences: PreferencesFeature.preferences(of:in:))
+        let push = reader.settings.push.map {
+            PushSender($0, sources, reader: reader, admission: admission, metrics: metrics, logger: logger)
+        }
+        return (webhooks, push)
     }
 
     private static func isCongested(_ shards: StreamShards<StreamHub>) -> Bool {
@@ -298,6 +307,7 @@ public final class App: Sendable {
         try server.start()
         ticker.start()
         webhooks?.start()
+        push?.start()
         source?.start()
         warnOfLoweredLimits()
         warnOfUnverifiedServers()
@@ -365,6 +375,7 @@ public final class App: Sendable {
                 source?.stop()
                 ticker.stop()
                 webhooks?.stop()
+                push?.stop()
                 rankUpdates.stop()
                 server.shutdown(
                     deadlineSeconds: Double(settings.shutdownSeconds),

@@ -24,6 +24,7 @@ enum Catalog {
             PostsFeature.feature,
             PublishFeature.feature(dependencies?.publish),
             WebhooksFeature.feature,
+            PushFeature.feature,
             ClientLibraryFeature.feature,
             ConsoleFeature.feature,
         ]

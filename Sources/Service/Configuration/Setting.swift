@@ -132,6 +132,7 @@ extension Settings {
         case limits = "Limits"
         case tables = "Tables"
         case webhooks = "Webhooks"
+        case push = "Push"
         case texts = "Texts"
         case threads = "Threads"
         case operation = "Operation"

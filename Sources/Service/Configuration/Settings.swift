@@ -1,8 +1,10 @@
 import Configuration
+import Cryptography
 import Database
 import Domain
 import Foundation
 import Logging
+import Push
 import Rows
 import Values
 
@@ -182,6 +184,54 @@ public struct Settings: Sendable {
     @Setting(.webhooks, "Seconds that the receiver may take to answer.", default: 10, in: 1...60)
     var webhookTimeoutSeconds: Int
 
+    // MARK: Push
+    /// The keys that encrypt the tokens of devices.
+    @Setting(
+        .push,
+        "Keys that encrypt device tokens, 32 bytes in base64; the first encrypts, all decrypt. Not set: no push.",
+        isSecret: true, part: PushSettings.encryptionKey)
+    var pushKeys: [[UInt8]]
+    @Setting(
+        .push, "Priorities of notifications that are sent to devices.",
+        default: "URGENT,HIGH", part: SettingRule.priority)
+    var pushPriorities: [Priority]
+    @Setting(
+        .push,
+        "Seconds for which a notification or message must stay unseen before it is sent; at once without a stream.",
+        default: 10, in: 0...86_400)
+    var pushAfterSeconds: Int
+    @Setting(.push, "generic sends the text for locked screens; full sends title and text.", default: .generic)
+    var pushContent: PushSettings.Content
+    @Setting(
+        .push, "APNs: file with the .p8 key of Apple's developer account.",
+        parse: PushSettings.appleKey)
+    var apnsKey: PrivateKey?
+    @Setting(.push, "APNs: id of that key.") var apnsKeyId: String?
+    @Setting(.push, "APNs: id of the team.") var apnsTeam: String?
+    @Setting(.push, "APNs: bundle id of the app, for devices that name none.") var apnsTopic: String?
+    @Setting(.push, "APNs: another address, for tests and proxies.", parse: PushSettings.address)
+    var apnsURL: String?
+    @Setting(.push, "FCM: file with the service account's key (JSON).", parse: PushSettings.googleAccount)
+    var fcmAccount: FCM.Account?
+    @Setting(.push, "FCM: another address, for tests and proxies.", parse: PushSettings.address)
+    var fcmURL: String?
+    @Setting(
+        .push, "Web Push: private key, from bellhop push keys.", isSecret: true, parse: PushSettings.applicationKey)
+    var vapidKey: PrivateKey?
+    @Setting(
+        .push, "Web Push: mailto: or https:// address for the operators of push services.",
+        check: PushSettings.requireContact)
+    var vapidContact: String?
+    @Setting(
+        .push,
+        "Web Push: hosts that subscriptions may name; *. for subdomains. Not set: Chrome's, Firefox's, Safari's, Edge's.",
+        part: { $0.lowercased() })
+    var pushHosts: [String]
+    @Setting(.push, "true to allow providers on private networks, also over http://.") var pushPrivate: Bool
+    @Setting(.push, "File of certificates (PEM) to trust instead of the system's.") var pushCertificates: String?
+    @Setting(.push, "Seconds that a provider may take to answer.", default: 10, in: 1...60)
+    var pushTimeoutSeconds: Int
+
     // MARK: Texts
     /// The name in the notification of `auth.signup`; nil greets without a name.
     @Setting(.texts, "Name of the app in the welcome notification; without it, the greeting has no name.")
@@ -240,6 +290,8 @@ public struct Settings: Sendable {
     private(set) var claims: [Claim: [[String]]] = [:]
     /// Nil if no webhooks are sent.
     private(set) var webhook: WebhookSettings?
+    /// Nil if no push messages are sent.
+    private(set) var push: PushSettings?
     /// Nil if nothing is traced.
     private(set) var traces: TraceSettings?
 
@@ -294,6 +346,7 @@ public struct Settings: Sendable {
             .children: claimChildren, .shops: claimShops, .tier: claimTier,
         ]
         webhook = try WebhookSettings(self)
+        push = try PushSettings(self)
         traces = TraceSettings(self)
         tables = try Self.catalog(of: $tableFile, reserved: reserved)
     }

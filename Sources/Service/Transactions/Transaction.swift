@@ -22,6 +22,7 @@ final class Transaction {
     private var changedUserSet: Set<ID<User>> = []
     private var counts: [ID<User>: Badges] = [:]
     private var cache: [ID<Transaction>: Any] = [:]
+    private var isWakingSenders = false
 
     init(db: DatabaseConnection, caller: Caller, reader: TransactionReader, traceparent: String? = nil) {
         self.db = db
@@ -141,7 +142,9 @@ final class Transaction {
     /// Changes a user's absolute counts. The version and one `badges:update` are updated automatically.
     func adjustBadges(of user: ID<User>, messages: Int = 0, requests: Int = 0, bell: Int = 0) throws {
         try lock(.user(user))
-        changes[user, default: .none] += BadgeChange(messages: messages, requests: requests, bell: bell)
+        let change = BadgeChange(messages: messages, requests: requests, bell: bell)
+        if !change.isIncrease { record(.badgesFell(of: user)) }
+        changes[user, default: .none] += change
         if changedUserSet.insert(user).inserted { changedUsers.append(user) }
     }
 
@@ -194,6 +197,15 @@ final class Transaction {
 
     /// Runs an action once the transaction is durable, before any caller is answered. It must be quick.
     func afterCommit(_ action: @escaping @Sendable () -> Void) { db.afterCommit(action) }
+
+    /// Wakes the senders of outboxes once the transaction is committed, so that a message that is due at once does not
+    /// wait for their next look.
+    func wakeSenders() {
+        guard !isWakingSenders else { return }
+        isWakingSenders = true
+        let senders = reader.senders
+        afterCommit { senders.send() }
+    }
 
     /// Runs the pending reactions and writes the counts. Nothing may follow.
     ///

@@ -43,6 +43,8 @@ final class TransactionReader: Sendable {
     let reactions: [Reaction]
     let badgeVersions: BadgeVersions
     let limiter: RateLimiter
+    /// Wakes the senders of outboxes after a commit that has added to one.
+    let senders = WakeSignal()
     /// Creates the ids of all entities, in one order.
     let ids = Locked(IDSequence())
 
@@ -79,5 +81,17 @@ final class TransactionReader: Sendable {
             try db.enter(caller.scope)
             return try db.withRows(sql, with: records, body)
         }
+    }
+}
+
+/// Wakes threads that wait for something that a transaction has written.
+final class WakeSignal: Sendable {
+    private let threads = Locked([LoopThread]())
+
+    /// Adds a thread to wake.
+    func add(_ thread: LoopThread) { threads.withLock { $0.append(thread) } }
+
+    func send() {
+        for thread in threads.withLock({ $0 }) { thread.wake() }
     }
 }

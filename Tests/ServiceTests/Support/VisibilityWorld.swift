@@ -39,11 +39,11 @@ struct VisibilityWorld {
     /// A text that its owner has entered, and the callers that may see it, as listed in `Tests/VisibilityMatrix.md`.
     enum Mark: String, CaseIterable {
         case notification, booking, walkIn, conversation, message, request, followersPost, follower, row, presenceCode
-        case publicPost, shop, barber, track, score, challenge
+        case publicPost, shop, barber, track, score, challenge, device
 
         var readers: Set<Caller> {
             switch self {
-            case .notification: [.ada]
+            case .notification, .device: [.ada]
             case .booking: [.ada, .staff, .admin, .backend]
             case .walkIn: [.staff, .admin, .backend]
             case .conversation, .message, .request: [.ada, .ben, .backend]
@@ -117,7 +117,8 @@ struct VisibilityWorld {
 
     static func make() async throws -> VisibilityWorld {
         let service = try TestService.start(
-            ["changesSecret": School.secret, "tables": "school"], at: TestService.morning)
+            ["changesSecret": School.secret, "tables": "school"].merging(PushProbe.browsers) { $1 },
+            at: TestService.morning)
         var world = VisibilityWorld(service: service, school: try await School(service))
         for mark in Mark.allCases { world.texts[mark] = "mark-\(mark.rawValue.lowercased())-end" }
         try await world.prepare()
@@ -206,6 +207,10 @@ struct VisibilityWorld {
             ])
         try await send(
             .backend, "POST", "/v1/challenges/c1/scores", ["userId": "ada", "score": 5, "displayName": text(.score)])
+        for device in [texts[.device] ?? "", "tablet"] {
+            try await send(
+                .ada, "PUT", "/v1/devices/\(device)", PushProbe.subscription("https://127.0.0.1:1/\(device)"))
+        }
         try await send(.staff, "PUT", "/v1/shops/s1/presence", ["codeRequired": true])
         texts[.presenceCode] = try await send(.staff, "GET", "/v1/shops/s1/presence/code")["code"].string
         try await send(.staff, "PUT", "/v1/shops/s1", ["name": text(.shop), "timeZone": "UTC"])
@@ -296,6 +301,10 @@ struct VisibilityWorld {
         case "PATCH /v1/requests/{id}": at(["id": id("request")], ["status": "accepted"])
         case "GET /v1/preferences": at([:], nil)
         case "PUT /v1/preferences": at([:], ["sound": false, "haptics": true, "timeZone": "UTC"])
+        case "GET /v1/devices": at([:], nil)
+        case "GET /v1/devices/{id}", "DELETE /v1/devices/{id}", "POST /v1/devices/{id}/test":
+            at(["id": "tablet"], nil)
+        case "PUT /v1/devices/{id}": at(["id": "tablet"], PushProbe.subscription("https://127.0.0.1:1/\(new)"))
         case "GET /v1/bookings":
             [
                 Request(path: "/v1/bookings"), Request(path: "/v1/bookings?shopId=s1"),

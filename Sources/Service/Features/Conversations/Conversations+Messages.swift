@@ -57,6 +57,7 @@ extension ConversationsFeature {
         let others = places.filter { $0.userId != message.senderId }
         for (userId, _) in others { try tx.adjustBadges(of: userId, messages: 1) }
         try tx.storeCounts(of: others.map(\.userId))
+        tx.record(.messageDelivered(message, to: others.map(\.userId)))
         // The common part of all events is written once, and stored once.
         let shared = SharedMembers { writer in
             writer.member("conversationId", message.conversationId)
@@ -125,6 +126,7 @@ extension ConversationsFeature {
         for (userId, _) in changed { try tx.adjustBadges(of: userId, messages: -1) }
         try tx.storeCounts(of: changed.map(\.userId))
         for (userId, place) in changed {
+            if place.unread(of: last) == 0 { tx.record(.conversationRead(erased.conversationId, by: userId)) }
             let badges = try tx.badges(of: userId)
             let data = JSONWriter.object { writer in
                 write(deletionOf: erased, to: &writer)

@@ -138,6 +138,7 @@ extension ConversationsFeature {
             }
             let unread = place.unread(of: conversation.lastSequence)
             try tx.adjustBadges(of: userId, messages: -unread)
+            tx.record(.conversationRead(id, by: userId))
             publish(conversation, to: members.filter { $0 != userId }, left: [userId], tx)
             let own = try tx.badges(of: tx.caller.userId)
             // The counts of another user are available only if this transaction has changed them.
@@ -176,6 +177,7 @@ extension ConversationsFeature {
             if isMoved {
                 try store(place, of: userId, in: id, tx)
                 try tx.adjustBadges(of: userId, messages: place.unread(of: last) - before.unread(of: last))
+                if place.unread(of: last) == 0 { tx.record(.conversationRead(id, by: userId)) }
             }
             let badges = try tx.badges(of: userId)
             let body = JSONWriter.object { writer in

@@ -59,6 +59,17 @@ enum PreferencesFeature {
             ])
     ]
 
+    /// Returns a user's preferences, for messages that the service sends to the user.
+    static func preferences(of owner: Owner, in db: DatabaseConnection) throws -> Preferences {
+        try db.withRows(
+            """
+            SELECT sound, haptics, quiet_start, quiet_end, time_zone
+            FROM \(preferences, unscoped: .bookkeeping("a message to the user's own devices"))
+            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId)
+            """
+        ) { try preferences(in: $0) }
+    }
+
     static func query(of caller: Caller) -> SQL {
         """
         SELECT sound, haptics, quiet_start, quiet_end, time_zone

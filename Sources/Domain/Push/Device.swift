@@ -1,0 +1,125 @@
+import Values
+
+/// A device of a user that receives push messages. Its token is never part of an answer.
+public struct Device: Sendable, Hashable {
+    public enum Platform: String, CaseIterable, Sendable {
+        case apns, fcm
+        case webPush = "webpush"
+    }
+
+    public enum Environment: String, CaseIterable, Sendable {
+        case production, sandbox
+    }
+
+    /// Chosen by the client, and stable as long as the app is installed.
+    public let id: ID<Device>
+    public let platform: Platform
+    /// The app's bundle id (APNs); nil for the one of the settings.
+    public let app: String?
+    public let environment: Environment
+    public let createdAt: Timestamp
+    /// The time of the last registration.
+    public let registeredAt: Timestamp
+
+    public init(
+        id: ID<Device>, platform: Platform, app: String?, environment: Environment, createdAt: Timestamp,
+        registeredAt: Timestamp
+    ) {
+        (self.id, self.platform, self.app, self.environment) = (id, platform, app, environment)
+        (self.createdAt, self.registeredAt) = (createdAt, registeredAt)
+    }
+}
+
+extension Device: JSONObjectWritable {
+    public func write(membersTo writer: inout JSONWriter) {
+        writer.member("id", id)
+        writer.member("platform", platform)
+        writer.member("app", app)
+        writer.member("environment", environment)
+        writer.member("createdAt", createdAt)
+        writer.member("registeredAt", registeredAt)
+    }
+}
+
+extension Device.Platform: JSONWritable {}
+extension Device.Environment: JSONWritable {}
+
+/// The limits of devices, each with its reason.
+public enum DeviceLimits {
+    /// Devices of a user. Every message to the user is sent to each of them.
+    public static let ofUserMax = 20
+    /// Bytes of an id. A key of the device's storage, a UUID or a fingerprint fits.
+    public static let idBytesMax = 64
+    /// Bytes of a token. APNs and FCM document no maximum; theirs have 64 to 300.
+    public static let tokenBytesMax = 4096
+    /// Bytes of an app's bundle id.
+    static let appBytesMax = 155
+    /// Bytes of the address of a browser's push service.
+    static let endpointBytesMax = 2048
+}
+
+/// The body of `PUT /v1/devices/{id}`: `{platform, token | subscription, app?, environment?}`.
+public struct DeviceDraft: Sendable, Hashable {
+    /// The address of a device at its provider.
+    public enum Address: Sendable, Hashable {
+        case token(String)
+        /// The keys are decoded; the service checks them and the endpoint.
+        case subscription(endpoint: String, key: [UInt8], secret: [UInt8])
+    }
+
+    public let platform: Device.Platform
+    public let address: Address
+    public let app: String?
+    public let environment: Device.Environment
+
+    public init(reading fields: inout Fields) {
+        let platform: Device.Platform = fields.word("platform")
+        self.platform = platform
+        app = fields.optionalLine("app", bytesMax: DeviceLimits.appBytesMax)
+        environment = fields.optionalWord("environment") ?? .production
+        if platform != .apns {
+            if app != nil { fields.reject("app", "is only allowed for apns") }
+            if environment == .sandbox { fields.reject("environment", "can be sandbox only for apns") }
+        }
+        if platform == .webPush {
+            if fields.value("token") != nil {
+                fields.reject("token", "is not allowed for webpush, which has a subscription")
+            }
+            if !fields.has("subscription") { fields.reject("subscription", "is missing") }
+            address = fields.object("subscription") { Self.subscription(reading: &$0) } ?? .token("")
+        } else {
+            if fields.value("subscription") != nil { fields.reject("subscription", "is only allowed for webpush") }
+            let token = fields.string("token", bytesMax: DeviceLimits.tokenBytesMax)
+            if let problem = Self.problem(of: token, platform) { fields.reject("token", problem) }
+            address = .token(token)
+        }
+    }
+
+    /// A subscription as `PushSubscription.toJSON()` of a browser returns it.
+    private static func subscription(reading fields: inout Fields) -> Address {
+        let endpoint = fields.string("endpoint", bytesMax: DeviceLimits.endpointBytesMax)
+        _ = fields.value("expirationTime")
+        if !fields.has("keys") { fields.reject("keys", "is missing") }
+        let keys = fields.object("keys") { keys in
+            (key: bytes("p256dh", of: &keys), secret: bytes("auth", of: &keys))
+        }
+        return .subscription(endpoint: endpoint, key: keys?.key ?? [], secret: keys?.secret ?? [])
+    }
+
+    private static func bytes(_ name: String, of keys: inout Fields) -> [UInt8] {
+        let text = keys.string(name)
+        if let bytes = RFC4648.decodeURL(text.utf8) { return bytes }
+        keys.reject(name, "must be base64url")
+        return []
+    }
+
+    /// APNs takes a token as part of a path. Anything but hexadecimal digits would be another path.
+    private static func problem(of token: String, _ platform: Device.Platform) -> String? {
+        guard !token.isEmpty else { return nil }
+        if platform == .apns {
+            let isHexadecimal = token.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0 | 0x20) }
+            return isHexadecimal ? nil : "must have hexadecimal digits only, as APNs device tokens do"
+        }
+        return token.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? nil : "must have no spaces or control characters"
+    }
+}

@@ -1,0 +1,132 @@
+import Cryptography
+import OutboundHTTP
+import Threads
+import Values
+
+/// Apple's push notification service: the requests, and the meaning of its answers.
+public final class APNs: Sendable {
+    /// What an operator has from Apple's developer account.
+    public struct Account: Sendable {
+        let key: PrivateKey
+        let keyId: String
+        let team: String
+        /// The bundle id of the app, for devices that name none.
+        let topic: String
+        let url: String
+        let sandboxURL: String
+
+        public static let url = "https://api.push.apple.com"
+        public static let sandboxURL = "https://api.sandbox.push.apple.com"
+
+        /// - Parameters:
+        ///   - key: A key of P-256 (the `.p8` file).
+        ///   - url: Another address for both environments, for tests and proxies.
+        public init(key: PrivateKey, keyId: String, team: String, topic: String, url: String? = nil) {
+            (self.key, self.keyId, self.team, self.topic) = (key, keyId, team, topic)
+            (self.url, sandboxURL) = (url ?? Self.url, url ?? Self.sandboxURL)
+        }
+    }
+
+    /// How long a provider token is used. Apple accepts one for at most 60 minutes, and at most one new one in 20.
+    private static let tokenSeconds: Int64 = 40 * 60
+
+    private let account: Account
+    private let token = Locked<(text: String, madeAt: Timestamp)?>(nil)
+
+    public init(_ account: Account) { self.account = account }
+
+    // MARK: Requests
+
+    func request(
+        _ message: PushMessage, token: String, topic: String?, isSandbox: Bool, at now: Timestamp
+    ) -> OutboundPost {
+        let isBackground = if case .withdrawal = message.content { true } else { false }
+        let isAlert = if case .alert = message.content { true } else { false }
+        var headers = [
+            (name: "authorization", value: "bearer \(providerToken(at: now))"),
+            (name: "apns-topic", value: topic ?? account.topic),
+            (name: "apns-push-type", value: isBackground ? "background" : "alert"),
+            // Apple delivers a background message only with priority 5, which saves power.
+            (name: "apns-priority", value: isAlert ? "10" : "5"),
+            (name: "apns-expiration", value: "\(now.seconds + message.secondsToLive)"),
+        ]
+        if !isBackground { headers.append((name: "apns-collapse-id", value: Self.collapseId(message.tag))) }
+        let url = isSandbox ? account.sandboxURL : account.url
+        return OutboundPost(url: "\(url)/3/device/\(token)", headers: headers, body: Self.payload(message))
+    }
+
+    /// Returns the id under which the device shows a message. It removes the message by the same id.
+    static func collapseId(_ tag: String) -> String {
+        tag.utf8.count <= PushLimits.tagBytesMax ? tag : RFC4648.encodeURL(SHA256.hash(tag.utf8))
+    }
+
+    private static func payload(_ message: PushMessage) -> [UInt8] {
+        JSONWriter.object { writer in
+            writer.member("aps") { aps in
+                switch message.content {
+                case .alert(let title, let body, let isSilent):
+                    aps.member("alert") { alert in
+                        alert.member("title", title.clipped(to: PushLimits.titleBytesMax))
+                        alert.member("body", body.clipped(to: PushLimits.bodyBytesMax))
+                    }
+                    aps.member("badge", message.badge)
+                    if !isSilent { aps.member("sound", "default") }
+                    aps.member("thread-id", collapseId(message.tag))
+                    aps.member("mutable-content", 1)
+                case .badge:
+                    aps.member("badge", message.badge)
+                case .withdrawal:
+                    aps.member("content-available", 1)
+                }
+            }
+            writer.member("bellhop") { own in
+                if case .withdrawal(let tags) = message.content {
+                    own.member("badge", message.badge)
+                    own.member("withdrawn", tags.map(collapseId))
+                } else {
+                    own.member("tag", collapseId(message.tag))
+                    own.member("data", json: message.data)
+                }
+            }
+        }
+    }
+
+    private func providerToken(at now: Timestamp) -> String {
+        token.withLock { token in
+            if let known = token, known.madeAt <= now, now < known.madeAt.adding(seconds: Self.tokenSeconds) {
+                return known.text
+            }
+            let text = JSONWebToken.signed(by: account.key, keyId: account.keyId) { claims in
+                claims.member("iss", account.team)
+                claims.member("iat", now.seconds)
+            }
+            token = (text, now)
+            return text
+        }
+    }
+
+    // MARK: Answers
+
+    func outcome(status: Int, retryAfterSeconds: Int?, body: [UInt8]) -> PushOutcome {
+        guard status != 200 else { return .accepted }
+        let answer = Self.object(body)
+        let reason = answer.string("reason") ?? "status_\(status)"
+        switch (status, reason) {
+        case (410, _):
+            let since = answer.integer("timestamp").map { Timestamp(microseconds: min($0, 1 << 50) * 1000) }
+            return .gone(reason: reason, since: since)
+        case (400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"): return .gone(reason: reason, since: nil)
+        case (403, "ExpiredProviderToken"):
+            token.withLock { $0 = nil }
+            return .failed(reason: reason, retryAfterSeconds: nil)
+        case (403, _), (400, "BadTopic"), (400, "TopicDisallowed"), (400, "MissingTopic"), (404, _):
+            return .misconfigured(reason: reason)
+        case (429, _), (500..., _): return .failed(reason: reason, retryAfterSeconds: retryAfterSeconds)
+        default: return .refused(reason: reason)
+        }
+    }
+
+    private static func object(_ body: [UInt8]) -> [String: JSONValue] {
+        if case .object(let members) = try? JSONValue(parsing: body) { members } else { [:] }
+    }
+}

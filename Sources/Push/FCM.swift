@@ -1,0 +1,165 @@
+import Cryptography
+import OutboundHTTP
+import Threads
+import Values
+
+/// Firebase Cloud Messaging, HTTP v1: the requests, and the meaning of its answers.
+public final class FCM: Sendable {
+    /// A service account of a Firebase project.
+    public struct Account: Sendable {
+        let key: PrivateKey
+        let keyId: String?
+        let email: String
+        let project: String
+        /// Exchanges a signed assertion for an access token.
+        let tokenURL: String
+        /// The address of FCM; another one for tests and proxies.
+        public var url = Self.url
+
+        public static let url = "https://fcm.googleapis.com"
+
+        /// A service account file is unusable.
+        public struct Invalid: Error, CustomStringConvertible {
+            public let description: String
+        }
+
+        /// Reads a service account file.
+        public init(json: [UInt8]) throws(Invalid) {
+            guard case .object(let members) = try? JSONValue(parsing: json) else {
+                throw Invalid(description: "is not a JSON object")
+            }
+            func text(_ name: String) throws(Invalid) -> String {
+                guard let text = members.string(name), !text.isEmpty else {
+                    throw Invalid(
+                        description: "has no \(name): create a key of the service account in the Firebase console")
+                }
+                return text
+            }
+            let pem = try text("private_key")
+            guard let key = try? PrivateKey(pem: pem), key.algorithm == .rs256 else {
+                throw Invalid(description: "has no RSA key in private_key")
+            }
+            self.key = key
+            keyId = members.string("private_key_id")
+            (email, project) = (try text("client_email"), try text("project_id"))
+            guard project.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") }) else {
+                throw Invalid(description: "has a malformed project_id")
+            }
+            tokenURL = try text("token_uri")
+        }
+    }
+
+    private let account: Account
+    let access: FCMAccess
+
+    public init(_ account: Account) {
+        self.account = account
+        access = FCMAccess()
+    }
+
+    // MARK: Access tokens
+
+    /// Returns the request for an access token (RFC 7523).
+    func accessRequest(at now: Timestamp) -> OutboundPost {
+        let assertion = JSONWebToken.signed(by: account.key, keyId: account.keyId) { claims in
+            claims.member("iss", account.email)
+            claims.member("scope", "https://www.googleapis.com/auth/firebase.messaging")
+            claims.member("aud", account.tokenURL)
+            claims.member("iat", now.seconds)
+            claims.member("exp", now.seconds + 3600)
+        }
+        let form = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=\(assertion)"
+        return OutboundPost(
+            url: account.tokenURL, contentType: "application/x-www-form-urlencoded", headers: [],
+            body: Array(form.utf8))
+    }
+
+    /// Reads the answer to ``accessRequest(at:)``: the token and the seconds for which it is valid.
+    static func accessToken(_ body: [UInt8]) -> (text: String, seconds: Int64)? {
+        guard case .object(let members) = try? JSONValue(parsing: body), let text = members.string("access_token"),
+            !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), let seconds = members.integer("expires_in")
+        else { return nil }
+        return (text, min(max(seconds, 0), 86_400))
+    }
+
+    // MARK: Messages
+
+    func request(_ message: PushMessage, token: String, accessToken: String) -> OutboundPost {
+        OutboundPost(
+            url: "\(account.url)/v1/projects/\(account.project)/messages:send",
+            headers: [(name: "authorization", value: "Bearer \(accessToken)")], body: Self.payload(message, token))
+    }
+
+    private static func payload(_ message: PushMessage, _ token: String) -> [UInt8] {
+        JSONWriter.object { writer in
+            writer.member("message") { fcm in
+                fcm.member("token", token)
+                if case .alert(let title, let body, _) = message.content {
+                    fcm.member("notification") { alert in
+                        alert.member("title", title.clipped(to: PushLimits.titleBytesMax))
+                        alert.member("body", body.clipped(to: PushLimits.bodyBytesMax))
+                    }
+                }
+                fcm.member("data") { writeData(of: message, to: &$0) }
+                fcm.member("android") { writeAndroid(message, to: &$0) }
+            }
+        }
+    }
+
+    /// Writes the members for the app. FCM takes only texts.
+    private static func writeData(of message: PushMessage, to writer: inout JSONWriter) {
+        writer.member("badge", "\(message.badge)")
+        if case .withdrawal(let tags) = message.content {
+            writer.member("withdrawn", String(decoding: Self.json(tags), as: UTF8.self))
+        } else {
+            writer.member("tag", message.tag)
+            writer.member("data", String(decoding: message.data, as: UTF8.self))
+        }
+    }
+
+    private static func json(_ texts: [String]) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.array(texts)
+        return writer.bytes
+    }
+
+    private static func writeAndroid(_ message: PushMessage, to writer: inout JSONWriter) {
+        writer.member("ttl", "\(message.secondsToLive)s")
+        guard case .alert(_, _, let isSilent) = message.content else { return writer.member("priority", "normal") }
+        writer.member("priority", "high")
+        writer.member("notification") { shown in
+            shown.member("tag", message.tag)
+            shown.member("notification_count", message.badge)
+            if !isSilent { shown.member("sound", "default") }
+        }
+    }
+
+    // MARK: Answers
+
+    func outcome(status: Int, retryAfterSeconds: Int?, body: [UInt8]) -> PushOutcome {
+        guard status != 200 else { return .accepted }
+        let (code, isAboutToken) = Self.error(body)
+        let reason = code ?? "status_\(status)"
+        switch (status, code) {
+        case (_, "UNREGISTERED"), (403, "SENDER_ID_MISMATCH"): return .gone(reason: reason, since: nil)
+        case (400, _): return isAboutToken ? .gone(reason: reason, since: nil) : .refused(reason: reason)
+        case (401, _):
+            // The token was revoked, or expired early. A new one shows whether the account is the reason.
+            return access.discard() ? .failed(reason: reason, retryAfterSeconds: nil) : .misconfigured(reason: reason)
+        case (403, _), (404, _): return .misconfigured(reason: reason)
+        case (429, _), (500..., _): return .failed(reason: reason, retryAfterSeconds: retryAfterSeconds)
+        default: return .refused(reason: reason)
+        }
+    }
+
+    /// Reads the code of an error, and whether it is about the device's token.
+    private static func error(_ body: [UInt8]) -> (code: String?, isAboutToken: Bool) {
+        guard case .object(let members) = try? JSONValue(parsing: body), let error = members.object("error") else {
+            return (nil, false)
+        }
+        let details = error.objects("details") ?? []
+        let code = details.lazy.compactMap { $0.string("errorCode") }.first ?? error.string("status")
+        let fields = details.flatMap { $0.objects("fieldViolations") ?? [] }.compactMap { $0.string("field") }
+        return (code, fields.contains("message.token"))
+    }
+}

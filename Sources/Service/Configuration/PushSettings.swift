@@ -1,0 +1,145 @@
+import Cryptography
+import Domain
+import Foundation
+import Push
+import Rows
+import Values
+
+/// The providers, the content and the encryption of push messages.
+struct PushSettings: Sendable {
+    /// How much of a notification or a message a push message contains.
+    enum Content: String, CaseIterable, Sendable {
+        /// The text for locked screens, which reveals nothing.
+        case generic
+        /// Title and text.
+        case full
+    }
+
+    let keys: PushKeyRing
+    let content: Content
+    let priorities: Set<Priority>
+    /// Seconds for which a notification or a message must stay unseen before it is sent.
+    let afterSeconds: Int
+    let apns: APNs.Account?
+    let fcm: FCM.Account?
+    let webPush: WebPush.Account?
+    /// The hosts at which browsers' push services may be: a name, or `*.` and a domain.
+    let hosts: [String]
+    let allowsPrivate: Bool
+    let certificates: String?
+    let timeoutSeconds: Int
+
+    /// The platforms that can be used.
+    var platforms: [Device.Platform] {
+        [(Device.Platform.apns, apns != nil), (.fcm, fcm != nil), (.webPush, webPush != nil)].filter(\.1).map(\.0)
+    }
+
+    /// Reads the settings.
+    ///
+    /// - Returns: Nil without keys: then no device can be registered.
+    init?(_ settings: Settings) throws {
+        content = settings.pushContent
+        priorities = Set(settings.pushPriorities)
+        afterSeconds = settings.pushAfterSeconds
+        allowsPrivate = settings.pushPrivate
+        certificates = settings.pushCertificates
+        timeoutSeconds = settings.pushTimeoutSeconds
+        hosts = settings.pushHosts.isEmpty ? WebPush.hosts : settings.pushHosts
+        apns = try Self.apns(settings)
+        fcm = settings.fcmAccount.map { account in
+            var account = account
+            account.url = settings.fcmURL ?? account.url
+            return account
+        }
+        webPush = try settings.vapidKey.map { key in
+            guard let contact = settings.vapidContact else {
+                throw settings.$vapidContact.mistake(Self.contactProblem)
+            }
+            return WebPush.Account(key: key, contact: contact)
+        }
+        guard !settings.pushKeys.isEmpty else { return nil }
+        guard let ring = PushKeyRing(settings.pushKeys) else {
+            throw settings.$pushKeys.mistake("must be 1 to \(PushKeyRing.keysMax) different keys")
+        }
+        keys = ring
+        guard apns != nil || fcm != nil || webPush != nil else {
+            throw settings.$pushKeys.mistake("needs a provider: set apnsKey, fcmAccount or vapidKey, or unset pushKeys")
+        }
+    }
+
+    private static func apns(_ settings: Settings) throws -> APNs.Account? {
+        guard let key = settings.apnsKey else { return nil }
+        func required(_ setting: Setting<String?>, _ what: String) throws -> String {
+            guard let text = setting.wrappedValue else { throw setting.mistake("is missing: apnsKey needs \(what)") }
+            return text
+        }
+        return APNs.Account(
+            key: key, keyId: try required(settings.$apnsKeyId, "the id of the key, 10 characters"),
+            team: try required(settings.$apnsTeam, "the id of the team, 10 characters"),
+            topic: try required(settings.$apnsTopic, "the bundle id of the app"), url: settings.apnsURL)
+    }
+}
+
+/// The rules of the settings' texts. Each throws a ``Settings/Fault``.
+extension PushSettings {
+    static func encryptionKey(_ text: String) throws -> [UInt8] {
+        guard let key = RFC4648.decode(text), key.count == PushKeyRing.keyBytes else {
+            throw Settings.Fault(
+                """
+                must be keys of \(PushKeyRing.keyBytes) bytes in base64. Create one with \
+                head -c \(PushKeyRing.keyBytes) /dev/urandom | base64
+                """)
+        }
+        return key
+    }
+
+    static func appleKey(_ path: String?) throws -> PrivateKey? {
+        guard let path else { return nil }
+        let text = try contents(of: path)
+        guard let key = try? PrivateKey(pem: text), key.algorithm == .es256 else {
+            throw Settings.Fault("\(path) is not a .p8 file of Apple: a private key of P-256 in PEM")
+        }
+        return key
+    }
+
+    static func googleAccount(_ path: String?) throws -> FCM.Account? {
+        guard let path else { return nil }
+        do {
+            return try FCM.Account(json: Array(try contents(of: path).utf8))
+        } catch let error as FCM.Account.Invalid {
+            throw Settings.Fault("\(path) \(error)")
+        }
+    }
+
+    static func applicationKey(_ text: String?) throws -> PrivateKey? {
+        guard let text else { return nil }
+        guard let scalar = RFC4648.decodeURL(text.utf8), let key = try? PrivateKey(p256: scalar) else {
+            throw Settings.Fault("must be a private key of P-256 in base64url: bellhop push keys makes one")
+        }
+        return key
+    }
+
+    private static let contactProblem =
+        "must be mailto: or https:// with an address at which the operators of push services reach you"
+
+    static func requireContact(_ text: String) throws {
+        guard text.hasPrefix("mailto:") || text.hasPrefix("https://") else { throw Settings.Fault(contactProblem) }
+    }
+
+    /// Reads another address of a provider.
+    static func address(_ text: String?) throws -> String? {
+        guard let text else { return nil }
+        guard let parts = URLComponents(string: text), ["http", "https"].contains(parts.scheme), parts.host != nil,
+            parts.query == nil, parts.fragment == nil
+        else { throw Settings.Fault("must be a URL such as https://push.example") }
+        return text.hasSuffix("/") ? String(text.dropLast()) : text
+    }
+
+    private static func contents(of path: String) throws -> String {
+        do {
+            return try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw Settings.Fault("\(path) cannot be read: \(error.localizedDescription)")
+        }
+    }
+}

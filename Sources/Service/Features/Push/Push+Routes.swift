@@ -1,0 +1,214 @@
+import Cryptography
+import Database
+import Domain
+import Foundation
+import MicroHTTP
+import OutboundHTTP
+import Push
+import Values
+
+extension PushFeature {
+    static let endpoints = [
+        Endpoint(.get, "/v1/devices", access: .bearer, listDevices),
+        Endpoint(.get, "/v1/devices/{id}", access: .bearer, showDevice),
+        Endpoint(.put, "/v1/devices/{id}", access: .bearer, register),
+        Endpoint(.delete, "/v1/devices/{id}", access: .bearer, remove),
+        Endpoint(.post, "/v1/devices/{id}/test", access: .bearer, test),
+    ]
+
+    /// Returns the settings of push messages.
+    ///
+    /// - Throws: 404 if the service sends none.
+    private static func settings(_ call: Call) throws(Failure) -> PushSettings {
+        guard let push = call.settings.push else {
+            throw Failure(
+                .notFound, "push.off",
+                "This service sends no push messages: \(Settings.variable(\.$pushKeys)) is not set.")
+        }
+        return push
+    }
+
+    private static func deviceID(_ call: Call) throws -> ID<Device> {
+        let id = try call.pathID(0, Device.self)
+        guard id.text.utf8.count <= DeviceLimits.idBytesMax else { throw Failure.notFound("device") }
+        return id
+    }
+
+    private static func listDevices(_ call: Call) throws -> Answer {
+        _ = try settings(call)
+        return .query(list(of: call.caller)) { rows in
+            let devices = try rows.rows(device)
+            return Response.json(200) { writer in
+                writer.key("items")
+                writer.array(devices)
+            }
+        }
+    }
+
+    private static func showDevice(_ call: Call) throws -> Answer {
+        _ = try settings(call)
+        let id = try deviceID(call)
+        return .read { tx in Response.json(200, try find(id, tx).required("device")) }
+    }
+
+    /// `PUT /v1/devices/{id}`: registers the caller's device, or its new token.
+    private static func register(_ call: Call) throws -> Answer {
+        let push = try settings(call)
+        let text = call.request.parameter(0)
+        guard Fields.isIdentifier(text), text.utf8.count <= DeviceLimits.idBytesMax else {
+            throw Failure.invalid(
+                "id", "must have at most \(DeviceLimits.idBytesMax) bytes, without control characters")
+        }
+        let id = ID<Device>(text)
+        let draft = try call.body(DeviceDraft.init(reading:))
+        guard push.platforms.contains(draft.platform) else {
+            let known = push.platforms.map(\.rawValue).joined(separator: ", ")
+            throw Failure.invalid("/platform", "\(draft.platform.rawValue) is not set up here; use one of \(known)")
+        }
+        let target = try PushTarget(draft, push)
+        return .write(locking: .user(call.caller.userId)) { tx in
+            let known = try find(id, tx)
+            if known == nil { try requireRoom(tx) }
+            let address = target.stored
+            let fingerprint = try fingerprint(of: address, tx)
+            try removeOthers(with: fingerprint, than: id, tx)
+            let device = Device(
+                id: id, platform: draft.platform, app: draft.app, environment: draft.environment,
+                createdAt: known?.createdAt ?? tx.now, registeredAt: tx.now)
+            let owner = Owner(tenant: tx.tenant, userId: tx.caller.userId)
+            try store(
+                device, address: push.keys.seal(address, context: place(of: id, owner)), fingerprint: fingerprint, tx)
+            return Response.json(known == nil ? 201 : 200, device)
+        }
+    }
+
+    private static func requireRoom(_ tx: Transaction) throws {
+        let count = try tx.db.integer(
+            "SELECT count(*) FROM \(devices, visibleTo: tx.scope) WHERE user_id = \(tx.caller.userId)")
+        guard (count ?? 0) < DeviceLimits.ofUserMax else {
+            throw Failure(
+                .conflict, "device.too_many",
+                "A user can have at most \(DeviceLimits.ofUserMax) devices. Delete one that is no longer used.")
+        }
+    }
+
+    /// `DELETE /v1/devices/{id}`: at sign-out.
+    private static func remove(_ call: Call) throws -> Answer {
+        _ = try settings(call)
+        let id = try deviceID(call)
+        return .write(locking: .user(call.caller.userId)) { tx in
+            let removed = try tx.db.run(
+                "DELETE FROM \(devices, writableBy: tx.scope) WHERE user_id = \(tx.caller.userId) AND id = \(id)")
+            guard removed > 0 else { throw Failure.notFound("device") }
+            try removeMessages(of: id, Owner(tenant: tx.tenant, userId: tx.caller.userId), tx.db)
+            return .noContent
+        }
+    }
+
+    /// `POST /v1/devices/{id}/test`: sends a message that says that the device is set up.
+    private static func test(_ call: Call) throws -> Answer {
+        _ = try settings(call)
+        let id = try deviceID(call)
+        return .write(locking: .user(call.caller.userId)) { tx in
+            let device = try find(id, tx).required("device")
+            try insert(
+                [Draft(type: .test, subject: "test", device: id, userId: tx.caller.userId, dueAt: tx.now)], tx)
+            tx.wakeSenders()
+            return Response.json(202, device)
+        }
+    }
+
+    // MARK: Addresses
+
+    /// Returns the place to which an encrypted address belongs.
+    static func place(of device: ID<Device>, _ owner: Owner) -> [UInt8] {
+        Array("\(owner.tenant)\u{0}\(owner.userId)\u{0}\(device)".utf8)
+    }
+
+    /// Returns a name of an address that reveals nothing about it.
+    private static func fingerprint(of address: [UInt8], _ tx: Transaction) throws -> String {
+        let secret = try ServiceSecrets.secret(named: "devices", in: tx.db)
+        return RFC4648.encodeURL(AuthenticationKey(secret).code(for: address))
+    }
+}
+
+extension PushTarget {
+    /// Checks the address of a device.
+    ///
+    /// - Throws: 422 with the place of the mistake.
+    init(_ draft: DeviceDraft, _ push: PushSettings) throws(Failure) {
+        switch draft.address {
+        case .token(let token) where draft.platform == .apns:
+            self = .apns(token: token, topic: draft.app, isSandbox: draft.environment == .sandbox)
+        case .token(let token): self = .fcm(token: token)
+        case .subscription(let endpoint, let key, let secret):
+            if let problem = Self.problem(of: endpoint, push) {
+                throw .invalid("/subscription/endpoint", problem)
+            }
+            self = .webPush(try WebPushSubscription(endpoint: endpoint, key: key, secret: secret))
+        }
+    }
+
+    /// An endpoint is input of a user, and the service sends requests to it.
+    private static func problem(of endpoint: String, _ push: PushSettings) -> String? {
+        guard endpoint.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), let parts = URLComponents(string: endpoint),
+            let host = parts.host?.lowercased(), !host.isEmpty
+        else { return "must be a URL" }
+        guard parts.user == nil, parts.password == nil, parts.fragment == nil else {
+            return "must not contain a user, a password or a fragment"
+        }
+        guard parts.scheme == "https" || push.allowsPrivate && parts.scheme == "http" else {
+            return "must begin with https://"
+        }
+        guard push.hosts.contains(where: { host.isHost(matching: $0) }) else {
+            return "\(host) is not the host of a known push service"
+        }
+        guard !push.allowsPrivate else { return nil }
+        if let address = RemoteAddress(host.trimmingCharacters(in: ["[", "]"])), !address.isPublic {
+            return "\(host) is a private address"
+        }
+        return parts.port == nil || parts.port == 443 ? nil : "must use port 443"
+    }
+
+    /// The address as it is encrypted and stored: a letter for its form, and its parts.
+    var stored: [UInt8] {
+        switch self {
+        case .apns(let token, let topic, let isSandbox):
+            Array("a\(isSandbox ? 1 : 0)\(topic ?? "")\u{0}\(token)".utf8)
+        case .fcm(let token): Array("f\(token)".utf8)
+        case .webPush(let subscription):
+            Array("w".utf8) + subscription.secret + subscription.key + Array(subscription.endpoint.utf8)
+        }
+    }
+
+    /// Reads a stored address; nil if it is malformed.
+    init?(stored bytes: [UInt8]) {
+        switch bytes.first {
+        case UInt8(ascii: "a"):
+            guard bytes.count > 2, let end = bytes.firstIndex(of: 0) else { return nil }
+            let topic = String(decoding: bytes[2..<end], as: UTF8.self)
+            self = .apns(
+                token: String(decoding: bytes[(end + 1)...], as: UTF8.self), topic: topic.isEmpty ? nil : topic,
+                isSandbox: bytes[1] == UInt8(ascii: "1"))
+        case UInt8(ascii: "f"): self = .fcm(token: String(decoding: bytes.dropFirst(), as: UTF8.self))
+        case UInt8(ascii: "w"):
+            let rest = bytes.dropFirst()
+            let (secret, key) = (WebPushSubscription.secretBytes, PrivateKey.pointBytes)
+            guard rest.count > secret + key,
+                let subscription = try? WebPushSubscription(
+                    endpoint: String(decoding: rest.dropFirst(secret + key), as: UTF8.self),
+                    key: Array(rest.dropFirst(secret).prefix(key)), secret: Array(rest.prefix(secret)))
+            else { return nil }
+            self = .webPush(subscription)
+        default: return nil
+        }
+    }
+}
+
+extension String {
+    /// Whether a host is the one of a pattern: a name, or `*.` and a domain.
+    fileprivate func isHost(matching pattern: String) -> Bool {
+        guard pattern.hasPrefix("*.") else { return self == pattern }
+        return hasSuffix(pattern.dropFirst()) && utf8.count > pattern.utf8.count - 1
+    }
+}

@@ -1,0 +1,399 @@
+import Database
+import Domain
+import Push
+import Values
+
+/// One running attempt to send a message to a device.
+struct PushAttempt: Sendable {
+    let number: Int
+    let owner: Owner
+    let device: ID<Device>
+    let type: PushType
+    let subject: String
+    /// 1 for the first attempt.
+    let attempt: Int
+    let createdAt: Timestamp
+    let givesUpAt: Timestamp
+}
+
+/// A message with its destination, as read at the moment of sending.
+struct PushDelivery: Sendable {
+    let attempt: PushAttempt
+    let platform: Device.Platform
+    let target: PushTarget
+    let message: PushMessage
+    /// The outbox rows of the withdrawals that the message carries.
+    let withdrawals: [Int]
+    let registeredAt: Timestamp
+}
+
+/// The statements of the sender.
+extension PushFeature {
+    private static let sending = Unscoped.bookkeeping("the sender sends the due messages of all tenants")
+
+    // MARK: Due messages
+
+    /// Selects the first due message of each device, so that messages to a device never overtake one another.
+    private static func sendableCondition(at now: Timestamp) -> SQL {
+        """
+        o.state = 0 AND o.next_at <= \(now) AND o.leased_until <= \(now) AND o.gives_up_at > \(now) AND NOT EXISTS (
+            SELECT 1 FROM \(outbox, unscoped: sending) AS q
+            WHERE q.state = 0 AND q.tenant = o.tenant AND q.user_id = o.user_id AND q.device_id = o.device_id
+                AND q.due_at <= \(now) AND (q.due_at < o.due_at OR q.due_at = o.due_at AND q.number < o.number))
+        """
+    }
+
+    /// Whether a message is sent before its user had time to see it. That is right only if the user has no stream.
+    ///
+    /// - Parameter seconds: The time that a user with a stream has.
+    private static func isEarly(_ seconds: Int) -> SQL {
+        "o.type IN ('notification', 'message') AND o.due_at < o.created_at + \(Int64(seconds) * 1_000_000)"
+    }
+
+    /// A due message.
+    struct Due: Sendable {
+        let number: Int
+        let owner: Owner
+        let isEarly: Bool
+    }
+
+    /// Returns the due messages.
+    ///
+    /// - Parameter busy: The messages that this process is already sending.
+    static func due(
+        at now: Timestamp, patience seconds: Int, except busy: Set<Int>, limit: Int, in db: DatabaseConnection
+    ) throws -> [Due] {
+        let notBusyCondition: SQL? = busy.isEmpty ? nil : "o.number NOT IN \(values: busy.sorted())"
+        return try db.rows(
+            """
+            SELECT o.number, o.tenant, o.user_id, CASE WHEN \(isEarly(seconds)) THEN 1 ELSE 0 END
+            FROM \(outbox, unscoped: sending) AS o
+            WHERE \(SQL.all([sendableCondition(at: now), notBusyCondition]))
+            ORDER BY o.next_at, o.number LIMIT \(limit)
+            """
+        ) { row in
+            Due(
+                number: try row.integer(0), owner: Owner(tenant: try row.id(1), userId: try row.id(2)),
+                isEarly: try row.bool(3))
+        }
+    }
+
+    /// Returns the time at which the next message is due.
+    static func nextDue(in db: DatabaseConnection) throws -> Timestamp? {
+        try db.row("SELECT min(next_at) FROM \(outbox, unscoped: sending) WHERE state = 0") { try $0.optionalMoment(0) }
+            ?? nil
+    }
+
+    /// Begins attempts of those messages that still exist and may still be sent. Once this commits, it can no longer be
+    /// known whether they were sent.
+    ///
+    /// The caller holds the lock of senders: each replica sees what another has begun.
+    static func begin(
+        _ numbers: [Int], at now: Timestamp, leasedUntil: Timestamp, in db: DatabaseConnection
+    ) throws -> [PushAttempt] {
+        try db.rows(
+            """
+            UPDATE \(outbox, unscoped: sending)
+            SET attempts = attempts + 1, tried_at = \(now), leased_until = \(leasedUntil)
+            WHERE number IN (SELECT o.number FROM push_outbox AS o
+                WHERE o.number IN \(values: numbers) AND \(sendableCondition(at: now)))
+            RETURNING number, tenant, user_id, device_id, type, subject, attempts, created_at, gives_up_at
+            """
+        ) { row in
+            PushAttempt(
+                number: try row.integer(0), owner: Owner(tenant: try row.id(1), userId: try row.id(2)),
+                device: try row.id(3), type: try row.word(4, orElse: "a stored message has an unknown type"),
+                subject: try row.text(5), attempt: try row.integer(6), createdAt: try row.moment(7),
+                givesUpAt: try row.moment(8))
+        }.sorted { $0.number < $1.number }
+    }
+
+    // MARK: Content
+
+    /// Reads what an attempt sends; nil if there is nothing to send any more. Then the attempt's row is deleted.
+    static func delivery(
+        of attempt: PushAttempt, _ push: PushSettings, _ sources: PushSources, at now: Timestamp,
+        in db: DatabaseConnection
+    ) throws -> PushDelivery? {
+        guard let device = try storedDevice(of: attempt, in: db),
+            let address = push.keys.open(device.address, context: place(of: attempt.device, attempt.owner)),
+            let target = PushTarget(stored: address)
+        else { return nil }
+        let badge = try badge(of: attempt.owner, in: db)
+        let waiting = device.platform == .webPush ? try withdrawals(for: attempt, in: db) : []
+        guard
+            let (content, data, isUrgent) = try content(
+                of: attempt, badge, device, waiting.map(\.tag), push, sources, at: now, in: db)
+        else { return nil }
+        let message = PushMessage(
+            content, badge: badge, tag: tag(attempt.type, attempt.subject), data: data, isUrgent: isUrgent,
+            withdrawn: waiting.map(\.tag),
+            secondsToLive: max(0, attempt.givesUpAt.seconds - now.seconds))
+        return PushDelivery(
+            attempt: attempt, platform: device.platform, target: target, message: message,
+            withdrawals: waiting.map(\.number), registeredAt: device.registeredAt)
+    }
+
+    private struct StoredDevice {
+        let platform: Device.Platform
+        let address: [UInt8]
+        let badge: Int?
+        let registeredAt: Timestamp
+    }
+
+    private static func storedDevice(of attempt: PushAttempt, in db: DatabaseConnection) throws -> StoredDevice? {
+        try db.row(
+            """
+            SELECT platform, address, badge, registered_at FROM \(devices, unscoped: sending)
+            WHERE tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId) AND id = \(attempt.device)
+            """
+        ) { row in
+            StoredDevice(
+                platform: try row.word(0, orElse: "a stored device has an unknown platform"),
+                address: try row.blob(1), badge: try row.optionalInteger(2), registeredAt: try row.moment(3))
+        }
+    }
+
+    private static func badge(of owner: Owner, in db: DatabaseConnection) throws -> Int {
+        try db.integer(
+            """
+            SELECT messages + requests + bell FROM \(BadgeLedger.badges, unscoped: sending)
+            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId)
+            """) ?? 0
+    }
+
+    /// The withdrawals that wait for the next alert of a browser.
+    private static func withdrawals(
+        for attempt: PushAttempt, in db: DatabaseConnection
+    ) throws -> [(number: Int, tag: String)] {
+        try db.rows(
+            """
+            SELECT number, subject FROM \(outbox, unscoped: sending)
+            WHERE tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId)
+                AND device_id = \(attempt.device) AND type = 'withdrawal' ORDER BY number
+            LIMIT \(PushOutboxLimits.withdrawalsMax)
+            """
+        ) { (number: try $0.integer(0), tag: try $0.text(1)) }
+    }
+
+    private static func content(
+        of attempt: PushAttempt, _ badge: Int, _ device: StoredDevice, _ withdrawn: [String], _ push: PushSettings,
+        _ sources: PushSources, at now: Timestamp, in db: DatabaseConnection
+    ) throws -> (PushMessage.Content, data: [UInt8], isUrgent: Bool)? {
+        let none = Array("{}".utf8)
+        let text: PushText?
+        switch attempt.type {
+        // The device shows this number already.
+        case .badge: return device.badge == badge ? nil : (.badge, none, false)
+        case .withdrawal: return (.withdrawal(tags: [attempt.subject]), none, false)
+        case .test:
+            let isSilent = false
+            return (
+                .alert(title: "Test", body: "This device receives notifications.", isSilent: isSilent), none, true
+            )
+        case .notification: text = try sources.notification(ID(attempt.subject), attempt.owner, db)
+        case .message: text = try sources.message(ID(attempt.subject), attempt.owner, db)
+        }
+        guard let text else { return nil }
+        let preferences = try sources.preferences(attempt.owner, db)
+        let delivery = preferences.delivery(
+            of: text.priority, atMinuteOfDay: TimeZones.minuteOfDay(now, preferences))
+        let shown = push.content == .full ? text.full : text.generic
+        return (
+            .alert(title: shown.title, body: shown.body, isSilent: !delivery.sounds), text.data,
+            text.priority == .urgent
+        )
+    }
+
+    // MARK: Outcomes
+
+    /// The stored outcome of an attempt.
+    enum Result: Sendable {
+        case accepted
+        /// - Parameter nextAt: The time of the retry; nil after the last attempt.
+        case failed(reason: String, nextAt: Timestamp?)
+        case gone(reason: String)
+        case interrupted
+    }
+
+    static func record(
+        _ result: Result, of delivery: PushDelivery, at now: Timestamp, in db: DatabaseConnection
+    ) throws {
+        let attempt = delivery.attempt
+        // Another replica may have begun the next attempt if this one exceeded its lease.
+        let own: SQL = "number = \(attempt.number) AND attempts = \(attempt.attempt)"
+        switch result {
+        case .accepted:
+            // The system ignores the number of a withdrawal, which only the app reads.
+            if attempt.type != .withdrawal { try noteBadge(delivery.message.badge, of: delivery, at: now, in: db) }
+            if !delivery.withdrawals.isEmpty {
+                try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE number IN \(values: delivery.withdrawals)")
+            }
+            guard attempt.type == .notification || attempt.type == .message else { return try delete(own, in: db) }
+            // A message that was added meanwhile, about the same conversation, stays.
+            try db.run(
+                """
+                UPDATE \(outbox, unscoped: sending)
+                SET leased_until = 0, state = CASE WHEN created_at = \(attempt.createdAt) THEN 1 ELSE 0 END,
+                    gives_up_at = CASE WHEN created_at = \(attempt.createdAt)
+                        THEN \(now.adding(seconds: PushOutboxLimits.sentSeconds)) ELSE gives_up_at END
+                WHERE \(own)
+                """)
+        case .failed(let reason, let nextAt):
+            try note(reason, of: delivery, at: now, in: db)
+            guard let nextAt else { return try delete(own, in: db) }
+            try db.run(
+                """
+                UPDATE \(outbox, unscoped: sending) SET next_at = \(nextAt), leased_until = 0 WHERE \(own)
+                """)
+        case .gone:
+            try db.run(
+                """
+                DELETE FROM \(devices, unscoped: sending)
+                WHERE tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId)
+                    AND id = \(attempt.device) AND registered_at = \(delivery.registeredAt)
+                """)
+            try removeMessages(of: attempt.device, attempt.owner, db)
+        case .interrupted:
+            try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE \(own)")
+        }
+    }
+
+    /// Removes an attempt that has nothing to send.
+    static func drop(_ attempt: PushAttempt, in db: DatabaseConnection) throws {
+        try delete("number = \(attempt.number)", in: db)
+    }
+
+    private static func delete(_ condition: SQL, in db: DatabaseConnection) throws {
+        try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE \(condition)")
+    }
+
+    private static func noteBadge(
+        _ badge: Int, of delivery: PushDelivery, at now: Timestamp, in db: DatabaseConnection
+    ) throws {
+        let attempt = delivery.attempt
+        try db.run(
+            """
+            UPDATE \(devices, unscoped: sending) SET badge = \(badge), badge_at = \(now), error = NULL, error_at = NULL
+            WHERE tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId) AND id = \(attempt.device)
+                AND registered_at = \(delivery.registeredAt)
+            """)
+    }
+
+    private static func note(
+        _ error: String, of delivery: PushDelivery, at now: Timestamp, in db: DatabaseConnection
+    ) throws {
+        let attempt = delivery.attempt
+        try db.run(
+            """
+            UPDATE \(devices, unscoped: sending) SET error = \(error), error_at = \(now)
+            WHERE tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId) AND id = \(attempt.device)
+            """)
+    }
+
+    /// Ends all leases, so that begun attempts are repeated without waiting.
+    static func endLeases(in db: DatabaseConnection) throws {
+        try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE state = 0 AND leased_until > 0")
+    }
+
+    // MARK: Presence
+
+    /// Returns the users of messages that are sent before a user with a stream had time to see them.
+    static func ownersOfEarly(patience seconds: Int, in db: DatabaseConnection) throws -> [Owner] {
+        try db.rows(
+            """
+            SELECT DISTINCT o.tenant, o.user_id FROM \(outbox, unscoped: sending) AS o
+            WHERE o.state = 0 AND o.leased_until = 0 AND \(isEarly(seconds))
+            """
+        ) { Owner(tenant: try $0.id(0), userId: try $0.id(1)) }
+    }
+
+    /// Gives a user with a stream the time to see new messages before they are sent.
+    static func postpone(of owner: Owner, patience seconds: Int, in db: DatabaseConnection) throws {
+        let dueAt: SQL = "created_at + \(Int64(seconds) * 1_000_000)"
+        try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending) AS o
+            SET due_at = \(dueAt), next_at = CASE WHEN next_at < \(dueAt) THEN \(dueAt) ELSE next_at END
+            WHERE o.tenant = \(owner.tenant) AND o.user_id = \(owner.userId) AND o.state = 0 AND o.leased_until = 0
+                AND \(isEarly(seconds))
+            """)
+    }
+
+    // MARK: Upkeep
+
+    /// The state of the outbox.
+    struct Figures: Sendable {
+        var waiting = 0
+        var devices = 0
+        /// The due time of the message that has waited longest.
+        var oldestDueAt: Timestamp?
+    }
+
+    static func figures(at now: Timestamp, in db: DatabaseConnection) throws -> Figures {
+        let table: SQL = "\(outbox, unscoped: sending)"
+        return try db.row(
+            """
+            SELECT (SELECT count(*) FROM \(table) WHERE state = 0 AND due_at <= \(now)),
+                (SELECT count(*) FROM \(devices, unscoped: sending)),
+                (SELECT min(due_at) FROM \(table) WHERE state = 0)
+            """
+        ) { Figures(waiting: try $0.integer(0), devices: try $0.integer(1), oldestDueAt: try $0.optionalMoment(2)) }
+            ?? Figures()
+    }
+
+    /// Deletes what is too old, and the oldest messages of an outbox that is too long. Corrects times of rows that were
+    /// written while the clock was ahead.
+    ///
+    /// - Returns: The number of messages that were deleted unsent.
+    static func prune(at now: Timestamp, in db: DatabaseConnection) throws -> Int {
+        let unsent =
+            try db.integer(
+                "SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0 AND gives_up_at <= \(now)") ?? 0
+        try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE gives_up_at <= \(now)")
+        let latest = now.adding(seconds: PushOutboxLimits.sentSeconds + 60)
+        try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending)
+            SET created_at = \(now), due_at = \(now), next_at = \(now), leased_until = 0,
+                gives_up_at = \(now.adding(seconds: PushOutboxLimits.secondsToLive))
+            WHERE state = 0 AND (created_at > \(now.adding(seconds: 60)) OR next_at > \(latest))
+            """)
+        let excess =
+            (try db.integer("SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0") ?? 0)
+            - PushOutboxLimits.waitingMax
+        guard excess > 0 else { return unsent }
+        return unsent
+            + (try db.run(
+                """
+                DELETE FROM \(outbox, unscoped: sending) WHERE number IN (
+                    SELECT number FROM push_outbox WHERE state = 0 ORDER BY number LIMIT \(excess))
+                """))
+    }
+
+    /// Encrypts the addresses of devices with the first key that others have encrypted.
+    ///
+    /// - Returns: The number of devices that were changed, and of those that no key opens.
+    static func rotate(_ keys: PushKeyRing, in db: DatabaseConnection) throws -> (changed: Int, unreadable: Int) {
+        var (old, unreadable) = ([(owner: Owner, id: ID<Device>, address: [UInt8])](), 0)
+        try db.forEach("SELECT tenant, user_id, id, address FROM \(devices, unscoped: sending)") { row in
+            let (owner, id) = (Owner(tenant: try row.id(0), userId: try row.id(1)), try row.id(2) as ID<Device>)
+            let sealed = try row.blob(3)
+            guard keys.isOld(sealed) else { return true }
+            guard let address = keys.open(sealed, context: place(of: id, owner)) else {
+                unreadable += 1
+                return true
+            }
+            old.append((owner, id, keys.seal(address, context: place(of: id, owner))))
+            return true
+        }
+        for (owner, id, address) in old {
+            try db.run(
+                """
+                UPDATE \(devices, unscoped: sending) SET address = \(address)
+                WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id)
+                """)
+        }
+        return (old.count, unreadable)
+    }
+}

@@ -1,0 +1,244 @@
+import Database
+import Domain
+import Values
+
+extension PushFeature {
+    /// Each user's own devices.
+    static let devices = Table("devices", read: ["user:{user_id}"], write: ["user:{user_id}"])
+
+    /// The messages to send, one row for each device. No user reads them.
+    static let outbox = Table("push_outbox", read: [], write: [])
+
+    static let migration = Migration(
+        "0001_push",
+        sql: [
+            """
+            CREATE TABLE devices (
+                tenant TEXT NOT NULL,
+                user_id TEXT NOT NULL,
+                id TEXT NOT NULL,
+                platform TEXT NOT NULL,
+                app TEXT,
+                environment TEXT NOT NULL,
+                address BLOB NOT NULL,
+                fingerprint TEXT NOT NULL,
+                created_at INTEGER NOT NULL,
+                registered_at INTEGER NOT NULL,
+                badge INTEGER,
+                badge_at INTEGER NOT NULL,
+                error TEXT,
+                error_at INTEGER,
+                PRIMARY KEY (tenant, user_id, id)
+            ) STRICT, WITHOUT ROWID
+            """,
+            // An address belongs to one user. This finds its former one.
+            "CREATE UNIQUE INDEX devices_addresses ON devices (fingerprint)",
+            .sqlite(definition("INTEGER PRIMARY KEY AUTOINCREMENT", text: "TEXT", integer: "INTEGER") + " STRICT"),
+            .postgreSQL(
+                definition(
+                    "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", text: "TEXT COLLATE \"C\"", integer: "BIGINT")),
+            // A device has one message about each subject: the next message replaces it.
+            """
+            CREATE UNIQUE INDEX push_outbox_subjects ON push_outbox (tenant, user_id, type, subject, device_id)
+            """,
+            "CREATE INDEX push_outbox_due ON push_outbox (next_at) WHERE state = 0",
+            "CREATE INDEX push_outbox_lanes ON push_outbox (tenant, user_id, device_id, due_at) WHERE state = 0",
+            "CREATE INDEX push_outbox_ends ON push_outbox (gives_up_at)",
+        ])
+
+    /// The state is 0 while a message waits and 1 once it was accepted, as long as it may be withdrawn.
+    private static func definition(_ number: String, text: String, integer: String) -> String {
+        """
+        CREATE TABLE push_outbox (
+            number \(number),
+            tenant \(text) NOT NULL,
+            user_id \(text) NOT NULL,
+            device_id \(text) NOT NULL,
+            type \(text) NOT NULL,
+            subject \(text) NOT NULL,
+            state \(integer) NOT NULL,
+            created_at \(integer) NOT NULL,
+            due_at \(integer) NOT NULL,
+            next_at \(integer) NOT NULL,
+            leased_until \(integer) NOT NULL,
+            gives_up_at \(integer) NOT NULL,
+            attempts \(integer) NOT NULL,
+            tried_at \(integer)
+        )
+        """
+    }
+
+    static let reacting = Unscoped.reaction("the service sends messages about the actions of all users")
+
+    // MARK: Devices
+
+    static let deviceColumns: SQL = "id, platform, app, environment, created_at, registered_at"
+
+    static func device(_ row: Row) throws -> Device {
+        Device(
+            id: try row.id(0), platform: try row.word(1, orElse: "a stored device has an unknown platform"),
+            app: try row.optionalText(2), environment: try row.word(3, orElse: "a stored device is malformed"),
+            createdAt: try row.moment(4), registeredAt: try row.moment(5))
+    }
+
+    static func list(of caller: Caller) -> SQL {
+        """
+        SELECT \(deviceColumns) FROM \(devices, visibleTo: caller.scope)
+        WHERE user_id = \(caller.userId) ORDER BY registered_at DESC, id
+        """
+    }
+
+    static func find(_ id: ID<Device>, _ tx: Transaction) throws -> Device? {
+        try tx.db.row(
+            """
+            SELECT \(deviceColumns) FROM \(devices, visibleTo: tx.scope)
+            WHERE user_id = \(tx.caller.userId) AND id = \(id)
+            """, device)
+    }
+
+    /// Stores a device, in place of an earlier registration of its id.
+    static func store(_ device: Device, address: [UInt8], fingerprint: String, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            INSERT INTO \(devices, writableBy: tx.scope)
+                (tenant, user_id, id, platform, app, environment, address, fingerprint, created_at, registered_at,
+                badge_at)
+            VALUES (\(tx.tenant), \(tx.caller.userId), \(device.id), \(device.platform.rawValue), \(device.app),
+                \(device.environment.rawValue), \(address), \(fingerprint), \(device.createdAt),
+                \(device.registeredAt), 0)
+            ON CONFLICT (tenant, user_id, id) DO UPDATE SET
+                platform = excluded.platform, app = excluded.app, environment = excluded.environment,
+                address = excluded.address, fingerprint = excluded.fingerprint, registered_at = excluded.registered_at,
+                badge = NULL, error = NULL, error_at = NULL
+            """)
+    }
+
+    /// Removes the registration of an address under another id or by another user: on a shared phone, the messages of
+    /// the former user end.
+    static func removeOthers(with fingerprint: String, than id: ID<Device>, _ tx: Transaction) throws {
+        let others = try tx.db.rows(
+            """
+            DELETE FROM \(devices, unscoped: .reaction("an address belongs to the user who registered it last"))
+            WHERE fingerprint = \(fingerprint)
+                AND NOT (tenant = \(tx.tenant) AND user_id = \(tx.caller.userId) AND id = \(id))
+            RETURNING tenant, user_id, id
+            """
+        ) { (tenant: try $0.id(0) as ID<Tenant>, userId: try $0.id(1) as ID<User>, id: try $0.id(2) as ID<Device>) }
+        for other in others {
+            try removeMessages(of: other.id, Owner(tenant: other.tenant, userId: other.userId), tx.db)
+        }
+    }
+
+    static func removeMessages(of device: ID<Device>, _ owner: Owner, _ db: DatabaseConnection) throws {
+        try db.run(
+            """
+            DELETE FROM \(outbox, unscoped: reacting)
+            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND device_id = \(device)
+            """)
+    }
+
+    /// Returns the devices of users.
+    static func devices(of users: [ID<User>], _ tx: Transaction) throws -> [RegisteredDevice] {
+        try RowParts.ranges(of: users.count, most: PushOutboxLimits.rowsAtOnceMax).flatMap { part in
+            try tx.db.rows(
+                """
+                SELECT user_id, id, platform, badge_at FROM \(devices, unscoped: reacting)
+                WHERE tenant = \(tx.tenant) AND user_id IN \(values: users[part].map(\.text))
+                """
+            ) { row in
+                RegisteredDevice(
+                    userId: try row.id(0), id: try row.id(1),
+                    platform: try row.word(2, orElse: "a stored device has an unknown platform"),
+                    badgeAt: try row.moment(3))
+            }
+        }
+    }
+
+    /// A device as the reactions need it.
+    struct RegisteredDevice: Sendable {
+        let userId: ID<User>
+        let id: ID<Device>
+        let platform: Device.Platform
+        /// The time when it was last sent a number.
+        let badgeAt: Timestamp
+    }
+
+    // MARK: The outbox
+
+    /// A message to be added to the outbox.
+    struct Draft: Sendable {
+        let type: PushType
+        let subject: String
+        let device: ID<Device>
+        let userId: ID<User>
+        let dueAt: Timestamp
+    }
+
+    /// Adds messages. A message about the same subject that still waits stays as it is, because its content is read
+    /// when it is sent; one that was sent is sent again.
+    static func insert(_ drafts: [Draft], _ tx: Transaction) throws {
+        guard !drafts.isEmpty else { return }
+        var values: [SQLValue] = []
+        values.reserveCapacity(drafts.count * 12)
+        for draft in drafts {
+            values += [
+                .text(tx.tenant.text), .text(draft.userId.text), .text(draft.device.text), .text(draft.type.rawValue),
+                .text(draft.subject), .integer(0), tx.now.sqlValue, draft.dueAt.sqlValue, draft.dueAt.sqlValue,
+                .integer(0), draft.dueAt.adding(seconds: PushOutboxLimits.secondsToLive).sqlValue, .integer(0),
+            ]
+        }
+        try tx.db.run(insertion.statements(of: values))
+    }
+
+    private static let isWaiting: SQL = "push_outbox.state = 0 AND push_outbox.leased_until = 0"
+
+    private static let insertion = Insertion(
+        """
+        INSERT INTO \(outbox, unscoped: reacting)
+            (tenant, user_id, device_id, type, subject, state, created_at, due_at, next_at, leased_until, gives_up_at,
+            attempts)
+        """, columns: 12,
+        """
+        ON CONFLICT (tenant, user_id, type, subject, device_id) DO UPDATE SET
+            state = 0, gives_up_at = excluded.gives_up_at,
+            created_at = CASE WHEN \(isWaiting) THEN push_outbox.created_at ELSE excluded.created_at END,
+            due_at = CASE WHEN \(isWaiting) THEN push_outbox.due_at ELSE excluded.due_at END,
+            next_at = CASE WHEN \(isWaiting) THEN push_outbox.next_at
+                WHEN push_outbox.leased_until > excluded.next_at THEN push_outbox.leased_until ELSE excluded.next_at END
+        """)
+
+    /// A message that was removed from the outbox because its subject was seen.
+    struct Taken: Sendable {
+        let device: ID<Device>
+        let subject: String
+        /// Whether an attempt was begun. Its outcome cannot be known.
+        let isMaybeSent: Bool
+        let leasedUntil: Timestamp
+    }
+
+    /// Removes the messages about subjects that the user has seen.
+    ///
+    /// If an attempt begins at the same moment, one of the two transactions waits for the other. Either the attempt
+    /// finds no row, or this deletion sees that the attempt was begun.
+    static func take(_ type: PushType, _ subjects: [String], of userId: ID<User>, _ tx: Transaction) throws -> [Taken] {
+        try RowParts.ranges(of: subjects.count, most: PushOutboxLimits.rowsAtOnceMax).flatMap { part in
+            try tx.db.rows(
+                """
+                DELETE FROM \(outbox, unscoped: reacting)
+                WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND type = \(type.rawValue)
+                    AND subject IN \(values: Array(subjects[part]))
+                RETURNING device_id, subject, attempts, leased_until
+                """
+            ) { row in
+                Taken(
+                    device: try row.id(0), subject: try row.text(1), isMaybeSent: try row.integer(2) > 0,
+                    leasedUntil: try row.moment(3))
+            }
+        }
+    }
+}
+
+/// The types of push messages.
+enum PushType: String, CaseIterable, Sendable {
+    case notification, message, badge, withdrawal, test
+}

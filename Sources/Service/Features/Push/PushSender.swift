@@ -1,0 +1,237 @@
+import Database
+import Domain
+import Logging
+import Push
+import Threads
+import Values
+
+/// The sender of due push messages: devices in parallel, each device's messages one after the other.
+///
+/// One thread queries the outbox, begins attempts in transactions, reads their content, and stores their outcomes. The
+/// requests run together on the thread of ``PushClient``. With several replicas, each sends the attempts that it has
+/// begun. An attempt is leased in its row; if the process is killed, the message is sent again when the lease expires.
+final class PushSender: Sendable {
+    /// The state of the polling loop.
+    private struct Progress {
+        var busy: Set<Int> = []
+        /// Times by the clock's uptime.
+        var prunedAt: Duration?
+        var loggedAt: Duration?
+        var nextDueAt: Timestamp?
+    }
+
+    private let settings: PushSettings
+    private let sources: PushSources
+    private let store: DatabaseStore
+    private let clock: Clock
+    let admission: StreamAdmission
+    private let metrics: PushMetrics
+    private let logger: Logger
+    private let client: PushClient
+    private let thread = LoopThread("push-outbox")
+    private let finished = Locked([(delivery: PushDelivery, outcome: PushOutcome)]())
+
+    init(
+        _ settings: PushSettings, _ sources: PushSources, reader: TransactionReader, admission: StreamAdmission,
+        metrics: MetricsRegistry, logger: Logger
+    ) {
+        (self.settings, self.sources, self.admission, self.logger) = (settings, sources, admission, logger)
+        (store, clock) = (reader.store, reader.clock)
+        self.metrics = PushMetrics(metrics, clock: clock)
+        client = PushClient(
+            apns: settings.apns.map { APNs($0) }, fcm: settings.fcm.map { FCM($0) },
+            webPush: settings.webPush.map { WebPush($0) }, allowsPrivate: settings.allowsPrivate,
+            certificates: settings.certificates, timeoutSeconds: settings.timeoutSeconds,
+            clock: { [clock] in clock.now() })
+        reader.senders.add(thread)
+    }
+
+    func start() {
+        client.start()
+        thread.start { [self] in
+            var progress = Progress()
+            // No other process sends, so the previous process was killed and its leases can end.
+            if store.engine == .sqlite { try? store.writeAndWait { try PushFeature.endLeases(in: $0) } }
+            while thread.wait(atMost: pause(progress)) { round(&progress) }
+            // Interrupted attempts are sent by the next process without waiting for the lease.
+            try? record(&progress)
+        }
+    }
+
+    /// Interrupts the current requests, and returns when the threads have ended.
+    func stop() {
+        client.stop()
+        thread.stop()
+    }
+
+    /// The time until the next look: when the next known message is due, or another replica may have written one.
+    private func pause(_ progress: Progress) -> Duration {
+        let longest: Duration = store.engine == .sqlite ? .seconds(5) : .seconds(1)
+        guard let nextDueAt = progress.nextDueAt else { return clock.pause(longest) }
+        let wait = Duration.microseconds(nextDueAt.microseconds - clock.now().microseconds)
+        return clock.pause(min(longest, max(.milliseconds(1), wait)))
+    }
+
+    private func round(_ progress: inout Progress) {
+        do {
+            try record(&progress)
+            try postponePresent()
+            try begin(&progress)
+            try prune(&progress)
+            progress.nextDueAt = try store.read { try PushFeature.nextDue(in: $0) }
+        } catch {
+            progress.nextDueAt = nil
+            // StorageWatch reports it once a minute.
+            if (error as? DatabaseError)?.storageTrouble != nil { return }
+            log("Push messages could not be processed. Retrying.", ["reason": "\(error)"], &progress)
+        }
+    }
+
+    // MARK: Presence
+
+    /// Postpones the new messages of users who have a stream on this replica.
+    private func postponePresent() throws {
+        let patience = settings.afterSeconds
+        guard patience > 0 else { return }
+        let owners = try store.read { try PushFeature.ownersOfEarly(patience: patience, in: $0) }
+        let present = owners.filter { admission.hasStream($0) }
+        guard !present.isEmpty else { return }
+        try store.writeAndWait { db in
+            try db.lock([LockKey.tick("push").name(in: "")])
+            for owner in present { try PushFeature.postpone(of: owner, patience: patience, in: db) }
+        }
+    }
+
+    // MARK: Attempts
+
+    private func begin(_ progress: inout Progress) throws {
+        while progress.busy.count < PushOutboxLimits.slots {
+            let now = clock.now()
+            let limit = min(PushOutboxLimits.slots - progress.busy.count, PushOutboxLimits.rowsAtOnceMax)
+            let due = try store.read { [settings, busy = progress.busy] db in
+                try PushFeature.due(at: now, patience: settings.afterSeconds, except: busy, limit: limit, in: db)
+            }
+            // A message that came after the last look at the streams waits for the next look.
+            let numbers = due.filter { !($0.isEarly && admission.hasStream($0.owner)) }.map(\.number)
+            guard !numbers.isEmpty else { return }
+            let leasedUntil = now.adding(seconds: Int64(settings.timeoutSeconds) + PushOutboxLimits.leaseSeconds)
+            let deliveries = try store.writeAndWait { [settings, sources] db in
+                try db.lock([LockKey.tick("push").name(in: "")])
+                let attempts = try PushFeature.begin(
+                    numbers, at: now, leasedUntil: leasedUntil, in: db)
+                return try attempts.compactMap { attempt in
+                    let delivery = try PushFeature.delivery(of: attempt, settings, sources, at: now, in: db)
+                    if delivery == nil { try PushFeature.drop(attempt, in: db) }
+                    return delivery
+                }
+            }
+            let begunAt = clock.uptime()
+            for delivery in deliveries {
+                progress.busy.insert(delivery.attempt.number)
+                send(delivery, begunAt: begunAt)
+            }
+        }
+    }
+
+    /// Sends a message, unless its lease might end before the request does (see ``WebhookSender``).
+    private func send(_ delivery: PushDelivery, begunAt: Duration) {
+        guard clock.uptime() < begunAt + .seconds(PushOutboxLimits.leaseSeconds) else {
+            return finish(delivery, .interrupted)
+        }
+        client.send(delivery.message, to: delivery.target) { [self] in finish(delivery, $0) }
+    }
+
+    private func finish(_ delivery: PushDelivery, _ outcome: PushOutcome) {
+        finished.withLock { $0.append((delivery, outcome)) }
+        thread.wake()
+    }
+
+    /// Stores the outcomes of attempts. Until that succeeds they count as running, and no others begin in their place.
+    private func record(_ progress: inout Progress) throws {
+        let ended = finished.withLock { finished in
+            defer { finished = [] }
+            return finished
+        }
+        guard !ended.isEmpty else { return }
+        let now = clock.now()
+        let results = ended.map { (delivery: $0.delivery, result: result(of: $0.delivery, $0.outcome, at: now)) }
+        do {
+            try store.writeAndWait { db in
+                for (delivery, result) in results { try PushFeature.record(result, of: delivery, at: now, in: db) }
+            }
+        } catch {
+            finished.withLock { $0 = ended + $0 }
+            throw error
+        }
+        for (delivery, outcome) in ended {
+            progress.busy.remove(delivery.attempt.number)
+            note(outcome, of: delivery, &progress)
+        }
+    }
+
+    private func result(
+        of delivery: PushDelivery, _ outcome: PushOutcome, at now: Timestamp
+    ) -> PushFeature.Result {
+        switch outcome {
+        case .accepted: return .accepted
+        case .interrupted: return .interrupted
+        case .refused(let reason): return .failed(reason: reason, nextAt: nil)
+        case .gone(let reason, let since):
+            // The device was registered again after the provider had noticed that it was gone.
+            if let since, since < delivery.registeredAt { return retry(delivery, reason, asked: nil, at: now) }
+            return .gone(reason: reason)
+        case .failed(let reason, let asked): return retry(delivery, reason, asked: asked, at: now)
+        case .misconfigured(let reason):
+            return retry(delivery, reason, asked: Int(PushOutboxLimits.misconfiguredSeconds), at: now)
+        }
+    }
+
+    private func retry(
+        _ delivery: PushDelivery, _ reason: String, asked: Int?, at now: Timestamp
+    ) -> PushFeature.Result {
+        let attempt = delivery.attempt
+        let pause = WebhookRetry.pause(afterAttempt: attempt.attempt, asked: asked, chance: .random(in: 0..<1))
+        let nextAt = Timestamp(microseconds: now.microseconds + Int64(pause * 1_000_000))
+        return .failed(reason: reason, nextAt: nextAt < attempt.givesUpAt ? nextAt : nil)
+    }
+
+    private func note(_ outcome: PushOutcome, of delivery: PushDelivery, _ progress: inout Progress) {
+        let platform = delivery.platform
+        switch outcome {
+        case .interrupted: return
+        case .accepted: metrics.noteSent(platform, delivery.attempt.type)
+        case .gone(let reason, _):
+            metrics.noteFailed(platform, reason)
+            metrics.noteRemoved(platform)
+        case .refused(let reason), .failed(let reason, _): metrics.noteFailed(platform, reason)
+        case .misconfigured(let reason):
+            metrics.noteFailed(platform, reason)
+            log(
+                "A push service does not accept the key or another setting. See Docs/push.md.",
+                ["platform": "\(platform.rawValue)", "reason": "\(reason)"], &progress)
+        }
+    }
+
+    /// Logs at most once a minute. The message describes a state that lasts, and would otherwise fill the log.
+    private func log(_ message: Logger.Message, _ metadata: Logger.Metadata, _ progress: inout Progress) {
+        let now = clock.uptime()
+        if let last = progress.loggedAt, now < last + .seconds(60) { return }
+        progress.loggedAt = now
+        logger.warning(message, metadata: metadata)
+    }
+
+    // MARK: Upkeep
+
+    private func prune(_ progress: inout Progress) throws {
+        let uptime = clock.uptime()
+        if let last = progress.prunedAt, uptime < last + .seconds(10) { return }
+        let now = clock.now()
+        let unsent = try store.writeAndWait { db in
+            try db.lock([LockKey.tick("push").name(in: "")])
+            return try PushFeature.prune(at: now, in: db)
+        }
+        metrics.noteUnsent(unsent)
+        metrics.note(try store.read { try PushFeature.figures(at: now, in: $0) })
+        progress.prunedAt = uptime
+    }
+}

@@ -1,0 +1,161 @@
+import BellhopClient
+import Cryptography
+import Database
+import Foundation
+import TestSupport
+import Testing
+import Values
+
+@testable import Service
+
+/// The registration of devices.
+@Suite(.timed) struct DevicesTests {
+    private static let token =
+        #"{"platform":"apns","token":"00ff00ff","app":"com.example.two","environment":"sandbox"}"#
+    private static func subscription(
+        _ endpoint: String = "https://127.0.0.1/a", key: String = PushProbe.key, auth: String = "BTBZMqHH6r4Tts7J_aSIgg"
+    ) -> String {
+        String(decoding: PushProbe.subscription(endpoint, key: key, auth: auth).data, as: UTF8.self)
+    }
+
+    @Test func device_isRegistered_andShown_withoutItsToken() async throws {
+        let probe = try PushProbe()
+        let made = try await probe.service.call("PUT", "/v1/devices/d1", as: .user("ada"), Self.token)
+        #expect(made.status == 201)
+        expect(
+            made.json, has: ["id": "d1", "platform": "apns", "app": "com.example.two", "environment": "sandbox"])
+        #expect(made.json["token"] == nil && !made.text.contains("00ff"))
+        let again = try await probe.service.call("PUT", "/v1/devices/d1", as: .user("ada"), Self.token)
+        #expect(again.status == 200 && again.json["createdAt"] == made.json["createdAt"])
+        let list = try await probe.service.call("GET", "/v1/devices", as: .user("ada"))
+        #expect(list.items.map { $0["id"] } == ["d1"] && !list.text.contains("00ff"))
+        #expect(try await probe.service.call("GET", "/v1/devices/d1", as: .user("ben")).status == 404)
+        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ben")).items.isEmpty)
+        #expect(try await probe.service.call("DELETE", "/v1/devices/d1", as: .user("ben")).status == 404)
+        #expect(try await probe.service.call("DELETE", "/v1/devices/d1", as: .user("ada")).status == 204)
+        #expect(try await probe.service.call("DELETE", "/v1/devices/d1", as: .user("ada")).status == 404)
+    }
+
+    /// Shared phones: the messages of the former user end.
+    @Test func token_belongsToTheUserWhoRegisteredItLast() async throws {
+        let probe = try PushProbe()
+        _ = try await probe.service.call("PUT", "/v1/devices/d1", as: .user("ada"), Self.token)
+        try await probe.register("d2")
+        _ = try await probe.service.call("PUT", "/v1/devices/d1", as: .user("ben"), Self.token)
+        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.map { $0["id"] } == ["d2"])
+        // A reinstalled app has a new id and the same token.
+        _ = try await probe.service.call("PUT", "/v1/devices/d9", as: .user("ben"), Self.token)
+        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ben")).items.map { $0["id"] } == ["d9"])
+    }
+
+    @Test func users_haveAtMostTwentyDevices() async throws {
+        let probe = try PushProbe()
+        for number in 1...20 { try await probe.register("d\(number)") }
+        let refused = try await probe.service.call("PUT", "/v1/devices/d21", as: .user("ada"), Self.token)
+        #expect(refused.refusal == "409 device.too_many")
+        #expect(try await probe.service.call("PUT", "/v1/devices/d20", as: .user("ada"), Self.token).status == 200)
+    }
+
+    @Test(arguments: [
+        (#"{"platform":"pager","token":"a"}"#, "/platform"), (#"{"platform":"apns"}"#, "/token"),
+        (#"{"platform":"apns","token":"xyz"}"#, "/token"), (#"{"platform":"apns","token":"00/../ff"}"#, "/token"),
+        (#"{"platform":"fcm","token":"a b"}"#, "/token"), (#"{"platform":"fcm","token":"a","app":"b"}"#, "/app"),
+        (#"{"platform":"webpush","token":"a"}"#, "/token /subscription"),
+        (subscription(key: "AAAA"), "/subscription/keys/p256dh"),
+        (subscription(key: "no base64!"), "/subscription/keys/p256dh"),
+        (subscription(auth: "AAAA"), "/subscription/keys/auth"),
+        (subscription("https://evil.example/a"), "/subscription/endpoint"),
+        (subscription("ftp://127.0.0.1/a"), "/subscription/endpoint"),
+        (subscription("https://u:p@127.0.0.1/a"), "/subscription/endpoint"),
+        (subscription("nonsense"), "/subscription/endpoint"),
+    ])
+    func mistakes_areNamed(_ body: String, places: String) async throws {
+        let probe = try PushProbe()
+        let answer = try await probe.service.call("PUT", "/v1/devices/d1", as: .user("ada"), body)
+        #expect(answer.mistakes == "422 \(places)")
+    }
+
+    /// With the settings of production, an endpoint must be public and encrypted.
+    @Test(arguments: [
+        "http://push.example/a", "https://127.0.0.1/a", "https://10.0.0.1/a", "https://[::1]/a",
+        "https://push.example:8443/a", "https://push.example.evil/a", "https://a.push.example/a",
+    ])
+    func endpointsThatArePrivate_plainOrUnknown_areRefused(_ endpoint: String) async throws {
+        let probe = try PushProbe([
+            "pushPrivate": "false", "pushHosts": "push.example,127.0.0.1,10.0.0.1,[::1],*.notify.example",
+        ])
+        let answer = try await probe.service.call(
+            "PUT", "/v1/devices/d1", as: .user("ada"), Self.subscription(endpoint))
+        #expect(answer.mistakes == "422 /subscription/endpoint")
+        for known in ["https://push.example/a", "https://wns2.notify.example/w?token=a"] {
+            let made = try await probe.service.call("PUT", "/v1/devices/d2", as: .user("ada"), Self.subscription(known))
+            #expect(made.status < 300, "\(known)")
+        }
+    }
+
+    @Test func longIDs_areRefused() async throws {
+        let probe = try PushProbe()
+        let path = "/v1/devices/\(String(repeating: "d", count: 65))"
+        #expect(try await probe.service.call("PUT", path, as: .user("ada"), Self.token).mistakes == "422 id")
+        #expect(try await probe.service.call("GET", path, as: .user("ada")).status == 404)
+    }
+
+    @Test func withoutKeys_pushIsOff_andSaysSo() async throws {
+        let service = try TestService.start()
+        for (method, path) in [("GET", "/v1/devices"), ("PUT", "/v1/devices/d1"), ("DELETE", "/v1/devices/d1")] {
+            let answer = try await service.call(method, path, as: .user("ada"), method == "PUT" ? Self.token : nil)
+            #expect(answer.refusal == "404 push.off")
+        }
+        let config = try await service.call("GET", "/v1/config", as: .user("ada")).json
+        #expect(config["push"]["enabled"] == false && config["push"]["platforms"] == [])
+    }
+
+    @Test func config_showsThePublicKey_andThePlatforms() async throws {
+        let probe = try PushProbe(["fcmAccount": ""])
+        let push = try await probe.service.call("GET", "/v1/config", as: .user("ada")).json["push"]
+        #expect(push["enabled"] == true && push["platforms"] == ["apns", "webpush"])
+        #expect(push["webPushKey"].string?.utf8.count == 87)
+        let answer = try await probe.service.call(
+            "PUT", "/v1/devices/d1", as: .user("ada"), #"{"platform":"fcm","token":"a"}"#)
+        #expect(answer.mistakes == "422 /platform")
+    }
+
+    /// Neither the database nor its log has a token, not even after it was deleted.
+    @Test func tokens_areNowhereInTheFiles() async throws {
+        let probe = try PushProbe()
+        guard probe.service.app.store.engine == .sqlite else { return }
+        let marker = "5ec7e75ec7e75ec7e7"
+        let body = #"{"platform":"fcm","token":"\#(marker)"}"#
+        _ = try await probe.service.call("PUT", "/v1/devices/d1", as: .user("ada"), body)
+        _ = try await probe.service.call(
+            "PUT", "/v1/devices/d2", as: .user("ada"), Self.subscription("https://127.0.0.1/\(marker)"))
+        for file in try FileManager.default.contentsOfDirectory(atPath: probe.service.directory.path) {
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(probe.service.directory.path)/\(file)"))
+            #expect(bytes.range(of: Data(marker.utf8)) == nil, "\(file)")
+        }
+    }
+
+    @Test func unusableSettings_areRefused_inOneLine() throws {
+        for (settings, text) in [
+            (["pushKeys": "short"], "pushKeys (BELLHOP_PUSH_KEYS): must be keys of 32 bytes in base64"),
+            (
+                ["pushKeys": "\(PushProbe.keys[0]),\(PushProbe.keys[0])"],
+                "pushKeys (BELLHOP_PUSH_KEYS): must be 1 to 8 different keys"
+            ),
+            (["pushKeys": PushProbe.keys[0]], "pushKeys (BELLHOP_PUSH_KEYS): needs a provider"),
+            (["apnsKey": "/none.p8"], "apnsKey (BELLHOP_APNS_KEY): /none.p8 cannot be read"),
+            (["fcmAccount": "/none.json"], "fcmAccount (BELLHOP_FCM_ACCOUNT): /none.json cannot be read"),
+            (
+                ["vapidKey": RFC4648.encodeURL(PrivateKey().scalar ?? [])],
+                "vapidContact (BELLHOP_VAPID_CONTACT): must be mailto:"
+            ),
+            (["vapidKey": "AAAA"], "vapidKey (BELLHOP_VAPID_KEY): must be a private key of P-256"),
+            (["pushContent": "some"], "pushContent (BELLHOP_PUSH_CONTENT): some is not one of generic, full"),
+        ] {
+            let mistake = #expect(throws: Settings.Mistake.self) {
+                try TestService.settings(settings.merging(["jwtSecret": TestService.secret]) { $1 })
+            }
+            #expect(mistake?.description.hasPrefix(text) == true, "\(mistake?.description ?? "none")")
+        }
+    }
+}

@@ -1,0 +1,285 @@
+import BellhopClient
+import Database
+import Domain
+import Foundation
+import TestSupport
+import Testing
+import Threads
+import Values
+
+@testable import Service
+
+/// What is sent to devices, and when.
+@Suite(.timed) struct PushDeliveryTests {
+    @Test func notification_isSentAtOnce_toEveryDeviceOfAnAbsentUser() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        try await probe.register("tablet", "fcm")
+        try await probe.register("other", of: "ben")
+        let id = try await probe.notify()
+        let sent = try await probe.messages(2).sorted { $0.platform < $1.platform }
+        #expect(sent.map(\.device) == [PushProbe.token("phone"), "tablet"])
+        for message in sent {
+            #expect(message.badge == 1 && message.tag == id)
+            #expect(
+                message.title != nil && message.title != "T" && message.body == "", "only the generic text is shown")
+        }
+        #expect(sent[0].headers["apns-topic"] == "com.example.app" && sent[1].headers["authorization"] == "Bearer a1")
+        try await probe.settled()
+        #expect(probe.sent.all.count == 2)
+        #expect(try probe.rows("state = 1") == 2)
+    }
+
+    @Test func contentFull_sendsTitleAndText() async throws {
+        let probe = try PushProbe(["pushContent": "full"])
+        try await probe.register("phone")
+        try await probe.notify()
+        let message = try await probe.messages(1)[0]
+        #expect(message.title == "T" && message.body == "M")
+    }
+
+    @Test func otherPriorities_andSeenNotifications_areNotSent() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        try await probe.notify("ada", "NORMAL")
+        try await probe.notify("ada", "URGENT")
+        #expect(try await probe.messages(1).count == 1)
+        try await probe.settled()
+        #expect(try probe.rows() == 1)
+    }
+
+    /// A user with a stream has the time to see the notification. Nothing rings after it was seen.
+    @Test func userWithAStream_hasTimeToSeeIt() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        let stream = try await probe.service.listen(as: .user("ada"))
+        let first = try await probe.notify()
+        try await eventually("it is postponed") { try probe.rows("due_at > created_at") == 1 }
+        try await probe.see(first)
+        #expect(try probe.rows("type = 'notification'") == 0)
+        #expect(try await probe.messages(1).map(\.badge) == [0], "only the number is sent")
+        let second = try await probe.notify()
+        try await eventually("it is postponed") { try probe.rows("due_at > created_at") == 1 }
+        probe.service.clock.advance(seconds: 11)
+        #expect(try await probe.messages(2)[1].tag == second)
+        stream.close()
+    }
+
+    @Test func messages_areCollapsedByConversation_andCountedWhenSent() async throws {
+        let probe = try PushProbe(["pushContent": "full"])
+        let id = try await probe.service.converse("ana", "ben")
+        try await probe.register("phone", of: "ben")
+        let stream = try await probe.service.listen(as: .user("ben"))
+        for number in 1...3 { _ = try await probe.service.send("m\(number)", to: id, as: "ana") }
+        #expect(try probe.rows() == 1)
+        try await eventually("it is postponed") { try probe.rows("due_at > created_at") == 1 }
+        probe.service.clock.advance(seconds: 11)
+        let first = try await probe.messages(1)[0]
+        #expect(first.tag == "conversation:\(id)" && first.badge == 3 && first.body == "m3")
+        stream.close()
+        try await probe.settled()
+        // The next message replaces the one on the screen.
+        _ = try await probe.service.send("m4", to: id, as: "ana")
+        try await eventually("the stream is closed") { !probe.service.app.hasStream(of: "ben") }
+        let second = try await probe.messages(2, advancing: 1)[1]
+        #expect(second.tag == first.tag && second.badge == 4 && second.body == "m4")
+        #expect(try probe.rows() == 1)
+    }
+
+    /// What was seen elsewhere is removed from the other screens, and their icons get the number.
+    @Test func whatWasSeen_isWithdrawn_andTheNumberFollows() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        let (first, second) = (try await probe.notify(), try await probe.notify())
+        _ = try await probe.messages(2)
+        try await probe.settled()
+        try await probe.see(first)
+        let withdrawal = try await probe.messages(3)[2]
+        #expect(withdrawal.withdrawn == [first] && withdrawal.headers["apns-push-type"] == "background")
+        try await probe.settled()
+        // The number waits until 30 s after the last one.
+        #expect(try probe.rows("type = 'badge'") == 1)
+        probe.service.clock.advance(seconds: 31)
+        let badge = try await probe.messages(4)[3]
+        #expect(badge.badge == 1 && badge.title == nil && badge.withdrawn.isEmpty)
+        try await probe.settled()
+        #expect(try probe.rows("subject = \(second)") == 1)
+        #expect(try probe.rows() == 1)
+    }
+
+    @Test func readConversation_isWithdrawn() async throws {
+        let probe = try PushProbe()
+        let id = try await probe.service.converse("ana", "ben")
+        try await probe.register("phone", of: "ben")
+        _ = try await probe.service.send("hi", to: id, as: "ana")
+        _ = try await probe.messages(1)
+        try await probe.settled()
+        let read = try await probe.service.call(
+            "PUT", "/v1/conversations/\(id)/read-position", as: .user("ben"), #"{"sequence":1}"#)
+        #expect(read.status == 200)
+        #expect(try await probe.messages(2)[1].withdrawn == ["conversation:\(id)"])
+    }
+
+    /// A device that shows the number already gets none.
+    @Test func sameNumber_isNotSentAgain() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        let first = try await probe.notify()
+        _ = try await probe.messages(1)
+        try await probe.settled()
+        try await probe.see(first)
+        _ = try await probe.messages(2)
+        let second = try await probe.notify()
+        _ = try await probe.messages(3)
+        #expect(probe.sent.all[2].tag == second && probe.sent.all[2].badge == 1)
+        try await probe.settled()
+        probe.service.clock.advance(seconds: 31)
+        try await eventually("the number is dropped") { try probe.rows("type = 'badge'") == 0 }
+        #expect(probe.sent.all.count == 3)
+    }
+
+    @Test func quietHours_silence_exceptForUrgent() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        let hours = #"{"quietHours":{"start":"00:00","end":"23:59"},"timeZone":"UTC"}"#
+        #expect(try await probe.service.call("PUT", "/v1/preferences", as: .user("ada"), hours).status == 200)
+        try await probe.notify()
+        let quiet = try await probe.messages(1)[0]
+        #expect(quiet.json["aps"]["sound"] == nil && quiet.title != nil)
+        try await probe.notify("ada", "URGENT")
+        #expect(try await probe.messages(2)[1].json["aps"]["sound"] == "default")
+    }
+
+    @Test func test_isSentAtOnce() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone", "fcm")
+        #expect(try await probe.service.call("POST", "/v1/devices/phone/test", as: .user("ada")).status == 202)
+        #expect(try await probe.messages(1)[0].title == "Test")
+        #expect(try await probe.service.call("POST", "/v1/devices/none/test", as: .user("ada")).status == 404)
+        try await probe.settled()
+        #expect(try probe.rows() == 0)
+    }
+
+    @Test func deletedDevice_getsNothingMore() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        let stream = try await probe.service.listen(as: .user("ada"))
+        try await probe.notify()
+        #expect(try await probe.service.call("DELETE", "/v1/devices/phone", as: .user("ada")).status == 204)
+        #expect(try probe.rows() == 0)
+        probe.service.clock.advance(seconds: 20)
+        try await probe.notify()
+        #expect(try probe.rows() == 0)
+        stream.close()
+    }
+
+    // MARK: Providers in trouble
+
+    @Test func unknownDevice_isRemoved() async throws {
+        let probe = try PushProbe()
+        probe.answers.withLock { $0[PushProbe.token("phone")] = (410, [], #"{"reason":"Unregistered"}"#) }
+        try await probe.register("phone")
+        try await probe.notify()
+        try await eventually("the device is gone") {
+            try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.isEmpty
+        }
+        #expect(try probe.rows() == 0)
+    }
+
+    @Test func busyProvider_isTriedAgain_andTheOrderStays() async throws {
+        let probe = try PushProbe()
+        probe.answers.withLock { $0[PushProbe.token("phone")] = (503, ["Retry-After: 20"], "") }
+        try await probe.register("phone")
+        let (first, second) = (try await probe.notify(), try await probe.notify())
+        _ = try await probe.messages(1)
+        try await eventually("the first waits") { try probe.rows("attempts = 1 AND leased_until = 0") == 1 }
+        probe.answers.withLock { $0 = [:] }
+        probe.service.clock.advance(seconds: 19)
+        #expect(probe.sent.all.count == 1)
+        let sent = try await probe.messages(3, advancing: 1)
+        #expect(sent.map(\.tag) == [first, first, second])
+    }
+
+    @Test func refusedMessage_isNotRepeated_andTheDeviceStays() async throws {
+        let probe = try PushProbe()
+        probe.answers.withLock { $0[PushProbe.token("phone")] = (400, [], #"{"reason":"BadCollapseId"}"#) }
+        try await probe.register("phone")
+        try await probe.notify()
+        _ = try await probe.messages(1)
+        try await eventually("it is given up") { try probe.rows() == 0 }
+        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.count == 1)
+        let metrics = try await probe.service.anyone.get("/metrics").text
+        #expect(metrics.contains(#"bellhop_push_failed_total{platform="apns",reason="BadCollapseId"} 1"#))
+    }
+
+    /// Seen while the provider's answer is awaited: the withdrawal follows the message.
+    @Test func messageSeenWhileItIsSent_isWithdrawn() async throws {
+        let probe = try PushProbe()
+        probe.answers.withLock { $0[PushProbe.token("phone")] = (503, [], "") }
+        try await probe.register("phone")
+        let id = try await probe.notify()
+        _ = try await probe.messages(1)
+        try await probe.settled()
+        probe.answers.withLock { $0 = [:] }
+        try await probe.see(id)
+        let sent = try await probe.messages(3, advancing: 1)
+        #expect(sent.flatMap(\.withdrawn) == [id], "the provider may have had it")
+    }
+
+    @Test func restart_sendsWhatWaits() async throws {
+        let probe = try PushProbe()
+        probe.answers.withLock { $0[PushProbe.token("phone")] = (503, [], "") }
+        try await probe.register("phone")
+        let id = try await probe.notify()
+        _ = try await probe.messages(1)
+        try await probe.settled()
+        try await probe.service.restart { probe.answers.withLock { $0 = [:] } }
+        #expect(try await probe.messages(2, advancing: 1)[1].tag == id)
+    }
+
+    /// With a new key in front, old devices are read, and `rotate` encrypts them anew.
+    @Test func keys_canBeReplaced() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        try await probe.service.restart(with: ["pushKeys": "\(PushProbe.keys[1]),\(PushProbe.keys[0])"])
+        try await probe.notify()
+        _ = try await probe.messages(1)
+        let ring = try #require(probe.service.app.runner.settings.push?.keys)
+        let counts = try await probe.service.app.store.write { try PushFeature.rotate(ring, in: $0) }
+        #expect(counts.changed == 1 && counts.unreadable == 0)
+        try await probe.service.restart(with: ["pushKeys": PushProbe.keys[1]])
+        try await probe.notify()
+        #expect(try await probe.messages(2).count == 2)
+    }
+
+    // MARK: Replicas
+
+    /// A stream on one replica postpones what the other has written.
+    @Test func streamOnAnotherReplica_postpones() async throws {
+        let probe = try PushProbe(replicas: true)
+        let other = try #require(probe.other)
+        try await probe.register("phone")
+        let stream = try await other.listen(as: .user("ada"))
+        let id = try await probe.notify()
+        try await eventually("the other replica postpones it") {
+            try probe.rows("due_at >= created_at + 10000000") == 1
+        }
+        probe.service.clock.advance(seconds: 5)
+        try await probe.see(id)
+        #expect(try probe.rows("type = 'notification'") == 0)
+        #expect(try await probe.messages(1, advancing: 1).map(\.badge) == [0], "only the number is sent")
+        stream.close()
+        let second = try await probe.notify()
+        try await eventually("the stream is closed") { !other.app.hasStream(of: "ada") }
+        #expect(try await probe.messages(2, advancing: 1)[1].tag == second)
+        try await probe.settled()
+        #expect(probe.sent.all.count == 2, "one replica sends it")
+    }
+}
+
+extension App {
+    /// Whether a user of the default tenant has a stream on this replica.
+    fileprivate func hasStream(of user: String) -> Bool {
+        push?.admission.hasStream(Owner(tenant: ID("default"), userId: ID(user))) ?? false
+    }
+}

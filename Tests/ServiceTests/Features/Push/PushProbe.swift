@@ -1,0 +1,173 @@
+import BellhopClient
+import Cryptography
+import Database
+import Foundation
+import TestSupport
+import Testing
+import Threads
+import Values
+
+@testable import Service
+
+/// A service that sends push messages, and one server that acts as Apple's, Google's and a browser's push service.
+///
+/// Connections are plain here. `Tests/push` has servers with TLS and HTTP/2.
+final class PushProbe: Sendable {
+    /// A request of the service to a provider, without the requests for access tokens.
+    struct Sent: Sendable {
+        let platform: String
+        /// The device's token; for a browser the path of its endpoint.
+        let device: String
+        let headers: [String: String]
+        let json: JSON
+
+        var title: String? { (json["aps"]["alert"]["title"].string ?? json["message"]["notification"]["title"].string) }
+        var body: String? { (json["aps"]["alert"]["body"].string ?? json["message"]["notification"]["body"].string) }
+        var badge: Int? {
+            json["aps"]["badge"].int ?? json["bellhop"]["badge"].int
+                ?? json["message"]["data"]["badge"].string.flatMap { Int($0) } ?? json["badge"].int
+        }
+        var tag: String? {
+            json["bellhop"]["tag"].string ?? json["message"]["data"]["tag"].string ?? json["tag"].string
+        }
+        var withdrawn: [String] { (json["bellhop"]["withdrawn"].array ?? []).compactMap(\.string) }
+        /// `alert`, `badge` or `withdrawal`, then the device.
+        var summary: String { "\(title != nil ? "alert" : withdrawn.isEmpty ? "badge" : "withdrawal") \(device)" }
+    }
+
+    static let keys = [
+        Data(repeating: 7, count: 32).base64EncodedString(), Data(repeating: 8, count: 32).base64EncodedString(),
+    ]
+
+    /// Settings for Web Push to a port where nothing listens.
+    static let browsers = [
+        "pushKeys": keys[0], "pushPrivate": "true", "pushHosts": "127.0.0.1",
+        "vapidKey": RFC4648.encodeURL(PrivateKey().scalar ?? []), "vapidContact": "mailto:ops@example.com",
+    ]
+
+    let service: TestService
+    let provider: ScriptedReceiver
+    let sent = Collected<Sent>()
+    /// The answers of the provider: status and body, by device; 200 for others.
+    let answers = Locked([String: (status: Int, lines: [String], body: String)]())
+    private let directory: TemporaryDirectory
+
+    /// - Parameter second: Starts a second replica on PostgreSQL; see ``other``.
+    init(_ overrides: [String: String] = [:], replicas: Bool = false) throws {
+        directory = try TemporaryDirectory()
+        let (sent, answers) = (sent, answers)
+        provider = try ScriptedReceiver { delivery in
+            let path = delivery.line.split(separator: " ").dropFirst().first.map(String.init) ?? ""
+            guard path != "/token" else { return .json(200, #"{"access_token":"a1","expires_in":3600}"#) }
+            let message = PushProbe.read(path, delivery)
+            let answer = answers.withLock { $0[message.device] }
+            sent.append(message)
+            return .json(answer?.status ?? 200, answer?.body ?? "{}", answer?.lines ?? [])
+        }
+        let address = "http://127.0.0.1:\(provider.port)"
+        let curve = try ChildProcess(
+            ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], dropsErrors: true)
+        let rsa = try ChildProcess(["openssl", "genpkey", "-algorithm", "RSA"], dropsErrors: true)
+        let account: JSON = [
+            "project_id": "demo", "client_email": "a@demo.example", "private_key": .string(rsa.finish().text),
+            "token_uri": .string("\(address)/token"),
+        ]
+        let settings = [
+            "apnsKey": try directory.write(curve.finish().text, to: "apns.p8"), "apnsKeyId": "K1", "apnsTeam": "T1",
+            "apnsTopic": "com.example.app", "apnsURL": address,
+            "fcmAccount": try directory.write(String(decoding: account.data, as: UTF8.self), to: "fcm.json"),
+            "fcmURL": address,
+        ].merging(Self.browsers) { $1 }.merging(overrides) { $1 }
+        if replicas {
+            (service, other) = try TestService.startReplicas(settings)
+        } else {
+            (service, other) = (try TestService.start(settings, at: TestService.morning), nil)
+        }
+    }
+
+    /// The second replica, if there is one.
+    let other: TestService?
+
+    deinit { provider.stop() }
+
+    private static func read(_ path: String, _ delivery: ScriptedReceiver.Delivery) -> Sent {
+        let json = (try? JSON(parsing: Data(delivery.body))) ?? .null
+        let platform = path.hasPrefix("/3/device/") ? "apns" : path.hasPrefix("/v1/projects/") ? "fcm" : "webpush"
+        let device =
+            switch platform {
+            case "apns": String(path.dropFirst("/3/device/".count))
+            case "fcm": json["message"]["token"].string ?? ""
+            default: String(path.dropFirst())
+            }
+        return Sent(platform: platform, device: device, headers: delivery.headers, json: json)
+    }
+
+    /// The body that registers a browser.
+    static func subscription(
+        _ endpoint: String = "https://127.0.0.1/a", key: String = key, auth: String = "BTBZMqHH6r4Tts7J_aSIgg"
+    ) -> JSON {
+        [
+            "platform": "webpush",
+            "subscription": [
+                "endpoint": .string(endpoint), "expirationTime": nil,
+                "keys": ["p256dh": .string(key), "auth": .string(auth)],
+            ],
+        ]
+    }
+
+    static let key = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+
+    /// Registers a device.
+    func register(_ id: String, _ platform: String = "apns", of user: String = "ada") async throws {
+        let token = #"{"platform":"\#(platform)","token":"\#(platform == "apns" ? Self.token(id) : id)"}"#
+        let answer = try await service.call("PUT", "/v1/devices/\(id)", as: .user(user), token)
+        #expect(answer.status == 201 || answer.status == 200, "\(answer.refusal)")
+    }
+
+    /// The token of an APNs device in these tests: its id in hexadecimal digits.
+    static func token(_ id: String) -> String { id.utf8.map { String(format: "%02x", $0) }.joined() }
+
+    @discardableResult
+    func notify(_ user: String = "ada", _ priority: String = "HIGH") async throws -> String {
+        try await service.notify(NotificationsTests.draft("visit", priority, to: user)).notificationID
+    }
+
+    func see(_ id: String, of user: String = "ada") async throws {
+        let seen = #"{"seen":true}"#
+        #expect(try await service.call("PATCH", "/v1/notifications/\(id)", as: .user(user), seen).status == 200)
+    }
+
+    /// Waits for a number of messages and returns them.
+    ///
+    /// - Parameter seconds: How far the clock advances between two checks.
+    func messages(_ count: Int, advancing seconds: Int64 = 0) async throws -> [Sent] {
+        try await eventually(
+            "\(count) messages arrive", step: { if seconds > 0 { service.clock.advance(seconds: seconds) } }
+        ) {
+            sent.all.count >= count
+        }
+        return sent.all
+    }
+
+    /// Returns the number of rows in the outbox.
+    func rows(_ condition: SQL = "TRUE") throws -> Int {
+        try service.app.store.read { db in
+            try db.integer(
+                "SELECT count(*) FROM \(PushFeature.outbox, unscoped: .audit("a test")) WHERE \(condition)") ?? 0
+        }
+    }
+
+    /// Waits until the results of all attempts are stored and nothing is due.
+    func settled() async throws {
+        try await eventually("nothing is left to do") {
+            try rows("state = 0 AND (leased_until > 0 OR next_at <= \(service.clock.now))") == 0
+        }
+    }
+}
+
+extension ScriptedReceiver.Reply {
+    static func json(_ status: Int, _ body: String, _ lines: [String] = []) -> Self {
+        let head = ["HTTP/1.1 \(status) X", "Content-Length: \(body.utf8.count)", "Connection: close"] + lines
+        return .raw((head + ["", ""]).joined(separator: "\r\n") + body)
+    }
+}

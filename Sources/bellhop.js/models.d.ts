@@ -481,7 +481,7 @@ export interface DeadWebhook {
   id: string;
   type: WebhookType;
   userId: string | null;
-  /** Id of the notification or the booking. */
+  /** Id of the notification */
   subjectId: string;
   reason: "expired" | "outbox.full" | Word;
   attempts: number;
@@ -491,7 +491,9 @@ export interface DeadWebhook {
   diedAt: string;
 }
 
-export type WebhookType = "notification.unreached" | "notification.withdrawn" | "booking.changed" | Word;
+export type WebhookType =
+  | "notification.unreached" | "notification.withdrawn" | "message.unreached" | "message.withdrawn"
+  | "booking.changed" | Word;
 
 export interface ExplainBody {
   eventId: string;

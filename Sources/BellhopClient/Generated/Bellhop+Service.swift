@@ -36,7 +36,7 @@ extension Bellhop {
         public internal(set) var id: String
         public internal(set) var type: WebhookType
         public internal(set) var userId: String?
-        /// Id of the notification or the booking.
+        /// Id of the notification
         public internal(set) var subjectId: String
         public internal(set) var reason: DeadWebhook.Reason
         public internal(set) var attempts: Int
@@ -78,6 +78,8 @@ extension Bellhop {
 
         public static let notificationUnreached = WebhookType(rawValue: "notification.unreached")
         public static let notificationWithdrawn = WebhookType(rawValue: "notification.withdrawn")
+        public static let messageUnreached = WebhookType(rawValue: "message.unreached")
+        public static let messageWithdrawn = WebhookType(rawValue: "message.withdrawn")
         public static let bookingChanged = WebhookType(rawValue: "booking.changed")
     }
 

@@ -16,3 +16,18 @@ public struct PushText: Sendable {
         (self.generic, self.full, self.priority, self.data) = (generic, full, priority, data)
     }
 }
+
+extension PushText {
+    /// Creates the content about unread messages.
+    public init(_ unread: UnreadConversation) {
+        let summary = unread.count == 1 ? "New message" : "\(unread.count) new messages"
+        self.init(
+            generic: (title: summary, body: ""),
+            full: (title: unread.title ?? summary, body: MessagePreview.line(of: unread.newest.text)), priority: .high,
+            data: JSONWriter.object { writer in
+                writer.member("type", "message")
+                writer.member("conversationId", unread.newest.conversationId)
+                writer.member("unread", unread.count)
+            })
+    }
+}

@@ -7,7 +7,14 @@ public enum WebhookType: String, CaseIterable, Sendable {
     /// A notification that was sent as unreached, or may have been, was seen or removed. A phone then removes it from
     /// its screen.
     case withdrawn = "notification.withdrawn"
+    /// A conversation with messages that its member has not read in time.
+    case messageUnreached = "message.unreached"
+    /// A conversation that was sent as unread, or may have been, was read.
+    case messageWithdrawn = "message.withdrawn"
     case bookingChanged = "booking.changed"
+
+    /// Whether it reports something unseen, waits for its user to see it, and can be withdrawn.
+    public var isUnreached: Bool { self == .unreached || self == .messageUnreached }
 }
 
 extension WebhookType: MemberValue {}

@@ -215,10 +215,14 @@ public final class App: Sendable {
     ) -> (WebhookSender?, PushSender?) {
         let webhooks = reader.settings.webhook.map {
             WebhookSender(
-                $0, store: reader.store, clock: reader.clock, admission: admission, metrics: metrics, logger: logger)
+                $0,
+                WebhookSources(
+                    message: ConversationsFeature.unread(_:of:in:),
+                    preferences: PreferencesFeature.preferences(of:in:)),
+                reader: reader, admission: admission, metrics: metrics, logger: logger)
         }
         let sources = PushSources(
-            notification: NotificationsFeature.pushText, message: ConversationsFeature.pushText,
+            notification: NotificationsFeature.pushText, message: ConversationsFeature.unread(_:of:in:),
             preferences: PreferencesFeature.preferences(of:in:))
         let push = reader.settings.push.map {
             PushSender($0, sources, reader: reader, admission: admission, metrics: metrics, logger: logger)

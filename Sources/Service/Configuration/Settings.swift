@@ -174,8 +174,10 @@ public struct Settings: Sendable {
         .webhooks, "Priorities of notifications that are sent as webhooks.",
         default: "URGENT,HIGH", part: SettingRule.priority)
     var webhookPriorities: [Priority]
+    @Setting(.webhooks, "true to send unread messages of conversations as webhooks, too.", default: true)
+    var webhookMessages: Bool
     @Setting(
-        .webhooks, "Seconds for which a notification must stay unseen before it is sent.",
+        .webhooks, "Seconds for which a notification or message must stay unseen before it is sent.",
         default: 30, in: 0...86_400)
     var webhookAfterSeconds: Int
     @Setting(.webhooks, "true to send without this delay if the user has no open stream (SQLite only).", default: true)

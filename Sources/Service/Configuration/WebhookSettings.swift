@@ -12,7 +12,8 @@ struct WebhookSettings: Sendable {
     /// Each secret adds a signature.
     let secrets: [WebhookSignature.Secret]
     let priorities: Set<Priority>
-    /// Seconds after which an unseen notification is sent.
+    let sendsMessages: Bool
+    /// Seconds after which an unseen notification or message is sent.
     let afterSeconds: Int
     /// Whether notifications of users without an open stream are sent without waiting.
     let isImmediate: Bool
@@ -25,6 +26,7 @@ struct WebhookSettings: Sendable {
     init?(_ settings: Settings) throws {
         secrets = settings.webhookSecrets
         priorities = Set(settings.webhookPriorities)
+        sendsMessages = settings.webhookMessages
         afterSeconds = settings.webhookAfterSeconds
         isImmediate = settings.webhookAtOnce
         allowsPrivate = settings.webhookPrivate

@@ -41,6 +41,17 @@ enum BadgeLedger {
         """
     }
 
+    /// Returns the counts of a user for a message to the user's own devices or the app's own server.
+    static func counts(of owner: Owner, at now: Timestamp, in db: DatabaseConnection) throws -> Badges {
+        let counts = try db.row(
+            """
+            SELECT messages, requests, bell, version, updated_at
+            FROM \(badges, unscoped: .bookkeeping("the counts are sent to the user's own devices"))
+            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId)
+            """, badges(_:))
+        return counts ?? Badges(messages: 0, requests: 0, bell: 0, version: 0, asOf: now)
+    }
+
     /// Returns the result of ``query(_:visibleTo:)``: zeros for a user without counts.
     static func badges(in rows: RowCursor, at now: Timestamp) throws -> Badges {
         try rows.row(badges(_:)) ?? Badges(messages: 0, requests: 0, bell: 0, version: 0, asOf: now)

@@ -3,28 +3,30 @@ import Domain
 import Values
 
 extension ConversationsFeature {
-    /// Returns the content of an alert about the newest message of a conversation; nil if the member has read it.
-    static func pushText(
-        _ id: ID<Conversation>, _ owner: Owner, _ db: DatabaseConnection
-    ) throws -> PushText? {
+    /// Returns what a member has not read in a conversation; nil if there is nothing.
+    static func unread(
+        _ id: ID<Conversation>, of owner: Owner, in db: DatabaseConnection
+    ) throws -> UnreadConversation? {
         let found = try db.row(
             """
-            SELECT c.title, c.last_preview, c.last_sequence - m.position - m.excluded
-            FROM \(members, unscoped: pushing) AS m
-            JOIN \(conversations, unscoped: pushing) AS c ON c.tenant = m.tenant AND c.id = m.conversation_id
+            SELECT c.title, c.last_sequence - m.position - m.excluded, m.position
+            FROM \(members, unscoped: sending) AS m
+            JOIN \(conversations, unscoped: sending) AS c ON c.tenant = m.tenant AND c.id = m.conversation_id
             WHERE m.tenant = \(owner.tenant) AND m.user_id = \(owner.userId) AND m.conversation_id = \(id)
             """
-        ) { (title: try $0.optionalText(0), preview: try $0.optionalText(1), unread: try $0.integer(2)) }
+        ) { (title: try $0.optionalText(0), unread: try $0.integer(1), position: try $0.integer(2)) }
         guard let found, found.unread > 0 else { return nil }
-        return PushText(
-            generic: (title: found.unread == 1 ? "New message" : "\(found.unread) new messages", body: ""),
-            full: (title: found.title ?? "New message", body: found.preview ?? ""), priority: .high,
-            data: JSONWriter.object { writer in
-                writer.member("type", "message")
-                writer.member("conversationId", id)
-                writer.member("unread", found.unread)
-            })
+        let newest = try db.row(
+            """
+            SELECT \(messageColumns) FROM \(messages, unscoped: sending)
+            WHERE tenant = \(owner.tenant) AND conversation_id = \(id) AND sequence > \(found.position)
+                AND sender_id <> \(owner.userId) AND is_deleted = 0
+            ORDER BY sequence DESC LIMIT 1
+            """, Message.init(row:))
+        return newest.map {
+            UnreadConversation(userId: owner.userId, title: found.title, count: found.unread, newest: $0)
+        }
     }
 
-    private static let pushing = Unscoped.bookkeeping("a message to the member's own devices")
+    private static let sending = Unscoped.bookkeeping("a message to the member's own devices or the app's own server")
 }

@@ -119,7 +119,7 @@ extension PushFeature {
             let address = push.keys.open(device.address, context: place(of: attempt.device, attempt.owner)),
             let target = PushTarget(stored: address)
         else { return nil }
-        let badge = try badge(of: attempt.owner, in: db)
+        let badge = try BadgeLedger.counts(of: attempt.owner, at: now, in: db).total
         let waiting = device.platform == .webPush ? try withdrawals(for: attempt, in: db) : []
         guard
             let (content, data, isUrgent) = try content(
@@ -154,14 +154,6 @@ extension PushFeature {
         }
     }
 
-    private static func badge(of owner: Owner, in db: DatabaseConnection) throws -> Int {
-        try db.integer(
-            """
-            SELECT messages + requests + bell FROM \(BadgeLedger.badges, unscoped: sending)
-            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId)
-            """) ?? 0
-    }
-
     /// The withdrawals that wait for the next alert of a browser.
     private static func withdrawals(
         for attempt: PushAttempt, in db: DatabaseConnection
@@ -187,12 +179,9 @@ extension PushFeature {
         case .badge: return device.badge == badge ? nil : (.badge, none, false)
         case .withdrawal: return (.withdrawal(tags: [attempt.subject]), none, false)
         case .test:
-            let isSilent = false
-            return (
-                .alert(title: "Test", body: "This device receives notifications.", isSilent: isSilent), none, true
-            )
+            return (.alert(title: "Test", body: "This device receives notifications.", isSilent: false), none, true)
         case .notification: text = try sources.notification(ID(attempt.subject), attempt.owner, db)
-        case .message: text = try sources.message(ID(attempt.subject), attempt.owner, db)
+        case .message: text = try sources.message(ID(attempt.subject), attempt.owner, db).map(PushText.init)
         }
         guard let text else { return nil }
         let preferences = try sources.preferences(attempt.owner, db)

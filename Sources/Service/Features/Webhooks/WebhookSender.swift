@@ -28,6 +28,8 @@ final class WebhookSender: Sendable {
     }
 
     private let settings: WebhookSettings
+    private let sources: WebhookSources
+    private let epoch: @Sendable () -> String
     private let store: DatabaseStore
     private let clock: Clock
     /// The users with an open stream. Nil if other replicas, about which this one knows nothing, have streams too.
@@ -43,11 +45,11 @@ final class WebhookSender: Sendable {
     private var pause: Duration { clock.pause(store.engine == .sqlite ? .milliseconds(250) : .seconds(1)) }
 
     init(
-        _ settings: WebhookSettings, store: DatabaseStore, clock: Clock, admission: StreamAdmission,
-        metrics: MetricsRegistry,
-        logger: Logger
+        _ settings: WebhookSettings, _ sources: WebhookSources, reader: TransactionReader, admission: StreamAdmission,
+        metrics: MetricsRegistry, logger: Logger
     ) {
-        (self.settings, self.store, self.clock) = (settings, store, clock)
+        (self.settings, self.sources, store, clock) = (settings, sources, reader.store, reader.clock)
+        epoch = { [log = reader.log] in log.epoch }
         self.admission = store.engine == .sqlite ? admission : nil
         self.logger = logger
         self.metrics = WebhookMetrics(metrics, clock: clock)
@@ -97,9 +99,11 @@ final class WebhookSender: Sendable {
         let numbers = try store.read(isSingle: true) { db in try db.rows(due) { try $0.integer(0) } }
         guard !numbers.isEmpty else { return }
         let leasedUntil = now.adding(seconds: Int64(settings.timeoutSeconds) + WebhookLimits.leaseSeconds)
-        let attempts = try store.writeAndWait { db in
+        let attempts = try store.writeAndWait { [sources, epoch] db in
             try db.lock([LockKey.tick("webhooks").name(in: "")])
-            return try WebhooksFeature.begin(numbers, at: now, leasedUntil: leasedUntil, in: db)
+            return try WebhooksFeature.begin(numbers, at: now, leasedUntil: leasedUntil, in: db).compactMap {
+                try WebhooksFeature.completed($0, sources, epoch: epoch(), at: now, in: db)
+            }
         }
         for attempt in attempts {
             progress.busy.insert(attempt.number)
@@ -249,4 +253,12 @@ final class WebhookSender: Sendable {
         metrics.note(figures)
         progress.prunedAt = uptime
     }
+}
+
+/// The reads of other features that a webhook needs at the moment of sending. The start of the service passes them,
+/// because features do not know one another.
+struct WebhookSources: Sendable {
+    /// Returns the unread messages of a member; nil if there are none.
+    let message: @Sendable (ID<Conversation>, Owner, DatabaseConnection) throws -> UnreadConversation?
+    let preferences: @Sendable (Owner, DatabaseConnection) throws -> Preferences
 }

@@ -6,6 +6,8 @@ import Values
 struct WebhookAttempt: Sendable {
     let number: Int
     let tenant: ID<Tenant>
+    /// Nil for the booking of a customer without an account.
+    let userId: ID<User>?
     /// The same in every attempt.
     let id: String
     let lane: String
@@ -16,22 +18,25 @@ struct WebhookAttempt: Sendable {
     let createdAt: Timestamp
     let retriesUntil: Timestamp
     /// The user's preferences, for quiet hours.
-    let preferences: Preferences?
+    fileprivate(set) var preferences: Preferences?
     /// A JSON object.
-    let data: [UInt8]
+    fileprivate(set) var data: [UInt8]
+    /// The user's counts of this moment.
+    fileprivate(set) var badges: SentBadges?
 
     /// Returns the body of the request.
     func body(at now: Timestamp) -> [UInt8] {
-        let quiet = preferences.map { preferences in
-            SharedMembers { writer in
+        let current = SharedMembers { writer in
+            if let preferences {
                 let minute = TimeZones.minuteOfDay(now, preferences)
                 writer.member("quietHours", preferences.quietHours?.contains(minuteOfDay: minute) ?? false)
             }
+            if let badges { writer.member("badges", badges) }
         }
         return JSONWriter.object { writer in
             writer.member("type", type)
             writer.member("timestamp", createdAt)
-            writer.member("data", json: SharedMembers.joined(quiet?.members, data))
+            writer.member("data", json: SharedMembers.joined(current.members, data))
         }
     }
 }
@@ -51,6 +56,8 @@ enum WebhookResult: Sendable {
 extension WebhooksFeature {
     private static let sending = Unscoped.bookkeeping("the sender sends the due webhooks of all tenants")
 
+    private static let unreached: SQL = "('notification.unreached', 'message.unreached')"
+
     // MARK: Due webhooks
 
     /// Selects the first webhook of each lane that may be sent now. A user's notifications never overtake one another,
@@ -60,7 +67,7 @@ extension WebhooksFeature {
         o.state = 0 AND o.next_at <= \(now) AND o.leased_until <= \(now) AND o.gives_up_at > \(now) AND NOT EXISTS (
             SELECT 1 FROM \(outbox, unscoped: sending) AS q
             WHERE q.state = 0 AND q.tenant = o.tenant AND q.lane = o.lane AND q.number < o.number
-                AND (q.due_at <= \(now) OR (q.type = 'notification.unreached' AND o.type = 'notification.unreached')))
+                AND (q.due_at <= \(now) OR (q.type IN \(unreached) AND o.type IN \(unreached))))
         """
     }
 
@@ -89,15 +96,37 @@ extension WebhooksFeature {
             WHERE number IN (SELECT o.number FROM webhook_outbox AS o
                 WHERE o.number IN \(values: numbers) AND \(sendableCondition(at: now)))
             RETURNING number, tenant, id, lane, type, subject, attempts, created_at, gives_up_at, quiet_start, quiet_end,
-                time_zone, data
+                time_zone, data, user_id
             """
         ) { row in
             WebhookAttempt(
-                number: try row.integer(0), tenant: try row.id(1), id: try row.text(2), lane: try row.text(3),
+                number: try row.integer(0), tenant: try row.id(1), userId: try row.optionalID(13), id: try row.text(2),
+                lane: try row.text(3),
                 type: try row.word(4, orElse: "a stored webhook has an unknown type"), subject: try row.text(5),
                 attempt: try row.integer(6), createdAt: try row.moment(7), retriesUntil: try row.moment(8),
                 preferences: try preferences(row, from: 9), data: try row.bytes(12))
         }.sorted { $0.number < $1.number }
+    }
+
+    /// Adds what an attempt reads at the moment of sending.
+    ///
+    /// - Returns: Nil if there is nothing to send any more. Then the webhook is deleted.
+    static func completed(
+        _ attempt: WebhookAttempt, _ sources: WebhookSources, epoch: String, at now: Timestamp,
+        in db: DatabaseConnection
+    ) throws -> WebhookAttempt? {
+        guard let userId = attempt.userId else { return attempt }
+        var attempt = attempt
+        let owner = Owner(tenant: attempt.tenant, userId: userId)
+        attempt.badges = try BadgeLedger.counts(of: owner, at: now, in: db).sent(in: epoch)
+        guard attempt.type == .messageUnreached else { return attempt }
+        guard let unread = try sources.message(ID(attempt.subject), owner, db) else {
+            try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE number = \(attempt.number)")
+            return nil
+        }
+        attempt.data = JSONWriter.bytes(unread)
+        attempt.preferences = try sources.preferences(owner, db)
+        return attempt
     }
 
     // MARK: Outcomes
@@ -109,7 +138,7 @@ extension WebhooksFeature {
         let own: SQL = "number = \(attempt.number) AND state = 0 AND attempts = \(attempt.attempt)"
         let isThere: Bool
         switch result {
-        case .accepted where attempt.type == .unreached:
+        case .accepted where attempt.type.isUnreached:
             isThere =
                 try db.run(
                     """
@@ -130,13 +159,13 @@ extension WebhooksFeature {
         case .interrupted:
             isThere = try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE \(own)") > 0
         }
-        guard !isThere, attempt.type == .unreached else { return }
-        // The notification was seen meanwhile. Its withdrawal has waited for the end of this attempt.
+        guard !isThere, attempt.type.isUnreached else { return }
+        // It was seen meanwhile. Its withdrawal has waited for the end of this attempt.
         try db.run(
             """
             UPDATE \(outbox, unscoped: sending) SET next_at = \(now)
             WHERE tenant = \(attempt.tenant) AND lane = \(attempt.lane) AND state = 0 AND attempts = 0
-                AND type = 'notification.withdrawn' AND subject = \(attempt.subject) AND next_at > \(now)
+                AND type IN ('notification.withdrawn', 'message.withdrawn') AND subject = \(attempt.subject) AND next_at > \(now)
             """)
     }
 
@@ -164,23 +193,23 @@ extension WebhooksFeature {
         try db.integer("SELECT max(number) FROM \(outbox, unscoped: sending)") ?? 0
     }
 
-    /// Returns the users with notifications that are not due yet, among those written after a number.
+    /// Returns the users with notifications or messages that are not due yet, among those written after a number.
     static func waitingForTheirTime(after number: Int, at now: Timestamp, in db: DatabaseConnection) throws -> [Owner] {
         try db.rows(
             """
             SELECT DISTINCT tenant, user_id FROM \(outbox, unscoped: sending)
-            WHERE number > \(number) AND state = 0 AND type = 'notification.unreached' AND due_at > \(now)
+            WHERE number > \(number) AND state = 0 AND type IN \(unreached) AND due_at > \(now)
             """
         ) { Owner(tenant: try $0.id(0), userId: try $0.id(1)) }
     }
 
-    /// Makes all waiting notifications of a user due, in order.
+    /// Makes all waiting notifications and messages of a user due, in order.
     static func makeDue(of owner: Owner, at now: Timestamp, in db: DatabaseConnection) throws {
         try db.run(
             """
             UPDATE \(outbox, unscoped: sending) SET due_at = \(now), next_at = \(now)
             WHERE tenant = \(owner.tenant) AND lane = \(WebhookLane.of(owner.userId)) AND state = 0
-                AND type = 'notification.unreached' AND attempts = 0 AND due_at > \(now)
+                AND type IN \(unreached) AND attempts = 0 AND due_at > \(now)
             """)
     }
 

@@ -30,8 +30,8 @@ struct Bellhop: AsyncParsableCommand {
             CommandGroup(
                 name: "Run",
                 subcommands: [
-                    Serve.self, Health.self, Migrate.self, Backup.self, Restore.self, Source.self, Check.self,
-                    Doctor.self,
+                    Serve.self, Health.self, Migrate.self, Backup.self, Restore.self, Source.self, Push.self,
+                    Check.self, Doctor.self,
                 ]),
             CommandGroup(name: "Try", subcommands: [Token.self, Listen.self, Demo.self]),
             CommandGroup(name: "Understand", subcommands: [Policies.self, Routes.self]),

@@ -201,6 +201,10 @@ def check_page(page):
     return f"{len(used)} metrics are named, and the service has them with their labels"
 
 
+# The public key of a browser, as in RFC 8291, appendix A.
+PUBLIC_KEY = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
+
+
 def traffic(service):
     """Sends a notification, reads counts, and sends a request that is refused, because the page lists only paths that
     were used."""
@@ -210,6 +214,9 @@ def traffic(service):
         status, answer = service.request(method, path, bearer, body)
         require(status in expect, f"{method} {path}: {status} {answer[:200]}")
 
+    browser = {"endpoint": f"http://127.0.0.1:{free_port()}/a", "keys": {"p256dh": PUBLIC_KEY, "auth": "BTBZMqHH6r4Tts7J_aSIgg"}}
+    ask("PUT", "/v1/devices/d1", ada, {"platform": "webpush", "subscription": browser})
+    ask("POST", "/v1/devices/d1/test", ada)
     ask("POST", "/v1/events", backend, {"id": "e1", "type": "auth.password_changed", "userId": "ada", "data": {}})
     ask("GET", "/v1/badges", ada)
     ask("GET", "/v1/badges", None, expect=(401,))
@@ -238,6 +245,10 @@ def page_of_service(binary, folder):
             BELLHOP_WEBHOOK_URL=f"http://127.0.0.1:{free_port()}/",
             BELLHOP_WEBHOOK_SECRETS="whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
             BELLHOP_WEBHOOK_PRIVATE="true",
+            BELLHOP_PUSH_PRIVATE="true", BELLHOP_PUSH_HOSTS="127.0.0.1",
+            BELLHOP_PUSH_KEYS="AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+            BELLHOP_VAPID_KEY="AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",
+            BELLHOP_VAPID_CONTACT="mailto:ops@example.com",
             BELLHOP_WEBHOOK_PRIORITIES="URGENT,HIGH,NORMAL,LOW",
             BELLHOP_WEBHOOK_AFTER_SECONDS="1",
         )
@@ -246,8 +257,9 @@ def page_of_service(binary, folder):
         cluster.sql("INSERT INTO counters VALUES ('one', 1)", source.DATABASE)
         return wait_for(
             service,
-            lambda page: "bellhop_source_rows_total 0" not in page and "bellhop_webhooks_failed_total{" in page,
-            "a row of the app's log and a failed webhook",
+            lambda page: "bellhop_source_rows_total 0" not in page and "bellhop_webhooks_failed_total{" in page
+            and "bellhop_push_failed_total{" in page,
+            "a row of the app's log, a failed webhook and a failed push message",
         )
 
 

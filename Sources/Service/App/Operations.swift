@@ -1,5 +1,7 @@
+import Cryptography
 import Database
 import MicroHTTP
+import Push
 import Values
 
 /// The operations of commands that do not run the service.
@@ -77,6 +79,29 @@ public enum Operations {
             }
             try prepareCopy(copy)
         }
+    }
+
+    /// Returns new keys for the settings of push messages: the key that encrypts device tokens, and the key pair of
+    /// Web Push.
+    public static func newPushKeys() -> (encryption: String, vapid: String, vapidPublic: String) {
+        let pair = PrivateKey()
+        return (
+            RFC4648.encode(AESGCM.randomBytes(PushKeyRing.keyBytes)), RFC4648.encodeURL(pair.scalar ?? []),
+            RFC4648.encodeURL(pair.publicPoint)
+        )
+    }
+
+    /// Encrypts the tokens of all devices with the first key.
+    ///
+    /// - Returns: The number of devices that were changed, and of those that no key decrypts.
+    public static func rotatePushKeys(_ settings: Settings) throws -> (changed: Int, unreadable: Int) {
+        guard let push = settings.push else {
+            throw settings.$pushKeys.mistake("is not set: there is no key to encrypt with")
+        }
+        let store = try DatabaseStore.open(
+            settings.database, options: settings.storeOptions, tables: Catalog.tables)
+        defer { store.close() }
+        return try store.writeAndWait { try PushFeature.rotate(push.keys, in: $0) }
     }
 
     /// Checks a copy, and makes its log take a new epoch at its first start.

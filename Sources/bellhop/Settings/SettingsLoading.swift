@@ -218,6 +218,8 @@ struct SettingsLoading {
     static func explainingFailure<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()
+        } catch let mistake as Settings.Mistake {
+            throw Terminal.failure("\(mistake)", code: 78)
         } catch {
             throw Terminal.failure("\(explain(error))")
         }

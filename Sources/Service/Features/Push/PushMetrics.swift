@@ -15,6 +15,8 @@ final class PushMetrics: Sendable {
         /// By reason: a word of a provider or of the sender. There are some hundred at most.
         var failed: [Kind: Int] = [:]
         var removed: [Device.Platform: Int] = [:]
+        /// The platforms whose provider did not accept the key or another setting at the last attempt.
+        var misconfigured: Set<Device.Platform> = []
         var unsent = 0
         var figures = PushFeature.Figures()
     }
@@ -45,6 +47,14 @@ final class PushMetrics: Sendable {
                     "bellhop_push_failed_total", [("platform", kind.platform.rawValue), ("reason", kind.word)],
                     Double(count))
             }
+            text.family(
+                "bellhop_push_misconfigured", .gauge,
+                "1 while the provider does not accept the key or another setting.")
+            for platform in Device.Platform.allCases {
+                text.sample(
+                    "bellhop_push_misconfigured", [("platform", platform.rawValue)],
+                    state.misconfigured.contains(platform) ? 1 : 0)
+            }
             text.family("bellhop_push_devices_removed_total", .counter, "Devices that a provider no longer knows.")
             for platform in Device.Platform.allCases {
                 text.sample(
@@ -62,8 +72,13 @@ final class PushMetrics: Sendable {
     }
 
     func noteSent(_ platform: Device.Platform, _ type: PushType) {
-        state.withLock { $0.sent[Kind(platform: platform, word: type.rawValue), default: 0] += 1 }
+        state.withLock { state in
+            state.sent[Kind(platform: platform, word: type.rawValue), default: 0] += 1
+            state.misconfigured.remove(platform)
+        }
     }
+
+    func noteMisconfigured(_ platform: Device.Platform) { state.withLock { _ = $0.misconfigured.insert(platform) } }
 
     func noteFailed(_ platform: Device.Platform, _ reason: String) {
         state.withLock { state in

@@ -38,11 +38,7 @@ final class PushSender: Sendable {
         (self.settings, self.sources, self.admission, self.logger) = (settings, sources, admission, logger)
         (store, clock) = (reader.store, reader.clock)
         self.metrics = PushMetrics(metrics, clock: clock)
-        client = PushClient(
-            apns: settings.apns.map { APNs($0) }, fcm: settings.fcm.map { FCM($0) },
-            webPush: settings.webPush.map { WebPush($0) }, allowsPrivate: settings.allowsPrivate,
-            certificates: settings.certificates, timeoutSeconds: settings.timeoutSeconds,
-            clock: { [clock] in clock.now() })
+        client = PushClient(settings, clock: clock)
         reader.senders.add(thread)
     }
 
@@ -206,6 +202,8 @@ final class PushSender: Sendable {
         case .refused(let reason), .failed(let reason, _): metrics.noteFailed(platform, reason)
         case .misconfigured(let reason):
             metrics.noteFailed(platform, reason)
+            // A browser may have subscribed with a key of its own, which says nothing about the settings.
+            if platform != .webPush { metrics.noteMisconfigured(platform) }
             log(
                 "A push service does not accept the key or another setting. See Docs/push.md.",
                 ["platform": "\(platform.rawValue)", "reason": "\(reason)"], &progress)
@@ -233,5 +231,15 @@ final class PushSender: Sendable {
         metrics.noteUnsent(unsent)
         metrics.note(try store.read { try PushFeature.figures(at: now, in: $0) })
         progress.prunedAt = uptime
+    }
+}
+
+extension PushClient {
+    /// Creates the client of the settings.
+    convenience init(_ push: PushSettings, clock: Clock) {
+        self.init(
+            apns: push.apns.map { APNs($0) }, fcm: push.fcm.map { FCM($0) }, webPush: push.webPush.map { WebPush($0) },
+            allowsPrivate: push.allowsPrivate, certificates: push.certificates, timeoutSeconds: push.timeoutSeconds,
+            clock: { clock.now() })
     }
 }

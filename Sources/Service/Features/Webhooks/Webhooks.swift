@@ -7,7 +7,8 @@ import Visibility
 /// bookings.
 ///
 /// A row of the outbox is written in the transaction of its cause, and deleted in the transaction that makes it
-/// obsolete. So an existing row proves that its notification or message is still unseen. ``WebhookSender`` sends the due rows.
+/// obsolete. So an existing row proves that its notification or message is still unseen. ``WebhookSender`` sends the due
+/// rows.
 enum WebhooksFeature {
     static let feature = Feature(
         name: "webhooks", tables: [outbox], migrations: migrations, endpoints: endpoints, reaction: reaction)

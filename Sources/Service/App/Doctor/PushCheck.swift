@@ -1,0 +1,52 @@
+import Database
+import Domain
+import Push
+import Values
+
+/// A check of the push services: whether each is reached and accepts the key.
+struct PushCheck {
+    private let push: PushSettings
+
+    init(_ push: PushSettings) { self.push = push }
+
+    /// Sends a message to a device that does not exist. A provider that accepts the key answers that it does not know
+    /// the device.
+    func examine(_ report: (Finding) -> Void) async {
+        let client = PushClient(push, clock: Clock.system)
+        client.start()
+        defer { client.stop() }
+        for (platform, target) in targets {
+            let outcome = await withCheckedContinuation { continuation in
+                client.send(Self.message, to: target) { continuation.resume(returning: $0) }
+            }
+            report(Self.finding(platform, outcome))
+        }
+        if push.webPush != nil {
+            report(.good("push", "webpush has a key; services: \(push.hosts.joined(separator: ", "))"))
+        }
+    }
+
+    private var targets: [(Device.Platform, PushTarget)] {
+        var targets: [(Device.Platform, PushTarget)] = []
+        if push.apns != nil {
+            targets.append((.apns, .apns(token: String(repeating: "0", count: 64), topic: nil, isSandbox: false)))
+        }
+        if push.fcm != nil { targets.append((.fcm, .fcm(token: "no-such-device"))) }
+        return targets
+    }
+
+    private static let message = PushMessage(
+        .badge, badge: 0, tag: "doctor", data: Array("{}".utf8), isUrgent: false, secondsToLive: 0)
+
+    private static func finding(_ platform: Device.Platform, _ outcome: PushOutcome) -> Finding {
+        let name = platform.rawValue
+        switch outcome {
+        case .accepted, .gone, .refused: return .good("push", "\(name) is reached and accepts the key")
+        case .misconfigured(let reason):
+            return .fault("push", "\(name) does not accept the key or another setting: \(reason)", "see Docs/push.md")
+        case .failed(let reason, _):
+            return .fault("push", "\(name) cannot be asked: \(reason)", "allow HTTPS to the push service, or try again")
+        case .interrupted: return .fault("push", "\(name) was not asked", "try again")
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import BellhopClient
+import Push
+import TestSupport
+import Testing
+import Threads
+
+@testable import Service
+
+/// What an operator uses for push messages: `bellhop push`, `bellhop doctor` and the metrics.
+@Suite(.timed) struct PushOperationsTests {
+    private static func examine(_ probe: PushProbe) async throws -> [Finding] {
+        let push = try #require(probe.service.app.runner.settings.push)
+        var findings: [Finding] = []
+        await PushCheck(push).examine { findings.append($0) }
+        return findings
+    }
+
+    /// The provider does not know the device of the check, and so has accepted the key.
+    @Test func doctor_asksEachProvider() async throws {
+        let probe = try PushProbe()
+        let unknown = String(repeating: "0", count: 64)
+        probe.answers.withLock {
+            $0[unknown] = (400, [], #"{"reason":"BadDeviceToken"}"#)
+            $0["no-such-device"] = (400, [], #"{"error":{"status":"INVALID_ARGUMENT"}}"#)
+        }
+        let good = try await Self.examine(probe)
+        #expect(good.map(\.grade) == [.good, .good, .good], "\(good)")
+        probe.answers.withLock { $0[unknown] = (403, [], #"{"reason":"InvalidProviderToken"}"#) }
+        let bad = try await Self.examine(probe)
+        #expect(bad.map(\.grade) == [.fault, .good, .good])
+        #expect(bad[0].text == "apns does not accept the key or another setting: InvalidProviderToken")
+        #expect(bad[0].remedy == "see Docs/push.md")
+    }
+
+    @Test func refusedKey_isShownByTheMetrics_untilItIsAccepted() async throws {
+        let probe = try PushProbe()
+        func isShown(_ value: Int) async throws -> Bool {
+            try await probe.service.anyone.get("/metrics").text
+                .contains(#"bellhop_push_misconfigured{platform="apns"} \#(value)"#)
+        }
+        probe.answers.withLock { $0[PushProbe.token("phone")] = (403, [], #"{"reason":"InvalidProviderToken"}"#) }
+        try await probe.register("phone")
+        try await probe.notify()
+        try await eventually("the refusal is counted") { try await isShown(1) }
+        probe.answers.withLock { $0 = [:] }
+        try await eventually("the provider accepts again", step: { probe.service.clock.advance(seconds: 5) }) {
+            try await isShown(0)
+        }
+    }
+
+    @Test func keys_areNewEachTime_andUsable() throws {
+        let (status, text) = try BellhopProcess(["push", "keys"]).finish()
+        #expect(status == 0)
+        let lines = text.split(separator: "\n").map { $0.split(separator: "=", maxSplits: 1).map(String.init) }
+        #expect(lines.count == 3 && lines[0][0] == "BELLHOP_PUSH_KEYS" && lines[1][0] == "BELLHOP_VAPID_KEY")
+        let settings = try TestService.settings([
+            "jwtSecret": TestService.secret, "pushKeys": lines[0][1], "vapidKey": lines[1][1],
+            "vapidContact": "mailto:ops@example.com",
+        ])
+        let publicKey = try #require(settings.push?.webPush?.publicKey)
+        #expect(text.contains("# The public key of the pair: \(publicKey)"))
+        #expect(try BellhopProcess(["push", "keys"]).finish().text != text)
+    }
+
+    @Test func rotate_needsKeys() throws {
+        let (status, text) = try BellhopProcess(["push", "rotate", "--database", "sqlite::memory:"]).finish()
+        #expect(status == 78)
+        #expect(text.contains("pushKeys (BELLHOP_PUSH_KEYS): is not set"), "\(text)")
+    }
+}

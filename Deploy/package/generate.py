@@ -76,9 +76,9 @@ def settings(discussion):
 
 
 def name_of(flag):
-    """Converts `--rate-limit-user` to its name in a settings file: `rateLimitUser`."""
+    """Converts `--rate-limit-user` to its name in a settings file: `rateLimitUser`, and `--apns-url` to `apnsURL`."""
     first, *rest = flag.removeprefix("--").split("-")
-    return first + "".join(word.capitalize() for word in rest)
+    return first + "".join("URL" if word == "url" else word.capitalize() for word in rest)
 
 
 def comment(text):

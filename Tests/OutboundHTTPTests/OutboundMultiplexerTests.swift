@@ -3,7 +3,7 @@ import Testing
 
 @testable import OutboundHTTP
 
-/// Many requests at a time. HTTP/2 itself is tested against a server in Python (`Tests/push`).
+/// Many requests at a time, over HTTP/1.1.
 @Suite(.timed) struct OutboundMultiplexerTests {
     private struct Answer: Sendable {
         let outcome: OutboundOutcome

@@ -11,7 +11,7 @@ import Values
 
 /// A service that sends push messages, and one server that acts as Apple's, Google's and a browser's push service.
 ///
-/// Connections are plain here. `Tests/push` has servers with TLS and HTTP/2.
+/// Connections are plain, and each has one request.
 final class PushProbe: Sendable {
     /// A request of the service to a provider, without the requests for access tokens.
     struct Sent: Sendable {

@@ -180,6 +180,7 @@ import Values
         probe.answers.withLock { $0[PushProbe.token("phone")] = (410, [], #"{"reason":"Unregistered"}"#) }
         try await probe.register("phone")
         try await probe.notify()
+        _ = try await probe.messages(1)
         try await eventually("the device is gone") {
             try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.isEmpty
         }

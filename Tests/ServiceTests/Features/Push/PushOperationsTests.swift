@@ -41,6 +41,7 @@ import Threads
         probe.answers.withLock { $0[PushProbe.token("phone")] = (403, [], #"{"reason":"InvalidProviderToken"}"#) }
         try await probe.register("phone")
         try await probe.notify()
+        _ = try await probe.messages(1)
         try await eventually("the refusal is counted") { try await isShown(1) }
         probe.answers.withLock { $0 = [:] }
         try await eventually("the provider accepts again", step: { probe.service.clock.advance(seconds: 5) }) {

@@ -17,8 +17,7 @@ func outside(_ product: String, _ package: String) -> Target.Dependency {
 // image is 2.5 MB smaller.
 let models = [
     "Bookings", "Challenges", "Counts", "Devices", "DJ", "Messages", "Notifications", "Posts", "Queue", "Requests",
-    "Service",
-    "Shops", "Streams", "Tables",
+    "Service", "Shops", "Streams", "Tables",
 ]
 let machines = [
     "Booking", "Conversation", "Conversations", "Counts", "DJ", "Feature", "Feed", "Invalidation", "Leaderboard",

@@ -2,47 +2,47 @@ import Values
 
 /// A device of a user that receives push messages. Its token is never part of an answer.
 public struct Device: Sendable, Hashable {
-    public enum Platform: String, CaseIterable, Sendable {
+    public enum Platform: String, CaseIterable, Sendable, MemberValue {
         case apns, fcm
         case webPush = "webpush"
     }
 
-    public enum Environment: String, CaseIterable, Sendable {
+    public enum Environment: String, CaseIterable, Sendable, MemberValue {
         case production, sandbox
     }
 
     /// Chosen by the client, and stable as long as the app is installed.
-    public let id: ID<Device>
-    public let platform: Platform
+    public var id: ID<Device> = ""
+    public var platform = Platform.apns
     /// The app's bundle id (APNs); nil for the one of the settings.
-    public let app: String?
-    public let environment: Environment
-    public let createdAt: Timestamp
+    public var app: String?
+    public var environment = Environment.production
+    public var createdAt = Timestamp(microseconds: 0)
     /// The time of the last registration.
-    public let registeredAt: Timestamp
+    public var registeredAt = Timestamp(microseconds: 0)
 
-    public init(
-        id: ID<Device>, platform: Platform, app: String?, environment: Environment, createdAt: Timestamp,
-        registeredAt: Timestamp
-    ) {
-        (self.id, self.platform, self.app, self.environment) = (id, platform, app, environment)
-        (self.createdAt, self.registeredAt) = (createdAt, registeredAt)
+    public init() {}
+
+    /// Creates a device from its registration.
+    ///
+    /// - Parameter createdAt: The time of an earlier registration, if any.
+    public init(id: ID<Device>, _ draft: DeviceDraft, createdAt: Timestamp?, at now: Timestamp) {
+        (self.id, platform, app, environment) = (id, draft.platform, draft.app, draft.environment)
+        (self.createdAt, registeredAt) = (createdAt ?? now, now)
     }
 }
 
-extension Device: JSONObjectWritable {
-    public func write(membersTo writer: inout JSONWriter) {
-        writer.member("id", id)
-        writer.member("platform", platform)
-        writer.member("app", app)
-        writer.member("environment", environment)
-        writer.member("createdAt", createdAt)
-        writer.member("registeredAt", registeredAt)
+extension Device: Record, JSONObjectWritable {
+    @inlinable
+    public mutating func visit(_ members: inout some MemberVisitor) {
+        members.member("id", &id)
+        members.member("platform", &platform)
+        members.member("app", &app)
+        members.member("environment", &environment)
+        members.member("createdAt", &createdAt)
+        members.member("registeredAt", &registeredAt)
     }
 }
-
-extension Device.Platform: JSONWritable {}
-extension Device.Environment: JSONWritable {}
 
 /// The limits of devices, each with its reason.
 public enum DeviceLimits {

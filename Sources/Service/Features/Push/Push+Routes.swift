@@ -37,7 +37,7 @@ extension PushFeature {
     private static func listDevices(_ call: Call) throws -> Answer {
         _ = try settings(call)
         return .query(list(of: call.caller)) { rows in
-            let devices = try rows.rows(device)
+            let devices = try rows.rows(Device.init(row:))
             return Response.json(200) { writer in
                 writer.key("items")
                 writer.array(devices)
@@ -72,9 +72,7 @@ extension PushFeature {
             let address = target.stored
             let fingerprint = try fingerprint(of: address, tx)
             try removeOthers(with: fingerprint, than: id, tx)
-            let device = Device(
-                id: id, platform: draft.platform, app: draft.app, environment: draft.environment,
-                createdAt: known?.createdAt ?? tx.now, registeredAt: tx.now)
+            let device = Device(id: id, draft, createdAt: known?.createdAt, at: tx.now)
             let owner = Owner(tenant: tx.tenant, userId: tx.caller.userId)
             try store(
                 device, address: push.keys.seal(address, context: place(of: id, owner)), fingerprint: fingerprint, tx)

@@ -72,14 +72,7 @@ extension PushFeature {
 
     // MARK: Devices
 
-    static let deviceColumns: SQL = "id, platform, app, environment, created_at, registered_at"
-
-    static func device(_ row: Row) throws -> Device {
-        Device(
-            id: try row.id(0), platform: try row.word(1, orElse: "a stored device has an unknown platform"),
-            app: try row.optionalText(2), environment: try row.word(3, orElse: "a stored device is malformed"),
-            createdAt: try row.moment(4), registeredAt: try row.moment(5))
-    }
+    private static let deviceColumns = Device.columns()
 
     static func list(of caller: Caller) -> SQL {
         """
@@ -93,7 +86,7 @@ extension PushFeature {
             """
             SELECT \(deviceColumns) FROM \(devices, visibleTo: tx.scope)
             WHERE user_id = \(tx.caller.userId) AND id = \(id)
-            """, device)
+            """, Device.init(row:))
     }
 
     /// Stores a device, in place of an earlier registration of its id.
@@ -101,11 +94,8 @@ extension PushFeature {
         try tx.db.run(
             """
             INSERT INTO \(devices, writableBy: tx.scope)
-                (tenant, user_id, id, platform, app, environment, address, fingerprint, created_at, registered_at,
-                badge_at)
-            VALUES (\(tx.tenant), \(tx.caller.userId), \(device.id), \(device.platform.rawValue), \(device.app),
-                \(device.environment.rawValue), \(address), \(fingerprint), \(device.createdAt),
-                \(device.registeredAt), 0)
+                (tenant, user_id, \(deviceColumns), address, fingerprint, badge_at)
+            VALUES (\(tx.tenant), \(tx.caller.userId), \(device.values), \(address), \(fingerprint), 0)
             ON CONFLICT (tenant, user_id, id) DO UPDATE SET
                 platform = excluded.platform, app = excluded.app, environment = excluded.environment,
                 address = excluded.address, fingerprint = excluded.fingerprint, registered_at = excluded.registered_at,

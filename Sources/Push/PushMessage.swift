@@ -71,10 +71,6 @@ public enum PushLimits {
     /// Bytes of one text of an alert. Title, body and data fit the payload together, even if every character is escaped.
     static let titleBytesMax = 256
     static let bodyBytesMax = 1024
-    /// Bytes of an address at a browser's service. The four services use less than half of it.
-    public static let endpointBytesMax = 2048
-    /// Bytes of a token of APNs (hexadecimal digits) or FCM. Neither documents a maximum.
-    public static let tokenBytesMax = 4096
     /// Messages that wait for an access token of FCM. More fail and are tried again.
     static let waitingMax = 1024
 }

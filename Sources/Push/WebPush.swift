@@ -135,18 +135,9 @@ public final class WebPush: Sendable {
 extension String {
     /// The scheme and the host of a URL: everything up to its path.
     fileprivate var origin: String {
-        guard let scheme = range(of: "://"),
+        guard let scheme = firstRange(of: "://"),
             let end = self[scheme.upperBound...].firstIndex(where: { "/?#".contains($0) })
         else { return self }
         return String(self[..<end])
-    }
-
-    private func range(of text: String) -> Range<Index>? {
-        var index = startIndex
-        while index < endIndex {
-            if self[index...].hasPrefix(text) { return index..<self.index(index, offsetBy: text.count) }
-            index = self.index(after: index)
-        }
-        return nil
     }
 }

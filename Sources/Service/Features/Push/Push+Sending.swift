@@ -317,6 +317,16 @@ extension PushFeature {
         var devices = 0
         /// The due time of the message that has waited longest.
         var oldestDueAt: Timestamp?
+        /// Whether ``prune(at:in:)`` has work to do.
+        var needsUpkeep = false
+    }
+
+    private static func isOver(at now: Timestamp) -> SQL { "gives_up_at <= \(now)" }
+
+    /// Whether a row was written while the clock was ahead.
+    private static func isAhead(of now: Timestamp) -> SQL {
+        let latest = now.adding(seconds: PushOutboxLimits.sentSeconds + 60)
+        return "state = 0 AND (created_at > \(now.adding(seconds: 60)) OR next_at > \(latest))"
     }
 
     static func figures(at now: Timestamp, in db: DatabaseConnection) throws -> Figures {
@@ -325,10 +335,17 @@ extension PushFeature {
             """
             SELECT (SELECT count(*) FROM \(table) WHERE state = 0 AND due_at <= \(now)),
                 (SELECT count(*) FROM \(devices, unscoped: sending)),
-                (SELECT min(due_at) FROM \(table) WHERE state = 0)
+                (SELECT min(due_at) FROM \(table) WHERE state = 0),
+                CASE WHEN EXISTS (SELECT 1 FROM \(table) WHERE \(isOver(at: now)))
+                    OR EXISTS (SELECT 1 FROM \(table) WHERE \(isAhead(of: now)))
+                    OR (SELECT count(*) FROM \(table) WHERE state = 0) > \(PushOutboxLimits.waitingMax)
+                THEN 1 ELSE 0 END
             """
-        ) { Figures(waiting: try $0.integer(0), devices: try $0.integer(1), oldestDueAt: try $0.optionalMoment(2)) }
-            ?? Figures()
+        ) { row in
+            Figures(
+                waiting: try row.integer(0), devices: try row.integer(1), oldestDueAt: try row.optionalMoment(2),
+                needsUpkeep: try row.bool(3))
+        } ?? Figures()
     }
 
     /// Deletes what is too old, and the oldest messages of an outbox that is too long. Corrects times of rows that were
@@ -338,15 +355,14 @@ extension PushFeature {
     static func prune(at now: Timestamp, in db: DatabaseConnection) throws -> Int {
         let unsent =
             try db.integer(
-                "SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0 AND gives_up_at <= \(now)") ?? 0
-        try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE gives_up_at <= \(now)")
-        let latest = now.adding(seconds: PushOutboxLimits.sentSeconds + 60)
+                "SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0 AND \(isOver(at: now))") ?? 0
+        try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE \(isOver(at: now))")
         try db.run(
             """
             UPDATE \(outbox, unscoped: sending)
             SET created_at = \(now), due_at = \(now), next_at = \(now), leased_until = 0,
                 gives_up_at = \(now.adding(seconds: PushOutboxLimits.secondsToLive))
-            WHERE state = 0 AND (created_at > \(now.adding(seconds: 60)) OR next_at > \(latest))
+            WHERE \(isAhead(of: now))
             """)
         let excess =
             (try db.integer("SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0") ?? 0)

@@ -29,7 +29,7 @@ final class PushSender: Sendable {
     private let logger: Logger
     private let client: PushClient
     private let thread = LoopThread("push-outbox")
-    private let finished = Locked([(delivery: PushDelivery, outcome: PushOutcome)]())
+    private let ended = EndedAttempts<(delivery: PushDelivery, outcome: PushOutcome)>()
 
     init(
         _ settings: PushSettings, _ sources: PushSources, reader: TransactionReader, admission: StreamAdmission,
@@ -138,28 +138,21 @@ final class PushSender: Sendable {
     }
 
     private func finish(_ delivery: PushDelivery, _ outcome: PushOutcome) {
-        finished.withLock { $0.append((delivery, outcome)) }
+        ended.add((delivery, outcome))
         thread.wake()
     }
 
     /// Stores the outcomes of attempts. Until that succeeds they count as running, and no others begin in their place.
     private func record(_ progress: inout Progress) throws {
-        let ended = finished.withLock { finished in
-            defer { finished = [] }
-            return finished
-        }
-        guard !ended.isEmpty else { return }
         let now = clock.now()
-        let results = ended.map { (delivery: $0.delivery, result: result(of: $0.delivery, $0.outcome, at: now)) }
-        do {
+        let stored = try ended.store { ended in
+            let results = ended.map { (delivery: $0.delivery, result: result(of: $0.delivery, $0.outcome, at: now)) }
             try store.writeAndWait { db in
                 for (delivery, result) in results { try PushFeature.record(result, of: delivery, at: now, in: db) }
             }
-        } catch {
-            finished.withLock { $0 = ended + $0 }
-            throw error
+            return ended
         }
-        for (delivery, outcome) in ended {
+        for (delivery, outcome) in stored ?? [] {
             progress.busy.remove(delivery.attempt.number)
             note(outcome, of: delivery, &progress)
         }
@@ -224,12 +217,16 @@ final class PushSender: Sendable {
         let uptime = clock.uptime()
         if let last = progress.prunedAt, uptime < last + .seconds(10) { return }
         let now = clock.now()
-        let unsent = try store.writeAndWait { db in
-            try db.lock([LockKey.tick("push").name(in: "")])
-            return try PushFeature.prune(at: now, in: db)
+        var figures = try store.read { try PushFeature.figures(at: now, in: $0) }
+        if figures.needsUpkeep {
+            let unsent = try store.writeAndWait { db in
+                try db.lock([LockKey.tick("push").name(in: "")])
+                return try PushFeature.prune(at: now, in: db)
+            }
+            metrics.noteUnsent(unsent)
+            figures = try store.read { try PushFeature.figures(at: now, in: $0) }
         }
-        metrics.noteUnsent(unsent)
-        metrics.note(try store.read { try PushFeature.figures(at: now, in: $0) })
+        metrics.note(figures)
         progress.prunedAt = uptime
     }
 }

@@ -38,7 +38,7 @@ final class WebhookSender: Sendable {
     private let logger: Logger
     private let client: OutboundClient
     private let thread = LoopThread("webhooks")
-    private let finished = Locked([(attempt: WebhookAttempt, outcome: OutboundOutcome)]())
+    private let ended = EndedAttempts<(attempt: WebhookAttempt, outcome: OutboundOutcome)>()
 
     /// The interval of queries for due webhooks. A query of a file costs nothing; one of a server, by each replica, a
     /// little.
@@ -122,7 +122,7 @@ final class WebhookSender: Sendable {
     }
 
     private func finish(_ attempt: WebhookAttempt, _ outcome: OutboundOutcome) {
-        finished.withLock { $0.append((attempt, outcome)) }
+        ended.add((attempt, outcome))
         thread.wake()
     }
 
@@ -142,22 +142,15 @@ final class WebhookSender: Sendable {
 
     /// Stores the outcomes of attempts. Until that succeeds they count as running, and no others begin in their place.
     private func record(_ progress: inout Progress) throws {
-        let ended = finished.withLock { finished in
-            defer { finished = [] }
-            return finished
-        }
-        guard !ended.isEmpty else { return }
         let now = clock.now()
-        let results = ended.map { (attempt: $0.attempt, result: result(of: $0.attempt, $0.outcome, at: now)) }
-        do {
+        let results = try ended.store { ended in
+            let results = ended.map { (attempt: $0.attempt, result: result(of: $0.attempt, $0.outcome, at: now)) }
             try store.writeAndWait { db in
                 for (attempt, result) in results { try WebhooksFeature.record(result, of: attempt, at: now, in: db) }
             }
-        } catch {
-            finished.withLock { $0 = ended + $0 }
-            throw error
+            return results
         }
-        for (attempt, result) in results {
+        for (attempt, result) in results ?? [] {
             progress.busy.remove(attempt.number)
             note(result, of: attempt, &progress)
         }

@@ -107,7 +107,9 @@ public final class APNs: Sendable {
 
     // MARK: Answers
 
-    func outcome(status: Int, retryAfterSeconds: Int?, body: [UInt8]) -> PushOutcome {
+    /// - Parameter used: The request's `authorization`. An answer about a token that was renewed meanwhile leaves the
+    ///   new one, because Apple accepts at most one new token in 20 minutes.
+    func outcome(status: Int, retryAfterSeconds: Int?, body: [UInt8], used: String? = nil) -> PushOutcome {
         guard status != 200 else { return .accepted }
         let answer = Self.object(body)
         let reason = answer.string("reason") ?? "status_\(status)"
@@ -117,7 +119,9 @@ public final class APNs: Sendable {
             return .gone(reason: reason, since: since)
         case (400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"): return .gone(reason: reason, since: nil)
         case (403, "ExpiredProviderToken"):
-            token.withLock { $0 = nil }
+            token.withLock { token in
+                if used == nil || used == token.map({ "bearer \($0.text)" }) { token = nil }
+            }
             return .failed(reason: reason, retryAfterSeconds: nil)
         case (403, _), (400, "BadTopic"), (400, "TopicDisallowed"), (400, "MissingTopic"), (404, _):
             return .misconfigured(reason: reason)

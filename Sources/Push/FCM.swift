@@ -136,7 +136,8 @@ public final class FCM: Sendable {
 
     // MARK: Answers
 
-    func outcome(status: Int, retryAfterSeconds: Int?, body: [UInt8]) -> PushOutcome {
+    /// - Parameter used: The access token of the request.
+    func outcome(status: Int, retryAfterSeconds: Int?, body: [UInt8], used: String? = nil) -> PushOutcome {
         guard status != 200 else { return .accepted }
         let (code, isAboutToken) = Self.error(body)
         let reason = code ?? "status_\(status)"
@@ -145,7 +146,8 @@ public final class FCM: Sendable {
         case (400, _): return isAboutToken ? .gone(reason: reason, since: nil) : .refused(reason: reason)
         case (401, _):
             // The token was revoked, or expired early. A new one shows whether the account is the reason.
-            return access.discard() ? .failed(reason: reason, retryAfterSeconds: nil) : .misconfigured(reason: reason)
+            return access.discard(used)
+                ? .failed(reason: reason, retryAfterSeconds: nil) : .misconfigured(reason: reason)
         case (403, _), (404, _): return .misconfigured(reason: reason)
         case (429, _), (500..., _): return .failed(reason: reason, retryAfterSeconds: retryAfterSeconds)
         default: return .refused(reason: reason)

@@ -64,12 +64,14 @@ final class FCMAccess: Sendable {
     /// Notes that FCM accepted a message with the token.
     func noteServed() { state.withLock { $0.served += 1 } }
 
-    /// Forgets a token that FCM did not accept.
+    /// Forgets a token that FCM did not accept, unless it was replaced meanwhile.
     ///
+    /// - Parameter used: The refused token; nil for the present one.
     /// - Returns: Whether a new token may help: false if the last two served no message.
-    func discard() -> Bool {
+    func discard(_ used: String? = nil) -> Bool {
         state.withLock { state in
-            guard state.token != nil else { return !state.isDiscardedUnused }
+            guard let token = state.token else { return !state.isDiscardedUnused }
+            guard used == nil || used == token.text else { return true }
             let isUnused = state.served == 0
             defer { state.isDiscardedUnused = isUnused }
             state.token = nil

@@ -12,7 +12,8 @@ enum JSONWebToken {
         let header = JSONWriter.object { writer in
             writer.member("alg", key.algorithm.rawValue)
             writer.member("typ", "JWT")
-            writer.member("kid", keyId)
+            // RFC 7515 §4.1.4: a text, or no member. Strict push services refuse null.
+            if let keyId { writer.member("kid", keyId) }
         }
         let content = RFC4648.encodeURL(header) + "." + RFC4648.encodeURL(JSONWriter.object(claims))
         return content + "." + RFC4648.encodeURL(key.sign(Array(content.utf8)))

@@ -36,7 +36,8 @@ public final class PushClient: Sendable {
         case .apns(let token, let topic, let isSandbox):
             guard let apns else { return complete(.refused(reason: "apns_off")) }
             let request = apns.request(message, token: token, topic: topic, isSandbox: isSandbox, at: clock())
-            submit(request, complete) { apns.outcome(status: $0, retryAfterSeconds: $1, body: $2) }
+            let used = request.headers.first { $0.name == "authorization" }?.value
+            submit(request, complete) { apns.outcome(status: $0, retryAfterSeconds: $1, body: $2, used: used) }
         case .fcm(let token):
             guard let fcm else { return complete(.refused(reason: "fcm_off")) }
             send(message, to: token, fcm, complete)
@@ -66,7 +67,7 @@ public final class PushClient: Sendable {
     private func send(_ message: PushMessage, to token: String, _ fcm: FCM, _ complete: @escaping Completion) {
         let post: @Sendable (String) -> Void = { [self] accessToken in
             submit(fcm.request(message, token: token, accessToken: accessToken), complete) { status, seconds, body in
-                let outcome = fcm.outcome(status: status, retryAfterSeconds: seconds, body: body)
+                let outcome = fcm.outcome(status: status, retryAfterSeconds: seconds, body: body, used: accessToken)
                 if outcome == .accepted { fcm.access.noteServed() }
                 return outcome
             }

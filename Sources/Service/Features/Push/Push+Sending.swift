@@ -120,11 +120,12 @@ extension PushFeature {
             let target = PushTarget(stored: address)
         else { return nil }
         let badge = try BadgeLedger.counts(of: attempt.owner, at: now, in: db).total
-        let waiting = device.platform == .webPush ? try withdrawals(for: attempt, in: db) : []
+        let waiting = device.platform == .webPush ? try withdrawals(for: attempt, at: now, in: db) : []
         guard
             let (content, data, isUrgent) = try content(
                 of: attempt, badge, device, waiting.map(\.tag), push, sources, at: now, in: db)
         else { return nil }
+        if attempt.type != .withdrawal { try forgetBadge(of: attempt, in: db) }
         let message = PushMessage(
             content, badge: badge, tag: tag(attempt.type, attempt.subject), data: data, isUrgent: isUrgent,
             withdrawn: waiting.map(\.tag),
@@ -154,15 +155,15 @@ extension PushFeature {
         }
     }
 
-    /// The withdrawals that wait for the next alert of a browser.
+    /// The withdrawals that wait for the next alert of a browser, without those of alerts that are on their way.
     private static func withdrawals(
-        for attempt: PushAttempt, in db: DatabaseConnection
+        for attempt: PushAttempt, at now: Timestamp, in db: DatabaseConnection
     ) throws -> [(number: Int, tag: String)] {
         try db.rows(
             """
             SELECT number, subject FROM \(outbox, unscoped: sending)
             WHERE tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId)
-                AND device_id = \(attempt.device) AND type = 'withdrawal' ORDER BY number
+                AND device_id = \(attempt.device) AND type = 'withdrawal' AND leased_until <= \(now) ORDER BY number
             LIMIT \(PushOutboxLimits.withdrawalsMax)
             """
         ) { (number: try $0.integer(0), tag: try $0.text(1)) }
@@ -211,6 +212,7 @@ extension PushFeature {
         let attempt = delivery.attempt
         // Another replica may have begun the next attempt if this one exceeded its lease.
         let own: SQL = "number = \(attempt.number) AND attempts = \(attempt.attempt)"
+        let isUnchanged: SQL = "created_at = \(attempt.createdAt)"
         switch result {
         case .accepted:
             // The system ignores the number of a withdrawal, which only the app reads.
@@ -218,34 +220,58 @@ extension PushFeature {
             if !delivery.withdrawals.isEmpty {
                 try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE number IN \(values: delivery.withdrawals)")
             }
-            guard attempt.type == .notification || attempt.type == .message else { return try delete(own, in: db) }
-            // A message that was added meanwhile, about the same conversation, stays.
+            guard attempt.type == .notification || attempt.type == .message else {
+                return try end(attempt, in: db)
+            }
+            // A message that was added meanwhile, about the same conversation, stays. So does the withdrawal. The pauses
+            // between attempts begin again, because the provider works.
             try db.run(
                 """
                 UPDATE \(outbox, unscoped: sending)
-                SET leased_until = 0, state = CASE WHEN created_at = \(attempt.createdAt) THEN 1 ELSE 0 END,
-                    gives_up_at = CASE WHEN created_at = \(attempt.createdAt)
-                        THEN \(now.adding(seconds: PushOutboxLimits.sentSeconds)) ELSE gives_up_at END
+                SET leased_until = 0, attempts = 1, state = CASE WHEN \(isUnchanged) THEN 1 ELSE 0 END,
+                    gives_up_at = CASE WHEN \(isUnchanged)
+                        THEN \(now.adding(seconds: PushOutboxLimits.sentSeconds)) ELSE gives_up_at END,
+                    next_at = CASE WHEN \(isUnchanged) OR type = 'withdrawal' THEN next_at ELSE due_at END
                 WHERE \(own)
                 """)
         case .failed(let reason, let nextAt):
             try note(reason, of: delivery, at: now, in: db)
-            guard let nextAt else { return try delete(own, in: db) }
+            guard let nextAt else { return try end(attempt, in: db) }
             try db.run(
                 """
-                UPDATE \(outbox, unscoped: sending) SET next_at = \(nextAt), leased_until = 0 WHERE \(own)
+                UPDATE \(outbox, unscoped: sending)
+                SET leased_until = 0,
+                    next_at = CASE WHEN type = \(attempt.type.rawValue) THEN \(nextAt) ELSE next_at END
+                WHERE \(own)
                 """)
         case .gone:
-            try db.run(
+            let removed = try db.run(
                 """
                 DELETE FROM \(devices, unscoped: sending)
                 WHERE tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId)
                     AND id = \(attempt.device) AND registered_at = \(delivery.registeredAt)
                 """)
+            // The device may have been registered with a new token meanwhile. Then that one gets its messages.
+            guard removed > 0 else { return try release(own, in: db) }
             try removeMessages(of: attempt.device, attempt.owner, db)
         case .interrupted:
-            try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE \(own)")
+            try release(own, in: db)
         }
+    }
+
+    private static func release(_ own: SQL, in db: DatabaseConnection) throws {
+        try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE \(own)")
+    }
+
+    /// Removes a message after its last attempt, unless another took its place in the row meanwhile.
+    private static func end(_ attempt: PushAttempt, in db: DatabaseConnection) throws {
+        let own: SQL = "number = \(attempt.number) AND attempts = \(attempt.attempt)"
+        try delete("\(own) AND created_at = \(attempt.createdAt)", in: db)
+        try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending)
+            SET leased_until = 0, next_at = CASE WHEN type = 'withdrawal' THEN next_at ELSE due_at END WHERE \(own)
+            """)
     }
 
     /// Removes an attempt that has nothing to send.
@@ -255,6 +281,15 @@ extension PushFeature {
 
     private static func delete(_ condition: SQL, in db: DatabaseConnection) throws {
         try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE \(condition)")
+    }
+
+    /// Notes that it is unknown which number the device shows: this attempt may be accepted without an answer.
+    private static func forgetBadge(of attempt: PushAttempt, in db: DatabaseConnection) throws {
+        try db.run(
+            """
+            UPDATE \(devices, unscoped: sending) SET badge = NULL
+            WHERE tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId) AND id = \(attempt.device)
+            """)
     }
 
     private static func noteBadge(

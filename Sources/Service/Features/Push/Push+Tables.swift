@@ -197,34 +197,61 @@ extension PushFeature {
                 WHEN push_outbox.leased_until > excluded.next_at THEN push_outbox.leased_until ELSE excluded.next_at END
         """)
 
-    /// A message that was removed from the outbox because its subject was seen.
-    struct Taken: Sendable {
-        let device: ID<Device>
-        let subject: String
-        /// Whether an attempt was begun. Its outcome cannot be known.
-        let isMaybeSent: Bool
-        let leasedUntil: Timestamp
-    }
-
-    /// Removes the messages about subjects that the user has seen.
+    /// Removes the messages about subjects that the user has seen. A message that was sent, or may have been, becomes
+    /// its withdrawal.
     ///
-    /// If an attempt begins at the same moment, one of the two transactions waits for the other. Either the attempt
-    /// finds no row, or this deletion sees that the attempt was begun.
-    static func take(_ type: PushType, _ subjects: [String], of userId: ID<User>, _ tx: Transaction) throws -> [Taken] {
-        try RowParts.ranges(of: subjects.count, most: PushOutboxLimits.rowsAtOnceMax).flatMap { part in
-            try tx.db.rows(
-                """
-                DELETE FROM \(outbox, unscoped: reacting)
-                WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND type = \(type.rawValue)
+    /// While an attempt runs, its row keeps the lease. So the device's next messages wait until it is known that the
+    /// withdrawal cannot overtake the message, nor an older number a newer one. If an attempt begins at the same moment,
+    /// one of the two transactions waits for the other: either the attempt finds no row, or the second statement finds
+    /// that it was begun.
+    ///
+    /// - Returns: Whether there are withdrawals.
+    static func take(
+        _ type: PushType, _ subjects: [String], of userId: ID<User>, _ devices: [RegisteredDevice], _ tx: Transaction
+    ) throws -> Bool {
+        var withdrawals = 0
+        for part in RowParts.ranges(of: subjects.count, most: PushOutboxLimits.rowsAtOnceMax) {
+            let condition: SQL = """
+                tenant = \(tx.tenant) AND user_id = \(userId) AND type = \(type.rawValue)
                     AND subject IN \(values: Array(subjects[part]))
-                RETURNING device_id, subject, attempts, leased_until
                 """
-            ) { row in
-                Taken(
-                    device: try row.id(0), subject: try row.text(1), isMaybeSent: try row.integer(2) > 0,
-                    leasedUntil: try row.moment(3))
+            try tx.db.run("DELETE FROM \(outbox, unscoped: reacting) WHERE \(condition) AND attempts = 0")
+            for isBrowser in [false, true] {
+                let places = devices.filter { ($0.platform == .webPush) == isBrowser }.map(\.id.text)
+                guard !places.isEmpty else { continue }
+                withdrawals += try withdraw(
+                    "\(condition) AND device_id IN \(values: places)", type, of: userId, isBrowser: isBrowser, tx)
             }
         }
+        return withdrawals > 0
+    }
+
+    /// Turns messages into their withdrawals.
+    ///
+    /// - Returns: The number of withdrawals.
+    private static func withdraw(
+        _ condition: SQL, _ type: PushType, of userId: ID<User>, isBrowser: Bool, _ tx: Transaction
+    ) throws -> Int {
+        // An older withdrawal of the same subject: a browser's waits for its next alert.
+        try tx.db.run(
+            """
+            DELETE FROM \(outbox, unscoped: reacting) WHERE tenant = \(tx.tenant) AND user_id = \(userId)
+                AND type = \(PushType.withdrawal.rawValue) AND (subject, device_id) IN (
+                    SELECT \(tag(type, "")) || subject, device_id FROM push_outbox WHERE \(condition))
+            """)
+        // A browser shows something for each message, so its next alert takes the withdrawals along.
+        let later = tx.now.adding(seconds: PushOutboxLimits.sentSeconds)
+        let dueAt: SQL = isBrowser ? "\(later)" : "CASE WHEN due_at < \(tx.now) THEN due_at ELSE \(tx.now) END"
+        let nextAt = isBrowser ? later : tx.now
+        return try tx.db.run(
+            """
+            UPDATE \(outbox, unscoped: reacting)
+            SET type = \(PushType.withdrawal.rawValue), subject = \(tag(type, "")) || subject, state = 0,
+                attempts = CASE WHEN leased_until = 0 THEN 1 ELSE attempts END,
+                created_at = \(tx.now), due_at = \(dueAt), next_at = \(nextAt),
+                gives_up_at = \(nextAt.adding(seconds: PushOutboxLimits.secondsToLive))
+            WHERE \(condition)
+            """)
     }
 }
 

@@ -67,21 +67,8 @@ enum PushFeature {
 
     /// Removes the messages about subjects that were seen, and withdraws those that were sent, or may have been.
     private static func clear(_ type: PushType, _ subjects: [String], of userId: ID<User>, _ tx: Transaction) throws {
-        let sent = try take(type, subjects, of: userId, tx).filter(\.isMaybeSent)
-        guard !sent.isEmpty else { return }
-        let platforms = Dictionary(
-            uniqueKeysWithValues: try devices(of: [userId], tx).map { ($0.id, $0.platform) })
-        try insert(
-            sent.compactMap { taken in
-                guard let platform = platforms[taken.device] else { return nil }
-                // A browser shows something for each message, so its next alert takes the withdrawals along.
-                let dueAt =
-                    platform == .webPush
-                    ? tx.now.adding(seconds: PushOutboxLimits.sentSeconds) : max(tx.now, taken.leasedUntil)
-                return Draft(
-                    type: .withdrawal, subject: tag(type, taken.subject), device: taken.device, userId: userId,
-                    dueAt: dueAt)
-            }, tx)
+        let devices = try devices(of: [userId], tx)
+        guard !devices.isEmpty, try take(type, subjects, of: userId, devices, tx) else { return }
         tx.wakeSenders()
     }
 

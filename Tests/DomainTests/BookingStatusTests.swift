@@ -5,7 +5,7 @@ import Testing
 @testable import Rows
 @testable import Values
 
-/// all 36 transitions, for both actors.
+/// R-1, R-CUT-B-1: all 36 transitions, for both actors.
 @Suite(.timed) struct BookingStatusTests {
     private static let moves: [BookingStatus: Set<BookingStatus>] = [
         .pending: [.confirmed, .cancelled], .confirmed: [.inProgress, .cancelled, .noShow],

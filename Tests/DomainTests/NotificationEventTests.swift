@@ -4,8 +4,8 @@ import TestSupport
 import Testing
 import Values
 
-/// R-VIS-FR-2.1 to R-VIS-FR-3.5, R-VIS-APPENDIX, R-VIS-FR-4.1, R-VIS-FR-5.1 and: one row per event type,
-/// with the exact wording.
+/// R-VIS-FR-2.1 to R-VIS-FR-3.5, R-VIS-APPENDIX, R-VIS-FR-4.1, R-VIS-FR-5.1, R-VIS-NFR-4.1, R-VIS-D-2, R-8 and
+/// one row per event type, with the exact wording.
 @Suite(.timed) struct NotificationEventTests {
     struct Row: Sendable, CustomTestStringConvertible {
         let requirement: String

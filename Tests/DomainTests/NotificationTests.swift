@@ -32,7 +32,7 @@ import Values
         #expect(order.shuffled().sorted { EvictionRule.rank(of: $0) < EvictionRule.rank(of: $1) }.map(\.id) == ids)
     }
 
-    /// R-VIS-FR-1.4: the complete notification, with its members in the order of the documented example.
+    /// R-VIS-FR-1.4, R-VIS-D-3: the complete notification, with its members in the order of the documented example.
     @Test func notification_isWrittenWhole() throws {
         let draft = try NotificationEventTests.draft("visit.created")
         let notification = Notification(

@@ -124,7 +124,7 @@ extension TidyTests {
         }
     }
 
-    private static func requirementRows() throws -> [(id: String, tests: String, place: String)] {
+    static func requirementRows() throws -> [(id: String, tests: String, place: String)] {
         let page = try String(contentsOf: root.appendingPathComponent("Docs/requirements.md"), encoding: .utf8)
         return page.components(separatedBy: "\n").enumerated().filter { $1.hasPrefix("| R-") }.map { number, line in
             let cells = line.components(separatedBy: " | ")

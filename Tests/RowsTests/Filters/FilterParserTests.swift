@@ -4,6 +4,7 @@ import Values
 
 @testable import Rows
 
+/// R-ENG-E-3, R-ENG-E-5: the filters of PostgREST, and the conditions that a row must meet.
 @Suite(.timed) struct FilterParserTests {
     static func mistake(_ text: String) -> FilterMistake? {
         do {

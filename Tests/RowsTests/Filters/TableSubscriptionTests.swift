@@ -77,7 +77,7 @@ import Testing
         #expect(fields("[\(many)]").count == 20)
     }
 
-    /// R-ENG-E-4: at most 100 subscriptions per stream.
+    /// R-ENG-E-4, R-SCH-A-003: at most 100 subscriptions per stream.
     @Test func stream_hasAtMostAHundredSubscriptions_andTenThousandValues() throws {
         let one = #"{"table": "t", "filter": "id=eq.1"}"#
         #expect(try list("[\(Array(repeating: one, count: 100).joined(separator: ","))]").count == 100)

@@ -5,7 +5,7 @@ import Values
 
 @testable import Rows
 
-/// R-SCH-FR-004, R-SCH-EC3, R-SCH-SC-006: the invalidations that a stream receives in a burst.
+/// R-SCH-FR-004, R-SCH-EC3, R-SCH-SC-006, R-25: the invalidations that a stream receives in a burst.
 @Suite(.timed) struct CoalescerTests {
     private static let second = Duration.seconds(1)
 
@@ -113,6 +113,7 @@ import Values
         #expect(coalescer.takeDue(at: 1_000).map(\.keys) == [[["a"]], [["a"]]])
     }
 
+    /// R-SCH-A-009.
     @Test func shorterWindow_stands() {
         var coalescer = Coalescer()
         coalescer.offer(["a"], cause: nil, to: [1], window: .seconds(5), at: 0)

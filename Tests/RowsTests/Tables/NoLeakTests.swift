@@ -4,7 +4,7 @@ import Values
 
 @testable import Rows
 
-/// R-SCH-FR-013 to R-SCH-FR-017, R-23: which role may see which row of the school, for every kind of change to a row.
+/// R-SCH-FR-013 to R-SCH-FR-017, R-23, R-32: which role may see which row of the school, for every kind of change to a row.
 @Suite(.timed) struct NoLeakTests {
     enum Role: String, CaseIterable {
         case student, teacher, parent, admin

@@ -4,8 +4,8 @@ import Values
 
 @testable import Rows
 
-/// R-SCH-FR-006 to R-SCH-FR-012: the queries that a change invalidates, per user. A key with `*` comes without its
-/// cause.
+/// R-SCH-FR-006 to R-SCH-FR-012, R-SCH-A-005: the queries that a change invalidates, per user. A key with `*` comes
+/// without its cause.
 @Suite(.timed) struct SchoolMappingTests {
     let world: SchoolWorld
 

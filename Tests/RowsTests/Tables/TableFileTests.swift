@@ -5,7 +5,7 @@ import Values
 
 @testable import Rows
 
-/// The table file: accepted declarations, and refused ones with their positions.
+/// The table file: accepted declarations, and refused ones with their positions (R-SCH-A-009).
 @Suite(.timed) struct TableFileTests {
     /// A mistake, and whether the JSON Schema finds it. The schema cannot find wrong references to other places.
     struct Bad: CustomTestStringConvertible {

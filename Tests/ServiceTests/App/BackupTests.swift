@@ -20,12 +20,6 @@ import Threads
         try TestService.settings(["database": "sqlite:\(directory.file(name))", "jwtSecret": TestService.secret])
     }
 
-    private static func notify(_ service: TestService, _ number: Int) async throws {
-        let answer = try await service.client(as: .service()).post(
-            "/v1/events", ["id": .string("n\(number)"), "type": "visit.created", "userId": "ada"])
-        #expect(answer.status == 201, "\(answer.text)")
-    }
-
     @Test func backupUnderLoad_containsEveryAcknowledgedWrite() async throws {
         let directory = try TemporaryDirectory()
         let service = try Self.start(in: directory)
@@ -34,7 +28,7 @@ import Threads
         async let writing: Void = concurrently(0..<4) { writer in
             var number = 0
             while !isOver.isOpen {
-                try await Self.notify(service, writer * 100_000 + number)
+                try await service.publish("n\(writer * 100_000 + number)", to: "ada")
                 number += 1
                 answered.withLock { $0 += 1 }
             }
@@ -47,7 +41,7 @@ import Threads
             try Operations.backUp(Self.settings(directory), to: directory.file(name))
             #expect(try Operations.check(Self.settings(directory, name)).isEmpty)
             let copied = try Self.start(in: directory, name)
-            let count = try await copied.client(as: .user("ada")).get("/v1/badges").json["bell"].int ?? 0
+            let count = try await copied.client("ada").getBadges().value.bell
             #expect(count >= known)
             await copied.app.shutdown()
         }
@@ -62,19 +56,19 @@ import Threads
     @Test func restoredDatabase_hasAnotherLog_andKeepsWhatWasThere() async throws {
         let directory = try TemporaryDirectory()
         let service = try Self.start(in: directory)
-        try await Self.notify(service, 1)
+        try await service.publish("n1", to: "ada")
         let settings = try Self.settings(directory)
         let copy = directory.file("copy.sqlite")
         try Operations.backUp(settings, to: copy)
-        try await Self.notify(service, 2)
+        try await service.publish("n2", to: "ada")
         let position = try await service.position(as: .user("ada"))
         let refusal = #expect(throws: DatabaseError.self) { try Operations.restore(settings, from: copy) }
         #expect(refusal?.code == .locked)
         var kept: String?
         try await service.restart { kept = try Operations.restore(settings, from: copy) }
-        #expect(try await service.client(as: .user("ada")).get("/v1/badges").json["bell"].int == 1)
+        #expect(try await service.client("ada").getBadges().value.bell == 1)
         // Another event will receive the sequence number that the position names.
-        try await Self.notify(service, 3)
+        try await service.publish("n3", to: "ada")
         let stream = try await service.listen(as: .user("ada"), lastEventID: position)
         #expect(try await stream.next("stream:resync").json["reason"] == "epoch")
         #expect(try await service.position(as: .user("ada")) != position)
@@ -83,13 +77,13 @@ import Threads
         try await service.restart()
         #expect(try await service.position(as: .user("ada")) == fresh)
         let there = try Self.start(in: directory, URL(fileURLWithPath: #require(kept)).lastPathComponent)
-        #expect(try await there.client(as: .user("ada")).get("/v1/badges").json["bell"].int == 2)
+        #expect(try await there.client("ada").getBadges().value.bell == 2)
     }
 
     @Test func invalidBackup_isRefused_withoutAnyEffect() async throws {
         let directory = try TemporaryDirectory()
         let service = try Self.start(in: directory)
-        try await Self.notify(service, 1)
+        try await service.publish("n1", to: "ada")
         let settings = try Self.settings(directory)
         let copy = directory.file("copy.sqlite")
         try Operations.backUp(settings, to: copy)
@@ -118,7 +112,7 @@ import Threads
         let directory = try TemporaryDirectory()
         let original = try TestDatabase(on: server)
         let service = try TestService.start(on: original, in: directory, at: TestService.morning)
-        try await Self.notify(service, 1)
+        try await service.publish("n1", to: "ada")
         let position = try await service.position(as: .user("ada"))
         try await service.restart()
         #expect(try await service.position(as: .user("ada")) == position)

@@ -183,7 +183,7 @@ import Yams
     @Test func config_hasTheMembersThatAreDescribed() async throws {
         let schema = try #require(try Self.document()["components"]?["schemas"]?["Config"]?["properties"]?.mapping)
         let service = try TestService.start()
-        let config = try #require(try await service.client(as: .user("u1")).get("/v1/config").json.object)
+        let config = try #require(try await service.call("GET", "/v1/config", as: .user("u1")).json.object)
         #expect(Set(config.keys) == Set(schema.keys.compactMap(\.string)))
         for (name, member) in config {
             let described = try #require(schema[Node(name)]?["properties"]?.mapping, "\(name)")
@@ -228,10 +228,10 @@ import Yams
 
     @Test func description_isServedUnchanged() async throws {
         let service = try TestService.start()
-        let answer = try await service.client(as: .user("u1")).get("/openapi.yaml")
+        let answer = try await service.call("GET", "/openapi.yaml", as: .user("u1"))
         #expect(answer.status == 200)
         #expect(try Yams.compose(yaml: answer.text) == Self.document())
-        let other = try await service.client(as: .user("u1")).get("/openapi.json")
+        let other = try await service.call("GET", "/openapi.json", as: .user("u1"))
         #expect(other[header: "Content-Type"] == "application/json")
         // JSON is valid YAML, so both documents are parsed and compared by their names.
         let document = try Self.document()
@@ -246,7 +246,7 @@ import Yams
 
     @Test func eventDescription_isServedInJSON_withEveryEvent() async throws {
         let service = try TestService.start()
-        let answer = try await service.client(as: .user("u1")).get("/asyncapi.json")
+        let answer = try await service.call("GET", "/asyncapi.json", as: .user("u1"))
         #expect(answer[header: "Content-Type"] == "application/json")
         let messages = try Yams.compose(yaml: answer.text)?["components"]?["messages"]?.mapping ?? [:]
         let served = messages.compactMap { $0.value["name"]?.string }

@@ -74,78 +74,64 @@ import Testing
     private func open(_ side: Side) async throws -> Side {
         var side = side
         let backend = service.client(as: side.backend)
-        let setting: [(String, JSON)] = [
-            ("/v1/shops/s1", ["name": .string(side.mark), "timeZone": "UTC"]),
-            ("/v1/shops/s1/barbers/b1", ["name": .string(side.mark), "onDuty": true]),
-            ("/v1/shops/s1/dj", ["isActive": true]), ("/v1/challenges/c1", ChallengesTests.draft),
-        ]
-        for (path, body) in setting {
-            let answer = try await backend.put(path, body)
-            #expect(answer.isSuccess, "\(path): \(answer.problem)")
-        }
+        try await backend.replaceShop(id: "s1", .init(name: side.mark, timeZone: "UTC"))
+        try await backend.replaceBarber(id: "s1", barberId: "b1", .init(onDuty: true, name: side.mark))
+        try await backend.replaceDJSession(id: "s1", .init(isActive: true))
+        try await backend.replaceChallenge(id: "c1", ChallengesTests.draft)
         for person in Side.people {
             let stream = try await service.listen(
                 as: side.user(person), topics: ["queue:s1", "dj:s1", "leaderboard:c1"])
             try await stream.subscribe([["table": "members"]])
             (side.streams[person], side.starts[person]) = (stream, stream.ready.id)
         }
-        let made = try await service.client(as: side.user("ann")).post(
-            "/v1/conversations", ["memberIds": ["ben"], "title": .string(side.mark)])
-        #expect(made.status == 201, "\(made.problem)")
-        side.conversation = try #require(made.json["id"].string)
+        let ann = service.client(as: side.user("ann"))
+        side.conversation = try await ann.createConversation(.init(memberIds: ["ben"], title: side.mark)).value.id
         side.paths.append("/v1/conversations/\(side.conversation)")
         return side
     }
 
     private func act(_ kind: Int, _ step: Int, in side: inout Side) async throws {
-        let (ann, mark) = (service.client(as: side.user("ann")), JSON.string("\(side.mark) \(step)"))
+        let (ann, mark, key) = (service.client(as: side.user("ann")), "\(side.mark) \(step)", "k\(step)")
         let backend = service.client(as: side.backend)
-        let key = ["Idempotency-Key": "k\(step)"]
-        let made: ServiceAnswer
         switch kind {
         case 0, 1:
-            made = try await backend.post("/v1/notifications", Self.notification(mark))
+            let made = try await backend.postNotification(Self.notification(mark))
             side.paths.append("/v1/notifications/\(try made.notificationID)")
         case 2:
-            let start = "2026-01-\(11 + step % 18)T\(10 + step / 18):00:00Z"
-            var draft = BookingsTests.draft(start).object ?? [:]
-            draft["service"] = mark
-            made = try await ann.post("/v1/bookings", .object(draft))
-            side.paths.append("/v1/bookings/\(made.json["id"].string ?? "")")
-        case 3, 4:
-            made = try await ann.post("/v1/conversations/\(side.conversation)/messages", ["text": mark], headers: key)
+            var draft = BookingsTests.draft("2026-01-\(11 + step % 18)T\(10 + step / 18):00:00Z")
+            draft.service = mark
+            side.paths.append("/v1/bookings/\(try await ann.createBooking(draft).value.id)")
+        case 3, 4: try await ann.sendMessage(id: side.conversation, .init(text: mark), idempotencyKey: key)
         case 5:
-            made = try await ann.post("/v1/posts", ["text": mark, "visibility": "public"], headers: key)
-            side.paths.append("/v1/posts/\(made.json["id"].string ?? "")")
+            let made = try await ann.createPost(.init(visibility: .public, text: mark), idempotencyKey: key)
+            side.paths.append("/v1/posts/\(made.value.id)")
         case 6:
-            _ = try await ann.put("/v1/shops/s1/presence/me")
-            made = try await ann.post(
-                "/v1/shops/s1/dj/tracks",
-                [
-                    "trackId": .string("t\(step)"), "trackName": mark, "artistName": mark,
-                    "albumArt": "https://c.example/a",
-                ])
+            try await ann.showPresence(id: "s1")
+            let track = Bellhop.AddTrackBody(trackId: "t\(step)", trackName: mark, artistName: mark)
+            // A guest may queue at most five tracks.
+            #expect([200, 201, 409].contains(try await status(of: await ann.addTrack(id: "s1", track))))
         case 7:
-            made = try await backend.post(
-                "/v1/challenges/c1/scores", ["userId": .string("u\(step)"), "score": 5, "displayName": mark],
-                headers: key)
+            try await backend.addScore(
+                id: "c1", .init(userId: "u\(step)", score: 5, displayName: mark), idempotencyKey: key)
         case 8:
-            made = try await service.client(as: side.user("ben")).post(
-                "/v1/requests", ["kind": "friend", "toUserId": .string("ann\(step)"), "fromName": mark])
-            side.paths.append("/v1/requests/\(made.json["request"]["id"].string ?? "")")
+            let made = try await service.client(as: side.user("ben")).createRequest(
+                .init(kind: .friend, toUserId: "ann\(step)", fromName: mark))
+            side.paths.append("/v1/requests/\(made.value.request.id)")
         default:
-            made = try await probe.send(
+            let made = try await probe.send(
                 School.insert(
                     "members",
-                    ["id": .string("m\(step)"), "tenant": .string(side.name), "user_id": "ann", "team_id": mark]),
+                    [
+                        "id": .string("m\(step)"), "tenant": .string(side.name), "user_id": "ann",
+                        "team_id": .string(mark),
+                    ]),
                 as: side.backend)
+            #expect(made.isSuccess, "\(made.problem)")
         }
-        // A guest may queue at most five tracks.
-        #expect(made.isSuccess || made.refusal == "409 dj.too_many_tracks", "\(kind): \(made.problem)")
     }
 
-    private static func notification(_ text: JSON, to user: String = "ann") -> JSON {
-        ["userId": .string(user), "category": "visit", "priority": "NORMAL", "title": text, "message": text]
+    private static func notification(_ text: String, to user: String = "ann") -> Bellhop.NotificationDraft {
+        .init(userId: user, category: "visit", priority: .normal, title: text, message: text)
     }
 
     /// Checks the open streams, and streams that resume from their start.
@@ -153,9 +139,7 @@ import Testing
         for person in Side.people {
             let resumed = try await service.listen(as: side.user(person), lastEventID: side.starts[person])
             let end = "the end for \(person) of \(side.mark) \(UUID().uuidString)"
-            let sent = try await service.client(as: side.backend).post(
-                "/v1/notifications", Self.notification(.string(end), to: person))
-            #expect(sent.status == 201)
+            try await service.client(as: side.backend).postNotification(Self.notification(end, to: person))
             for stream in [try #require(side.streams[person]), resumed] {
                 while try await stream.next("notification:created").json["title"].string != end {}
                 #expect(stream.received.contains { $0.data.contains(side.mark) }, comment)
@@ -177,35 +161,33 @@ import Testing
             "/v1/shops/s1/dj", "/v1/challenges", "/v1/challenges/c1", "/v1/challenges/c1/leaderboard", "/v1/users/ann",
         ]
         for identity in [side.user("ann"), side.user("ben"), side.backend] {
-            let client = service.client(as: identity)
             for path in lists {
-                let answer = try await client.get(path)
+                let answer = try await service.call("GET", path, as: identity)
                 #expect(
                     !answer.text.contains(other.mark), "\(comment): \(path) shows \(identity.subject) \(answer.text)")
                 #expect(!answer.text.utf8.contains(sequence: other.name.utf8), "\(comment): \(path)")
             }
             for path in other.paths {
-                #expect(try await client.get(path).status == 404, "\(comment): \(path)")
+                #expect(try await service.call("GET", path, as: identity).status == 404, "\(comment): \(path)")
             }
-            #expect(try await client.get("/v1/me").text.utf8.contains(sequence: side.name.utf8))
+            #expect(try await service.call("GET", "/v1/me", as: identity).text.utf8.contains(sequence: side.name.utf8))
         }
         let ann = service.client(as: side.user("ann"))
-        let unseen = try await ann.get("/v1/notifications?state=unseen&limit=100").items
-        let counts = try await ann.get("/v1/badges").json
-        #expect(counts["bell"].int == unseen.count, "\(comment): \(counts)")
+        let unseen = try await ann.listNotifications(state: .unseen, limit: 100).value.items
+        #expect(try await ann.getBadges().value.bell == unseen.count, comment)
     }
 
     private func expectNothing(of other: Side, isExplainedTo side: Side, _ comment: Comment) async throws {
         let event = try #require(other.streams["ann"]?.received.last { $0.name == "notification:created" })
         let claims: JSON = ["sub": "ann", "tenant": .string(side.name)]
         let asked: JSON = ["eventId": .string(event.id), "claims": claims]
-        let answer = try await service.client(as: side.backend).post("/v1/explain", asked)
+        let answer = try await service.call("POST", "/v1/explain", as: side.backend, asked)
         #expect(answer.status == 404, "\(comment): \(answer.text)")
         // A backend of all tenants may ask, and learns that the event was not delivered.
-        let all = try await service.client(as: .service()).post("/v1/explain", asked)
+        let all = try await service.call("POST", "/v1/explain", as: .service(), asked)
         #expect(all.json["delivered"].bool == false, "\(comment): \(all.text)")
         let foreign: JSON = ["eventId": .string(event.id), "claims": ["sub": "ann", "tenant": .string(other.name)]]
-        #expect(try await service.client(as: side.backend).post("/v1/explain", foreign).status == 422, comment)
+        #expect(try await service.call("POST", "/v1/explain", as: side.backend, foreign).status == 422, comment)
     }
 
     @Test(arguments: pairs) func rowsAndMemberships_areOfTheTenantThatTheyName(_ pair: Pair) async throws {
@@ -221,8 +203,8 @@ import Testing
         #expect(
             try await probe.send(member("m1", pair.left), as: .service(tenant: pair.left)).counts == [202, 1, 0, 0])
         try await left.nextScope(with: "team:t1:member")
-        let scope = try await service.client(as: .user("ann", tenant: pair.right)).get("/v1/me").json["scope"]
-        #expect(scope.array?.contains("team:t1:member") == false)
+        let scope = try await service.client(as: .user("ann", tenant: pair.right)).getMe().value.scope
+        #expect(!scope.contains("team:t1:member"))
         #expect(
             try await probe.send(member("m2", pair.right), as: .service(tenant: pair.right)).counts == [202, 1, 0, 0])
         try await right.nextScope(with: "team:t1:member")
@@ -236,15 +218,18 @@ import Testing
         let stream = try await service.listen(as: .user("ann", tenant: pair.right))
         let left = try await service.listen(as: .user("ann", tenant: pair.left))
         #expect(left.ready.name == "stream:ready")
-        for _ in 0..<5 { _ = try await service.client(as: .user("ann", tenant: pair.left)).get("/v1/badges") }
-        #expect(try await service.client(as: .user("ann", tenant: pair.left)).get("/v1/badges").status == 429)
+        for _ in 0..<5 {
+            _ = try await status(of: await service.client(as: .user("ann", tenant: pair.left)).getBadges())
+        }
+        #expect(try await status(of: await service.client(as: .user("ann", tenant: pair.left)).getBadges()) == 429)
         let ann = service.client(as: .user("ann", tenant: pair.right))
-        #expect(try await ann.get("/v1/badges").status == 200)
-        let revoked = try await service.client(as: .service(tenant: pair.left)).post(
-            "/v1/revocations", ["userId": "ann", "issuedBefore": "2026-01-10T12:00:01Z"])
+        #expect(try await ann.getBadges().status == 200)
+        let revoked = try await service.call(
+            "POST", "/v1/revocations", as: .service(tenant: pair.left),
+            ["userId": "ann", "issuedBefore": "2026-01-10T12:00:01Z"])
         #expect(revoked.status == 201)
         _ = try await left.next("stream:closing")
-        #expect(try await ann.get("/v1/badges").status == 200)
+        #expect(try await ann.getBadges().status == 200)
         #expect(!stream.received.contains { $0.name == "stream:closing" })
     }
 
@@ -260,16 +245,16 @@ import Testing
             "members", ["id": "m1", "tenant": "default", "user_id": .string(pair.left), "team_id": "t1"])
         #expect(try await probe.send(row).counts == [202, 1, 0, 0])
         try await left.nextScope(with: "team:t1:member")
-        let scope = try await service.client(as: .user(pair.right)).get("/v1/me").json["scope"]
-        #expect(scope.array?.contains("team:t1:member") == false)
-        let revoked = try await service.client(as: .service()).post(
-            "/v1/revocations", ["userId": .string(pair.left), "issuedBefore": "2026-01-10T08:30:00Z"])
+        let scope = try await service.client(as: .user(pair.right)).getMe().value.scope
+        #expect(!scope.contains("team:t1:member"))
+        let revoked = try await service.call(
+            "POST", "/v1/revocations", as: .service(),
+            ["userId": .string(pair.left), "issuedBefore": "2026-01-10T08:30:00Z"])
         #expect(revoked.status == 201)
         _ = try await left.next("stream:closing")
-        #expect(try await service.client(as: .user(pair.left)).get("/v1/badges").status == 401)
-        #expect(try await service.client(as: .user(pair.right)).get("/v1/badges").status == 200)
-        _ = try await service.client(as: .service()).post(
-            "/v1/notifications", Self.notification("the end", to: pair.right))
+        #expect(try await status(of: await service.client(as: .user(pair.left)).getBadges()) == 401)
+        #expect(try await service.client(as: .user(pair.right)).getBadges().status == 200)
+        try await service.notify(Self.notification("the end", to: pair.right))
         try await right.next("notification:created")
         #expect(
             right.received.map(\.name).filter { ["table:change", "stream:scope", "stream:closing"].contains($0) } == [])
@@ -277,15 +262,15 @@ import Testing
 
     @Test(arguments: pairs) func audienceAndIssuer_areBytes(_ pair: Pair) async throws {
         let service = try TestService.start(["jwtAudience": pair.left, "jwtIssuer": pair.left])
-        func status(_ audience: JSON, _ issuer: String) async throws -> Int {
+        func answer(_ audience: JSON, _ issuer: String) async throws -> Int {
             let identity = TestService.Identity(subject: "ann", claims: ["aud": audience, "iss": .string(issuer)])
-            return try await service.client(as: identity).get("/v1/badges").status
+            return try await status(of: await service.client(as: identity).getBadges())
         }
-        #expect(try await status(.string(pair.left), pair.left) == 200)
-        #expect(try await status([.string("x"), .string(pair.left)], pair.left) == 200)
-        #expect(try await status(.string(pair.right), pair.left) == 401)
-        #expect(try await status([.string(pair.right)], pair.left) == 401)
-        #expect(try await status(.string(pair.left), pair.right) == 401)
+        #expect(try await answer(.string(pair.left), pair.left) == 200)
+        #expect(try await answer([.string("x"), .string(pair.left)], pair.left) == 200)
+        #expect(try await answer(.string(pair.right), pair.left) == 401)
+        #expect(try await answer([.string(pair.right)], pair.left) == 401)
+        #expect(try await answer(.string(pair.left), pair.right) == 401)
     }
 }
 

@@ -16,8 +16,8 @@ import Testing
     init() throws {
         service = try TestService.start(at: "2026-01-10T08:00:00Z")
         backend = service.client(as: .service())
-        ada = service.client(as: .user("ada"))
-        ben = service.client(as: .user("ben"))
+        ada = service.client("ada")
+        ben = service.client("ben")
         staff = service.client(as: .staff(of: "s1"))
     }
 

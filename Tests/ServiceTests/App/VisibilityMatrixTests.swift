@@ -89,8 +89,8 @@ import Yams
         let asked = operation == Self.stream ? [.init(path: "/v1/stream")] : world.requests(operation, as: caller)
         let requests = try #require(asked, "\(operation) is not in the matrix")
         for request in requests {
-            let answer = try await world.client(caller).send(
-                method, request.path, request.body, headers: request.headers)
+            let answer = try await world.service.call(
+                method, request.path, as: world.identity(caller), request.body, headers: request.headers)
             let name = "\(method) \(request.path)"
             #expect(answer.status < 500, "\(name) as \(caller): \(answer.problem)")
             let found = world.marks(in: answer.text + "\(answer.headers)").filter(marks.contains)

@@ -6,7 +6,8 @@ import Values
 
 @testable import Service
 
-/// Each store of a bell against the real service: its content, and the effects of its commands.
+/// Each store of a bell against the real service: its content, and the effects of its commands. R-VIS-FR-4.1 to
+/// R-VIS-FR-4.3: a notification plays its haptic pattern.
 @MainActor @Suite(.timed, .timeLimit(.minutes(3)))
 struct BellFeaturesTests {
     private let service: TestService
@@ -17,7 +18,7 @@ struct BellFeaturesTests {
     init() throws {
         service = try TestService.start(at: TestService.morning)
         backend = service.client(as: .service())
-        ben = service.client(as: .user("ben"))
+        ben = service.client("ben")
         staff = service.client(as: .staff(of: "s1"))
     }
 

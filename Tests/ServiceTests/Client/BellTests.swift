@@ -74,7 +74,7 @@ struct BellTests {
 
     /// Returns how many stream tokens the service has accepted.
     private func renewals() async throws -> Int {
-        let lines = try await backend.get("/metrics").text.split(separator: "\n")
+        let lines = try await service.call("GET", "/metrics", as: .service()).text.split(separator: "\n")
         let counter =
             #"bellhop_http_requests_total{method="PUT",route="/v1/streams/{id}/token",status="200"}"#
         let taken = lines.filter { $0.hasPrefix(counter) }
@@ -131,7 +131,7 @@ struct BellTests {
 
     /// R-VIS-NFR-2.3, R-CUT-N-3: messages written offline are sent by the next process, in order and once.
     @Test func writesOfflineBeforeTheEndOfTheProcess_areSentByTheNext() async throws {
-        let made = try await service.client(as: .user("ada")).createConversation(.init(memberIds: ["ben"]))
+        let made = try await service.client("ada").createConversation(.init(memberIds: ["ben"]))
         let id = made.value.id
         let directory = try TemporaryDirectory()
         let offline = ManualNetwork(isOnline: false)
@@ -159,7 +159,7 @@ struct BellTests {
         let last = try later.send("M11", id: "m11")
         #expect(try await last.answer()?.status == 201)
         try await after.until("no write is queued") { after.bell.waitingWrites == 0 }
-        let texts = try await service.client(as: .user("ben")).listMessages(id: id, since: 0).value.items.map(\.text)
+        let texts = try await service.client("ben").listMessages(id: id, since: 0).value.items.map(\.text)
         #expect(texts == (1...11).map { "M\($0)" })
         try await after.until("all messages are shown as sent") {
             later.snapshot.messages.map(\.text) == texts && later.snapshot.sending.isEmpty
@@ -171,7 +171,7 @@ struct BellTests {
 
     /// The service restarts while it answers writes. They are sent again, but performed only once.
     @Test func writesDuringARestart_areDoneOnce_inOrder() async throws {
-        let made = try await service.client(as: .user("ada")).createConversation(.init(memberIds: ["ben"]))
+        let made = try await service.client("ada").createConversation(.init(memberIds: ["ben"]))
         let ada = BellProbe(service, as: .user("ada"))
         defer { ada.close() }
         let talk = ada.bell.conversation(made.value.id)
@@ -182,7 +182,7 @@ struct BellTests {
             if number == 10 { try await service.restart(with: ["port": "\(service.port)"]) }
         }
         for command in commands { try await command.answer() }
-        let ben = service.client(as: .user("ben"))
+        let ben = service.client("ben")
         let texts = try await ben.listMessages(id: made.value.id, since: 0, limit: 100).value.items.map(\.text)
         #expect(texts == (1...30).map { "M\($0)" })
         try await ada.until("each message is shown once") { talk.snapshot.messages.map(\.text) == texts }

@@ -22,7 +22,7 @@ struct KilledAppTests {
     }
 
     private func delivered(_ id: String) async throws -> [Int] {
-        let messages = service.client(as: .user("ben")).messagePages(id: id, since: 0, limit: 100).items
+        let messages = service.client("ben").messagePages(id: id, since: 0, limit: 100).items
         var numbers: [Int] = []
         for try await message in messages { numbers.append(Int(message.id.dropFirst()) ?? -1) }
         return numbers
@@ -47,7 +47,7 @@ struct KilledAppTests {
     }
 
     @Test func killedApp_sendsEachWriteOnce_inOrder() async throws {
-        let made = try await service.client(as: .user("ada")).createConversation(.init(memberIds: ["ben"]))
+        let made = try await service.client("ada").createConversation(.init(memberIds: ["ben"]))
         let id = made.value.id
         var next = 0
         for round in 1...effort(quick: 4, full: 8, long: 16) {

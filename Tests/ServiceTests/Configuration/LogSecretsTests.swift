@@ -50,9 +50,9 @@ import Values
         try process.awaitText("The signing keys could not be fetched.")
         // Requests that fail in the database, with their parameters.
         server.drop(name)
-        for path in ["/v1/badges", "/v1/notifications"] {
-            #expect(try await client.with(token: Self.token("ada")).get(path).status == 503)
-        }
+        let ada = client.with(token: Self.token("ada"))
+        #expect(try await status(of: await ada.getBadges()) == 503)
+        #expect(try await status(of: await ada.listNotifications()) == 503)
         try process.awaitText("A request was not completed.")
         process.terminate()
         let (status, text) = process.finish()
@@ -90,7 +90,7 @@ import Values
             ["sub": "ada", "exp": .integer(4_000_000_000)], header: ["alg": "ES256", "kid": "planted-kid"])
         for token in [expired, forged, unknownKey, "planted-nonsense"] {
             // 503, because only a key that could not be fetched can verify this token.
-            let status = try await client.with(token: token).get("/v1/badges").status
+            let status = try await status(of: await client.with(token: token).getBadges())
             #expect(status == (token == unknownKey ? 503 : 401))
         }
         let sent = client.with(token: backend)
@@ -101,13 +101,10 @@ import Values
         ] {
             _ = try await sent.send("POST", "/v1/publish", bytes: Data(body.utf8), headers: json)
         }
-        let notification = """
-            {"id": "planted-note", "userId": "ada", "category": "order", "priority": "HIGH", "title": "planted-title", \
-            "message": "planted-message"}
-            """
-        #expect(
-            try await sent.send("POST", "/v1/notifications", bytes: Data(notification.utf8), headers: json).status
-                == 201)
+        try await sent.postNotification(
+            .init(
+                userId: "ada", id: "planted-note", category: "order", priority: .high, title: "planted-title",
+                message: "planted-message"))
         for headers in [
             ["X-Webhook-Secret": "planted-wrong-secret"], ["webhook-signature": "v1,planted-signature"],
             ["X-Webhook-Secret": "planted-changes-secret"],
@@ -116,8 +113,7 @@ import Values
                 "POST", "/v1/changes", bytes: Data(#"{"type": "INSERT", "table": "planted-table"}"#.utf8),
                 headers: headers.merging(json) { $1 })
         }
-        let ticket = try await client.with(token: Self.token("ada")).send("POST", "/v1/stream-tickets", bytes: nil)
-        let sealed = try #require(ticket.json["ticket"].string, "\(ticket)")
+        let sealed = try await client.with(token: Self.token("ada")).createStreamTicket().value.ticket
         for target in [
             "/v1/stream?ticket=planted-ticket", "/v1/stream?ticket=\(sealed)x", "/v1/badges?access_token=\(backend)",
             "/nothing/\(backend)", "/v1/publish/planted-path", "/v1/stream?token=planted-query",

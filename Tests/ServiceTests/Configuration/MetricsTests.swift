@@ -17,7 +17,7 @@ import Values
     }
 
     private static func page(_ service: TestService) async throws -> String {
-        try await service.client(as: .admin).get("/metrics").text
+        try await service.call("GET", "/metrics", as: .admin).text
     }
 
     @Test func everyMetric_isInTheListForOperators() async throws {

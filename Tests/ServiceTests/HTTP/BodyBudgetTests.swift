@@ -51,10 +51,10 @@ import Values
             return connections.count { $0.hasAnswer(within: 0) } == connections.count - places
         }
         #expect(service.app.bodies.reservedBytes(of: sender) == places * Limits.bodyBytesMax)
-        let metrics = try await service.client(as: .admin).get("/metrics").text
+        let metrics = try await service.call("GET", "/metrics", as: .admin).text
         #expect(metrics.contains("bellhop_http_body_bytes{sender=\"user\"} \(places * Limits.bodyBytesMax)"))
         // Other users are not affected.
-        #expect(try await service.client(as: .user("bob")).post("/v1/stream-tickets").status == 201)
+        #expect(try await service.client("bob").createStreamTicket().status == 201)
         for refused in connections where refused.hasAnswer(within: 0) {
             let answer = try refused.read()
             #expect(answer.hasPrefix("HTTP/1.1 429 "))
@@ -140,9 +140,10 @@ import Values
     /// The service answers after the head, and counts the request once.
     @Test func rateLimit_countsAtTheHead() async throws {
         let service = try TestService.start(["rateLimitUser": "2"])
-        let ada = service.client(as: .user("ada"))
-        #expect(try await ada.post("/v1/stream-tickets").headers["ratelimit"]?.contains("r=1") == true)
-        let second = try await ada.post("/v1/stream-tickets", ["topics": []])
+        #expect(
+            try await service.call("POST", "/v1/stream-tickets", as: .user("ada")).headers["ratelimit"]?.contains("r=1")
+                == true)
+        let second = try await service.call("POST", "/v1/stream-tickets", as: .user("ada"), ["topics": []])
         #expect(second.status == 201 && second.headers["ratelimit"]?.contains("r=0") == true)
         let raw = try RawConnection(service.port)
         try raw.send(Self.head("/v1/stream-tickets", Self.authorization(service), length: Limits.bodyBytesMax))

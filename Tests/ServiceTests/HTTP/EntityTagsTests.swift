@@ -14,10 +14,10 @@ import Testing
     private static func addresses(at service: TestService) async throws -> [String] {
         let backend = service.client(as: .service())
         let ada = try await DJTests.guest("ada", at: service)
-        #expect(try await ada.post("\(DJTests.session)/tracks", DJTests.track("t1")).status == 201)
-        #expect(try await backend.put("/v1/challenges/c1", ChallengesTests.draft).status == 201)
+        #expect(try await ada.addTrack(id: "s1", DJTests.track("t1")).status == 201)
+        #expect(try await backend.replaceChallenge(id: "c1", ChallengesTests.draft).status == 201)
         for user in ["ada", "bob"] {
-            #expect(try await service.client(as: .user(user)).post("/v1/posts", ["text": "a"]).status == 201)
+            #expect(try await service.client(user).createPost(.init(text: "a")).status == 201)
         }
         return [
             "/v1/badges", "/v1/badges?include=conversations", DJTests.session, "/v1/challenges/c1/leaderboard",
@@ -28,19 +28,22 @@ import Testing
     @Test func tagOfOne_confirmsNothingToAnother() async throws {
         let service = try await DJTests.open()
         for path in try await Self.addresses(at: service) {
-            let ada = service.client(as: .user("ada"))
-            let tag = try #require(try await ada.get(path)[header: "ETag"], "\(path)")
-            #expect(try await ada.get(path, headers: ["If-None-Match": tag]).status == 304, "\(path)")
+            let tag = try #require(try await service.call("GET", path, as: .user("ada"))[header: "ETag"], "\(path)")
+            #expect(
+                try await service.call("GET", path, as: .user("ada"), headers: ["If-None-Match": tag]).status == 304,
+                "\(path)")
             var others: [TestService.Identity] = [.user("bob"), .user("ada", tenant: "other"), .admin]
             others.append(.init(subject: "ada", claims: ["role": "staff", "shop_ids": ["s1"]]))
             for other in others {
-                let answer = try await service.client(as: other).get(path, headers: ["If-None-Match": tag])
+                let answer = try await service.call("GET", path, as: other, headers: ["If-None-Match": tag])
                 #expect(answer.status != 304, "\(path) \(other)")
             }
         }
         // Both receive the same version, but each sees only their own vote.
-        let (ada, bob) = (service.client(as: .user("ada")), service.client(as: .user("bob")))
-        let (hers, his) = (try await ada.get(DJTests.session), try await bob.get(DJTests.session))
+        let (hers, his) = (
+            try await service.call("GET", DJTests.session, as: .user("ada")),
+            try await service.call("GET", DJTests.session, as: .user("bob"))
+        )
         #expect(hers.json["version"] == his.json["version"])
         #expect(hers.json["queue"][0]["userVote"] == "up")
         #expect(his.json["queue"][0]["userVote"] == "none")
@@ -49,16 +52,19 @@ import Testing
     /// After a restore, the counts can reach an old version again with different values.
     @Test func tagOfAnotherEpoch_confirmsNothing() async throws {
         let service = try await DJTests.open()
-        let ada = service.client(as: .user("ada"))
+        let ada = service.client("ada")
         var known: [(path: String, answer: ServiceAnswer)] = []
-        for path in try await Self.addresses(at: service) { known.append((path, try await ada.get(path))) }
-        let booking = try await ada.post("/v1/bookings", Self.draft)
+        for path in try await Self.addresses(at: service) {
+            known.append((path, try await service.call("GET", path, as: .user("ada"))))
+        }
+        let booking = try await ada.createBooking(Self.draft)
         #expect(booking.status == 201)
         try await service.alterTable(sqlite: "DELETE FROM event_epochs", postgres: "DELETE FROM event_epochs")
         try await service.restart()
-        let client = service.client(as: .user("ada"))
+        let client = service.client("ada")
         for (path, before) in known {
-            let after = try await client.get(path, headers: ["If-None-Match": before[header: "ETag"] ?? ""])
+            let after = try await service.call(
+                "GET", path, as: .user("ada"), headers: ["If-None-Match": before[header: "ETag"] ?? ""])
             #expect(after.status == 200, "\(path)")
             #expect(after[header: "ETag"] != before[header: "ETag"], "\(path)")
             guard path != "/v1/feed" else { continue }
@@ -66,13 +72,13 @@ import Testing
             let epochs = (before.json["epoch"].string ?? "none", after.json["epoch"].string ?? "none")
             #expect(epochs.0 != epochs.1, "\(path)")
         }
-        let path = "/v1/bookings/\(booking.json["id"].string ?? "")"
-        let stale = try await client.patch(
-            path, ["status": "cancelled"], headers: ["If-Match": booking[header: "ETag"] ?? ""])
+        let stale = try await problem(
+            of: await client.changeBooking(id: booking.value.id, ifMatch: booking.etag ?? "", .init(status: .cancelled))
+        )
         #expect(stale.refusal == "412 precondition.stale")
-        let present = try await client.get(path)
-        let change = try await client.patch(
-            path, ["status": "cancelled"], headers: ["If-Match": present[header: "ETag"] ?? ""])
+        let present = try await client.getBooking(id: booking.value.id)
+        let change = try await client.changeBooking(
+            id: booking.value.id, ifMatch: present.etag ?? "", .init(status: .cancelled))
         #expect(change.status == 200)
     }
 
@@ -80,20 +86,21 @@ import Testing
     @Test func versions_comeWithTheirEpoch() async throws {
         let service = try await DJTests.open()
         let epoch = service.app.runner.reader.log.epoch
-        let (ada, staff) = (service.client(as: .user("ada")), service.client(as: .staff(of: "s1")))
+        let (ada, staff) = (service.client("ada"), service.client(as: .staff(of: "s1")))
         let stream = try await service.listen(as: .user("ada"), topics: ["dj:s1", "leaderboard:c1"])
         #expect(stream.ready.json["badges"]["epoch"].string == epoch)
         for path in try await Self.addresses(at: service) where path != "/v1/feed" {
-            #expect(try await ada.get(path).json["epoch"].string == epoch, "\(path)")
+            #expect(try await service.call("GET", path, as: .user("ada")).json["epoch"].string == epoch, "\(path)")
         }
-        let made = try await ada.post("/v1/bookings", Self.draft)
-        #expect(made.json["epoch"].string == epoch)
-        #expect(try await ada.get("/v1/bookings").json["items"][0]["epoch"].string == epoch)
-        #expect(try await BookingsTests.move(staff, made.json, to: ["status": "confirmed"]).status == 200)
-        let score = try await service.client(as: .service()).post(
-            "/v1/challenges/c1/scores", ["score": 5, "userId": "ada"], headers: ["Idempotency-Key": "k"])
+        let made = try await ada.createBooking(Self.draft)
+        #expect(made.value.epoch == epoch)
+        #expect(try await ada.listBookings().value.items[0].epoch == epoch)
+        #expect(try await staff.change(made.value, .init(status: .confirmed)).status == 200)
+        let score = try await service.call(
+            "POST", "/v1/challenges/c1/scores", as: .service(), ["score": 5, "userId": "ada"],
+            headers: ["Idempotency-Key": "k"])
         #expect(score.json["epoch"].string == epoch)
-        #expect(try await staff.put(DJTests.session, ["isActive": false]).status == 200)
+        #expect(try await staff.replaceDJSession(id: "s1", .init(isActive: false)).status == 200)
         _ = try await stream.next("badges:update")
         while try await stream.next("dj:session").json["isActive"] == true {}
         let versioned = stream.received.map { ($0.name, $0.json) }.filter { $0.1["version"].int != nil }
@@ -106,16 +113,16 @@ import Testing
     @Test func answersByToken_varyByIt() async throws {
         let service = try TestService.start()
         func vary(_ path: String, _ headers: [String: String] = [:]) async throws -> String? {
-            try await service.client(as: .user("ada")).get(path, headers: headers)[header: "Vary"]
+            try await service.call("GET", path, as: .user("ada"), headers: headers)[header: "Vary"]
         }
-        let tag = try await service.client(as: .user("ada")).get("/v1/badges")[header: "ETag"] ?? ""
+        let tag = try await service.call("GET", "/v1/badges", as: .user("ada"))[header: "ETag"] ?? ""
         for path in ["/v1/badges", "/v1/me", "/v1/notifications", "/v1/feed", "/v1/bookings/none"] {
             #expect(try await vary(path) == "Authorization", "\(path)")
         }
         #expect(try await vary("/v1/badges", ["If-None-Match": tag]) == "Authorization")
         #expect(try await vary("/v1/stream?nonsense=1") == "Authorization, Cookie")
         for path in ["/healthz", "/v1/config", "/nowhere"] { #expect(try await vary(path) == nil, "\(path)") }
-        let nobody = try await service.anyone.get("/v1/badges")
+        let nobody = try await service.call("GET", "/v1/badges")
         #expect(nobody.status == 401)
         #expect(nobody[header: "Vary"] == "Authorization")
         let raw = try RawConnection(service.port)
@@ -123,7 +130,7 @@ import Testing
         try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n")
         #expect(try raw.read(until: "\r\n\r\n").contains("Vary: Authorization, Cookie\r\n"))
         let shared = try TestService.start(["corsOrigins": "https://app.example"])
-        let answer = try await shared.client(as: .user("ada")).get("/v1/me")
-        #expect(answer[header: "Vary"] == "Origin, Authorization")
+        let answer = try await shared.client("ada").getMe()
+        #expect(answer.headers["vary"] == "Origin, Authorization")
     }
 }

@@ -18,7 +18,7 @@ import Values
     @Test func listAndLaterEvents_equalALaterList() async throws {
         let writers = Task { [service] in
             try await concurrently(Array(0..<60)) { number in
-                try await service.notify(NotificationsTests.draft("news", number.isMultiple(of: 3) ? "HIGH" : "LOW"))
+                try await service.notify(NotificationsTests.draft("news", number.isMultiple(of: 3) ? .high : .low))
             }
         }
         var loaded: [(ids: [String], position: String)] = []
@@ -27,8 +27,8 @@ import Values
             loaded.append((list.items.reversed().compactMap { $0["id"].string }, try position(of: list)))
         } while loaded.last?.ids.count != 60
         #expect(try await writers.value.allSatisfy { $0.status == 201 })
-        _ = try await service.notify(NotificationsTests.draft("end"))
-        let final = try await service.all(of: "u1").compactMap { $0["id"].string }
+        try await service.notify(NotificationsTests.draft("end"))
+        let final = try await service.all(of: "u1").map(\.id)
         #expect(final.count == 61)
         for (ids, position) in loaded {
             let stream = try await service.listen(as: .user("u1"), lastEventID: position)
@@ -46,7 +46,7 @@ import Values
     ])
     func everyState_carriesItsEventPosition(path: String) async throws {
         let stream = try await service.listen(as: .user("u1"))
-        _ = try await service.notify(NotificationsTests.draft("news"))
+        try await service.notify(NotificationsTests.draft("news"))
         let newest = try await stream.next("badges:update").id
         let answer = try await service.call("GET", "/v1/\(path)", as: .user("u1"))
         #expect(answer.status == 200)
@@ -62,9 +62,7 @@ import Values
     private static func publishEvents(_ count: Int, in service: TestService, of tenant: String) async throws {
         for _ in 0..<count {
             let id = "e\(UInt64.random(in: 0...UInt64.max))"
-            let body: JSON = ["id": .string(id), "type": "visit.created", "userId": "eve"]
-            let answer = try await service.client(as: .service(tenant: tenant)).post("/v1/events", body)
-            #expect(answer.status == 201)
+            try await service.publish(id, to: "eve", tenant: tenant)
         }
     }
 

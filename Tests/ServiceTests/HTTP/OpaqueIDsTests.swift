@@ -9,12 +9,6 @@ import Testing
 
 /// Sequence numbers stay internal: ids on the wire do not reveal how much activity other users have.
 @Suite(.timed) struct OpaqueIDsTests {
-    private static func notify(_ service: TestService, _ user: String, _ id: String, tenant: String? = nil) async throws
-    {
-        let body: JSON = ["id": .string(id), "type": "visit.created", "userId": .string(user)]
-        #expect(try await service.client(as: .service(tenant: tenant)).post("/v1/events", body).status == 201)
-    }
-
     /// Returns how often a text is larger than the one before it. For a counter, that is nearly always.
     private static func rises(_ texts: [String]) -> Int { zip(texts, texts.dropFirst()).count { $0.0 < $0.1 } }
 
@@ -24,8 +18,8 @@ import Testing
         // Two events of another clinic lie between any two of Ada's.
         let count = effort(quick: 24, full: 40, long: 400)
         for index in 0..<count {
-            try await Self.notify(service, "ada", "a\(index)")
-            try await Self.notify(service, "theirs", "t\(index)", tenant: "other")
+            try await service.publish("a\(index)", to: "ada")
+            try await service.publish("t\(index)", to: "theirs", tenant: "other")
         }
         while stream.received.filter({ $0.name == "badges:update" }).count < count { try await stream.next() }
         let ids = stream.received.map(\.id)
@@ -46,7 +40,7 @@ import Testing
 
     @Test func ids_areTheSameAfterARestart_andOthersInAnotherEpoch() async throws {
         let service = try TestService.start()
-        try await Self.notify(service, "ada", "a0")
+        try await service.publish("a0", to: "ada")
         let before = try await service.position(as: .user("ada"))
         try await service.restart()
         #expect(try await service.position(as: .user("ada")) == before)
@@ -66,7 +60,7 @@ import Testing
     /// refused with the position of the mistake.
     @Test func forgedID_isRefused() async throws {
         let service = try TestService.start()
-        try await Self.notify(service, "ada", "a0")
+        try await service.publish("a0", to: "ada")
         let here = try await service.position(as: .user("ada"))
         let epoch = here.prefix { $0 != "-" }
         let backend = service.client(as: .service())
@@ -76,24 +70,24 @@ import Testing
             let stream = try await service.listen(as: .user("ada"), lastEventID: forged)
             #expect(try await stream.next("stream:resync").json["reason"] == "gap", "\(forged)")
             #expect(stream.ready.id == here)
-            let explained = try await backend.post(
-                "/v1/explain", ["eventId": .string(forged), "claims": ["sub": "ada"]])
+            let explained = try await problem(of: await backend.explain(.init(eventId: forged, claims: ["sub": "ada"])))
             #expect(explained.mistakes == "422 /eventId", "\(forged)")
         }
-        let explained = try await backend.post("/v1/explain", ["eventId": .string(here), "claims": ["sub": "ada"]])
-        #expect(explained.json["event"]["id"].string == here, "\(explained.problem)")
+        let explained = try await backend.explain(.init(eventId: here, claims: ["sub": "ada"]))
+        #expect(explained.value.event.id == here)
     }
 
     @Test func idsOfRequests_doNotCount() async throws {
         let service = try TestService.start()
-        let client = service.client(as: .user("ada"))
         var ids: [String] = []
-        for _ in 0..<64 { ids.append(try await client.get("/v1/me")[header: "X-Request-Id"] ?? "") }
+        for _ in 0..<64 {
+            ids.append(try await service.call("GET", "/v1/me", as: .user("ada"))[header: "X-Request-Id"] ?? "")
+        }
         #expect(Set(ids).count == 64)
         #expect(ids.allSatisfy { OpaqueID($0.utf8) != nil }, "\(ids.prefix(3))")
         #expect((16...48).contains(Self.rises(ids)))
         // A client's own id is kept.
-        let own = try await client.get("/v1/me", headers: ["X-Request-Id": "mine-1"])
+        let own = try await service.call("GET", "/v1/me", as: .user("ada"), headers: ["X-Request-Id": "mine-1"])
         #expect(own[header: "X-Request-Id"] == "mine-1")
     }
 
@@ -105,7 +99,7 @@ import Testing
             let stream = try await service.listen(as: .user("ada"))
             names.append(stream.ready.json["streamId"].string ?? "")
             let name = names.last ?? ""
-            #expect(try await service.client(as: .user("ada")).get("/v1/streams/\(name)/subscriptions").status == 200)
+            #expect(try await service.client("ada").getSubscriptions(id: name).status == 200)
             stream.close()
         }
         #expect(Set(names).count == names.count)
@@ -118,6 +112,6 @@ import Testing
         }
         let process = names[0].prefix { $0 != "-" }
         let made = "\(process)-0123456789abc"
-        #expect(try await service.client(as: .user("ada")).get("/v1/streams/\(made)/subscriptions").status == 404)
+        #expect(try await status(of: await service.client("ada").getSubscriptions(id: made)) == 404)
     }
 }

@@ -12,55 +12,52 @@ import Values
     /// R-CNT-G4, R-CNT-10.
     @Test func rateLimit_isInEveryAnswer_andEnforced() async throws {
         let service = try TestService.start(["rateLimitUser": "3"], at: "2026-01-10T12:00:00Z")
-        let user = service.client(as: .user("u1"))
+        let user = service.client("u1")
         for left in [2, 1, 0] {
-            let answer = try await user.get("/v1/badges")
+            let answer = try await user.getBadges()
             #expect(answer.status == 200)
-            #expect(answer[header: "RateLimit-Policy"] == "\"default\";q=3;w=60")
-            #expect(answer[header: "RateLimit"]?.hasPrefix("\"default\";r=\(left);t=") == true)
+            #expect(answer.headers["ratelimit-policy"] == "\"default\";q=3;w=60")
+            #expect(answer.headers["ratelimit"]?.hasPrefix("\"default\";r=\(left);t=") == true)
         }
-        let refused = try await user.get("/v1/badges")
+        let refused = try await service.call("GET", "/v1/badges", as: .user("u1"))
         #expect(refused.refusal == "429 rate_limited")
         #expect(Int(try #require(refused[header: "Retry-After"])) == 60)
         // All tokens of a user share one limit. Other users have their own, and backends are not limited.
         let other = TestService.Identity(subject: "u1", claims: ["jti": "another"])
-        #expect(try await service.client(as: other).get("/v1/badges").status == 429)
-        #expect(try await service.client(as: .user("u2")).get("/v1/badges").status == 200)
-        for _ in 0..<5 { #expect(try await service.client(as: .service()).get("/v1/me").status == 200) }
-        #expect(try await user.get("/v1/stream").status == 429)
+        #expect(try await status(of: await service.client(as: other).getBadges()) == 429)
+        #expect(try await service.client("u2").getBadges().status == 200)
+        for _ in 0..<5 { #expect(try await service.client(as: .service()).getMe().status == 200) }
+        #expect(try await service.call("GET", "/v1/stream", as: .user("u1")).status == 429)
         service.clock.advance(seconds: 60)
-        #expect(try await user.get("/v1/badges").status == 200)
+        #expect(try await user.getBadges().status == 200)
     }
 
     @Test func idempotencyKey_repeatsTheAnswer_andNotTheWork() async throws {
         let service = try TestService.start()
-        let backend = service.client(as: .service())
         let body: JSON = ["userId": "u1", "category": "news", "priority": "LOW", "title": "T", "message": "M"]
         let key = ["Idempotency-Key": "\"k-1\""]
-        let first = try await backend.post("/v1/notifications", body, headers: key)
-        let again = try await backend.post("/v1/notifications", body, headers: key)
+        let first = try await service.call("POST", "/v1/notifications", as: .service(), body, headers: key)
+        let again = try await service.call("POST", "/v1/notifications", as: .service(), body, headers: key)
         #expect(first.status == 201)
         #expect(again.status == 201)
         #expect(again.json == first.json)
         #expect(first[header: "Idempotency-Replayed"] == nil)
         #expect(again[header: "Idempotency-Replayed"] == "true")
-        #expect(try await service.client(as: .user("u1")).get("/v1/badges").json["bell"].int == 1)
+        #expect(try await service.client("u1").getBadges().value.bell == 1)
         var other = try #require(body.object)
         other["title"] = "Another"
-        let reused = try await backend.post("/v1/notifications", .object(other), headers: key)
+        let reused = try await service.call("POST", "/v1/notifications", as: .service(), .object(other), headers: key)
         #expect(reused.refusal == "422 idempotency.key_reused")
         // A key belongs to one caller and expires after a day.
-        let tenant = try await service.client(as: .service(tenant: "t2")).post("/v1/notifications", body, headers: key)
+        let tenant = try await service.call("POST", "/v1/notifications", as: .service(tenant: "t2"), body, headers: key)
         #expect(tenant.status == 201)
         #expect(tenant[header: "Idempotency-Replayed"] == nil)
         service.clock.advance(seconds: 24 * 3600 + 1)
-        // A day later, the token has expired too.
-        let tomorrow = service.client(as: .service())
-        let later = try await tomorrow.post("/v1/notifications", body, headers: key)
+        let later = try await service.call("POST", "/v1/notifications", as: .service(), body, headers: key)
         #expect(later.status == 201)
         #expect(later.json != first.json)
-        let unusable = try await tomorrow.post(
-            "/v1/notifications", body, headers: ["Idempotency-Key": String(repeating: "k", count: 256)])
+        let long = ["Idempotency-Key": String(repeating: "k", count: 256)]
+        let unusable = try await service.call("POST", "/v1/notifications", as: .service(), body, headers: long)
         #expect(unusable.status == 400)
     }
 
@@ -70,54 +67,54 @@ import Values
         let body: JSON = [
             "shopId": "none", "service": "cut", "scheduledStart": "2026-01-10T09:00:00Z", "durationMinutes": 30,
         ]
-        let user = service.client(as: .user("u1"))
-        #expect(try await user.post("/v1/bookings", body, headers: key).status == 404)
-        let again = try await user.post("/v1/bookings", body, headers: key)
+        #expect(try await service.call("POST", "/v1/bookings", as: .user("u1"), body, headers: key).status == 404)
+        let again = try await service.call("POST", "/v1/bookings", as: .user("u1"), body, headers: key)
         #expect(again.status == 404)
         #expect(again[header: "Idempotency-Replayed"] == "true")
     }
 
-    /// R-CNT-RECON-4, R-CNT-D-2.
+    /// R-CNT-RECON-4, R-CNT-D-2, R-15.
     @Test func pollWithTheNewestVersion_costsA304() async throws {
         let service = try TestService.start()
-        let user = service.client(as: .user("u1"))
-        let first = try await user.get("/v1/badges")
-        let tag = try #require(first[header: "ETag"])
-        #expect(first[header: "Poll-Interval"] == "10")
+        let user = service.client("u1")
+        let first = try await user.getBadges()
+        let tag = try #require(first.etag)
+        #expect(first.headers["poll-interval"] == "10")
         for candidate in [tag, "W/\(tag)", "\"x\", \(tag)", "*"] {
-            let same = try await user.get("/v1/badges", headers: ["If-None-Match": candidate])
+            let same = try await service.call(
+                "GET", "/v1/badges", as: .user("u1"), headers: ["If-None-Match": candidate])
             #expect(same.status == 304, "\(candidate)")
             #expect(same.body.isEmpty)
         }
-        let body: JSON = ["id": "e1", "type": "visit.created", "userId": "u1"]
-        #expect(try await service.client(as: .service()).post("/v1/events", body).status == 201)
-        let changed = try await user.get("/v1/badges", headers: ["If-None-Match": tag])
-        #expect(changed.status == 200)
-        #expect(changed.json["bell"].int == 1)
-        #expect(changed[header: "ETag"] != tag)
+        try await service.publish("e1", to: "u1")
+        let changed = try #require(try await user.getBadges(ifNoneMatch: tag))
+        #expect(changed.value.bell == 1)
+        #expect(changed.etag != tag)
     }
 
+    /// R-CNT-RECON-2, R-CNT-RECON-5, R-CNT-POLL, R-ENG-E-2.
     @Test func config_publishesTheConstants() async throws {
         let service = try TestService.start()
-        let config = try await service.anyone.get("/v1/config")
-        expect(config.json["polling"], has: ["connectedSeconds": 10, "disconnectedSeconds": 90])
-        expect(config.json["polling"], has: ["tabSwitchStaleSeconds": 15])
+        let config = try await service.anyone.getConfig()
+        #expect(config.value.polling.connectedSeconds == 10 && config.value.polling.disconnectedSeconds == 90)
+        #expect(config.value.polling.tabSwitchStaleSeconds == 15)
         // R-ENG-E-2: clients use this limit to split long lists.
-        #expect(config.json["subscriptions"]["valuesMax"].int == 1000)
-        expect(config.json["changes"], has: ["itemsMax": 1000, "tables": 11])
-        #expect(config.json["conversations"]["membersMax"].int == 256)
-        #expect(config.json["userRequests"]["openMax"].int == 500)
-        expect(config.json["posts"], has: ["newCountMax": 1000, "tellingSeconds": 1])
-        expect(config.json["dj"], has: ["tracksPerUserMax": 5, "presenceSeconds": 600])
-        expect(config.json["leaderboards"], has: ["topMax": 500, "updateSeconds": 1])
+        #expect(config.value.subscriptions.valuesMax == 1000)
+        #expect(config.value.changes.itemsMax == 1000 && config.value.changes.tables == 11)
+        #expect(config.value.conversations.membersMax == 256)
+        #expect(config.value.userRequests.openMax == 500)
+        #expect(config.value.posts.newCountMax == 1000 && config.value.posts.tellingSeconds == 1)
+        #expect(config.value.dj.tracksPerUserMax == 5 && config.value.dj.presenceSeconds == 600)
+        #expect(config.value.leaderboards.topMax == 500 && config.value.leaderboards.updateSeconds == 1)
     }
 
     /// Answers carry headers that stop browsers from guessing a page, a script or a style sheet.
     @Test func answers_forbidContentSniffing() async throws {
         let service = try TestService.start()
-        let client = service.client(as: .user("u1"))
         for path in ["/v1/me", "/healthz", "/metrics", "/console", "/nowhere", "/v1/me?unknown=1"] {
-            #expect(try await client.get(path)[header: "X-Content-Type-Options"] == "nosniff", "\(path)")
+            #expect(
+                try await service.call("GET", path, as: .user("u1"))[header: "X-Content-Type-Options"] == "nosniff",
+                "\(path)")
         }
         let raw = try RawConnection(service.port)
         try raw.send(
@@ -128,32 +125,30 @@ import Values
     /// R-CUT-N-5.
     @Test func otherOrigins_areAllowed_onlyIfConfigured() async throws {
         let closed = try TestService.start()
-        let silent = try await closed.client(as: .user("u1")).get("/v1/me", headers: ["Origin": "https://app.example"])
+        let silent = try await closed.call("GET", "/v1/me", as: .user("u1"), headers: ["Origin": "https://app.example"])
         #expect(silent[header: "Access-Control-Allow-Origin"] == nil)
         let named = try TestService.start(["corsOrigins": "https://app.example"])
-        let client = named.client(as: .user("u1"))
-        let allowed = try await client.get("/v1/me", headers: ["Origin": "https://app.example"])
+        let allowed = try await named.call("GET", "/v1/me", as: .user("u1"), headers: ["Origin": "https://app.example"])
         #expect(allowed[header: "Access-Control-Allow-Origin"] == "https://app.example")
         #expect(allowed[header: "Access-Control-Allow-Credentials"] == "true")
         #expect(allowed[header: "Access-Control-Expose-Headers"]?.contains("ETag") == true)
-        let other = try await client.get("/v1/me", headers: ["Origin": "https://evil.example"])
+        let other = try await named.call("GET", "/v1/me", as: .user("u1"), headers: ["Origin": "https://evil.example"])
         #expect(other[header: "Access-Control-Allow-Origin"] == nil)
-        let preflight = try await client.send("OPTIONS", "/v1/badges", headers: ["Origin": "https://app.example"])
+        let preflight = try await named.call("OPTIONS", "/v1/badges", headers: ["Origin": "https://app.example"])
         #expect(preflight.status == 204)
         for name in ["Last-Event-ID", "traceparent", "tracestate", "baggage", "sentry-trace"] {
             #expect(preflight[header: "Access-Control-Allow-Headers"]?.contains(name) == true, "\(name)")
         }
         let all = try TestService.start(["corsOrigins": "*"])
-        let any = try await all.client(as: .user("u1")).get("/v1/me", headers: ["Origin": "https://app.example"])
+        let any = try await all.call("GET", "/v1/me", as: .user("u1"), headers: ["Origin": "https://app.example"])
         #expect(any[header: "Access-Control-Allow-Origin"] == "*")
         #expect(any[header: "Access-Control-Allow-Credentials"] == nil)
     }
 
     @Test func badInput_isRefusedWithItsPlaces_andChangesNothing() async throws {
         let service = try TestService.start()
-        let backend = service.client(as: .service())
         func post(_ text: String, type: String = "application/json") async throws -> ServiceAnswer {
-            try await backend.send("POST", "/v1/events", bytes: Data(text.utf8), headers: ["Content-Type": type])
+            try await service.call("POST", "/v1/events", as: .service(), text, headers: ["Content-Type": type])
         }
         #expect(try await post("{").status == 400)
         #expect(try await post("[]").status == 400)
@@ -172,46 +167,44 @@ import Values
         let pointers = wrong.json["errors"].array?.compactMap { $0["pointer"].string } ?? []
         #expect(Set(pointers) == ["/id", "/type", "/userId", "/color"])
         // The pointer of a whole body is empty (RFC 6901 §5).
-        let neither = try await service.client(as: .service()).post("/v1/explain", ["eventId": "k3f9ab-cf2n9bd54rbey"])
-        #expect(neither.status == 422 && neither.json["errors"][0]["pointer"].string == "", "\(neither.problem)")
-        let query = try await service.client(as: .user("u1")).get("/v1/notifications?limit=0")
+        let neither = try await problem(
+            of: await service.client(as: .service()).explain(.init(eventId: "k3f9ab-cf2n9bd54rbey")))
+        #expect(neither.status == 422 && neither.pointers.first == "")
+        let query = try await problem(of: await service.client("u1").listNotifications(limit: 0))
         #expect(query.mistakes == "422 ?limit")
-        #expect(try await service.client(as: .user("u1")).get("/v1/notifications?colour=red").status == 422)
-        #expect(try await service.client(as: .user("u1")).get("/v1/notifications?limit=1&limit=2").status == 422)
+        #expect(try await service.call("GET", "/v1/notifications?colour=red", as: .user("u1")).status == 422)
+        #expect(try await service.call("GET", "/v1/notifications?limit=1&limit=2", as: .user("u1")).status == 422)
         #expect(
-            try await service.client(as: .user("u1")).get("/v1/notifications?cursor=AAAAAAAAAAAAAAAAAAAAAAAA").status
+            try await status(of: await service.client("u1").listNotifications(cursor: "AAAAAAAAAAAAAAAAAAAAAAAA"))
                 == 422)
-        #expect(try await backend.get("/nowhere").status == 404)
-        #expect(try await backend.delete("/v1/badges").status == 405)
-        #expect(try await service.client(as: .user("u1")).get("/v1/badges").json["version"].int == 0)
+        #expect(try await service.call("GET", "/nowhere", as: .service()).status == 404)
+        #expect(try await service.call("DELETE", "/v1/badges", as: .service()).status == 405)
+        #expect(try await service.client("u1").getBadges().value.version == 0)
     }
 
     @Test func cursor_isBoundToItsListAndCaller() async throws {
         let service = try TestService.start()
-        let backend = service.client(as: .service())
         for user in ["u1", "u2"] {
             for number in 1...3 {
-                let body: JSON = ["id": .string("e\(number)"), "type": "visit.created", "userId": .string(user)]
-                #expect(try await backend.post("/v1/events", body).status == 201)
+                try await service.publish("e\(number)", to: user)
             }
         }
-        let user = service.client(as: .user("u1"))
-        let page = try await user.get("/v1/notifications?limit=2")
-        let next = try #require(page.json["next"].string)
-        #expect(page[header: "Link"]?.contains("rel=\"next\"") == true)
-        let rest = try await user.get("/v1/notifications?limit=2&cursor=\(next)")
-        #expect(rest.json["items"].array?.count == 1)
-        #expect(rest.json["next"].isNull)
-        #expect(try await user.get("/v1/notifications?category=visit&cursor=\(next)").status == 422)
-        #expect(try await service.client(as: .user("u2")).get("/v1/notifications?cursor=\(next)").status == 422)
+        let user = service.client("u1")
+        let page = try await user.listNotifications(limit: 2)
+        let next = try #require(page.value.next)
+        #expect(page.headers["link"]?.contains("rel=\"next\"") == true)
+        let rest = try await user.listNotifications(limit: 2, cursor: next)
+        #expect(rest.value.items.count == 1)
+        #expect(rest.value.next == nil)
+        #expect(try await status(of: await user.listNotifications(category: "visit", cursor: next)) == 422)
+        #expect(try await status(of: await service.client("u2").listNotifications(cursor: next)) == 422)
     }
 
     @Test func service_reportsItsHealth_andItsMetrics() async throws {
         let service = try TestService.start()
-        let anyone = service.anyone
-        #expect(try await anyone.get("/healthz").json["status"].string == "ok")
-        #expect(try await anyone.get("/readyz").status == 200)
-        let metrics = try await anyone.get("/metrics")
+        #expect(try await service.call("GET", "/healthz").json["status"].string == "ok")
+        #expect(try await service.call("GET", "/readyz").status == 200)
+        let metrics = try await service.call("GET", "/metrics")
         #expect(metrics[header: "Content-Type"] == "text/plain; version=0.0.4; charset=utf-8")
         #expect(
             metrics.text.contains("bellhop_http_requests_total{method=\"GET\",route=\"/healthz\",status=\"200\"} 1"))

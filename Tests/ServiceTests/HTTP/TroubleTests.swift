@@ -65,17 +65,13 @@ import Values
     /// Events written while the clock was ahead do not block pruning of later events forever.
     @Test func clockThatRanAhead_doesNotStopPruning() async throws {
         let service = try TestService.start(["eventsKeptHours": "1"])
-        func notify(_ id: String) async throws {
-            let body: JSON = ["id": .string(id), "type": "visit.created", "userId": "u1"]
-            #expect(try await service.client(as: .service()).post("/v1/events", body).status == 201)
-        }
         func eventsCount() throws -> Int? {
             try service.app.store.read { try $0.integer("SELECT count(*) FROM events") }
         }
         service.clock.advance(seconds: 3 * 86_400)
-        try await notify("ahead")
+        try await service.publish("ahead", to: "u1")
         service.clock.advance(seconds: -3 * 86_400)
-        try await notify("right")
+        try await service.publish("right", to: "u1")
         service.clock.advance(seconds: 3700)
         try await eventually("no event is older than an hour", step: { service.clock.advance(seconds: 1) }) {
             try eventsCount() == 0
@@ -98,8 +94,7 @@ import Values
                 }
             }
         }
-        let body: JSON = ["id": "e1", "type": "visit.created", "userId": "u1"]
-        #expect(try await service.client(as: .service()).post("/v1/events", body).status == 201)
+        try await service.publish("e1", to: "u1")
         #expect(try await stream.next("badges:update").json["bell"].int == 1)
         #expect(stream.received.filter { $0.name == "notification:created" }.count == 1)
         try service.expectExactCounts()

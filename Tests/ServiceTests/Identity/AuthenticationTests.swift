@@ -11,12 +11,12 @@ import Values
 /// The identity that a token grants, over real HTTP with real tokens (RFC 6750, 7515, 7519, 8725).
 @Suite(.timed) struct AuthenticationTests {
     private static func me(_ service: TestService, _ token: String) async throws -> ServiceAnswer {
-        try await service.anyone.with(token: token).get("/v1/me")
+        try await service.call("GET", "/v1/me", as: .bearer(token))
     }
 
     @Test func noToken_isAnsweredWithTheScheme_andABadOneWithTheReason() async throws {
         let service = try TestService.start()
-        let none = try await service.anyone.get("/v1/me")
+        let none = try await service.call("GET", "/v1/me")
         #expect(none.status == 401)
         #expect(none[header: "WWW-Authenticate"] == "Bearer realm=\"bellhop\"")
         #expect(none[header: "Content-Type"] == "application/problem+json")
@@ -168,18 +168,18 @@ import Values
 
     @Test func issuerAndAudience_areChecked_ifSet() async throws {
         let service = try TestService.start(["jwtIssuer": "https://issuer", "jwtAudience": "bellhop"])
-        func status(_ claims: [String: JSON]) async throws -> Int {
-            try await service.client(as: .init(subject: "u1", claims: claims)).get("/v1/me").status
+        func answer(_ claims: [String: JSON]) async throws -> Int {
+            try await status(of: await service.client(as: .init(subject: "u1", claims: claims)).getMe())
         }
-        #expect(try await status(["iss": "https://issuer", "aud": "bellhop"]) == 200)
-        #expect(try await status(["iss": "https://issuer", "aud": ["other", "bellhop"]]) == 200)
-        #expect(try await status(["iss": "https://issuer"]) == 401)
-        #expect(try await status(["iss": "https://other", "aud": "bellhop"]) == 401)
+        #expect(try await answer(["iss": "https://issuer", "aud": "bellhop"]) == 200)
+        #expect(try await answer(["iss": "https://issuer", "aud": ["other", "bellhop"]]) == 200)
+        #expect(try await answer(["iss": "https://issuer"]) == 401)
+        #expect(try await answer(["iss": "https://other", "aud": "bellhop"]) == 401)
     }
 
     @Test func rolesGate_andSettingsWithoutKeysDoNotStart() async throws {
         let service = try TestService.start()
-        let answer = try await service.client(as: .user("u1")).post("/v1/events", ["id": "e"])
+        let answer = try await service.call("POST", "/v1/events", as: .user("u1"), ["id": "e"])
         #expect(answer.status == 403)
         #expect(answer[header: "WWW-Authenticate"]?.contains("insufficient_scope") == true)
         #expect(throws: Settings.Mistake.self) { try TestService.settings(["port": "0"]) }

@@ -18,11 +18,9 @@ import Values
         let service = try TestService.start()
         let nameless = service.anyone.with(token: Self.token(service, ["role": "service_role"]))
         let named = service.anyone.with(token: Self.token(service, ["role": "service_role", "sub": "service_role"]))
-        let event: JSON = ["event": "e", "to": ["user:ada"], "data": 1]
+        let event = Bellhop.OwnEvent(event: "e", to: ["user:ada"], data: 1)
         for (client, replayed) in [(nameless, false), (named, false), (nameless, true), (named, true)] {
-            let answer = try await client.post("/v1/publish", event, headers: ["Idempotency-Key": "k1"])
-            #expect(answer.status == 202, "\(answer.text)")
-            #expect((answer[header: "Idempotency-Replayed"] == "true") == replayed)
+            #expect(try await client.publish([event], idempotencyKey: "k1").isReplayed == replayed)
         }
     }
 
@@ -30,8 +28,9 @@ import Values
     @Test(arguments: ["service_role", "service"])
     func user_isNotCalledAsABackend(_ name: String) async throws {
         let service = try TestService.start()
-        let answer = try await service.anyone.with(token: Self.token(service, ["sub": .string(name)])).get("/v1/me")
+        let answer = try await problem(
+            of: await service.anyone.with(token: Self.token(service, ["sub": .string(name)])).getMe())
         #expect(answer.status == 401)
-        #expect(answer.json["code"] == "invalid_token")
+        #expect(answer.code == .invalidToken)
     }
 }

@@ -9,8 +9,8 @@ import Values
 
 /// Other keys in an issuer's key set (RFC 7517): a key that the service cannot use must not disable the others.
 @Suite(.timed) struct KeySetTests {
-    private static func status(_ service: TestService, _ token: String) async throws -> Int {
-        try await service.anyone.with(token: token).get("/v1/me").status
+    private static func answer(_ service: TestService, _ token: String) async throws -> Int {
+        try await status(of: await service.anyone.with(token: token).getMe())
     }
 
     private static let bytes32 = String(repeating: "A", count: 42) + "E"
@@ -84,8 +84,8 @@ import Values
         try issuer.add("k1")
         try issuer.publish(beside: [key])
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
-        #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200, "\(what)")
-        let metrics = try await service.anyone.get("/metrics").text
+        #expect(try await Self.answer(service, issuer.token("k1", at: service.clock.now)) == 200, "\(what)")
+        let metrics = try await service.call("GET", "/metrics").text
         #expect(metrics.contains("bellhop_signing_keys{state=\"used\"} 1"), "\(what)")
         #expect(metrics.contains("bellhop_signing_keys{state=\"skipped\"} 1"), "\(what)")
     }
@@ -99,10 +99,10 @@ import Values
             try issuer.add("k1")
             try issuer.publish(beside: beside)
             let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
-            #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200, "\(beside)")
+            #expect(try await Self.answer(service, issuer.token("k1", at: service.clock.now)) == 200, "\(beside)")
             var other = try Issuer()
             try other.add("k1")
-            #expect(try await Self.status(service, other.token("k1", at: service.clock.now)) == 401, "\(beside)")
+            #expect(try await Self.answer(service, other.token("k1", at: service.clock.now)) == 401, "\(beside)")
         }
     }
 
@@ -111,16 +111,16 @@ import Values
         try issuer.add("k1")
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
         let token = try issuer.token("k1", at: service.clock.now)
-        #expect(try await Self.status(service, token) == 200)
+        #expect(try await Self.answer(service, token) == 200)
         issuer.withdraw()
         try issuer.add("k2")
         try issuer.publish(beside: Self.useless.map(\.1))
         service.clock.advance(seconds: Limits.keySetLifetimeSeconds / 2)
         // The unknown key id triggers a fetch of the set.
         let second = try issuer.token("k2", at: service.clock.now)
-        #expect(try await Self.status(service, second) == 200)
-        #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 401)
-        #expect(try await Self.status(service, token) == 401)
+        #expect(try await Self.answer(service, second) == 200)
+        #expect(try await Self.answer(service, issuer.token("k1", at: service.clock.now)) == 401)
+        #expect(try await Self.answer(service, token) == 401)
     }
 
     @Test func clockSetBack_doesNotPreventFetchingTheKeySet() async throws {
@@ -130,7 +130,7 @@ import Values
         service.clock.advance(seconds: -86_400)
         try issuer.add("k2")
         service.clock.advance(seconds: 11)
-        #expect(try await Self.status(service, issuer.token("k2", at: service.clock.now)) == 200)
+        #expect(try await Self.answer(service, issuer.token("k2", at: service.clock.now)) == 200)
     }
 
     @Test func keysForOtherUses_neverVerify() async throws {
@@ -139,13 +139,13 @@ import Values
             try issuer.add("k1")
             try issuer.add("k2", more: other)
             let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
-            #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200, "\(other)")
-            #expect(try await Self.status(service, issuer.token("k2", at: service.clock.now)) == 401, "\(other)")
+            #expect(try await Self.answer(service, issuer.token("k1", at: service.clock.now)) == 200, "\(other)")
+            #expect(try await Self.answer(service, issuer.token("k2", at: service.clock.now)) == 401, "\(other)")
         }
         var issuer = try Issuer()
         try issuer.add("k1", more: #","use":"sig","key_ops":["verify","sign"]"#)
         let service = try TestService.start(["jwks": issuer.file.path, "jwtSecret": ""])
-        #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200)
+        #expect(try await Self.answer(service, issuer.token("k1", at: service.clock.now)) == 200)
     }
 
     @Test func keySetFile_thatIsMissingOrBroken_stopsTheStart() throws {
@@ -179,7 +179,7 @@ import Values
         let receiver = try ScriptedReceiver { _ in Self.answer(set) }
         defer { receiver.stop() }
         let service = try TestService.start(["jwks": receiver.url, "jwtSecret": ""])
-        #expect(try await Self.status(service, issuer.token("k1", at: service.clock.now)) == 200)
+        #expect(try await Self.answer(service, issuer.token("k1", at: service.clock.now)) == 200)
     }
 
     /// Attack: the issuer's address redirects to another host. Harm: that host decides whose tokens are accepted.

@@ -16,8 +16,8 @@ import Testing
     /// Users have been active, but nothing has expired.
     @Test func noTickIsDue_beforeItsTime() async throws {
         let service = try TestService.start(LevelStory.settings, at: LevelStory.moment)
-        _ = try await service.notify(NotificationsTests.draft("news", to: "ada"))
-        _ = try await service.send("hello", to: try await service.converse("ben", "ada"), as: "ben")
+        try await service.notify(NotificationsTests.draft("news", to: "ada"))
+        try await service.send("hello", to: try await service.converse("ben", "ada"), as: "ben")
         try await service.post("ben", "New in town")
         service.clock.advance(seconds: 60)
         for tick in Catalog.features().flatMap(\.ticks) where tick.everySeconds < 600 {

@@ -10,16 +10,15 @@ import Values
 /// R-16: `requests` counts open requests that the user has not seen, from the rows of the requests themselves.
 /// The state of their notifications does not matter.
 @Suite(.timed) struct OpenRequestsTests {
-    private static func asking(_ user: String) -> String { #"{"kind":"friend","toUserId":"\#(user)"}"# }
-    private static let visit = #"{"visitId":"v1","visitType":"Check-up"}"#
+    fileprivate static let asking = Bellhop.CreateRequestBody(kind: .friend, toUserId: "ben")
 
     /// Three users send requests, followed by more notifications than are stored.
     @Test func openRequests_areCounted_despiteEvictions() async throws {
         let service = try TestService.start(["notificationsKept": "10"], at: TestService.morning)
         var ids: [String] = []
-        for user in ["ana", "cem", "dora"] { ids.append(try await service.ask(Self.asking("ben"), as: user)) }
+        for user in ["ana", "cem", "dora"] { ids.append(try await service.ask(Self.asking, as: user)) }
         for index in 0..<50 {
-            let event = NotificationsTests.event("e\(index)", "visit.updated", to: "ben", Self.visit)
+            let event = NotificationsTests.event("e\(index)", .visitUpdated, to: "ben")
             #expect(try await service.publish(event).status == 201)
         }
         #expect(try await service.all(of: "ben").count == 10)
@@ -27,17 +26,13 @@ import Values
         try service.expectExactCounts()
 
         // The badge is cleared although the notifications are evicted.
-        let body = #"{"seenUpTo":"\#(ids[1])"}"#
-        let seen = try await service.call("PATCH", "/v1/requests", as: .user("ben"), body)
-        #expect(seen.status == 200)
-        #expect(seen.json["changed"] == 2)
-        #expect(seen.json["badges"]["requests"] == 1)
-        #expect(try await service.call("PATCH", "/v1/requests", as: .user("ben"), body).json["changed"] == 0)
-        let path = "/v1/requests/\(ids[2])"
-        #expect(try await service.call("PATCH", path, as: .user("ben"), #"{"status":"declined"}"#).status == 200)
+        let ben = service.client("ben")
+        let seen = try await ben.seeRequests(.init(seenUpTo: ids[1])).value
+        #expect(seen.changed == 2 && seen.badges.requests == 1)
+        #expect(try await ben.seeRequests(.init(seenUpTo: ids[1])).value.changed == 0)
+        try await ben.answerRequest(id: ids[2], .init(status: .declined))
         #expect(try await service.badges(of: "ben") == [0, 0, 10, 10])
-        let others = try await service.call("PATCH", "/v1/requests", as: .user("eve"), body)
-        #expect(others.json["changed"] == 0)
+        #expect(try await service.client("eve").seeRequests(.init(seenUpTo: ids[1])).value.changed == 0)
         for body in [#"{}"#, #"{"seenUpTo":"zzz"}"#, #"{"seenUpTo":"\#(ids[0])","status":"accepted"}"#] {
             #expect(try await service.call("PATCH", "/v1/requests", as: .user("ben"), body).status == 422)
         }
@@ -47,34 +42,34 @@ import Values
     /// An item seen in one list is seen in the other.
     @Test func requestAndItsNotification_areSeenTogether() async throws {
         let service = try TestService.start(at: TestService.morning)
-        let id = try await service.ask(Self.asking("ben"), as: "ana")
-        let notification = try #require(try await service.all(of: "ben").first?["id"].string)
-        let path = "/v1/notifications/\(notification)"
-        for (body, requests) in [(#"{"read":true}"#, 0), (#"{"seen":false}"#, 1), (#"{"seen":true}"#, 0)] {
-            let changed = try await service.call("PATCH", path, as: .user("ben"), body)
-            #expect(changed.json["badges"]["requests"].int == requests, "\(body)")
+        let id = try await service.ask(Self.asking, as: "ana")
+        let ben = service.client("ben")
+        let notification = try #require(try await service.all(of: "ben").first).id
+        for (change, requests) in [
+            (Bellhop.NotificationStateChange(read: true), 0), (.init(seen: false), 1), (.init(seen: true), 0),
+        ] {
+            let badges = try await ben.changeNotification(id: notification, change).value.badges
+            #expect(badges.requests == requests, "\(change)")
         }
-        _ = try await service.call("PATCH", path, as: .user("ben"), #"{"seen":false}"#)
+        try await ben.changeNotification(id: notification, .init(seen: false))
         let stream = try await service.listen(as: .user("ben"))
-        let seen = try await service.call("PATCH", "/v1/requests", as: .user("ben"), #"{"seenUpTo":"\#(id)"}"#)
-        #expect(seen.json["badges"]["total"] == 0)
+        #expect(try await ben.seeRequests(.init(seenUpTo: id)).value.badges.total == 0)
         #expect(try await stream.next("notification:updated").json["ids"] == .array([.string(notification)]))
-        #expect(try await service.all(of: "ben").first?["seenAt"] != .null)
+        #expect(try #require(try await service.all(of: "ben").first).seenAt != nil)
 
-        _ = try await service.call("PATCH", path, as: .user("ben"), #"{"seen":false}"#)
-        #expect(try await service.call("DELETE", path, as: .user("ben")).json["badges"]["requests"] == 0)
+        try await ben.changeNotification(id: notification, .init(seen: false))
+        #expect(try await ben.deleteNotification(id: notification).value.badges.requests == 0)
         try service.expectExactCounts()
     }
 
     /// The notification of an answered request is an ordinary one: marking it as unseen adds to the bell.
     @Test func answeredRequest_isNotCounted() async throws {
         let service = try TestService.start(at: TestService.morning)
-        let id = try await service.ask(Self.asking("ben"), as: "ana")
-        let notification = try #require(try await service.all(of: "ben").first?["id"].string)
-        _ = try await service.call("PATCH", "/v1/requests/\(id)", as: .user("ben"), #"{"status":"accepted"}"#)
+        let id = try await service.ask(Self.asking, as: "ana")
+        let notification = try #require(try await service.all(of: "ben").first).id
+        try await service.client("ben").answerRequest(id: id, .init(status: .accepted))
         #expect(try await service.badges(of: "ben") == [0, 0, 0, 0])
-        let path = "/v1/notifications/\(notification)"
-        _ = try await service.call("PATCH", path, as: .user("ben"), #"{"seen":false}"#)
+        try await service.client("ben").changeNotification(id: notification, .init(seen: false))
         #expect(try await service.badges(of: "ben") == [0, 0, 1, 1])
         try service.expectExactCounts()
     }
@@ -83,13 +78,13 @@ import Values
     /// part of the excess.
     @Test func loweredBound_isReachedGradually() async throws {
         let service = try TestService.start(["notificationsKept": "40"], at: TestService.morning)
-        for _ in 0..<40 { _ = try await service.notify(NotificationsTests.draft()) }
+        for _ in 0..<40 { try await service.notify(NotificationsTests.draft()) }
         try await service.restart(with: ["notificationsKept": "10"])
         var counts: [Int] = []
         for _ in 0..<4 {
-            let id = try await service.notify(NotificationsTests.draft("news", "LOW")).notificationID
+            let id = try await service.notify(NotificationsTests.draft("news", .low)).notificationID
             let all = try await service.all(of: "u1")
-            #expect(all.last?["id"] == .string(id))
+            #expect(all.last?.id == id)
             counts.append(all.count)
         }
         #expect(counts == [25, 10, 10, 10])
@@ -97,6 +92,7 @@ import Values
         try service.expectExactCounts()
     }
 
+    /// R-27.
     @Test func fiveHundredNotifications_areStored_byDefault() throws {
         #expect(try TestService.settings(["jwtSecret": TestService.secret]).notificationsKept == 500)
     }
@@ -112,8 +108,8 @@ import Values
             let unseen = model.isSeen.values.filter { !$0 }.count
             let badges = try await service.badges(of: "ben")
             #expect(badges[1] == unseen, "seed \(seed), step \(step)")
-            let listed = try await service.all(of: "ben").filter { $0["seenAt"] == .null }
-            let bell = listed.filter { $0["data"]["requestId"].string.map { model.isSeen[$0] == nil } ?? true }.count
+            let listed = try await service.all(of: "ben").filter { $0.seenAt == nil }
+            let bell = listed.count { $0.data["requestId"].string.map { model.isSeen[$0] == nil } ?? true }
             #expect(badges[2] == bell, "seed \(seed), step \(step)")
         }
         try service.expectExactCounts()
@@ -217,24 +213,24 @@ struct RequestsModel {
         count += 1
         let request = isSeen.keys.sorted().randomElement(using: &random)
         switch Int.random(in: 0..<10, using: &random) {
-        case 0..<3: isSeen[try await service.ask(#"{"kind":"friend","toUserId":"ben"}"#, as: "user\(count)")] = false
+        case 0..<3: isSeen[try await service.ask(OpenRequestsTests.asking, as: "user\(count)")] = false
         case 3..<6:
-            let priority = ["LOW", "NORMAL", "HIGH", "URGENT"].randomElement(using: &random)!
+            let priority = [Bellhop.Priority.low, .normal, .high, .urgent].randomElement(using: &random)!
             let category = ["visit", "request"].randomElement(using: &random)!
             let made = try await service.notify(NotificationsTests.draft(category, priority, to: "ben"))
             #expect(made.status == 201)
-            #expect(try await service.all(of: "ben").last?["id"] == made.json["notification"]["id"])
+            #expect(try await service.all(of: "ben").last?.id == made.notificationID)
         case 6:
             guard let request else { return }
-            let (user, method, body): (String, String, String?) =
-                Bool.random(using: &random) ? ("ben", "PATCH", #"{"status":"accepted"}"#) : ("backend", "DELETE", nil)
-            let identity: TestService.Identity = user == "ben" ? .user("ben") : .service()
-            #expect(try await service.call(method, "/v1/requests/\(request)", as: identity, body).status == 200)
+            if Bool.random(using: &random) {
+                try await service.client("ben").answerRequest(id: request, .init(status: .accepted))
+            } else {
+                try await service.client(as: .service()).withdrawRequest(id: request)
+            }
             isSeen[request] = nil
         case 7:
             guard let request else { return }
-            let body = #"{"seenUpTo":"\#(request)"}"#
-            #expect(try await service.call("PATCH", "/v1/requests", as: .user("ben"), body).status == 200)
+            try await service.client("ben").seeRequests(.init(seenUpTo: request))
             for id in isSeen.keys where id <= request { isSeen[id] = true }
         default: try await changeNotifications(&random)
         }
@@ -242,27 +238,23 @@ struct RequestsModel {
 
     private mutating func changeNotifications(_ random: inout SeededGenerator) async throws {
         let all = try await service.all(of: "ben")
-        guard let one = all.randomElement(using: &random), let id = one["id"].string else { return }
-        let ben = TestService.Identity.user("ben")
-        func note(_ notification: JSON, _ seen: Bool) {
-            guard let request = notification["data"]["requestId"].string, isSeen[request] != nil else { return }
+        guard let one = all.randomElement(using: &random) else { return }
+        let ben = service.client("ben")
+        func note(_ notification: Bellhop.Notification, _ seen: Bool) {
+            guard let request = notification.data["requestId"].string, isSeen[request] != nil else { return }
             isSeen[request] = seen
         }
         switch Int.random(in: 0..<4, using: &random) {
         case 0:
-            #expect(try await service.call("DELETE", "/v1/notifications/\(id)", as: ben).status == 200)
+            try await ben.deleteNotification(id: one.id)
             note(one, true)
         case 1, 2:
             let seen = Bool.random(using: &random)
-            let path = "/v1/notifications/\(id)"
-            #expect(try await service.call("PATCH", path, as: ben, #"{"seen":\#(seen)}"#).status == 200)
-            if (one["seenAt"] != .null) != seen { note(one, seen) }
+            try await ben.changeNotification(id: one.id, .init(seen: seen))
+            if (one.seenAt != nil) != seen { note(one, seen) }
         default:
-            let body = #"{"upTo":"\#(id)","set":{"read":true}}"#
-            #expect(try await service.call("PATCH", "/v1/notifications", as: ben, body).status == 200)
-            for other in all.prefix(while: { $0["id"] != one["id"] }) + [one] where other["seenAt"] == .null {
-                note(other, true)
-            }
+            try await ben.changeNotifications(.init(upTo: one.id, set: .init(read: true)))
+            for other in all.prefix(while: { $0.id != one.id }) + [one] where other.seenAt == nil { note(other, true) }
         }
     }
 }

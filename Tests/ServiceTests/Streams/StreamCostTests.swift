@@ -14,9 +14,9 @@ import Values
     @Test func topics_areReadOnlyOfAKnownCaller() async throws {
         let service = try TestService.start()
         let path = "/v1/stream?topics=" + (0..<2000).map { "a\($0)" }.joined(separator: ",")
-        let anyone = try await BellhopClient(baseURL: service.baseURL).get(path)
+        let anyone = try await service.call("GET", path)
         #expect(anyone.status == 401)
-        let known = try await service.client(as: .user("u1")).get(path)
+        let known = try await service.call("GET", path, as: .user("u1"))
         #expect(known.status == 422)
         #expect(known.json["errors"].array?.count == 20)
     }
@@ -56,8 +56,8 @@ import Values
                 ["id": .string("s\(number)"), "table": "notes", "filter": .string("id=in.(\(values))")]
             }
             let id = try #require(stream.ready.json["streamId"].string)
-            return try await service.client(as: .user("ada")).put(
-                "/v1/streams/\(id)/subscriptions", ["tables": .array(tables)])
+            return try await service.call(
+                "PUT", "/v1/streams/\(id)/subscriptions", as: .user("ada"), ["tables": .array(tables)])
         }
         // 20 KB each: one counts as two more requests.
         let one = try await put(1)
@@ -71,8 +71,8 @@ import Values
         #expect(try await put(1).status == 429)
         service.clock.advance(seconds: 60)
         #expect(try await put(1).status == 200)
-        let config = try await service.anyone.get("/v1/config").json
-        #expect(config["subscriptions"]["numberBytesMax"].int == FilterLimits.numberBytesMax)
+        let config = try await service.anyone.getConfig().value
+        #expect(config.subscriptions.numberBytesMax == FilterLimits.numberBytesMax)
     }
 
     /// Attack: a user sends the largest body that the service reads, full of small objects. Harm: parsing it costs fifty

@@ -16,12 +16,6 @@ import Testing
 
     init() throws { service = try TestService.start() }
 
-    private static func notify(_ service: TestService, _ user: String, _ id: String, tenant: String? = nil) async throws
-    {
-        let body: JSON = ["id": .string(id), "type": "visit.created", "userId": .string(user)]
-        #expect(try await service.client(as: .service(tenant: tenant)).post("/v1/events", body).status == 201)
-    }
-
     /// Opens a stream whose raw bytes the test reads.
     private static func openRaw(at service: TestService, receiveBufferBytes: Int32? = nil) throws -> RawConnection {
         let raw = try RawConnection(service.port, receiveBufferBytes: receiveBufferBytes)
@@ -41,7 +35,7 @@ import Testing
         #expect(stream.ready.json["topics"].array?.compactMap(\.string) == ["personal", "queue:s1"])
         #expect(stream.ready.json["badges"]["bell"].int == 0)
         #expect(!stream.ready.id.isEmpty)
-        try await Self.notify(service, "u1", "e1")
+        try await service.publish("e1", to: "u1")
         #expect(try await stream.next("notification:created").json["eventId"].string == "e1")
         #expect(try await stream.next("badges:update").json["bell"].int == 1)
     }
@@ -51,9 +45,9 @@ import Testing
         let mine = try await service.listen(as: .user("u1"))
         let other = try await service.listen(as: .user("u2"))
         let elsewhere = try await service.listen(as: .user("u1", tenant: "t2"))
-        try await Self.notify(service, "u1", "secret")
-        try await Self.notify(service, "u2", "own")
-        try await Self.notify(service, "u1", "theirs", tenant: "t2")
+        try await service.publish("secret", to: "u1")
+        try await service.publish("own", to: "u2")
+        try await service.publish("theirs", to: "u1", tenant: "t2")
         _ = try await mine.next("badges:update")
         _ = try await other.next("badges:update")
         _ = try await elsewhere.next("badges:update")
@@ -65,17 +59,17 @@ import Testing
         #expect(thief.ready.json["replayed"].int == 0)
     }
 
-    /// R-SCH-FR-003, R-SCH-SC-004; R-CNT-C3.
+    /// R-SCH-FR-003, R-SCH-SC-004, R-CNT-C3, R-VIS-NFR-2.1.
     @Test func resumingStream_getsWhatItMissed_onceAndInOrder_alsoAcrossARestart() async throws {
         let first = try await service.listen(as: .user("u1"))
-        try await Self.notify(service, "u1", "e0")
+        try await service.publish("e0", to: "u1")
         _ = try await first.next("badges:update")
         let cursor = first.lastEventID
         first.close()
-        for number in 1...5 { try await Self.notify(service, "u1", "e\(number)") }
+        for number in 1...5 { try await service.publish("e\(number)", to: "u1") }
         try await service.restart()
         let second = try await service.listen(as: .user("u1"), lastEventID: cursor)
-        try await Self.notify(service, "u1", "e6")
+        try await service.publish("e6", to: "u1")
         repeat { _ = try await second.next("notification:created") } while Self.eventIds(second.received).last != "e6"
         #expect(Self.eventIds(second.received) == (1...6).map { "e\($0)" })
         // Counts are a state, so only the latest event is replayed.
@@ -84,14 +78,14 @@ import Testing
     }
 
     @Test func lostPosition_isLogged() async throws {
-        try await Self.notify(service, "u1", "e1")
+        try await service.publish("e1", to: "u1")
         for (id, reason) in [("zzzzzz-0123456789abc", "epoch"), ("nonsense", "gap")] {
             let stream = try await service.listen(as: .user("u1"), lastEventID: id)
             #expect(try await stream.next("stream:resync").json["reason"].string == reason, "\(id)")
         }
         let beginning = service.app.runner.reader.log.ids.cursor(0).text
         service.clock.advance(seconds: 25 * 3600)
-        try await Self.notify(service, "u2", "e2")
+        try await service.publish("e2", to: "u2")
         // Upkeep polls the clock itself.
         try await eventually("the old events are pruned") {
             try service.app.store.read { try EventLog.oldestSequence(in: $0) } > 2
@@ -101,33 +95,31 @@ import Testing
     }
 
     @Test func ticket_opensOneStream_onceAndSoon() async throws {
-        let made = try await service.client(as: .user("u1")).post("/v1/stream-tickets", ["topics": ["queue:s1"]])
+        let made = try await service.client("u1").createStreamTicket(.init(topics: ["queue:s1"]))
         #expect(made.status == 201)
-        #expect(made[header: "Cache-Control"] == "no-store")
-        let ticket = try #require(made.json["ticket"].string)
+        #expect(made.headers["cache-control"] == "no-store")
+        let ticket = made.value.ticket
         let raw = try RawConnection(service.port)
         try raw.send("GET /v1/stream?ticket=\(ticket) HTTP/1.1\r\nHost: x\r\n\r\n")
         let head = try raw.read(until: "\"serverTime\"")
         #expect(head.hasPrefix("HTTP/1.1 200"))
         #expect(head.contains("text/event-stream"))
         #expect(head.contains("\"topics\":[\"personal\",\"queue:s1\"]"))
-        let anyone = service.anyone
-        #expect(try await anyone.get("/v1/stream?ticket=\(ticket)").status == 401)
-        let second = try await service.client(as: .user("u1")).post("/v1/stream-tickets")
+        #expect(try await service.call("GET", "/v1/stream?ticket=\(ticket)").status == 401)
+        let second = try await service.client("u1").createStreamTicket()
         service.clock.advance(seconds: 31)
-        #expect(try await anyone.get("/v1/stream?ticket=\(second.json["ticket"].string ?? "")").status == 401)
+        #expect(try await service.call("GET", "/v1/stream?ticket=\(second.value.ticket)").status == 401)
     }
 
     /// Any client can put a forged ticket into the URL, any number of times.
     @Test func unknownTicket_causesNoWrite() async throws {
-        let made = try await service.client(as: .user("u1")).post("/v1/stream-tickets")
-        let real = try #require(made.json["ticket"].string)
+        let made = try await service.client("u1").createStreamTicket()
+        let real = made.value.ticket
         let last = real.hasSuffix("A") ? "B" : "A"
-        let anyone = service.anyone
         let before = service.app.store.metrics().jobs
         for _ in 0..<50 {
             for forged in ["x", String(repeating: "a", count: 64), String(real.dropLast()) + last] {
-                let answer = try await anyone.get("/v1/stream?ticket=\(forged)")
+                let answer = try await service.call("GET", "/v1/stream?ticket=\(forged)")
                 #expect(answer.status == 401 && answer.json["code"].string == "stream.ticket_invalid")
             }
         }
@@ -137,7 +129,6 @@ import Testing
 
     /// R-ENG-E-9: a user can see how many events and bytes their stream has received.
     @Test func stream_showsItsOwnFigures() async throws {
-        let user = service.client(as: .user("u1"))
         let raw = try RawConnection(service.port)
         try raw.send(
             """
@@ -150,26 +141,26 @@ import Testing
         }
         try receive(until: "stream:ready")
         for number in 1...3 {
-            _ = try await service.notify(NotificationsTests.draft("news", to: "u1"))
+            try await service.notify(NotificationsTests.draft("news", to: "u1"))
             try receive(until: "\"bell\":\(number)")
         }
         let body = try #require(sent.range(of: "\r\n\r\n").map { sent[$0.upperBound...] })
         let ready = try #require(body.firstRange(of: /"streamId":"(?<id>[^"]+)"/))
         let id = body[ready].dropFirst(#""streamId":""#.count).dropLast()
-        let shown = try await user.get("/v1/streams/\(id)")
+        let shown = try await service.call("GET", "/v1/streams/\(id)", as: .user("u1"))
         #expect(shown.status == 200)
         expect(
             shown.json, has: ["id": .string(String(id)), "topics": ["personal", "queue:s1", "dj:s1"], "tables": []])
         #expect(shown.json["events"].int == body.ranges(of: "event: ").count)
         #expect(shown.json["bytes"].int == body.utf8.count)
         #expect(shown.json["waitingBytes"].int == 0)
-        #expect(try await service.client(as: .user("u2")).get("/v1/streams/\(id)").status == 404)
+        #expect(try await status(of: await service.client("u2").showStream(id: String(id))) == 404)
     }
 
     @Test func metrics_countSubscriptions() async throws {
         let service = try TestService.start(["tables": "posts"])
         func counts() async throws -> [String] {
-            let page = try await service.anyone.get("/metrics").text
+            let page = try await service.call("GET", "/metrics").text
             return ["bellhop_stream_topics ", "bellhop_stream_table_subscriptions "].map { name in
                 String(page.split(separator: "\n").first { $0.hasPrefix(name) }?.dropFirst(name.count) ?? "none")
             }
@@ -179,7 +170,7 @@ import Testing
         #expect(try await counts() == ["2", "0"])
         let path = "/v1/streams/\(stream.ready.json["streamId"].string ?? "")/subscriptions"
         let wanted: JSON = ["topics": ["queue:s1"], "tables": [["table": "posts"], ["id": "b", "table": "posts"]]]
-        #expect(try await service.client(as: .user("u1")).put(path, wanted).status == 200)
+        #expect(try await service.call("PUT", path, as: .user("u1"), wanted).status == 200)
         #expect(try await counts() == ["1", "2"])
         stream.close()
         try await eventually("a closed stream no longer counts") { try await counts() == ["0", "0"] }
@@ -198,8 +189,8 @@ import Testing
         ] { #expect(lines.contains(part), "\(part)") }
 
         func open(behind cursor: String?) async throws -> RawConnection {
-            let answer = try await service.client(as: .user("u1")).post("/v1/stream-tickets")
-            let ticket = try #require(answer.json["ticket"].string)
+            let answer = try await service.client("u1").createStreamTicket()
+            let ticket = answer.value.ticket
             let raw = try RawConnection(service.port)
             let position = cursor.map { "&lastEventId=\($0)" } ?? ""
             try raw.send("GET /v1/stream?ticket=\(ticket)\(position) HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -207,18 +198,18 @@ import Testing
         }
         let first = try await open(behind: nil)
         _ = try first.read(until: "stream:ready")
-        _ = try await service.notify(NotificationsTests.draft("news", to: "u1"))
+        try await service.notify(NotificationsTests.draft("news", to: "u1"))
         let received = try first.read(until: "badges:update")
         let cursor = try #require(received.matches(of: /id: (?<id>[^\n]+)/).last).id
         try await service.restart()
-        _ = try await service.notify(NotificationsTests.draft("news", to: "u1"))
+        try await service.notify(NotificationsTests.draft("news", to: "u1"))
         let missed = try await open(behind: String(cursor)).read(until: "\"bell\":2")
         #expect(missed.contains("notification:created"))
     }
 
     /// A link pasted into an open console changes only the fragment, and does not reload the page.
     @Test func console_opensALinkInAnOpenPage() async throws {
-        let script = try await service.anyone.get("/console/app.js").text
+        let script = try await service.call("GET", "/console/app.js").text
         #expect(script.contains(#"addEventListener("hashchange""#))
     }
 
@@ -227,7 +218,7 @@ import Testing
         let raw = try RawConnection(service.port)
         try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nCookie: a=b; \(cookie)\r\n\r\n")
         #expect(try raw.read(until: "stream:ready").hasPrefix("HTTP/1.1 200"))
-        let refused = try await service.anyone.get("/v1/badges", headers: ["Cookie": cookie])
+        let refused = try await service.call("GET", "/v1/badges", headers: ["Cookie": cookie])
         #expect(refused.status == 401)
     }
 
@@ -262,14 +253,13 @@ import Testing
         _ = try await ending.next("stream:expiring")
         _ = try await renewed.next("stream:expiring")
         let token = service.token(for: identity, lifetimeSeconds: 600)
-        let answer = try await service.client(as: identity).put("/v1/streams/\(id)/token", ["token": .string(token)])
+        let answer = try await service.client(as: identity).renewStreamToken(id: id, .init(token: token))
         #expect(answer.status == 200)
-        let stranger = try await service.client(as: .user("u2"))
-            .put("/v1/streams/\(id)/token", ["token": .string(service.token(for: .user("u2")))])
-        #expect(stranger.status == 404)
+        let foreign = Bellhop.RenewStreamTokenBody(token: service.token(for: .user("u2")))
+        #expect(try await status(of: await service.client("u2").renewStreamToken(id: id, foreign)) == 404)
         service.clock.advance(seconds: 31)
         #expect(try await ending.next("stream:closing").json["reason"].string == "expired")
-        try await Self.notify(service, "u1", "after")
+        try await service.publish("after", to: "u1")
         #expect(try await renewed.next("notification:created").json["eventId"].string == "after")
     }
 
@@ -277,13 +267,13 @@ import Testing
         let revoked = TestService.Identity(subject: "u1", claims: ["jti": "token-1", "session_id": "s-1"])
         let stays = TestService.Identity(subject: "u1", claims: ["jti": "token-2", "session_id": "s-2"])
         let (first, second) = (try await service.listen(as: revoked), try await service.listen(as: stays))
-        let answer = try await service.client(as: .service()).post("/v1/revocations", ["tokenId": "token-1"])
+        let answer = try await service.call("POST", "/v1/revocations", as: .service(), ["tokenId": "token-1"])
         #expect(answer.status == 201)
         #expect(try await first.next("stream:closing").json["reason"].string == "revoked")
-        #expect(try await service.client(as: revoked).get("/v1/me").status == 401)
-        #expect(try await service.client(as: stays).get("/v1/me").status == 200)
+        #expect(try await status(of: await service.client(as: revoked).getMe()) == 401)
+        #expect(try await service.client(as: stays).getMe().status == 200)
         try await service.restart()
-        #expect(try await service.client(as: revoked).get("/v1/me").status == 401)
+        #expect(try await status(of: await service.client(as: revoked).getMe()) == 401)
         second.close()
     }
 
@@ -291,28 +281,28 @@ import Testing
     @Test func topics_areReplaced_withoutReconnecting() async throws {
         let backend = service.client(as: .service())
         for shop in ["s1", "s2"] {
-            _ = try await backend.put("/v1/shops/\(shop)", ["name": "Shop", "timeZone": "UTC"])
+            try await backend.replaceShop(id: shop, .init(name: "Shop", timeZone: "UTC"))
         }
         let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
         #expect(try await stream.next("queue:update").json["shopId"].string == "s1")
         let id = try #require(stream.ready.json["streamId"].string)
-        let user = service.client(as: .user("u1"))
-        let replaced = try await user.put("/v1/streams/\(id)/subscriptions", ["topics": ["queue:s2"]])
-        #expect(replaced.json["topics"].array?.compactMap(\.string) == ["personal", "queue:s2"])
+        let user = service.client("u1")
+        let replaced = try await user.replaceSubscriptions(id: id, .init(topics: ["queue:s2"]))
+        #expect(replaced.value.topics == ["personal", "queue:s2"])
         #expect(try await stream.next("queue:update").json["shopId"].string == "s2")
-        _ = try await backend.put("/v1/shops/s1/barbers/b1", ["onDuty": true])
-        _ = try await backend.put("/v1/shops/s2/barbers/b1", ["onDuty": true])
+        try await backend.replaceBarber(id: "s1", barberId: "b1", .init(onDuty: true))
+        try await backend.replaceBarber(id: "s2", barberId: "b1", .init(onDuty: true))
         let next = try await stream.next("queue:update").json
         expect(next, has: ["shopId": "s2", "currentlyServing": 1])
-        #expect(try await user.put("/v1/streams/\(id)/subscriptions", ["topics": ["nonsense"]]).status == 422)
-        #expect(try await user.get("/v1/streams/none/subscriptions").status == 404)
+        #expect(try await status(of: await user.replaceSubscriptions(id: id, .init(topics: ["nonsense"]))) == 422)
+        #expect(try await status(of: await user.getSubscriptions(id: "none")) == 404)
     }
 
     @Test func streamsOfAUser_areBounded() async throws {
         let service = try TestService.start(["streamsPerUserMax": "2"])
         let first = try await service.listen(as: .user("u1"))
         let second = try await service.listen(as: .user("u1"))
-        let third = try await service.client(as: .user("u1")).get("/v1/stream")
+        let third = try await service.call("GET", "/v1/stream", as: .user("u1"))
         #expect(third.refusal == "429 stream.too_many")
         first.close()
         try await eventually("the server has noticed the closed stream") { service.app.shards.counters.closed > 0 }
@@ -331,7 +321,7 @@ import Testing
         try await stopping.value
     }
 
-    /// R-CUT-N-1, R-CUT-N-2: `retry` for EventSource, and comments, so that no proxy closes a silent stream.
+    /// R-CUT-N-1, R-CUT-N-2, R-VIS-FR-1.3: `retry` for EventSource, and comments, so that no proxy closes a silent stream.
     @Test func silentStream_receivesComments() throws {
         let service = try TestService.start(["heartbeatSeconds": "1"])
         let raw = try Self.openRaw(at: service)
@@ -348,13 +338,11 @@ import Testing
         var number = 0
         while service.app.shards.counters.overflows == 0 {
             number += 1
-            let body: JSON = [
-                "userId": "u1", "category": "news", "priority": "LOW", "title": .string("n\(number)"),
-                "message": .string(String(repeating: "x", count: 2000)),
-            ]
-            #expect(try await backend.post("/v1/notifications", body).status == 201)
+            let text = String(repeating: "x", count: 2000)
+            try await backend.postNotification(
+                .init(userId: "u1", category: "news", priority: .low, title: "n\(number)", message: text))
         }
-        try await Self.notify(service, "u1", "after-all")
+        try await service.publish("after-all", to: "u1")
         let text = try raw.read(until: "after-all")
         let resync = try #require(text.range(of: "event: stream:resync"))
         #expect(text[resync.upperBound...].contains("overflow"))
@@ -371,7 +359,7 @@ import Testing
         for _ in 0..<8 { streams.append(try await service.listen(as: .user("u1"))) }
         let expected = Set((0..<5).flatMap { writer in (0..<8).map { "w\(writer)-\($0)" } })
         try await concurrently(0..<5) { writer in
-            for number in 0..<8 { try await Self.notify(service, "u1", "w\(writer)-\(number)") }
+            for number in 0..<8 { try await service.publish("w\(writer)-\(number)", to: "u1") }
         }
         for stream in streams {
             while Self.eventIds(stream.received).count < expected.count {

@@ -40,6 +40,8 @@ final class TestService: @unchecked Sendable {
     struct Identity: Sendable {
         var subject: String
         var claims: [String: JSON] = [:]
+        /// A token that is sent as it is; nil for a new token with the claims.
+        var token: String?
 
         static func user(_ name: String, tenant: String? = nil) -> Identity {
             Identity(subject: name, claims: tenant.map { ["tenant": .string($0)] } ?? [:])
@@ -56,6 +58,8 @@ final class TestService: @unchecked Sendable {
         }
 
         static let admin = Identity(subject: "admin", claims: ["role": "admin"])
+
+        static func bearer(_ token: String) -> Identity { Identity(subject: "", token: token) }
     }
 
     private init(
@@ -176,7 +180,7 @@ final class TestService: @unchecked Sendable {
     var baseURL: String { "http://127.0.0.1:\(app.port)" }
 
     func client(as identity: Identity) -> BellhopClient {
-        anyone.with(token: token(for: identity))
+        anyone.with(token: identity.token ?? token(for: identity))
     }
 
     func token(for identity: Identity, lifetimeSeconds: Int64 = 3600) -> String {
@@ -198,16 +202,6 @@ final class TestService: @unchecked Sendable {
     static func base64URL(_ data: Data) -> String {
         data.base64EncodedString().replacingOccurrences(of: "+", with: "-").replacingOccurrences(of: "/", with: "_")
             .replacingOccurrences(of: "=", with: "")
-    }
-
-    /// Sends a request whose JSON body is given as text. Each request has its own timestamp, as with a real clock.
-    func call(
-        _ method: String, _ path: String, as identity: Identity, _ body: String? = nil
-    ) async throws -> ServiceAnswer {
-        clock.set(Timestamp(microseconds: clock.now.microseconds + 1000))
-        return try await client(as: identity).send(
-            method, path, bytes: body.map { Data($0.utf8) },
-            headers: body == nil ? [:] : ["Content-Type": "application/json"])
     }
 
     /// Opens a stream and waits for its first event.

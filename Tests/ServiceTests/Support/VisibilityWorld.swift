@@ -64,7 +64,6 @@ struct VisibilityWorld {
 
     let service: TestService
     let school: School
-    private let base: BellhopClient
     private var tokens: [Caller: String] = [:]
     private(set) var streams: [Caller: StreamListener] = [:]
     private var texts: [Mark: String] = [:]
@@ -72,7 +71,7 @@ struct VisibilityWorld {
 
     // MARK: Identities
 
-    func client(_ caller: Caller) -> BellhopClient { base.with(token: tokens[caller]) }
+    func identity(_ caller: Caller) -> TestService.Identity? { tokens[caller].map(TestService.Identity.bearer) }
 
     private static func token(_ caller: Caller, _ service: TestService) -> String? {
         switch caller {
@@ -130,7 +129,6 @@ struct VisibilityWorld {
     private init(service: TestService, school: School) {
         (self.service, self.school) = (service, school)
         // All callers share one session.
-        base = service.anyone
         for caller in Caller.allCases { tokens[caller] = Self.token(caller, service) }
     }
 
@@ -143,8 +141,8 @@ struct VisibilityWorld {
     private func send(
         _ caller: Caller, _ method: String, _ path: String, _ body: JSON? = nil
     ) async throws -> JSON {
-        let answer = try await client(caller).send(
-            method, path, body, headers: ["Idempotency-Key": UUID().uuidString])
+        let answer = try await service.call(
+            method, path, as: identity(caller), body, headers: ["Idempotency-Key": UUID().uuidString])
         #expect(answer.isSuccess, "\(caller) \(method) \(path): \(answer.problem)")
         return answer.json
     }

@@ -24,7 +24,7 @@ import Testing
 
     private func post(_ service: TestService, _ traceparent: String?) async throws -> ServiceAnswer {
         let headers = traceparent.map { ["traceparent": $0] } ?? [:]
-        return try await service.client(as: .service()).post("/v1/events", Self.visit, headers: headers)
+        return try await service.call("POST", "/v1/events", as: .service(), Self.visit, headers: headers)
     }
 
     /// Opens a stream whose raw bytes the test reads.
@@ -91,8 +91,8 @@ import Testing
             "type": "INSERT", "table": "todos", "schema": "public",
             "record": ["id": "t1", "user_id": "ada", "title": "x", "done": false],
         ]
-        let answer = try await service.client(as: .service()).post(
-            "/v1/changes", change, headers: ["traceparent": Self.sent])
+        let answer = try await service.call(
+            "POST", "/v1/changes", as: .service(), change, headers: ["traceparent": Self.sent])
         #expect(answer.status == 202)
         try await stream.next("table:change")
         let spans = try await collector.spans(of: Self.traceId) { spans in
@@ -108,7 +108,6 @@ import Testing
     @Test func requestsOfSeveralTraces_doNotShareATransaction() async throws {
         let collector = try Collector()
         let service = try TestService.start(Self.settings(collector))
-        let backend = service.client(as: .service())
         let ids = (0..<20).map { number in
             let digits = String(number + 1, radix: 16)
             return String(repeating: "0", count: 32 - digits.count) + digits
@@ -116,13 +115,12 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             for id in ids {
                 group.addTask {
-                    let answer = try await backend.post(
-                        "/v1/notifications",
+                    let answer = try await service.call(
+                        "POST", "/v1/notifications", as: .service(),
                         [
                             "userId": .string(id), "category": "request", "priority": "NORMAL", "title": "x",
                             "message": "y",
-                        ],
-                        headers: ["traceparent": "00-\(id)-00f067aa0ba902b7-01"])
+                        ], headers: ["traceparent": "00-\(id)-00f067aa0ba902b7-01"])
                     #expect(answer.status == 201, "\(answer.problem)")
                 }
             }
@@ -160,7 +158,7 @@ import Testing
         #expect(answer.status == 201)
         #expect(answer.headers["traceparent"] == nil)
         #expect(try tracedRows(service) == 0)
-        #expect(try await !service.client(as: .admin).get("/metrics").text.contains("bellhop_spans_"))
+        #expect(try await !service.call("GET", "/metrics", as: .admin).text.contains("bellhop_spans_"))
     }
 
     @Test func unsampledTrace_isGivenBack_andNotRecorded() async throws {
@@ -171,7 +169,7 @@ import Testing
         #expect(answer.headers["traceparent"]?.hasSuffix("-00") == true)
         #expect(try tracedRows(service) == 0)
         // A later, recorded request has been exported, and the unsampled trace has not.
-        let recorded = try await service.client(as: .user("ada")).get("/v1/badges")
+        let recorded = try await service.call("GET", "/v1/badges", as: .user("ada"))
         let id = try #require(recorded.headers["traceparent"]).split(separator: "-")[1]
         _ = try await collector.spans(of: String(id)) { !$0.isEmpty }
         #expect(collector.spans.allSatisfy { $0.traceId != Self.traceId })
@@ -196,18 +194,19 @@ import Testing
         let collector = try Collector()
         let service = try TestService.start(
             Self.settings(collector, ["tracesPercent": "0", "changesSecret": "a secret of the feed", "tables": "todo"]))
-        func flag(_ client: BellhopClient, _ path: String) async throws -> String? {
-            let returned = try await client.get(path, headers: ["traceparent": Self.sent]).headers["traceparent"]
+        func flag(_ identity: TestService.Identity?, _ path: String) async throws -> String? {
+            let answer = try await service.call("GET", path, as: identity, headers: ["traceparent": Self.sent])
+            let returned = answer.headers["traceparent"]
             #expect(returned?.hasPrefix("00-\(Self.traceId)-") == true, "\(path)")
             return returned.map { String($0.suffix(2)) }
         }
-        #expect(try await flag(service.anyone, "/v1/config") == "00")
-        #expect(try await flag(service.anyone, "/v1/badges") == "00")
-        #expect(try await flag(service.client(as: .user("ada")), "/v1/badges") == "00")
-        #expect(try await flag(service.client(as: .admin), "/v1/badges") == "00")
-        #expect(try await flag(service.client(as: .service()), "/v1/me") == "01")
-        let fed = try await service.anyone.post(
-            "/v1/changes", [:], headers: ["traceparent": Self.sent, "X-Webhook-Secret": "a secret of the feed"])
+        #expect(try await flag(nil, "/v1/config") == "00")
+        #expect(try await flag(nil, "/v1/badges") == "00")
+        #expect(try await flag(.user("ada"), "/v1/badges") == "00")
+        #expect(try await flag(.admin, "/v1/badges") == "00")
+        #expect(try await flag(.service(), "/v1/me") == "01")
+        let fed = try await service.call(
+            "POST", "/v1/changes", [:], headers: ["traceparent": Self.sent, "X-Webhook-Secret": "a secret of the feed"])
         #expect(fed.headers["traceparent"]?.hasSuffix("-01") == true)
     }
 
@@ -217,7 +216,7 @@ import Testing
         let collector = try Collector()
         let service = try TestService.start(
             Self.settings(collector, ["tracesHeaders": "Authorization=Bearer%20abc, x-team=a"]))
-        _ = try await service.client(as: .user("ada")).get("/v1/badges")
+        _ = try await service.client("ada").getBadges()
         let delivery = try #require(collector.receiver.deliveries.wait(for: 1).first)
         #expect(delivery.line == "POST /v1/traces HTTP/1.1")
         #expect(delivery.headers["content-type"] == "application/json")
@@ -234,7 +233,7 @@ import Testing
         let deliveries = collector.receiver.deliveries.wait(for: 2)
         #expect(deliveries.count == 2 && deliveries[0].body == deliveries[1].body)
         try await eventually("the spans are counted once") {
-            try await service.client(as: .admin).get("/metrics").text.contains("bellhop_spans_exported_total 2\n")
+            try await service.call("GET", "/metrics", as: .admin).text.contains("bellhop_spans_exported_total 2\n")
         }
     }
 
@@ -243,7 +242,7 @@ import Testing
         let service = try TestService.start(Self.settings(collector, ["tracesPercent": "0"]))
         #expect(try await post(service, Self.sent).status == 201)
         try await eventually("the dropped spans are counted") {
-            try await service.client(as: .admin).get("/metrics").text
+            try await service.call("GET", "/metrics", as: .admin).text
                 .contains("bellhop_spans_dropped_total{reason=\"collector\"} 2\n")
         }
     }
@@ -259,7 +258,7 @@ import Testing
             try raw.send(request)
             #expect(try raw.readAnswer().status == 200)
         }
-        let metrics = try await service.client(as: .admin).get("/metrics").text
+        let metrics = try await service.call("GET", "/metrics", as: .admin).text
         #expect(metrics.contains("bellhop_spans_dropped_total{reason=\"overflow\"} "))
         #expect(!metrics.contains("bellhop_spans_dropped_total{reason=\"overflow\"} 0\n"))
         collector.receiver.stop()

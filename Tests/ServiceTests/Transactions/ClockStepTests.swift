@@ -35,27 +35,26 @@ import Values
 
     private static func prepare(_ service: RunningBellhop) async throws {
         let backend = service.client(as: .service())
-        #expect(try await backend.put(shop, ["name": "The Cut Club", "timeZone": "UTC"]).status == 201)
-        let challenge: JSON = [
-            "name": "Most cuts", "startsAt": "2020-01-01T00:00:00Z", "endsAt": "2200-01-01T00:00:00Z", "mode": "add",
-        ]
-        #expect(try await backend.put("/v1/challenges/c1", challenge).status == 201)
-        #expect(try await service.client(as: .staff(of: "s1")).put("\(shop)/dj", ["isActive": true]).status == 200)
-        let ada = service.client(as: .user("ada"))
-        #expect(try await ada.put("\(shop)/presence/me").status == 200)
-        #expect(try await ada.post("\(shop)/dj/tracks", DJTests.track("t1")).status == 201)
+        #expect(try await backend.replaceShop(id: "s1", .init(name: "The Cut Club", timeZone: "UTC")).status == 201)
+        var challenge = ChallengesTests.draft
+        (challenge.startsAt, challenge.endsAt) = (moment("2020-01-01T00:00:00Z"), moment("2200-01-01T00:00:00Z"))
+        #expect(try await backend.replaceChallenge(id: "c1", challenge).status == 201)
+        #expect(
+            try await service.client(as: .staff(of: "s1")).replaceDJSession(id: "s1", .init(isActive: true)).status
+                == 200)
+        let ada = service.client("ada")
+        #expect(try await ada.showPresence(id: "s1").status == 200)
+        #expect(try await ada.addTrack(id: "s1", DJTests.track("t1")).status == 201)
     }
 
     /// Casts more votes than are published individually; the remaining ones are published later.
     ///
     /// - Returns: the version after the last vote.
     private static func vote(_ guest: BellhopClient) async throws -> Int {
-        #expect(try await guest.put("\(shop)/presence/me").status == 200)
+        #expect(try await guest.showPresence(id: "s1").status == 200)
         var version = 0
-        for side in Array(repeating: ["down", "up"], count: 15).joined() {
-            let answer = try await DJTests.vote(guest, "t1", side)
-            #expect(answer.status == 200, "\(answer.problem)")
-            version = answer.json["version"].int ?? .max
+        for side in Array(repeating: [Bellhop.DJVote.down, .up], count: 15).joined() {
+            version = try await guest.vote(side, on: "t1").value.version
         }
         return version
     }
@@ -66,11 +65,7 @@ import Values
     private static func score(_ backend: BellhopClient) async throws -> Int {
         var version = 0
         for _ in 0..<3 {
-            let answer = try await backend.post(
-                "/v1/challenges/c1/scores", ["userId": "ada", "score": 1],
-                headers: ["Idempotency-Key": UUID().uuidString])
-            #expect(answer.status == 200, "\(answer.problem)")
-            version = answer.json["version"].int ?? .max
+            version = try await backend.score(1, of: "ada").value.version
         }
         return version
     }
@@ -80,7 +75,7 @@ import Values
         let (wall, file) = (try WallClock(in: directory), directory.file("b.sqlite"))
         let service = try RunningBellhop(file, settings: ["EVENTS_KEPT_HOURS": "1"], through: wall.wrapper)
         try await Self.prepare(service)
-        let eve = service.client(as: .user("eve"))
+        let eve = service.client("eve")
         let watchers = (
             votes: StreamListener(eve.events(topics: ["dj:s1"])),
             scores: StreamListener(eve.events(topics: ["leaderboard:c1"]))
@@ -94,14 +89,13 @@ import Values
         for (round, ahead) in ([0] + steps).enumerated() {
             wall.step(to: Int64(ahead))
             // Waits once for the updates of both that are published a second later.
-            let votes = try await Self.vote(service.client(as: .user("guest\(round)")))
+            let votes = try await Self.vote(service.client("guest\(round)"))
             let scores = try await Self.score(service.client(as: .service()))
             try await watchers.votes.follow("dj:queue_update", to: votes)
             try await watchers.scores.follow("leaderboard:update", to: scores)
-            let queue = try await service.client(as: .user("eve")).get("\(Self.shop)/queue").json
-            let computedAt = try #require(queue["updatedAt"].string.flatMap { Timestamp(rfc3339: $0) })
+            let queue = try await service.client("eve").getQueue(id: "s1").value
             let now = Int64(Date().timeIntervalSince1970) + Int64(ahead)
-            #expect((now - 62...now + 2).contains(computedAt.seconds), "round \(round)")
+            #expect((now - 62...now + 2).contains(Int64(queue.updatedAt.timeIntervalSince1970)), "round \(round)")
             // No events remain from the hours before and after.
             let (oldest, newest) = ((now - 3660) * 1_000_000, (now + 3660) * 1_000_000)
             try await eventually("the log is pruned in round \(round)") {

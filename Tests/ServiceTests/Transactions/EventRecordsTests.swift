@@ -192,7 +192,7 @@ import Values
     @Test func resumeWithinARecord_deliversTheRest() async throws {
         let service = try TestService.start()
         let live = try await service.listen(as: .user("u1"))
-        #expect(try await service.publish(NotificationsTests.event("e1", "visit.created", to: "u1")).status == 201)
+        #expect(try await service.publish(NotificationsTests.event("e1", .visitCreated, to: "u1")).status == 201)
         let created = try await live.next("notification:created")
         let counted = try await live.next("badges:update")
         #expect(try service.app.store.read { try $0.integer("SELECT count(*) FROM events") } == 1)

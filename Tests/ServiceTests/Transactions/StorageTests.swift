@@ -16,8 +16,7 @@ import Testing
     }
 
     private func notify(_ service: RunningBellhop, _ id: String) async throws -> ServiceAnswer {
-        try await service.client(as: .service()).post(
-            "/v1/events", ["id": .string(id), "type": "visit.created", "userId": "ada"])
+        try await service.call("POST", "/v1/events", as: .service(), model: NotificationsTests.event(id, to: "ada"))
     }
 
     // MARK: Files that are gone
@@ -50,29 +49,27 @@ import Testing
     @Test(arguments: Loss.allCases)
     func filesThatAreGone_areNoticed_andNeverReadAsEmpty(_ loss: Loss) async throws {
         let service = try RunningBellhop(file)
-        let user = service.client(as: .user("ada"))
         #expect(try await notify(service, "e1").status == 201)
         try loss.happen(to: file)
         try await eventually("the loss is detected") {
-            let badges = try await user.get("/v1/badges")
-            let list = try await user.get("/v1/notifications")
+            let badges = try await service.call("GET", "/v1/badges", as: .user("ada"))
+            let list = try await service.call("GET", "/v1/notifications", as: .user("ada"))
             if badges.status == 200 { #expect(badges.json["bell"].int == 1) }
             if list.status == 200 { #expect(list.json["items"].array?.count == 1) }
             return badges.status != 200
         }
-        for answer in [try await notify(service, "e2"), try await user.get("/v1/badges")] {
+        for answer in [try await notify(service, "e2"), try await service.call("GET", "/v1/badges", as: .user("ada"))] {
             #expect(answer.refusal == "503 storage.moved")
             #expect(answer[header: "Retry-After"] == "30")
         }
-        let ticket = try await user.post("/v1/stream-tickets")
+        let ticket = try await service.call("POST", "/v1/stream-tickets", as: .user("ada"))
         #expect(ticket.refusal == "503 storage.moved")
-        #expect(try await user.get("/v1/stream").refusal == "503 storage.moved")
-        let client = service.anyone
-        let ready = try await client.get("/readyz")
+        #expect(try await service.call("GET", "/v1/stream", as: .user("ada")).refusal == "503 storage.moved")
+        let ready = try await service.call("GET", "/readyz")
         #expect(ready.refusal == "503 not_ready")
         #expect(ready.json["detail"].string?.contains("was removed, moved or replaced") == true)
-        #expect(try await client.get("/healthz").status == 200)
-        #expect(try await client.get("/metrics").text.contains("bellhop_database_trouble{reason=\"moved\"} 1"))
+        #expect(try await service.call("GET", "/healthz").status == 200)
+        #expect(try await service.call("GET", "/metrics").text.contains("bellhop_database_trouble{reason=\"moved\"} 1"))
         try service.process.awaitText("Writes are failing.")
         let (status, text) = service.stop()
         #expect(status == 0)
@@ -136,7 +133,6 @@ import Testing
     func fullDisk_isReported_andRecoveredFrom(_ scarcity: Scarcity) async throws {
         if scarcity == .disk, !Scarcity.canMount(at: folder) { return }
         let service = try RunningBellhop(file, through: scarcity.wrapper(folder))
-        let client = service.anyone
         var stored = 0
         /// The service answers only 201 or 503 `storage.full`.
         func attempt() async throws -> Bool {
@@ -150,23 +146,23 @@ import Testing
             return false
         }
         #expect(try await attempt())
-        #expect(try await client.get("/readyz").status == 200)
+        #expect(try await service.call("GET", "/readyz").status == 200)
         try scarcity.begin(service.process, folder)
         // The write-ahead log may still have room in its allocated space.
         while try await attempt() { try #require(stored < 450) }
-        let ready = try await client.get("/readyz")
+        let ready = try await service.call("GET", "/readyz")
         #expect(ready.refusal == "503 not_ready")
         #expect(ready.json["detail"].string?.contains("full") == true, "\(ready.json)")
-        #expect(try await client.get("/metrics").text.contains("bellhop_database_trouble{reason=\"full\"} 1"))
+        #expect(try await service.call("GET", "/metrics").text.contains("bellhop_database_trouble{reason=\"full\"} 1"))
         for _ in 0..<20 { _ = try await attempt() }
         // Readers are not affected.
-        #expect(try await service.client(as: .user("ada")).get("/v1/badges").json["bell"].int == stored)
+        #expect(try await service.client("ada").getBadges().value.bell == stored)
         try service.process.awaitText("Writes are failing.")
         try scarcity.end(service.process, folder)
         try service.process.awaitText("There is free space again")
-        #expect(try await client.get("/readyz").status == 200)
+        #expect(try await service.call("GET", "/readyz").status == 200)
         #expect(try await attempt())
-        #expect(try await service.client(as: .user("ada")).get("/v1/badges").json["bell"].int == stored)
+        #expect(try await service.client("ada").getBadges().value.bell == stored)
         let (status, text) = service.stop()
         #expect(status == 0)
         for line in ["Writes are failing.", "There is free space again"] {

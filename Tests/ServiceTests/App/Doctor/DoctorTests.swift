@@ -89,12 +89,7 @@ import Values
         let directory = try TemporaryDirectory()
         let file = directory.file("test.sqlite")
         let service = try RunningBellhop(file)
-        let backend = service.client(as: .service())
-        let event = #"{"event": "order:changed", "to": ["user:ada"], "data": {}}"#
-        #expect(
-            try await backend.send(
-                "POST", "/v1/publish", bytes: Data(event.utf8), headers: ["Content-Type": "application/json"]
-            ).isSuccess)
+        try await service.client(as: .service()).publish([.init(event: "order:changed", to: ["user:ada"], data: [:])])
         service.process.send(SIGKILL)
         _ = service.process.finish()
         let before = try Self.content(of: directory.path)

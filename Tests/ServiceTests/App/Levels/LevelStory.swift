@@ -43,20 +43,13 @@ struct LevelStory: Sendable {
     private static let cem = TestService.Identity.user("cem")
     private static let staff = TestService.Identity.staff(of: "s1")
 
-    private static func succeed(
-        _ service: TestService, _ method: String, _ path: String, as identity: TestService.Identity,
-        _ body: JSON? = nil, _ headers: [String: String] = [:], sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> JSON {
+    /// Returns a client for the next step of the story, a second after the previous one.
+    private static func next(_ service: TestService, as identity: TestService.Identity) -> BellhopClient {
         service.clock.advance(seconds: 1)
-        let answer = try await service.client(as: identity).send(method, path, body, headers: headers)
-        #expect(answer.isSuccess, "\(answer.status) \(answer.problem)", sourceLocation: sourceLocation)
-        return answer.json
+        return service.client(as: identity)
     }
 
-    private static let visit: JSON = [
-        "id": "evt-1", "type": "visit.created", "userId": "ada",
-        "data": ["visitId": "v1", "visitType": "Check-up", "hospital": "St. Mary", "status": "confirmed"],
-    ]
+    private static let visit = NotificationsTests.event("evt-1", to: "ada")
 
     // MARK: Shops and notifications
 
@@ -68,43 +61,37 @@ struct LevelStory: Sendable {
         ],
         happen: { service in
             let backend = TestService.Identity.service()
-            _ = try await succeed(
-                service, "PUT", "/v1/shops/s1", as: backend, ["name": "The Cut Club", "timeZone": "UTC"])
-            _ = try await succeed(service, "PUT", "/v1/shops/s1/barbers/b1", as: backend, ["onDuty": true])
+            try await next(service, as: backend).replaceShop(id: "s1", .init(name: "The Cut Club", timeZone: "UTC"))
+            try await next(service, as: backend).replaceBarber(id: "s1", barberId: "b1", .init(onDuty: true))
             let draft = BookingsTests.draft("2026-01-10T21:00:00Z")
-            let booking = try await succeed(service, "POST", "/v1/bookings", as: ada, draft)
-            _ = try await succeed(
-                service, "PATCH", "/v1/bookings/\(booking["id"].string ?? "")", as: staff, ["status": "confirmed"],
-                ["If-Match": "\"1-\(booking["epoch"].string ?? "")\""])
-            let walkIn: JSON = ["customerName": "Kim", "service": "cut", "tier": "standard"]
-            _ = try await succeed(service, "POST", "/v1/shops/s1/queue/entries", as: staff, walkIn)
-            _ = try await succeed(service, "POST", "/v1/events", as: backend, visit, ["Idempotency-Key": "key-1"])
-            _ = try await succeed(
-                service, "PUT", "/v1/preferences", as: ada, ["sound": false, "timeZone": "Europe/Berlin"])
-            _ = try await succeed(service, "POST", "/v1/stream-tickets", as: ada)
-            _ = try await succeed(service, "POST", "/v1/revocations", as: backend, ["tokenId": "stolen"])
+            let booking = try await next(service, as: ada).createBooking(draft).value
+            try await next(service, as: staff).change(booking, .init(status: .confirmed))
+            let walkIn = Bellhop.AddWalkInBody(service: "cut", tier: .standard, customerName: "Kim")
+            try await next(service, as: staff).addWalkIn(id: "s1", walkIn)
+            try await next(service, as: backend).postEvent(visit, idempotencyKey: "key-1")
+            try await next(service, as: ada).replacePreferences(.init(sound: false, timeZone: "Europe/Berlin"))
+            try await next(service, as: ada).createStreamTicket()
+            try await next(service, as: backend).revoke(.tokenId(.init(tokenId: "stolen")))
         },
         isServed: { service in
-            let listed = try await service.call("GET", "/v1/notifications", as: ada).items
-            let titles = listed.compactMap { $0["title"].string }
+            let listed = try await service.client(as: ada).listNotifications().value.items
+            let titles = listed.map(\.title)
             #expect(titles.contains("Check-up Scheduled"), "\(titles)")
             #expect(titles.contains("Booking Confirmed"), "\(titles)")
-            let booking = try #require(try await service.call("GET", "/v1/bookings", as: ada).items.first)
-            expect(booking, has: ["status": "confirmed", "barberId": "b1", "version": 2])
-            let path = "/v1/bookings/\(booking["id"].string ?? "")/history"
-            #expect(
-                try await service.call("GET", path, as: ada).items.map { $0["to"].string } == ["pending", "confirmed"])
-            let line = try await service.call("GET", "/v1/shops/s1/queue/entries", as: staff).items
-            #expect(line.contains { $0["customerName"].string == "Kim" }, "\(line)")
-            let preferences = try await service.call("GET", "/v1/preferences", as: ada).json
-            expect(preferences, has: ["sound": false, "timeZone": "Europe/Berlin"])
-            let backend = service.client(as: .service())
-            let again = try await backend.post("/v1/events", visit, headers: ["Idempotency-Key": "key-1"])
+            let booking = try #require(try await service.client(as: ada).listBookings().value.items.first)
+            #expect(booking.status == .confirmed && booking.barberId == "b1" && booking.version == 2)
+            let history = try await service.client(as: ada).getBookingHistory(id: booking.id).value.items
+            #expect(history.map(\.to) == [.pending, .confirmed])
+            let line = try await service.client(as: staff).listQueueEntries(id: "s1").value.items
+            #expect(line.contains { $0.customerName == "Kim" }, "\(line)")
+            let preferences = try await service.client(as: ada).getPreferences().value
+            #expect(!preferences.sound && preferences.timeZone == "Europe/Berlin")
+            let again = try await service.client(as: .service()).postEvent(visit, idempotencyKey: "key-1")
             #expect(again.status == 201)
-            #expect(again[header: "Idempotency-Replayed"] == "true")
-            #expect(try await backend.post("/v1/events", visit).status == 200)
+            #expect(again.isReplayed)
+            #expect(try await service.publish(visit).status == 200)
             let stolen = TestService.Identity(subject: "eve", claims: ["jti": "stolen"])
-            #expect(try await service.call("GET", "/v1/badges", as: stolen).status == 401)
+            #expect(try await status(of: await service.client(as: stolen).getBadges()) == 401)
         })
 
     private static let replicas = Chapter(
@@ -113,7 +100,7 @@ struct LevelStory: Sendable {
         isServed: { service in
             // The sequence numbers of events continue.
             let before = try #require(try service.newestSequence())
-            _ = try await service.notify(NotificationsTests.draft("news", to: "ada"))
+            try await service.notify(NotificationsTests.draft("news", to: "ada"))
             #expect(try #require(try service.newestSequence()) > before)
         },
         remain: { service in
@@ -125,14 +112,13 @@ struct LevelStory: Sendable {
     private static let newest = Chapter(
         name: "03-inboxes", migrations: ["0002_notifications"],
         happen: { service in
-            let draft: JSON = [
-                "userId": "ada", "category": "news", "priority": "LOW", "title": "Open late", "message": "Until ten",
-            ]
-            _ = try await succeed(service, "POST", "/v1/notifications", as: .service(), draft)
+            let draft = Bellhop.NotificationDraft(
+                userId: "ada", category: "news", priority: .low, title: "Open late", message: "Until ten")
+            try await next(service, as: .service()).postNotification(draft)
         },
         isServed: { service in
-            let listed = try await service.call("GET", "/v1/notifications", as: ada).items
-            #expect(listed.contains { $0["title"].string == "Open late" })
+            let listed = try await service.client(as: ada).listNotifications().value.items
+            #expect(listed.contains { $0.title == "Open late" })
         })
 
     // MARK: Rows
@@ -142,15 +128,18 @@ struct LevelStory: Sendable {
         happen: { service in
             let school = try await School(service, isKnown: false)
             try await school.sendMemberships(of: "A")
-            _ = try await succeed(
-                service, "POST", "/v1/changes", as: .service(), School.own("homework", "w1", of: "s1"),
-                ["webhook-id": "delivery-1"])
+            service.clock.advance(seconds: 1)
+            let sent = try await service.call(
+                "POST", "/v1/changes", as: .service(), School.own("homework", "w1", of: "s1"),
+                headers: ["webhook-id": "delivery-1"])
+            #expect(sent.isSuccess, "\(sent.problem)")
         },
         isServed: { service in
-            let scope = try await service.call("GET", "/v1/me", as: School.parent("p1")).json["scope"].array ?? []
+            let scope = try await service.client(as: School.parent("p1")).getMe().value.scope
             #expect(scope.contains("student:s1:parent"), "\(scope)")
-            let again = try await service.client(as: .service()).post(
-                "/v1/changes", School.own("homework", "w1", of: "s1"), headers: ["webhook-id": "delivery-1"])
+            let again = try await service.call(
+                "POST", "/v1/changes", as: .service(), School.own("homework", "w1", of: "s1"),
+                headers: ["webhook-id": "delivery-1"])
             #expect(again.json["duplicates"].int == 1, "\(again.json)")
         })
 
@@ -159,20 +148,20 @@ struct LevelStory: Sendable {
     private static let music = Chapter(
         name: "05-music", migrations: ["0001_dj"],
         happen: { service in
-            _ = try await succeed(service, "PUT", DJTests.session, as: staff, ["isActive": true])
-            for guest in [ada, ben] { _ = try await succeed(service, "PUT", "/v1/shops/s1/presence/me", as: guest) }
-            _ = try await succeed(service, "POST", "\(DJTests.session)/tracks", as: ada, DJTests.track("t1"))
-            _ = try await succeed(service, "PUT", "\(DJTests.session)/tracks/t1/vote", as: ben, ["vote": "up"])
-            _ = try await succeed(service, "PUT", "/v1/shops/s1/presence", as: staff, ["codeRequired": true])
-            let wrong = try await service.client(as: .user("eve")).put("/v1/shops/s1/presence/me", ["code": "AAAAAA"])
+            try await next(service, as: staff).replaceDJSession(id: "s1", .init(isActive: true))
+            for guest in [ada, ben] { try await next(service, as: guest).showPresence(id: "s1") }
+            try await next(service, as: ada).addTrack(id: "s1", DJTests.track("t1"))
+            try await next(service, as: ben).voteOnTrack(id: "s1", trackId: "t1", .init(vote: .up))
+            try await next(service, as: staff).replacePresenceRule(id: "s1", .init(codeRequired: true))
+            let wrong = try await problem(of: await service.client("eve").showPresence(id: "s1", .init(code: "AAAAAA")))
             #expect(wrong.status == 403)
         },
         isServed: { service in
-            let session = try await service.call("GET", DJTests.session, as: ben).json
-            #expect(session["isActive"].bool == true)
-            expect(session["queue"][0], has: ["trackId": "t1", "upvotes": 2, "userVote": "up"])
-            let presence = try await service.call("GET", "/v1/shops/s1/presence/me", as: ben).json
-            #expect(presence["isPresent"].bool == true)
+            let session = try await service.client(as: ben).getDJSession(id: "s1").value
+            #expect(session.isActive)
+            let track = try #require(session.queue.first)
+            #expect(track.trackId == "t1" && track.upvotes == 2 && track.userVote == .up)
+            #expect(try await service.client(as: ben).getPresence(id: "s1").value.isPresent)
         })
 
     // MARK: People
@@ -184,51 +173,49 @@ struct LevelStory: Sendable {
             #expect(try await service.send("See you at nine", to: id, as: "ben").status == 201)
         },
         isServed: { service in
-            let conversation = try #require(try await service.call("GET", "/v1/conversations", as: ada).items.first)
-            #expect(conversation["unread"].int == 1)
-            let path = "/v1/conversations/\(conversation["id"].string ?? "")/messages"
-            #expect(try await service.call("GET", path, as: ada).items.first?["text"].string == "See you at nine")
+            let conversation = try #require(try await service.conversations(of: "ada").first)
+            #expect(conversation.unread == 1)
+            let messages = try await service.client(as: ada).listMessages(id: conversation.id).value.items
+            #expect(messages.first?.text == "See you at nine")
             #expect(try await service.badges(of: "ada")[0] == 1)
         })
 
     private static let challenges = Chapter(
         name: "07-challenges", migrations: ["0001_challenges"],
         happen: { service in
-            _ = try await succeed(service, "PUT", "/v1/challenges/c1", as: .service(), ChallengesTests.draft)
-            for (user, score) in [("ada", 120), ("ben", 80)] { _ = try await service.score(user, score) }
+            try await next(service, as: .service()).replaceChallenge(id: "c1", ChallengesTests.draft)
+            for (user, score) in [("ada", 120), ("ben", 80)] { try await service.score(user, score) }
         },
         isServed: { service in
-            let board = try await service.client(as: ada).get("/v1/challenges/c1/leaderboard").json
+            let board = try await service.client(as: ada).getLeaderboard(id: "c1").value
             #expect(ChallengesTests.lines(board) == ["1 1 ada 120", "2 2 ben 80"])
         })
 
     private static let requests = Chapter(
         name: "08-requests", migrations: ["0001_user_requests"],
         happen: { service in
-            _ = try await succeed(
-                service, "POST", "/v1/requests", as: ben, ["kind": "friend", "toUserId": "ada", "fromName": "Ben"])
+            try await next(service, as: ben).createRequest(.init(kind: .friend, toUserId: "ada", fromName: "Ben"))
         },
         isServed: { service in
-            let request = try #require(try await service.call("GET", "/v1/requests", as: ada).items.first)
-            expect(request, has: ["kind": "friend", "status": "open"])
+            let request = try #require(try await service.client(as: ada).listRequests().value.items.first)
+            #expect(request.kind == .friend && request.status == .open)
             #expect(try await service.badges(of: "ada")[1] == 1)
         })
 
     private static let posts = Chapter(
         name: "09-posts", migrations: ["0001_posts"],
         happen: { service in
-            let kept = try await service.post("ben", "New in town")["id"].string ?? ""
-            let removed = try await service.post("ben", "A mistake")["id"].string ?? ""
+            let kept = try await service.post("ben", "New in town").id
+            let removed = try await service.post("ben", "A mistake").id
             try await service.follow("ben", as: "ada")
-            for path in ["/v1/posts/\(kept)/likes/me", "/v1/posts/\(kept)/reposts/me"] {
-                _ = try await succeed(service, "PUT", path, as: ada)
-            }
-            #expect(try await service.client("ben").delete("/v1/posts/\(removed)").status == 204)
+            try await next(service, as: ada).putLike(id: kept, userId: "me")
+            try await next(service, as: ada).putRepost(id: kept, userId: "me")
+            #expect(try await service.client("ben").deletePost(id: removed).status == 204)
         },
         isServed: { service in
-            let items = try await service.feed("ada")["items"].array ?? []
-            #expect(items.map { $0["text"].string } == ["New in town"])
-            #expect(try await service.client("ada").get("/v1/users/ben").json["followerCount"].int == 1)
+            let feed = try await service.client("ada").getFeed().value
+            #expect(feed.items.map(\.text) == ["New in town"])
+            #expect(try await service.client("ada").getUser(id: "ben").value.followerCount == 1)
         },
         remain: { service in
             // The rows of a removed post are deleted in steps, and the last step is still missing.
@@ -245,20 +232,19 @@ struct LevelStory: Sendable {
         happen: { service in
             let id = try await service.converse("cem", "ben", "dan")
             #expect(try await service.send("All of us at ten", to: id, as: "cem").status == 201)
-            _ = try await succeed(
-                service, "POST", "/v1/requests", as: cem, ["kind": "friend", "toUserId": "ben", "fromName": "Cem"])
-            let asked = try #require(try await service.call("GET", "/v1/requests", as: ben).items.first)
-            _ = try await succeed(service, "PATCH", "/v1/requests", as: ben, ["seenUpTo": asked["id"]])
+            try await next(service, as: cem).createRequest(.init(kind: .friend, toUserId: "ben", fromName: "Cem"))
+            let asked = try #require(try await service.client(as: ben).listRequests().value.items.first)
+            try await next(service, as: ben).seeRequests(.init(seenUpTo: asked.id))
             service.clock.advance(seconds: 5)
             try await service.run(ChallengesFeature.updateTick)
         },
         isServed: { service in
             // Seen requests do not count in the badge, and are still listed.
-            let open = try await service.call("GET", "/v1/requests", as: ben).items
-            #expect(open.contains { $0["fromName"].string == "Cem" })
+            let open = try await service.client(as: ben).listRequests().value.items
+            #expect(open.contains { $0.fromName == "Cem" })
             #expect(try await service.badges(of: "ben")[1] == 0)
-            let listed = try await service.call("GET", "/v1/conversations", as: cem).items
-            #expect(listed.first?["lastMessage"]["preview"].string == "All of us at ten", "\(listed)")
+            let listed = try await service.conversations(of: "cem")
+            #expect(listed.first?.lastMessage?.preview == "All of us at ten", "\(listed)")
         })
 
     // MARK: Notifications in eviction order
@@ -266,14 +252,13 @@ struct LevelStory: Sendable {
     private static let eviction = Chapter(
         name: "11-eviction", migrations: ["0004_notifications"],
         happen: { service in
-            let draft: JSON = [
-                "userId": "dan", "category": "news", "priority": "LOW", "title": "Late news", "message": "M",
-            ]
-            _ = try await succeed(service, "POST", "/v1/notifications", as: .service(), draft)
+            let draft = Bellhop.NotificationDraft(
+                userId: "dan", category: "news", priority: .low, title: "Late news", message: "M")
+            try await next(service, as: .service()).postNotification(draft)
         },
         isServed: { service in
-            let listed = try await service.call("GET", "/v1/notifications", as: .user("dan")).items
-            #expect(listed.contains { $0["title"].string == "Late news" }, "\(listed)")
+            let listed = try await service.client("dan").listNotifications().value.items
+            #expect(listed.contains { $0.title == "Late news" }, "\(listed)")
         })
 
     // MARK: One record for the events of one audience
@@ -281,10 +266,9 @@ struct LevelStory: Sendable {
     private static let records = Chapter(
         name: "12-event-records", migrations: ["0004_event_records"],
         happen: { service in
-            let draft: JSON = [
-                "userId": "fay", "category": "news", "priority": "HIGH", "title": "First news", "message": "M",
-            ]
-            _ = try await succeed(service, "POST", "/v1/notifications", as: .service(), draft)
+            let draft = Bellhop.NotificationDraft(
+                userId: "fay", category: "news", priority: .high, title: "First news", message: "M")
+            try await next(service, as: .service()).postNotification(draft)
         },
         isServed: { service in
             let oldest = try service.app.store.read { try EventLog.oldestSequence(in: $0) }

@@ -15,68 +15,65 @@ import Values
 
     init() async throws { service = try await Self.start() }
 
-    static let draft: JSON = [
-        "name": "Most cuts", "startsAt": "2026-01-01T00:00:00Z", "endsAt": "2026-02-01T00:00:00Z", "mode": "add",
-    ]
+    static let draft = Bellhop.ReplaceChallengeBody(
+        name: "Most cuts", startsAt: moment("2026-01-01T00:00:00Z"), endsAt: moment("2026-02-01T00:00:00Z"), mode: .add)
+    static let best: Bellhop.ReplaceChallengeBody = {
+        var best = draft
+        (best.mode, best.order) = (.best, .ascending)
+        return best
+    }()
 
     /// Starts a service in the middle of a challenge.
     static func start(
-        _ change: [String: JSON] = [:], settings: [String: String] = [:]
+        _ draft: Bellhop.ReplaceChallengeBody = draft, settings: [String: String] = [:]
     ) async throws -> TestService {
         let service = try TestService.start(settings, at: "2026-01-10T08:00:00Z")
-        let draft = JSON.object((Self.draft.object ?? [:]).merging(change) { $1 })
-        let made = try await service.client(as: .service()).put("/v1/challenges/c1", draft)
-        #expect(made.status == 201, "\(made.problem)")
+        #expect(try await service.client(as: .service()).replaceChallenge(id: "c1", draft).status == 201)
         return service
     }
 
-    static func lines(_ board: JSON) -> [String] {
-        (board["items"].array ?? []).map { item in
-            """
-            \(item["position"].int ?? 0) \(item["rank"].int ?? 0) \(item["userId"].string ?? "") \
-            \(item["score"].int ?? 0)
-            """
-        }
+    static func lines(_ board: Bellhop.Leaderboard) -> [String] {
+        board.items.map { "\($0.position) \($0.rank) \($0.userId) \($0.score)" }
     }
 
     // MARK: Challenges
 
     @Test func rule_isChanged_onlyBeforeThereAreScores() async throws {
         let backend = service.client(as: .service())
-        let shown = try await service.client(as: .user("u1")).get("/v1/challenges/c1").json
-        expect(shown, has: ["mode": "add", "order": "descending", "shopId": nil])
-        var change = Self.draft.object ?? [:]
-        change["name"] = "More cuts"
-        #expect(try await backend.put("/v1/challenges/c1", .object(change)).status == 200)
-        _ = try await service.board()
-        (change["mode"], change["order"]) = ("best", "ascending")
-        #expect(try await backend.put("/v1/challenges/c1", .object(change)).status == 200)
+        let shown = try await service.client("u1").getChallenge(id: "c1").value
+        #expect(shown.mode == .add && shown.order == .descending && shown.shopId == nil)
+        var change = Self.draft
+        change.name = "More cuts"
+        #expect(try await backend.replaceChallenge(id: "c1", change).status == 200)
+        try await service.board()
+        (change.mode, change.order) = (.best, .ascending)
+        #expect(try await backend.replaceChallenge(id: "c1", change).status == 200)
         try await service.score("u1", 5)
-        change["mode"] = "add"
-        let refused = try await backend.put("/v1/challenges/c1", .object(change))
-        #expect(refused.refusal == "409 challenge.has_scores")
+        change.mode = .add
+        let refusal = try await refusal(of: await backend.replaceChallenge(id: "c1", change))
+        #expect(refusal == "409 challenge.has_scores")
     }
 
     @Test func challenges_areListedInPages() async throws {
-        let backend = service.client(as: .service())
-        for id in ["c2", "c3"] { #expect(try await backend.put("/v1/challenges/\(id)", Self.draft).status == 201) }
-        let page = try await service.client(as: .user("u1")).get("/v1/challenges?limit=2").json
-        #expect(page["items"].array?.compactMap { $0["id"].string } == ["c1", "c2"])
-        let next = try #require(page["next"].string)
-        let rest = try await service.client(as: .user("u1")).get("/v1/challenges?limit=2&cursor=\(next)").json
-        #expect(rest["items"].array?.compactMap { $0["id"].string } == ["c3"])
+        for id in ["c2", "c3"] {
+            #expect(try await service.client(as: .service()).replaceChallenge(id: id, Self.draft).status == 201)
+        }
+        let page = try await service.client("u1").listChallenges(limit: 2).value
+        #expect(page.items.map(\.id) == ["c1", "c2"])
+        let next = try #require(page.next)
+        let rest = try await service.client("u1").listChallenges(limit: 2, cursor: next).value
+        #expect(rest.items.map(\.id) == ["c3"])
     }
 
     @Test func deletedChallenge_takesItsScoresAlong() async throws {
         let backend = service.client(as: .service())
         try await service.score("u1", 5)
-        #expect(try await backend.delete("/v1/challenges/c1").status == 204)
-        for path in ["/v1/challenges/c1", "/v1/challenges/c1/leaderboard"] {
-            #expect(try await backend.get(path).status == 404)
-        }
+        #expect(try await backend.deleteChallenge(id: "c1").status == 204)
+        #expect(try await status(of: await backend.getChallenge(id: "c1")) == 404)
+        #expect(try await status(of: await backend.getLeaderboard(id: "c1")) == 404)
         // A new challenge with the same id starts with an empty board.
-        #expect(try await backend.put("/v1/challenges/c1", Self.draft).status == 201)
-        #expect(try await service.board(as: "u1")["entries"].int == 0)
+        #expect(try await service.client(as: .service()).replaceChallenge(id: "c1", Self.draft).status == 201)
+        #expect(try await service.board(as: "u1").entries == 0)
         // The rows of the deleted challenge are removed gradually.
         func leftovers() throws -> Int {
             try service.app.store.read { db in
@@ -91,20 +88,21 @@ import Values
     /// The staff of a shop manages only that shop's challenges.
     @Test func challengeOfAShop_isManagedByItsStaff() async throws {
         let (own, others) = (service.client(as: .staff(of: "s1")), service.client(as: .staff(of: "s2")))
-        var draft = Self.draft.object ?? [:]
-        #expect(try await own.put("/v1/challenges/c2", .object(draft)).status == 403)
-        draft["shopId"] = "s1"
-        #expect(try await others.put("/v1/challenges/c2", .object(draft)).status == 403)
-        #expect(try await own.put("/v1/challenges/c2", .object(draft)).status == 201)
-        #expect(try await others.put("/v1/challenges/c2", .object(draft)).status == 403)
-        draft["shopId"] = "s2"
-        #expect(try await own.put("/v1/challenges/c2", .object(draft)).status == 403)
-        #expect(try await others.delete("/v1/challenges/c2").status == 403)
-        #expect(try await own.delete("/v1/challenges/c2").status == 204)
-        #expect(try await service.client(as: .user("u1")).put("/v1/challenges/c3", Self.draft).status == 403)
-        #expect(try await service.client(as: .admin).put("/v1/challenges/c3", Self.draft).status == 201)
+        var draft = Self.draft
+        #expect(try await status(of: await own.replaceChallenge(id: "c2", draft)) == 403)
+        draft.shopId = "s1"
+        #expect(try await status(of: await others.replaceChallenge(id: "c2", draft)) == 403)
+        #expect(try await own.replaceChallenge(id: "c2", draft).status == 201)
+        #expect(try await status(of: await others.replaceChallenge(id: "c2", draft)) == 403)
+        draft.shopId = "s2"
+        #expect(try await status(of: await own.replaceChallenge(id: "c2", draft)) == 403)
+        #expect(try await status(of: await others.deleteChallenge(id: "c2")) == 403)
+        #expect(try await own.deleteChallenge(id: "c2").status == 204)
+        #expect(try await status(of: await service.client("u1").replaceChallenge(id: "c3", Self.draft)) == 403)
+        #expect(try await service.client(as: .admin).replaceChallenge(id: "c3", Self.draft).status == 201)
         // Another tenant cannot see them.
-        let elsewhere = try await service.client(as: .user("u1", tenant: "t2")).get("/v1/challenges/c1")
+        let elsewhere = try await problem(
+            of: await service.client(as: .user("u1", tenant: "t2")).getChallenge(id: "c1"))
         #expect(elsewhere.status == 404)
     }
 
@@ -116,101 +114,92 @@ import Values
         try await service.score("ada", 30, name: "Ada")
         try await service.score("bob", 40)
         try await service.score("cem", 30)
-        let answer = try await service.score("dan", 10).json
-        expect(
-            answer, has: ["rank": 4, "position": 4, "changed": true, "entries": 4, "version": 4, "displayName": nil])
-        let risen = try await service.score("dan", 20).json
-        expect(risen, has: ["score": 30, "rank": 2, "position": 4])
+        let dan = try await service.score("dan", 10).value
+        #expect(dan.rank == 4 && dan.position == 4 && dan.changed && dan.entries == 4 && dan.version == 4)
+        #expect(dan.displayName == nil)
+        let risen = try await service.score("dan", 20).value
+        #expect(risen.score == 30 && risen.rank == 2 && risen.position == 4)
         let board = try await service.board(as: "cem")
         #expect(Self.lines(board) == ["1 1 bob 40", "2 2 ada 30", "3 2 cem 30", "4 2 dan 30"])
-        #expect(board["me"]["position"].int == 3)
-        #expect(board["items"][1]["displayName"].string == "Ada")
+        #expect(board.me?.position == 3)
+        #expect(board.items[1].displayName == "Ada")
         // R-CUT-L-2: the rank of a user outside the board is null, not -1.
-        #expect(try await service.board()["me"].isNull)
+        #expect(try await service.board().me == nil)
         try service.expectExactCounts()
     }
 
     @Test func bestScoreStays_andTheLowestCanBeTheBest() async throws {
-        let service = try await Self.start(["mode": "best", "order": "ascending"])
-        #expect(try await service.score("ada", 61).json["changed"].bool == true)
+        let service = try await Self.start(Self.best)
+        #expect(try await service.score("ada", 61).value.changed)
         try await service.score("bob", 59)
-        let worse = try await service.score("bob", 70).json
-        expect(worse, has: ["changed": false, "score": 59, "rank": 1])
-        #expect(try await service.score("ada", -5).json["rank"].int == 1)
+        let worse = try await service.score("bob", 70).value
+        #expect(!worse.changed && worse.score == 59 && worse.rank == 1)
+        #expect(try await service.score("ada", -5).value.rank == 1)
         #expect(Self.lines(try await service.board()) == ["1 1 ada -5", "2 2 bob 59"])
     }
 
     @Test func scoresOutsideThePeriod_orTooLarge_areRefused() async throws {
-        let service = try await Self.start(["startsAt": "2026-01-10T08:00:10Z", "endsAt": "2026-01-10T08:00:20Z"])
-        func code() async throws -> String? { try await service.score("u1", 1).json["code"].string }
-        #expect(try await code() == "challenge.not_started")
+        var draft = Self.draft
+        (draft.startsAt, draft.endsAt) = (moment("2026-01-10T08:00:10Z"), moment("2026-01-10T08:00:20Z"))
+        let service = try await Self.start(draft)
+        #expect(try await problem(of: await service.score("u1", 1)).code == .challengeNotStarted)
         service.clock.advance(seconds: 10)
-        #expect(try await code() == nil)
-        let overflow = try await service.score("u1", .max)
+        try await service.score("u1", 1)
+        let overflow = try await problem(of: await service.score("u1", .max))
         #expect(overflow.refusal == "409 score.overflow")
-        #expect(overflow.json["errors"][0]["pointer"].string == "/score")
+        #expect(overflow.pointers == ["/score"])
         service.clock.advance(seconds: 10)
-        #expect(try await code() == "challenge.ended")
+        #expect(try await problem(of: await service.score("u1", 1)).code == .challengeEnded)
         #expect(Self.lines(try await service.board()) == ["1 1 u1 1"])
     }
 
     @Test func scoreWithoutAKey_isRefused_andARepeatedOneCountsOnce() async throws {
         let service = try await Self.start(settings: ["selfDeclared": "true"])
-        let client = service.client(as: .user("u1"))
-        let refused = try await client.post("/v1/challenges/c1/scores", ["score": 5])
+        let refused = try await service.call("POST", "/v1/challenges/c1/scores", as: .user("u1"), ["score": 5])
         #expect(refused.refusal == "400 idempotency.missing_key")
         for _ in 0..<3 {
-            let answer = try await client.post(
-                "/v1/challenges/c1/scores", ["score": 5], headers: ["Idempotency-Key": "k1"])
-            expect(answer.json, has: ["score": 5, "version": 1])
+            let added = try await service.client("u1").addScore(id: "c1", .init(score: 5), idempotencyKey: "k1").value
+            #expect(added.score == 5 && added.version == 1)
         }
-        #expect(try await service.board(as: "u1")["me"]["score"].int == 5)
+        #expect(try await service.board(as: "u1").me?.score == 5)
     }
 
     /// Users cannot award themselves points (R-29). Backends and administrators submit scores, and any user
     /// may leave a challenge.
     @Test func usersPostNoScores_unlessASettingAllowsIt() async throws {
-        func post(_ identity: TestService.Identity, _ body: JSON) async throws -> ServiceAnswer {
-            try await service.client(as: identity).post(
-                "/v1/challenges/c1/scores", body, headers: ["Idempotency-Key": UUID().uuidString])
-        }
         for identity in [TestService.Identity.user("u1"), .staff(of: "s1")] {
-            #expect(try await post(identity, ["score": 1_000_000]).refusal == "403 score.not_judge")
-            #expect(try await post(identity, ["score": 5, "userId": "u2"]).refusal == "403 score.not_judge")
+            let client = service.client(as: identity)
+            #expect(try await refusal(of: await client.score(1_000_000)) == "403 score.not_judge")
+            #expect(try await refusal(of: await client.score(5, of: "u2")) == "403 score.not_judge")
         }
-        #expect(try await service.board(as: "u1")["entries"].int == 0)
-        #expect(try await post(.service(), ["score": 5, "userId": "u1"]).status == 200)
-        #expect(try await post(.admin, ["score": 5, "userId": "u1"]).status == 200)
-        #expect(try await service.board(as: "u1")["me"]["score"].int == 10)
-        let path = "/v1/challenges/c1/scores/u1"
-        #expect(try await service.client(as: .user("u1")).delete(path).status == 204)
+        #expect(try await service.board(as: "u1").entries == 0)
+        #expect(try await service.client(as: .service()).score(5, of: "u1").status == 200)
+        #expect(try await service.client(as: .admin).score(5, of: "u1").status == 200)
+        #expect(try await service.board(as: "u1").me?.score == 10)
+        #expect(try await service.client("u1").withdrawScore(id: "c1", userId: "u1").status == 204)
     }
 
     @Test func usersPostTheirOwnScores_whereAllowed() async throws {
         let service = try await Self.start(settings: ["selfDeclared": "true"])
-        func post(_ identity: TestService.Identity, _ body: JSON) async throws -> ServiceAnswer {
-            try await service.client(as: identity).post(
-                "/v1/challenges/c1/scores", body, headers: ["Idempotency-Key": UUID().uuidString])
-        }
-        #expect(try await post(.user("u1"), ["score": 5]).status == 200)
-        #expect(try await post(.user("u1"), ["score": 5, "userId": "u1"]).status == 200)
-        #expect(try await post(.user("u1"), ["score": 5, "userId": "u2"]).status == 403)
-        #expect(try await post(.admin, ["score": 5, "userId": "u2"]).status == 200)
-        #expect(try await post(.user("u1"), ["score": 5, "userId": "u2"]).status == 403)
-        let missing = try await post(.service(), ["score": 5])
-        #expect(missing.mistakes == "422 /userId")
-        let wrong = try await post(.user("u1"), ["score": 1.5, "displayName": "", "points": 1])
-        let places = wrong.json["errors"].array?.compactMap { $0["pointer"].string }
-        #expect(places == ["/score", "/displayName", "/points"])
-        let path = "/v1/challenges/c1/scores/"
-        #expect(try await service.client(as: .user("u1")).delete(path + "u2").status == 403)
-        #expect(try await service.client(as: .user("u1")).delete(path + "u1").status == 204)
-        #expect(try await service.client(as: .user("u1")).delete(path + "u1").status == 404)
+        let (u1, backend) = (service.client("u1"), service.client(as: .service()))
+        #expect(try await u1.score(5).status == 200)
+        #expect(try await u1.score(5, of: "u1").status == 200)
+        #expect(try await status(of: await u1.score(5, of: "u2")) == 403)
+        #expect(try await service.client(as: .admin).score(5, of: "u2").status == 200)
+        #expect(try await status(of: await u1.score(5, of: "u2")) == 403)
+        #expect(try await problem(of: await backend.score(5)).mistakes == "422 /userId")
+        let wrong = try await service.call(
+            "POST", "/v1/challenges/c1/scores", as: .user("u1"), ["score": 1.5, "displayName": "", "points": 1],
+            headers: ["Idempotency-Key": "k"])
+        #expect(wrong.pointers == ["/score", "/displayName", "/points"])
+        #expect(try await status(of: await u1.withdrawScore(id: "c1", userId: "u2")) == 403)
+        #expect(try await u1.withdrawScore(id: "c1", userId: "u1").status == 204)
+        #expect(try await status(of: await u1.withdrawScore(id: "c1", userId: "u1")) == 404)
         #expect(Self.lines(try await service.board(as: "u1")) == ["1 1 u2 5"])
         // A user starts from zero after returning.
-        #expect(try await post(.user("u1"), ["score": 7]).json["rank"].int == 1)
-        #expect(try await service.client(as: .service()).delete(path + "u2").status == 204)
-        #expect(try await service.board(as: "u1")["entries"].int == 1)
+        #expect(try await u1.score(7).value.rank == 1)
+        #expect(try await backend.withdrawScore(id: "c1", userId: "u2").status == 204)
+        #expect(try await service.board(as: "u1").entries == 1)
         try service.expectExactCounts()
     }
 
@@ -218,49 +207,43 @@ import Values
 
     @Test func leaderboard_showsTheTop_orThoseAround_andSaysWhenNothingChanged() async throws {
         for index in 1...12 { try await service.score("u\(index)", 100 - index) }
-        let around = try await service.board(as: "u6", "?around=me&limit=2")
+        let around = try await service.board(as: "u6", around: .me, limit: 2)
         #expect(Self.lines(around).map { $0.split(separator: " ")[2] } == ["u4", "u5", "u6", "u7", "u8"])
-        let edge = try await service.board(as: "u12", "?around=me&limit=1")
+        let edge = try await service.board(as: "u12", around: .me, limit: 1)
         #expect(Self.lines(edge) == ["11 11 u11 89", "12 12 u12 88"])
-        #expect(try await service.board("?around=me")["items"].array?.isEmpty == true)
-        #expect(Self.lines(try await service.board("?limit=1")) == ["1 1 u1 99"])
-        let client = service.client(as: .user("u1"))
+        #expect(try await service.board(around: .me).items.isEmpty)
+        #expect(Self.lines(try await service.board(limit: 1)) == ["1 1 u1 99"])
+        let client = service.client("u1")
         for query in ["?limit=0", "?limit=501", "?around=u2", "?around=me&limit=101", "?offset=1"] {
-            #expect(try await client.get("/v1/challenges/c1/leaderboard\(query)").status == 422)
+            let answer = try await service.call("GET", "/v1/challenges/c1/leaderboard\(query)", as: .user("u1"))
+            #expect(answer.status == 422)
         }
-        let known = try await client.get("/v1/challenges/c1/leaderboard")
-        let tag = try #require(known.headers["etag"])
-        func poll(_ user: String) async throws -> Int {
-            try await service.client(as: .user(user)).get(
-                "/v1/challenges/c1/leaderboard", headers: ["If-None-Match": tag]
-            ).status
-        }
-        #expect(try await poll("u1") == 304)
+        let tag = try #require(try await client.getLeaderboard(id: "c1").etag)
+        #expect(try await client.getLeaderboard(id: "c1", ifNoneMatch: tag) == nil)
         // The ETag includes the caller, because another user receives another answer.
-        #expect(try await poll("u2") == 200)
+        #expect(try await service.client("u2").getLeaderboard(id: "c1", ifNoneMatch: tag) != nil)
         try await service.score("u1", 0, name: "First")
-        #expect(try await poll("u1") == 200)
-        #expect(try await client.get("/v1/challenges/c1/leaderboard").json["items"][0]["displayName"].string == "First")
+        let now = try #require(try await client.getLeaderboard(id: "c1", ifNoneMatch: tag))
+        #expect(now.value.items[0].displayName == "First")
     }
 
     /// Many concurrent requests that share one commit: each rank is the one directly after its own change.
     @Test func ranksOfOneGroup_areThoseOfTheirOrder() async throws {
         // Loads the board into memory, so that places account for uncommitted changes.
-        _ = try await service.board()
+        try await service.board()
         let answers = try await concurrently(0..<120) { index in
-            try await service.score("u\(index % 40)", Int.random(in: 1...50)).json
+            try await service.score("u\(index % 40)", .random(in: 1...50)).value
         }
-        var plain: [String: (score: Int, reached: Int)] = [:]
-        for answer in answers.sorted(by: { ($0["version"].int ?? 0) < ($1["version"].int ?? 0) }) {
-            let (user, version) = (answer["userId"].string ?? "", answer["version"].int ?? 0)
-            let own = (score: answer["score"].int ?? 0, reached: version)
-            plain[user] = own
+        var plain: [String: (score: Int64, reached: Int)] = [:]
+        for answer in answers.sorted(by: { $0.version < $1.version }) {
+            let own = (score: answer.score, reached: answer.version)
+            plain[answer.userId] = own
             let better = plain.values.count { $0.score > own.score }
             let before = plain.values.count { ($0.score, -$0.reached) > (own.score, -own.reached) }
-            #expect(answer["rank"].int == better + 1, "version \(version)")
-            #expect(answer["position"].int == before + 1, "version \(version)")
+            #expect(answer.rank == better + 1, "version \(answer.version)")
+            #expect(answer.position == before + 1, "version \(answer.version)")
         }
-        #expect(Set(answers.compactMap { $0["version"].int }) == Set(1...120))
+        #expect(Set(answers.map(\.version)) == Set(1...120))
         try service.expectExactCounts()
         try service.expectExactBoards()
     }
@@ -310,8 +293,7 @@ import Values
     /// must agree.
     @Test func randomScores_leaveWhatARecountFinds() async throws {
         let seed = randomSeed()
-        let best: JSON = .object((Self.draft.object ?? [:]).merging(["mode": "best", "order": "ascending"]) { $1 })
-        #expect(try await service.client(as: .service()).put("/v1/challenges/c2", best).status == 201)
+        #expect(try await service.client(as: .service()).replaceChallenge(id: "c2", Self.best).status == 201)
         try await Self.play(on: [service], seed: seed, steps: effort(quick: 400, full: 1500, long: 8000))
         try service.expectExactCounts()
         try service.expectExactBoards()
@@ -327,18 +309,15 @@ import Values
                 let user = "u\(Int.random(in: 0..<60, using: &random))"
                 switch Int.random(in: 0..<20, using: &random) {
                 case 0:
-                    let path = "/v1/challenges/\(challenge)/scores/\(user)"
-                    let status = try await service.client(as: .service()).delete(path).status
+                    let backend = service.client(as: .service())
+                    let status = try await status(of: await backend.withdrawScore(id: challenge, userId: user))
                     #expect(status == 204 || status == 404)
                 case 1...4:
-                    let board = try await service.board(as: user, "?around=me", challenge: challenge)
-                    let own = board["me"]
-                    let isThere = board["items"].array?.contains { $0["userId"].string == user } == true
-                    #expect(isThere != own.isNull)
+                    let board = try await service.board(as: user, around: .me, challenge: challenge)
+                    #expect(board.items.contains { $0.userId == user } == (board.me != nil))
                 default:
                     let points = Int.random(in: -3...9, using: &random)
-                    let answer = try await service.score(user, points, challenge: challenge)
-                    #expect(answer.status == 200, "\(answer.problem)")
+                    #expect(try await service.score(user, points, challenge: challenge).status == 200)
                 }
             }
         }
@@ -351,7 +330,8 @@ import Values
             var views: [String] = []
             for query in ["", "?limit=4", "?around=me&limit=3", "?around=me&limit=100"] {
                 for user in ["u0", "u17", "u29", "nobody"] {
-                    var board = try await service.board(as: user, query).object ?? [:]
+                    let path = "/v1/challenges/c1/leaderboard\(query)"
+                    var board = try await service.call("GET", path, as: .user(user)).json.object ?? [:]
                     // Each database has its own epoch.
                     #expect(board.removeValue(forKey: "epoch") != nil)
                     views.append("\(JSON.object(board))")
@@ -359,12 +339,12 @@ import Values
             }
             return views
         }
-        func fill(_ service: TestService) async throws -> [Int?] {
-            var ranks: [Int?] = []
+        func fill(_ service: TestService) async throws -> [Int] {
+            var ranks: [Int] = []
             for index in 0..<60 {
-                let answer = try await service.score("u\(index % 30)", index % 7).json
-                ranks += [answer["rank"].int, answer["position"].int]
-                if index % 10 == 0 { _ = try await service.board() }
+                let answer = try await service.score("u\(index % 30)", index % 7).value
+                ranks += [answer.rank, answer.position]
+                if index % 10 == 0 { try await service.board() }
             }
             return ranks
         }
@@ -406,19 +386,19 @@ import Values
                 """)
         }
         // Reads and submits a score while the board is not in memory; SQL counts the place.
-        let first = try await service.board(as: "u77", "?around=me")
-        let score = try await service.score("new", 500).json
-        #expect(first["entries"].int == entries)
-        #expect(score["entries"].int == entries + 1)
-        while service.app.boards.ready.isEmpty { _ = try await service.board() }
+        let first = try await service.board(as: "u77", around: .me)
+        let score = try await service.score("new", 500).value
+        #expect(first.entries == entries)
+        #expect(score.entries == entries + 1)
+        while service.app.boards.ready.isEmpty { try await service.board() }
         try service.expectExactBoards()
-        let again = try await service.score("new", 0).json
-        #expect(again["rank"].int == score["rank"].int)
-        #expect(again["position"].int == score["position"].int)
-        let later = try await service.board(as: "u77", "?around=me")
-        #expect(later["me"]["score"].int == first["me"]["score"].int)
+        let again = try await service.score("new", 0).value
+        #expect(again.rank == score.rank)
+        #expect(again.position == score.position)
+        let later = try await service.board(as: "u77", around: .me)
+        #expect(later.me?.score == first.me?.score)
         try service.expectExactCounts()
-        #expect(try await service.board(as: "new")["me"]["rank"].int == score["rank"].int)
+        #expect(try await service.board(as: "new").me?.rank == score.rank)
     }
 }
 
@@ -426,19 +406,16 @@ extension TestService {
     @discardableResult
     func score(
         _ user: String, _ score: Int, name: String? = nil, challenge: String = "c1"
-    ) async throws -> ServiceAnswer {
-        var body: [String: JSON] = ["userId": .string(user), "score": .integer(Int64(score))]
-        body["displayName"] = name.map(JSON.string)
-        return try await client(as: .service()).post(
-            "/v1/challenges/\(challenge)/scores", .object(body), headers: ["Idempotency-Key": UUID().uuidString])
+    ) async throws -> Bellhop.Answer<Bellhop.AddedScore> {
+        try await client(as: .service()).score(Int64(score), of: user, name: name, challenge: challenge)
     }
 
+    @discardableResult
     func board(
-        as user: String = "nobody", _ query: String = "", challenge: String = "c1"
-    ) async throws -> JSON {
-        let answer = try await client(as: .user(user)).get("/v1/challenges/\(challenge)/leaderboard\(query)")
-        #expect(answer.status == 200, "\(answer.problem)")
-        return answer.json
+        as user: String = "nobody", around: Bellhop.GetLeaderboardAround? = nil, limit: Int? = nil,
+        challenge: String = "c1"
+    ) async throws -> Bellhop.Leaderboard {
+        try await client(user).getLeaderboard(id: challenge, limit: limit, around: around).value
     }
 
     /// Checks that the boards in memory equal the table.
@@ -458,5 +435,15 @@ extension TestService {
         try await eventually("all changes are published", step: { clock.advance(seconds: 1) }) {
             !app.boards.hasWork
         }
+    }
+}
+
+extension BellhopClient {
+    @discardableResult
+    func score(
+        _ score: Int64, of user: String? = nil, name: String? = nil, challenge: String = "c1"
+    ) async throws -> Bellhop.Answer<Bellhop.AddedScore> {
+        try await addScore(
+            id: challenge, .init(userId: user, score: score, displayName: name), idempotencyKey: UUID().uuidString)
     }
 }

@@ -115,20 +115,21 @@ import Testing
             for _ in 0..<Int.random(in: 1...15, using: &random) {
                 let user = "u\(Int.random(in: 0..<160, using: &random))"
                 if Int.random(in: 0..<8, using: &random) == 0 {
-                    _ = try await service.client(as: .service()).delete("/v1/challenges/c1/scores/\(user)")
+                    let backend = service.client(as: .service())
+                    _ = try await status(of: await backend.withdrawScore(id: "c1", userId: user))
                 } else {
                     let name = Bool.random(using: &random) ? "Name \(round)" : nil
                     try await service.score(user, Int.random(in: -5...20, using: &random), name: name)
                 }
             }
-            let board = try await service.board(as: "eve", "?limit=100")
+            let board = try await service.board(as: "eve", limit: 100)
             service.clock.advance(seconds: 2)
-            while top.version != board["version"].int {
+            while top.version != board.version {
                 _ = top.merge(try await watcher.next("leaderboard:update"))
                 try #require(!top.isBehind)
             }
-            #expect(top.lines == Self.lines(of: board), "round \(round)")
-            #expect(top.entries == board["entries"].int)
+            #expect(try top.lines == Self.lines(of: board), "round \(round)")
+            #expect(top.entries == board.entries)
             let later = try await service.listen(as: .user("fay"), topics: ["leaderboard:c1"])
             var fresh = LeaderboardTopState(challengeId: "c1")
             _ = fresh.merge(try await later.next("leaderboard:update"))
@@ -138,10 +139,11 @@ import Testing
     }
 
     /// Returns the lines of a board's answer as a client reads them from its first event.
-    private static func lines(of board: JSON) -> [LeaderboardTopState.Line] {
+    private static func lines(of board: Bellhop.Leaderboard) throws -> [LeaderboardTopState.Line] {
         let state: JSON = [
-            "challengeId": "c1", "entries": board["entries"], "top": board["items"], "changed": 0,
-            "version": board["version"], "epoch": board["epoch"],
+            "challengeId": "c1", "entries": .integer(Int64(board.entries)), "changed": 0,
+            "top": try JSON(parsing: Bellhop.encoder.encode(board.items)),
+            "version": .integer(Int64(board.version)), "epoch": .string(board.epoch),
         ]
         var top = LeaderboardTopState(challengeId: "c1")
         _ = top.merge(ServerSentEvent(id: "", name: "leaderboard:update", data: state.text))
@@ -151,7 +153,7 @@ import Testing
     /// More users than one pass looks up. Each moved user is updated once, and the next round waits one second.
     @Test func updatesOfManyUsers_reachEachOnce() async throws {
         for index in 0..<30 { try await service.score("u\(index)", 100 - index) }
-        _ = try await service.board()
+        try await service.board()
         try await service.untilPublished()
         service.app.rankUpdates.stop()
         let strangers = (0..<LeaderboardLimits.lookupsPerPassMax).map { "stranger-\($0)" }
@@ -191,10 +193,10 @@ import Testing
         let state = try await after.next("leaderboard:update").json
         expect(state, has: ["rank": 2, "version": 2])
         // A deleted challenge has no ranks.
-        #expect(try await service.client(as: .service()).delete("/v1/challenges/c1").status == 204)
+        #expect(try await service.client(as: .service()).deleteChallenge(id: "c1").status == 204)
         let last = try await service.listen(as: .user("ada"))
-        let event: JSON = ["id": "e1", "type": "visit.created", "userId": "ada"]
-        #expect(try await service.client(as: .service()).post("/v1/events", event).status == 201)
+        let event = Bellhop.Event(id: "e1", type: .visitCreated, userId: "ada")
+        #expect(try await service.client(as: .service()).postEvent(event).status == 201)
         try await last.next("badges:update")
         #expect(!last.received.contains { $0.name == "leaderboard:update" })
     }
@@ -229,7 +231,8 @@ import Testing
     @Test func watchers_receiveNewChallenges() async throws {
         let stream = try await service.listen(as: .user("u1"), topics: ["leaderboard:c9", "leaderboard:c1"])
         #expect(try await stream.next("leaderboard:update").json["challengeId"].string == "c1")
-        #expect(try await service.client(as: .service()).put("/v1/challenges/c9", ChallengesTests.draft).status == 201)
+        #expect(
+            try await service.client(as: .service()).replaceChallenge(id: "c9", ChallengesTests.draft).status == 201)
         try await service.score("u2", 1, challenge: "c9")
         #expect(try await stream.next("leaderboard:update").json["challengeId"].string == "c9")
     }

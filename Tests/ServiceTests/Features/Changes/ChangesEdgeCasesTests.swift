@@ -27,8 +27,8 @@ import Testing
         try await school.send(School.attendance("a1", of: "s1", "late"))
         try await parent.receives(Self.marked)
         #expect(parent.received.map(\.name) == ["stream:ready", "query:invalidate"])
-        let badges = try await service.client(as: School.parent("p1")).get("/v1/badges")
-        #expect(badges.json["total"].int == 0)
+        let badges = try await service.client(as: School.parent("p1")).getBadges()
+        #expect(badges.value.total == 0)
     }
 
     /// R-SCH-EC2, R-SCH-FR-003, R-SCH-SC-004: keys invalidated while the stream was away arrive at once in a single
@@ -80,9 +80,8 @@ import Testing
         let first = try await service.listen(as: School.parent("p1"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
         // The cursor advances while the key is delayed.
-        let body: JSON = ["id": "e1", "type": "auth.password_changed", "userId": "p1"]
-        let backend = service.client(as: .service(tenant: "A"))
-        #expect(try await backend.post("/v1/events", body).status == 201)
+        let event = Bellhop.Event(id: "e1", type: .authPasswordChanged, userId: "p1")
+        #expect(try await service.client(as: .service(tenant: "A")).postEvent(event).status == 201)
         try await first.next("notification:created")
         #expect(!first.received.contains { $0.name == "query:invalidate" })
         let cursor = first.lastEventID
@@ -92,7 +91,7 @@ import Testing
         #expect(!again.received.contains { $0.name == "notification:created" && $0.json["eventId"].string == "e1" })
     }
 
-    /// R-SCH-EC3, R-SCH-FR-004: separate rows within a window become one invalidation per key.
+    /// R-SCH-EC3, R-SCH-FR-004, R-SCH-NFR-001: separate rows within a window become one invalidation per key.
     @Test func rowsOfAMorning_areOneInvalidation() async throws {
         let admin = try await service.listen(as: School.admin())
         let parent = try await service.listen(as: School.parent("p1"))
@@ -142,8 +141,9 @@ import Testing
         identity.claims["session_id"] = "session-1"
         let stream = try await service.listen(as: identity)
         let cursor = stream.ready.id
-        let backend = service.client(as: .service(tenant: "A"))
-        #expect(try await backend.post("/v1/revocations", ["sessionId": "session-1"]).status == 201)
+        #expect(
+            try await service.call("POST", "/v1/revocations", as: .service(tenant: "A"), ["sessionId": "session-1"])
+                .status == 201)
         #expect(try await stream.next("stream:closing").json["reason"].string == "revoked")
         try await school.send(School.attendance("a1", of: "s1", "late"))
         let next = try await service.listen(as: School.parent("p3"), lastEventID: cursor)
@@ -155,11 +155,11 @@ import Testing
     /// R-SCH-EC4: the stream of another user can be neither read nor changed.
     @Test func anothersStream_cannotBeReadOrChanged() async throws {
         let stream = try await service.listen(as: School.parent("p1"))
-        let path = "/v1/streams/\(stream.ready.json["streamId"].string ?? "")/subscriptions"
+        let id = stream.ready.json["streamId"].string ?? ""
         for other in [School.parent("p3"), School.parent("p1", of: "B"), School.admin()] {
             let client = service.client(as: other)
-            #expect(try await client.get(path).status == 404)
-            #expect(try await client.put(path, ["tables": []]).status == 404)
+            #expect(try await status(of: await client.getSubscriptions(id: id)) == 404)
+            #expect(try await status(of: await client.replaceSubscriptions(id: id, .init(tables: []))) == 404)
         }
     }
 
@@ -187,7 +187,7 @@ import Testing
         try await school.send(School.attendance("a1", of: "s1", "late"))
         try await stream.receives(["admin-dashboard", "attendance-calendar/s1", "class-attendance/c1"])
         #expect(!stream.received.contains { $0.data.contains(#""b1""#) || $0.name == "table:change" })
-        #expect(try await service.client(as: liar).get("/v1/stream?school_id=B").status == 422)
+        #expect(try await service.call("GET", "/v1/stream?school_id=B", as: liar).status == 422)
     }
 
     /// R-SCH-FR-013: only backends and feeds send rows. A user's token is refused, and a backend's token covers only
@@ -195,16 +195,16 @@ import Testing
     @Test func changes_areSentByFeeds_ofTheirOwnTenant() async throws {
         let row = School.attendance("a1", of: "s1", "late")
         for identity in [School.admin(), School.teacher("t1")] {
-            #expect(try await service.client(as: identity).post("/v1/changes", row).status == 403)
+            #expect(try await status(of: await service.client(as: identity).takeChanges(row)) == 403)
         }
-        let anyone = service.anyone
-        #expect(try await anyone.post("/v1/changes", row).status == 401)
-        #expect(try await anyone.post("/v1/changes", row, headers: ["X-Webhook-Secret": "guessed"]).status == 401)
+        #expect(try await status(of: await service.anyone.takeChanges(row)) == 401)
+        let guessed = ["X-Webhook-Secret": "guessed"]
+        #expect(try await service.call("POST", "/v1/changes", row, headers: guessed).status == 401)
         let parent = try await service.listen(as: School.parent("p1"))
-        let others = try await service.client(as: .service(tenant: "B")).post("/v1/changes", row)
-        #expect(others.status == 202, "\(others.json)")
-        #expect(others.json["rejected"].array?.count == 1, "\(others.json)")
-        #expect(try await service.client(as: .service(tenant: "A")).post("/v1/changes", row).status == 202)
+        let others = try await service.client(as: .service(tenant: "B")).takeChanges(row)
+        #expect(others.status == 202, "\(others.value)")
+        #expect(others.value.rejected.count == 1, "\(others.value)")
+        #expect(try await service.client(as: .service(tenant: "A")).takeChanges(row).status == 202)
         try await parent.receives(Self.marked)
     }
 
@@ -278,8 +278,8 @@ import Testing
         try await teacher.nextScope(without: "class:c1:staff")
         try await school.send(School.attendance("a2", of: "s2", "late"), School.attendance("a3", of: "s3", "late"))
         #expect(try await teacher.next("table:change").json["record"]["id"].string == "a3")
-        let me = try await service.client(as: identity).get("/v1/me")
-        #expect(me.json["scope"].array?.contains("class:c1:staff") == false)
+        let me = try await service.client(as: identity).getMe()
+        #expect(me.value.scope.contains("class:c1:staff") == false)
     }
 
     /// R-SCH-EC9: ingested rows override the claim of an old token, also for streams opened later.
@@ -401,7 +401,7 @@ import Testing
     }
 
     private func sentEvents() async throws -> Int {
-        let text = try await service.anyone.get("/metrics").text
+        let text = try await service.call("GET", "/metrics").text
         let line = text.split(separator: "\n").first { $0.hasPrefix("bellhop_stream_events_total ") }
         return line?.split(separator: " ").last.flatMap { Double($0) }.map { Int($0) } ?? -1
     }

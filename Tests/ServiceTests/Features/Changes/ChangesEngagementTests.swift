@@ -5,7 +5,7 @@ import Testing
 
 @testable import Service
 
-/// ENG: the counts of the posts on the screen, filtered by the service.
+/// R-ENG-E-1: the counts of the posts on the screen, filtered by the service.
 @Suite(.timed, .serialized) struct ChangesEngagementTests {
     private static let reader = TestService.Identity.user("ann")
 

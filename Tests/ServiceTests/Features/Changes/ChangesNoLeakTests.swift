@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    /// R-SCH-FR-006 to R-SCH-FR-017: the invalidated keys, for users with such a query.
+    /// R-SCH-FR-006 to R-SCH-FR-017, R-32: the invalidated keys, for users with such a query.
     @Test(arguments: cases) func queryKey_reachesItsAudienceOnly(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {
@@ -89,8 +89,8 @@ import Testing
         }
     }
 
-    /// R-SCH-NFR-002, R-ENG-E-6: an invalidation carries no columns except ids. An event carries the selected columns
-    /// and the row's key. A user without access to a row receives no byte of it.
+    /// R-SCH-NFR-002, R-SCH-A-004, R-ENG-E-6: an invalidation carries no columns except ids. An event carries the
+    /// selected columns and the row's key. A user without access to a row receives no byte of it.
     @Test(arguments: cases) func event_containsOnlyVisibleColumns(_ test: Case) async throws {
         let recording = try await Self.recording.value
         for person in test.role.people {

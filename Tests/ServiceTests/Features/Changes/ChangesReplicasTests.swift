@@ -52,7 +52,7 @@ import Testing
         try await school.send(Self.attendance(1))
         try await new.receives(["attendance-calendar/s1", "class-attendance/c1"])
         #expect(
-            try await b.client(as: School.teacher("t1")).get("/v1/me").json["scope"].array == ["everyone", "user:t1"])
+            try await b.client(as: School.teacher("t1")).getMe().value.scope == ["everyone", "user:t1"])
     }
 
     /// Both replicas accept deliveries concurrently. Facts are numbered without collisions, and both replicas end up
@@ -72,8 +72,8 @@ import Testing
             while !expected.isSubset(of: scope) {
                 scope = Set(try await stream.next("stream:scope").json["scope"].array?.compactMap(\.string) ?? [])
             }
-            let me = try await service.client(as: School.teacher("t1")).get("/v1/me")
-            #expect(expected.isSubset(of: me.json["scope"].array?.compactMap(\.string) ?? []))
+            let me = try await service.client(as: School.teacher("t1")).getMe()
+            #expect(expected.isSubset(of: me.value.scope))
         }
         let versions = try a.app.store.read { db in
             try db.rows("SELECT version FROM \(MembershipRegistry.facts, unscoped: .bookkeeping("a test counts"))") {
@@ -91,8 +91,8 @@ import Testing
         let stream = try await b.listen(as: identity)
         try await stream.subscribe([["table": "attendance"]])
         @Sendable func deliver(_ id: String, _ change: JSON, to service: TestService) async throws -> ServiceAnswer {
-            try await service.anyone.post(
-                "/v1/changes", change, headers: ["X-Webhook-Secret": School.secret, "webhook-id": id])
+            try await service.call(
+                "POST", "/v1/changes", change, headers: ["X-Webhook-Secret": School.secret, "webhook-id": id])
         }
         for round in 0..<5 {
             let answers = try await concurrently([a, b, a, b]) { service in
@@ -179,16 +179,16 @@ import Testing
     /// Memberships and accepted deliveries survive a restart.
     @Test func restart_losesNoMembershipsAndNoDeliveries() async throws {
         func deliver() async throws -> ServiceAnswer {
-            try await service.anyone.post(
-                "/v1/changes", School.teaches("c1", from: "t1", to: "t2"),
+            try await service.call(
+                "POST", "/v1/changes", School.teaches("c1", from: "t1", to: "t2"),
                 headers: ["X-Webhook-Secret": School.secret, "webhook-id": "d1"])
         }
         #expect(try await deliver().json["accepted"].int == 1)
         try await service.restart()
         #expect(try await deliver().json["duplicates"].int == 1)
-        let scope = try await service.client(as: School.teacher("t2")).get("/v1/me").json["scope"]
-        #expect(scope.array?.contains("class:c1:staff") == true)
-        #expect(scope.array?.contains("class:c2:staff") == true)
+        let scope = try await service.client(as: School.teacher("t2")).getMe().value.scope
+        #expect(scope.contains("class:c1:staff"))
+        #expect(scope.contains("class:c2:staff"))
         let old = try await service.listen(as: School.teacher("t1"))
         let new = try await service.listen(as: School.teacher("t2"))
         try await school.send(School.attendance("a1", of: "s1", "late"))
@@ -208,12 +208,12 @@ import Testing
             postgres: "ALTER TABLE events ADD CONSTRAINT refused CHECK (data NOT LIKE '%poison%') NOT VALID")
         let body: JSON = [School.teaches("c1", from: "t1", to: "t2"), School.attendance("poison", of: "s1", "late")]
         func deliver(_ body: JSON) async throws -> ServiceAnswer {
-            try await service.anyone.post(
-                "/v1/changes", body, headers: ["X-Webhook-Secret": School.secret, "webhook-id": "d1"])
+            try await service.call(
+                "POST", "/v1/changes", body, headers: ["X-Webhook-Secret": School.secret, "webhook-id": "d1"])
         }
         #expect(try await deliver(body).status >= 500)
-        let me = try await service.client(as: School.teacher("t2")).get("/v1/me")
-        #expect(me.json["scope"].array?.contains("class:c1:staff") == false)
+        let me = try await service.client(as: School.teacher("t2")).getMe()
+        #expect(me.value.scope.contains("class:c1:staff") == false)
         let retried = try await deliver([
             School.attendance("a1", of: "s1", "late"), School.attendance("a3", of: "s3", "late"),
         ])

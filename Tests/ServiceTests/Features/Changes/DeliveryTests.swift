@@ -325,8 +325,8 @@ import Values
     @Test func memberships_areKnown_afterARestart() async throws {
         let row = School.insert("members", ["id": "m1", "tenant": "default", "user_id": "ann", "team_id": "t1"])
         #expect(try await probe.send(row).counts == [202, 1, 0, 0])
-        func scope() async throws -> [JSON] {
-            try await probe.service.client(as: .user("ann")).get("/v1/me").json["scope"].array ?? []
+        func scope() async throws -> [String] {
+            try await probe.service.client("ann").getMe().value.scope
         }
         #expect(try await scope().contains("team:t1:member"))
         try await probe.service.restart()

@@ -19,8 +19,8 @@ import Testing
         _ eventId: String, to identity: TestService.Identity, tables: [JSON] = [],
         as asker: TestService.Identity = .service(tenant: "A")
     ) async throws -> ServiceAnswer {
-        try await service.client(as: asker).post(
-            "/v1/explain",
+        try await service.call(
+            "POST", "/v1/explain", as: asker,
             ["eventId": .string(eventId), "token": .string(service.token(for: identity)), "tables": .array(tables)])
     }
 
@@ -75,11 +75,10 @@ import Testing
         let elsewhere = try await explain(id, to: School.teacher("t1", of: "B"), as: .service(tenant: "B"))
         #expect(elsewhere.status == 404)
         let claims: JSON = ["sub": "t1", "app_metadata": ["user_role": "teacher", "school_id": "A"]]
-        let byClaims = try await service.client(as: .service(tenant: "A")).post(
-            "/v1/explain", ["eventId": .string(id), "claims": claims])
-        #expect(byClaims.json["delivered"].bool == true)
-        let unknown = try await service.client(as: .service(tenant: "A")).post(
-            "/v1/explain", ["eventId": "nonsense", "claims": claims])
+        let byClaims = try await service.client(as: .service(tenant: "A")).explain(.init(eventId: id, claims: claims))
+        #expect(byClaims.value.delivered)
+        let unknown = try await problem(
+            of: await service.client(as: .service(tenant: "A")).explain(.init(eventId: "nonsense", claims: claims)))
         #expect(unknown.mistakes == "422 /eventId")
     }
 }

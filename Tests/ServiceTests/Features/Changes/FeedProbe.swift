@@ -77,8 +77,8 @@ struct FeedProbe {
     ) async throws -> ServiceAnswer {
         let own = ["Content-Type": "application/json", "X-Client-Id": "the-feed"]
         let sent = own.merging(proof) { $1 }.merging(headers) { $1 }
-        return try await service.anyone.send(
-            "POST", "/v1/changes" + (format.map { "?format=\($0)" } ?? ""), bytes: bytes, headers: sent)
+        return try await service.call(
+            "POST", "/v1/changes" + (format.map { "?format=\($0)" } ?? ""), bytes, headers: sent)
     }
 
     func send(

@@ -39,7 +39,7 @@ struct School {
         self.service.clock.advance(seconds: 120)
         for name in Self.names {
             let event: JSON = ["id": .string("setup-\(name)"), "type": "visit.created", "userId": "nobody"]
-            let answer = try await self.service.client(as: .service(tenant: name)).post("/v1/events", event)
+            let answer = try await self.service.call("POST", "/v1/events", as: .service(tenant: name), event)
             #expect(answer.status == 201)
         }
         try await send(Self.own("homework", "w0", of: "s0", school: "C"))
@@ -171,7 +171,7 @@ struct School {
     {
         var headers = ["X-Webhook-Secret": Self.secret]
         headers["X-Client-Id"] = origin ?? "the database"
-        return try await (replica ?? service).anyone.post("/v1/changes", body, headers: headers)
+        return try await (replica ?? service).call("POST", "/v1/changes", body, headers: headers)
     }
 }
 
@@ -234,7 +234,7 @@ extension StreamListener {
         let opener = try #require(opener)
         var body: [String: JSON] = ["tables": .array(tables)]
         body["lastEventId"] = cursor.map(JSON.string)
-        let client = (replica ?? opener.service).client(as: identity ?? opener.identity)
-        return try await client.put("/v1/streams/\(ready.json["streamId"].string ?? "")/subscriptions", .object(body))
+        let path = "/v1/streams/\(ready.json["streamId"].string ?? "")/subscriptions"
+        return try await (replica ?? opener.service).call("PUT", path, as: identity ?? opener.identity, .object(body))
     }
 }

@@ -9,8 +9,6 @@ import Testing
 @Suite(.timed) struct ConsoleTests {
     private static let origin = ["Origin": "https://app.example"]
 
-    private func client(of service: TestService) -> BellhopClient { service.anyone }
-
     // MARK: The library
 
     @Test(arguments: [
@@ -18,13 +16,12 @@ import Testing
     ])
     func library_isAModule_askedForAgainEachTime(_ path: String) async throws {
         let service = try TestService.start()
-        let client = client(of: service)
-        let answer = try await client.get(path)
+        let answer = try await service.call("GET", path)
         #expect(answer.status == 200)
         #expect(answer[header: "Content-Type"] == "text/javascript; charset=utf-8")
         #expect(answer[header: "Cache-Control"] == "no-cache")
         let tag = try #require(answer[header: "ETag"])
-        let again = try await client.get(path, headers: ["If-None-Match": tag])
+        let again = try await service.call("GET", path, headers: ["If-None-Match": tag])
         #expect(again.status == 304)
         #expect(again.body.isEmpty)
         #expect(again[header: "ETag"] == tag)
@@ -45,14 +42,14 @@ import Testing
     @Test(arguments: ["/bellhop.js", "/bellhop-tabs.js"])
     func library_hasItsWorkerBesideIt(_ path: String) async throws {
         let service = try TestService.start()
-        let library = try await client(of: service).get(path).text
+        let library = try await service.call("GET", path).text
         #expect(library.contains(#""./bellhop-worker.js",import.meta.url"#))
     }
 
     /// No part is fetched twice, whichever parts a page imports.
     @Test func library_partsImportFromTheCoreBesideThem() async throws {
         let service = try TestService.start()
-        let features = try await client(of: service).get("/bellhop-features.js").text
+        let features = try await service.call("GET", "/bellhop-features.js").text
         let imported = features.matches(of: /from"(?<path>[^"]+)"/).map { String($0.path) }
         #expect(Set(imported) == ["./bellhop-core.js"])
     }
@@ -61,8 +58,7 @@ import Testing
 
     @Test func page_loadsOwnFilesOnly_withoutInlineCode() async throws {
         let service = try TestService.start()
-        let client = client(of: service)
-        let page = try await client.get("/")
+        let page = try await service.call("GET", "/")
         let policy = try #require(page[header: "Content-Security-Policy"])
         #expect(policy.hasPrefix("default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; "))
         #expect(!policy.contains("unsafe"))
@@ -74,7 +70,7 @@ import Testing
         var seen: Set<String> = []
         while let path = files.popLast() {
             guard seen.insert(path).inserted else { continue }
-            let file = try await client.get("/\(path)")
+            let file = try await service.call("GET", "/\(path)")
             #expect(file.status == 200, "\(path)")
             #expect(file[header: "ETag"] != nil)
             guard path.hasPrefix("console/") else { continue }
@@ -83,14 +79,13 @@ import Testing
             }
         }
         #expect(seen.count == 13, "\(seen.sorted())")
-        #expect(try await client.get("/console/nothing.js").status == 404)
+        #expect(try await service.call("GET", "/console/nothing.js").status == 404)
     }
 
     @Test func page_isAskedForAgain_andAnsweredBy304() async throws {
         let service = try TestService.start()
-        let client = client(of: service)
-        let tag = try #require(try await client.get("/")[header: "ETag"])
-        #expect(try await client.get("/", headers: ["If-None-Match": tag]).status == 304)
+        let tag = try #require(try await service.call("GET", "/")[header: "ETag"])
+        #expect(try await service.call("GET", "/", headers: ["If-None-Match": tag]).status == 304)
     }
 
     /// The two forms of a file have different tags, and a cache keeps them apart.
@@ -121,7 +116,7 @@ import Testing
             #expect(try get("If-None-Match: \(tag)\r\n").status == 200)
         }
         // The client decompresses it.
-        let read = try await client(of: service).get(path, headers: ["Accept-Encoding": "gzip"])
+        let read = try await service.call("GET", path, headers: ["Accept-Encoding": "gzip"])
         #expect(read.body.elementsEqual(plain.body))
     }
 

@@ -19,7 +19,7 @@ import Values
     private struct Device {
         var listener: StreamListener?
         var badges: JSON = .null
-        var conversations: [JSON] = []
+        var conversations: [Bellhop.Conversation] = []
 
         /// Applies counts from any source: newer ones replace older ones, older ones are ignored (R-CNT-RT-3).
         mutating func take(_ counts: JSON) {
@@ -34,13 +34,13 @@ import Values
         var messages: Int? { badges["messages"].int }
     }
 
-    /// R-CNT-C1, R-CNT-AC-2: one event carries everything that the conversation's row and the badge need. The next
-    /// reconciliation confirms it. A benchmark measures the latency, because other tests run here at the same time.
+    /// R-CNT-C1, R-CNT-AC-2, R-CNT-G2: one event carries everything that the conversation's row and the badge need. The
+    /// next reconciliation confirms it. A benchmark measures the latency, because other tests run here at the same time.
     @Test func flowC1_messageArrives_whileAppIsForegrounded() async throws {
         let id = try await service.converse("ana", "ben")
         var device = Device(listener: try await service.listen(as: .user("ben")))
         try await device.reconcile(service, as: "ben")
-        _ = try await service.send("hi", to: id, as: "ana")
+        try await service.send("hi", to: id, as: "ana")
         let delivered = try #require(try await device.listener?.next("message:created").json)
         device.take(delivered["badges"])
         #expect(device.messages == 1)
@@ -54,12 +54,13 @@ import Values
     /// otherwise at its next reconciliation.
     @Test func flowC2_readingOnOneDevice_isSeenOnTheOther() async throws {
         let id = try await service.converse("ana", "ben")
-        for number in 1...3 { _ = try await service.send("m\(number)", to: id, as: "ana") }
+        for number in 1...3 { try await service.send("m\(number)", to: id, as: "ana") }
         var (phone, tablet, watch) = (Device(), Device(), Device())
         phone.listener = try await service.listen(as: .user("ben"))
         try await watch.reconcile(service, as: "ben")
         #expect(watch.messages == 3)
-        tablet.take(try await service.read(3, of: id, as: "ben").json["badges"])
+        let path = "/v1/conversations/\(id)/read-position"
+        tablet.take(try await service.call("PUT", path, as: .user("ben"), ["sequence": 3]).json["badges"])
         #expect(tablet.messages == 0)
         let delivered = try #require(try await phone.listener?.next("conversation:read").json)
         phone.take(delivered["badges"])
@@ -77,7 +78,7 @@ import Values
     @Test func flowC3_twoMinutesWithoutAConnection_areCaughtUp() async throws {
         let id = try await service.converse("ana", "ben")
         var device = Device(listener: try await service.listen(as: .user("ben")))
-        _ = try await service.send("before", to: id, as: "ana")
+        try await service.send("before", to: id, as: "ana")
         device.take(try #require(try await device.listener?.next("message:created").json)["badges"])
         let cursor = try #require(device.listener?.lastEventID)
         device.listener?.close()
@@ -85,10 +86,10 @@ import Values
 
         for number in 1...8 {
             service.clock.advance(seconds: 15)
-            _ = try await service.send("away \(number)", to: id, as: "ana")
+            try await service.send("away \(number)", to: id, as: "ana")
         }
         // Another device has read some of it in the meantime.
-        _ = try await service.read(4, of: id, as: "ben")
+        try await service.read(4, of: id, as: "ben")
         #expect(device.messages == 1)
 
         let back = try await service.listen(as: .user("ben"), lastEventID: cursor)
@@ -108,35 +109,32 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// R-CNT-AC-1: after the app comes to the foreground, one round trip brings the server's counts, and a conditional
-    /// poll is answered with 304.
+    /// R-CNT-AC-1, R-CNT-RECON-1: after the app comes to the foreground, one round trip brings the server's counts, and a
+    /// conditional poll is answered with 304.
     @Test func foreground_costsOneRoundTrip() async throws {
         let id = try await service.converse("ana", "ben")
-        _ = try await service.send("hi", to: id, as: "ana")
-        _ = try await service.ask(#"{"kind":"friend","toUserId":"ben"}"#, as: "ana")
-        _ = try await service.notify(NotificationsTests.draft("news", to: "ben"))
-        let client = service.client(as: .user("ben"))
-        let answer = try await client.get("/v1/badges")
-        let counts = answer.json
-        #expect(["messages", "requests", "bell", "total"].map { counts[$0].int } == [1, 1, 1, 3])
-        let tag = try #require(answer[header: "ETag"])
-        #expect(try await client.get("/v1/badges", headers: ["If-None-Match": tag]).status == 304)
+        try await service.send("hi", to: id, as: "ana")
+        _ = try await service.ask(.init(kind: .friend, toUserId: "ben"), as: "ana")
+        try await service.notify(NotificationsTests.draft("news", to: "ben"))
+        #expect(try await service.badges(of: "ben") == [1, 1, 1, 3])
+        let tag = try #require(try await service.client("ben").getBadges().etag)
+        #expect(try await service.client("ben").getBadges(ifNoneMatch: tag) == nil)
     }
 
     /// R-CNT-AC-5: a cached list that implies another count never wins. Counts have versions and lists do not; the
     /// freshly fetched list adds up to the badge.
     @Test func cachedLists_neverReplaceNewerCounts() async throws {
         let (one, two) = (try await service.converse("ana", "ben"), try await service.converse("cem", "ben"))
-        for _ in 1...2 { _ = try await service.send("m", to: one, as: "ana") }
-        _ = try await service.send("m", to: two, as: "cem")
+        for _ in 1...2 { try await service.send("m", to: one, as: "ana") }
+        try await service.send("m", to: two, as: "cem")
         var device = Device()
         device.conversations = try await service.conversations(of: "ben")
         try await device.reconcile(service, as: "ben")
         #expect(device.messages == 3)
         // Another device reads all of one conversation. This device has cached only a page of one.
-        let page = try await service.call("GET", "/v1/conversations?limit=1", as: .user("ben")).items
+        let page = try await service.client("ben").listConversations(limit: 1).value.items
         let old = device.badges
-        _ = try await service.read(2, of: one, as: "ben")
+        try await service.read(2, of: one, as: "ben")
         try await device.reconcile(service, as: "ben")
         #expect(device.messages == 1)
         // A late answer carries an older version and is ignored.
@@ -144,13 +142,13 @@ import Values
         #expect(device.messages == 1)
         #expect(page.count == 1)
         let fresh = try await service.conversations(of: "ben")
-        #expect(fresh.reduce(0) { $0 + ($1["unread"].int ?? 0) } == device.messages)
-        let unread = try await service.call("GET", "/v1/conversations?unread=true", as: .user("ben")).items
-        #expect(unread.map { $0["id"] } == [.string(two)])
+        #expect(fresh.reduce(0) { $0 + ($1.unread ?? 0) } == device.messages)
+        let unread = try await service.client("ben").listConversations(unread: true).value.items
+        #expect(unread.map(\.id) == [two])
     }
 
-    /// R-CNT-COUNTS-3 through the whole service and its store: random operations of three users on two devices each,
-    /// and of a backend. After each operation, its answer and every stored row are compared with a model that
+    /// R-CNT-COUNTS-3, R-CNT-G1 through the whole service and its store: random operations of three users on two
+    /// devices each, and of a backend. After each operation, its answer and every stored row are compared with a model that
     /// recounts. `TEST_CONVERSATION_OPERATIONS` sets their number; `make test-long` runs a million on each store.
     @Test func randomOperations_neverDrift() async throws {
         let asked = ProcessInfo.processInfo.environment["TEST_CONVERSATION_OPERATIONS"].flatMap { Int($0) }
@@ -198,8 +196,8 @@ struct ConversationPlay: Sendable {
 
     private func begin() async throws {
         for id in Self.ids {
-            let made = try await service.call(
-                "POST", "/v1/conversations", as: .service(), #"{"id":"\#(id)","memberIds":["ana","ben","cem"]}"#)
+            let made = try await service.client(as: .service()).createConversation(
+                .init(id: id, memberIds: ["ana", "ben", "cem"]))
             #expect(made.status == 201)
         }
     }
@@ -210,43 +208,35 @@ struct ConversationPlay: Sendable {
         let seed = randomSeed(of: test)
         try await concurrently(0..<8) { device in
             var random = SeededGenerator(seed: seed &+ UInt64(device))
-            for _ in 0..<steps { _ = try await step(&random) }
+            for _ in 0..<steps { try await step(&random) }
         }
         let drift = try service.audit()
         #expect(drift.isEmpty, "seed \(seed): \(drift)")
     }
 
     /// Performs one random operation.
-    ///
-    /// - Returns: a description of the operation.
-    private func step(_ random: inout SeededGenerator) async throws -> String {
+    private func step(_ random: inout SeededGenerator) async throws {
         let user = Self.users.randomElement(using: &random) ?? ""
         let id = Self.ids.randomElement(using: &random) ?? ""
         let service = ([service] + others).randomElement(using: &random) ?? service
-        let path = "/v1/conversations/\(id)"
-        let last = try await service.call("GET", path, as: .service()).json["lastSequence"].int ?? 0
-        func call(
-            _ method: String, _ path: String, as who: TestService.Identity, _ body: String? = nil
-        ) async throws -> String {
-            let status = try await service.call(method, path, as: who, body).status
-            #expect([200, 201, 403, 404].contains(status), "\(method) \(path) \(body ?? ""): \(status)")
-            return "\(method) \(path) \(body ?? "") of \(user): \(status)"
-        }
+        let (member, backend) = (service.client(user), service.client(as: .service()))
+        let last = try await backend.getConversation(id: id).value.lastSequence
+        let result: Int
         switch Int.random(in: 0..<16, using: &random) {
-        case 0..<6:
-            return try await call("POST", "\(path)/messages", as: .user(user), #"{"text":"\#(last)"}"#)
+        case 0..<6: result = try await status(of: await member.sendMessage(id: id, .init(text: "\(last)")))
         case 6, 7:
-            let messages = try await service.call("GET", "\(path)/messages", as: .service()).items
-            guard let messageId = messages.randomElement(using: &random)?["id"].string else { return "nothing" }
-            let who: TestService.Identity = Bool.random(using: &random) ? .service() : .user(user)
-            return try await call("DELETE", "\(path)/messages/\(messageId)", as: who)
-        case 8: return try await call("DELETE", "\(path)/members/me", as: .user(user))
-        case 9, 10: return try await call("PUT", "\(path)/members/\(user)", as: .service())
+            let messages = try await backend.listMessages(id: id).value.items
+            guard let message = messages.randomElement(using: &random) else { return }
+            let who = Bool.random(using: &random) ? backend : member
+            result = try await status(of: await who.deleteMessage(id: id, messageId: message.id))
+        case 8: result = try await status(of: await member.removeMember(id: id, userId: "me"))
+        case 9, 10: result = try await status(of: await backend.addMember(id: id, userId: user))
         default:
             let isBack = Int.random(in: 0..<3, using: &random) == 0
             let sequence = Bool.random(using: &random) ? last : Int.random(in: 0...last, using: &random)
-            let body = #"{"sequence":\#(sequence),"allowRewind":\#(isBack)}"#
-            return try await call("PUT", "\(path)/read-position", as: .user(user), body)
+            let position = Bellhop.ReadConversationBody(sequence: sequence, allowRewind: isBack)
+            result = try await status(of: await member.readConversation(id: id, position))
         }
+        #expect([200, 201, 403, 404].contains(result), "\(result) for \(user) in \(id)")
     }
 }

@@ -23,10 +23,7 @@ import Values
     private static func name(_ number: Int) -> String { "u\(number)" }
 
     private static func converse(_ service: TestService) async throws -> String {
-        let names = (1..<size).map { "\"\(name($0))\"" }.joined(separator: ",")
-        let made = try await service.call(
-            "POST", "/v1/conversations", as: .user(name(0)), #"{"memberIds":[\#(names)]}"#)
-        return try #require(made.json["id"].string)
+        try await service.client(name(0)).createConversation(.init(memberIds: (1..<size).map(name))).value.id
     }
 
     /// Returns the counts of each user and how often they have changed.
@@ -47,7 +44,7 @@ import Values
         for number in 1...3 {
             let sent = try await service.send("m\(number)", to: id, as: Self.name(0))
             #expect(sent.status == 201)
-            #expect(sent.json["unread"] == 0)
+            #expect(sent.value.unread == 0)
         }
         let counts = try Self.counts(service)
         #expect(counts.count == Self.size - 1)
@@ -62,15 +59,16 @@ import Values
         var messages: [String] = []
         for number in 1...3 {
             let sent = try await service.send("m\(number)", to: id, as: Self.name(0))
-            messages.append(try #require(sent.json["message"]["id"].string))
+            messages.append(sent.value.message.id)
         }
         try await readByThirds(id)
         let before = try Self.counts(service)
         var listeners: [StreamListener] = []
         for number in 3...5 { listeners.append(try await service.listen(as: .user(Self.name(number)))) }
 
-        let path = "/v1/conversations/\(id)/messages/\(messages[1])"
-        #expect(try await service.call("DELETE", path, as: .user(Self.name(0))).status == 200)
+        #expect(
+            try await service.client(as: .user(Self.name(0))).deleteMessage(id: id, messageId: messages[1]).status
+                == 200)
         let after = try Self.counts(service)
         #expect(after.count == before.count)
         for number in 1..<Self.size {
@@ -84,7 +82,7 @@ import Values
         }
 
         // A second deletion changes nothing.
-        #expect(try await service.call("DELETE", path, as: .service()).status == 200)
+        #expect(try await service.client(as: .service()).deleteMessage(id: id, messageId: messages[1]).status == 200)
         #expect(try Self.counts(service) == after)
     }
 
@@ -95,7 +93,7 @@ import Values
             #expect(try await service.read(number % 3 == 1 ? 1 : 3, of: id, as: Self.name(number)).status == 200)
         }
         let draft = NotificationsTests.draft("news", to: Self.name(3))
-        _ = try await service.notify(draft)
+        try await service.notify(draft)
     }
 
     /// Expects the deletion on a stream, with the stored counts; without counts for a user whose count did not
@@ -117,12 +115,12 @@ import Values
     @Test func streamsResume_overMessagesToMany() async throws {
         let id = try await Self.converse(service)
         let first = try await service.listen(as: .user(Self.name(200)))
-        _ = try await service.send("m1", to: id, as: Self.name(0))
+        try await service.send("m1", to: id, as: Self.name(0))
         _ = try await first.next("message:created")
         _ = try await first.next("badges:update")
         let cursor = first.lastEventID
         first.close()
-        for number in 2...4 { _ = try await service.send("m\(number)", to: id, as: Self.name(number)) }
+        for number in 2...4 { try await service.send("m\(number)", to: id, as: Self.name(number)) }
         let back = try await service.listen(as: .user(Self.name(200)), lastEventID: cursor)
         for number in 2...4 {
             let event = try await back.next("message:created").json
@@ -140,7 +138,8 @@ import Values
         let id = try await Self.converse(service)
         let live = try await service.listen(as: .user(Self.name(7)))
         let text = String(repeating: "ab cd ", count: 600)
-        let sent = try await service.send(text, to: id, as: Self.name(0))
+        let path = "/v1/conversations/\(id)/messages"
+        let sent = try await service.call("POST", path, as: .user(Self.name(0)), ["text": .string(text)])
         #expect(sent.status == 201)
         let event = try await live.next("message:created")
         #expect(event.json["message"]["text"].string == text)
@@ -171,8 +170,8 @@ import Values
     /// Text shared by events is pruned with the last of those events, and not earlier.
     @Test func sharedText_isPrunedWithItsEvents() async throws {
         let id = try await Self.converse(service)
-        _ = try await service.send("first", to: id, as: Self.name(0))
-        _ = try await service.send("second", to: id, as: Self.name(0))
+        try await service.send("first", to: id, as: Self.name(0))
+        try await service.send("second", to: id, as: Self.name(0))
         let looking = Unscoped.audit("a test reads rows")
         func count(_ table: Table) throws -> Int {
             try service.app.store.read { try $0.integer("SELECT count(*) FROM \(table, unscoped: looking)") ?? 0 }
@@ -209,30 +208,28 @@ import Values
         service.clock.advance(seconds: 60)
         let text = String(repeating: "x", count: length)
         var sent = 0
-        var last = try await service.send(text, to: id, as: Self.name(0))
-        while last.status == 201, sent < 60 {
-            sent += 1
-            last = try await service.send(text, to: id, as: Self.name(0))
-        }
+        let refused = try await problem(
+            of: await {
+                while sent < 61 {
+                    try await service.send(text, to: id, as: Self.name(0))
+                    sent += 1
+                }
+            }())
         #expect((10...30).contains(sent))
-        #expect(last.refusal == "429 event_budget")
-        #expect(last.json["detail"].string?.contains(unit) == true)
-        #expect((1...60).contains(Int(last[header: "Retry-After"] ?? "") ?? 0))
+        #expect(refused.refusal == "429 event_budget")
+        #expect(refused.detail.contains(unit))
+        #expect((.seconds(1)...(.seconds(60))).contains(try #require(refused.retryAfter)))
         // A refused message leaves no trace. Other users, and conversations with few members, are not affected.
         #expect(try Self.counts(service)[Self.name(1)]?.first == sent)
         #expect(try await service.send("mine", to: id, as: Self.name(1)).status == 201)
         let few = try await service.converse(Self.name(0), Self.name(1))
         #expect(try await service.send("to one", to: few, as: Self.name(0)).status == 201)
         // The same request succeeds later, although its Idempotency-Key was sent before.
-        let body = #"{"text":"\#(text)"}"#
-        func send() async throws -> ServiceAnswer {
-            try await service.client(as: .user(Self.name(0))).send(
-                "POST", "/v1/conversations/\(id)/messages", bytes: Data(body.utf8),
-                headers: ["Content-Type": "application/json", "Idempotency-Key": "again"])
-        }
-        #expect(try await send().status == 429)
+        let sender = service.client(Self.name(0))
+        #expect(
+            try await status(of: await sender.sendMessage(id: id, .init(text: text), idempotencyKey: "again")) == 429)
         service.clock.advance(seconds: 60)
-        #expect(try await send().status == 201)
+        #expect(try await sender.sendMessage(id: id, .init(text: text), idempotencyKey: "again").status == 201)
         try service.expectExactCounts()
     }
 }

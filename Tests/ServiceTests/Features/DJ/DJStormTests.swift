@@ -20,9 +20,8 @@ import Values
         for _ in 0..<times {
             let track = tracks[Int.random(in: tracks.indices, using: &random)]
             let vote = DJVote.allCases[Int.random(in: 0..<3, using: &random)]
-            let answer = try await DJTests.vote(client, track, vote.rawValue)
-            #expect(answer.status == 200, "\(answer.problem)")
-            #expect(answer.json["userVote"].string == vote.rawValue, "\(answer.problem)")
+            let answer = try await client.vote(.init(rawValue: vote.rawValue), on: track)
+            #expect(answer.value.userVote.rawValue == vote.rawValue)
             last[track] = vote
         }
         return last
@@ -32,10 +31,10 @@ import Values
     private static func playForeignTracks(on services: [TestService], count: Int) async throws {
         for index in 0..<count {
             let (name, staff) = ("x\(index)", services[index % services.count].client(as: .staff(of: "s1")))
-            let added = try await staff.post("\(DJTests.session)/tracks", DJTests.track(name))
-            #expect(added.status == 201, "\(added.problem)")
-            let played = try await staff.put("\(DJTests.session)/current-track", ["trackId": .string(name)])
-            #expect(played.status == 200, "\(played.problem)")
+            let added = try await staff.addTrack(id: "s1", DJTests.track(name))
+            #expect(added.status == 201)
+            let played = try await staff.playTrack(id: "s1", .init(trackId: name))
+            #expect(played.status == 200)
         }
     }
 
@@ -47,23 +46,17 @@ import Values
             })
     }
 
-    private static func expect(_ tallies: [String: DJTally], in queue: JSON, _ comment: String) {
-        let items = queue.array ?? []
-        #expect(items.count == tallies.count)
-        for (index, item) in items.enumerated() {
-            let tally = tallies[item["trackId"].string ?? ""]
-            #expect(item["upvotes"].int == tally?.upvotes, "\(comment)")
-            #expect(item["downvotes"].int == tally?.downvotes, "\(comment)")
-            #expect(item["score"].int == tally?.score, "\(comment)")
-            #expect(item["position"].int == index + 1, "\(comment)")
+    private static func expect(_ tallies: [String: DJTally], in queue: [Bellhop.DJItemView], _ comment: String) {
+        #expect(queue.count == tallies.count)
+        for (index, item) in queue.enumerated() {
+            let tally = tallies[item.trackId]
+            #expect(item.upvotes == tally?.upvotes && item.downvotes == tally?.downvotes, "\(comment)")
+            #expect(item.score == tally?.score && item.position == index + 1, "\(comment)")
         }
-        let places = items.dropFirst().compactMap { item -> DJPlace? in
-            guard let score = item["score"].int, let added = item["addedAt"].string.flatMap(Timestamp.init(rfc3339:)),
-                let track = item["trackId"].string
-            else { return nil }
-            return DJPlace(score: score, addedAt: added, trackId: ID(track))
+        let places = queue.dropFirst().map { item -> DJPlace in
+            let addedAt = Timestamp(microseconds: Int64((item.addedAt.timeIntervalSince1970 * 1000).rounded()) * 1000)
+            return DJPlace(score: item.score, addedAt: addedAt, trackId: ID(item.trackId))
         }
-        #expect(places.count == items.count - 1, "\(comment)")
         #expect(places == places.sorted(), "\(comment)")
     }
 
@@ -74,9 +67,9 @@ import Values
         let staff = service.client(as: .staff(of: "s1"))
         let tracks = (0..<10).map { "t\($0)" }
         for track in tracks.shuffled() {
-            #expect(try await staff.post("\(DJTests.session)/tracks", DJTests.track(track)).status == 201)
+            #expect(try await staff.addTrack(id: "s1", DJTests.track(track)).status == 201)
         }
-        #expect(try await staff.put("\(DJTests.session)/current-track", ["trackId": "t0"]).status == 200)
+        #expect(try await staff.playTrack(id: "s1", .init(trackId: "t0")).status == 200)
         let stream = try await service.listen(as: .user("watcher"), topics: ["dj:s1"])
         try await stream.next("dj:session")
         let (guests, votes) = (effort(quick: 60, full: 200, long: 200), effort(quick: 10, full: 50, long: 200))
@@ -85,10 +78,10 @@ import Values
             return try await Self.voteRepeatedly(guest, times: votes, on: tracks, seed: seed &+ UInt64(index))
         }
         let expected = Self.tallies(last, of: tracks)
-        let session = try await staff.get(DJTests.session).json
-        #expect(session["currentTrack"]["trackId"].string == "t0")
-        #expect(session["queue"][0]["trackId"].string == "t0")
-        Self.expect(expected, in: session["queue"], "seed \(seed)")
+        let session = try await staff.getDJSession(id: "s1").value
+        #expect(session.currentTrack?.trackId == "t0")
+        #expect(session.queue[0].trackId == "t0")
+        Self.expect(expected, in: session.queue, "seed \(seed)")
         try service.expectExactCounts()
         // All votes fall into one second of the service's clock. Watchers receive the remaining updates in the next
         // second.
@@ -104,8 +97,8 @@ import Values
             updates += 1
         }
         #expect(updates <= DJLimits.updatesPerSecondMax + tracks.count, "\(updates)")
-        for item in session["queue"].array ?? [] {
-            #expect(delivered[item["trackId"].string ?? ""]?["position"].int == item["position"].int, "seed \(seed)")
+        for item in session.queue {
+            #expect(delivered[item.trackId]?["position"].int == item.position, "seed \(seed)")
         }
     }
 
@@ -114,11 +107,11 @@ import Values
         let seed = randomSeed()
         let (a, b) = try TestService.startReplicas()
         let backend = a.client(as: .service())
-        #expect(try await backend.put("/v1/shops/s1", ["name": "The Cut Club", "timeZone": "UTC"]).status == 201)
-        #expect(try await backend.put(DJTests.session, ["isActive": true]).status == 200)
+        #expect(try await backend.replaceShop(id: "s1", .init(name: "The Cut Club", timeZone: "UTC")).status == 201)
+        #expect(try await backend.replaceDJSession(id: "s1", .init(isActive: true)).status == 200)
         let tracks = (0..<5).map { "t\($0)" }
         for track in tracks {
-            #expect(try await backend.post("\(DJTests.session)/tracks", DJTests.track(track)).status == 201)
+            #expect(try await backend.addTrack(id: "s1", DJTests.track(track)).status == 201)
         }
         let stream = try await b.listen(as: .user("watcher"), topics: ["dj:s1"])
         let (foreign, votes) = (effort(quick: 8, full: 20, long: 20), effort(quick: 6, full: 25, long: 100))
@@ -128,18 +121,18 @@ import Values
             return try await Self.voteRepeatedly(guest, times: votes, on: tracks, seed: seed &+ UInt64(index))
         }
         try await played
-        #expect(try await backend.put("\(DJTests.session)/current-track", ["trackId": nil]).status == 200)
-        let session = try await b.client(as: .user("anybody")).get(DJTests.session).json
-        Self.expect(Self.tallies(last, of: tracks), in: session["queue"], "seed \(seed)")
+        #expect(try await backend.playTrack(id: "s1", .init(trackId: nil)).status == 200)
+        let session = try await b.client("anybody").getDJSession(id: "s1").value
+        Self.expect(Self.tallies(last, of: tracks), in: session.queue, "seed \(seed)")
         try a.expectExactCounts()
         while try await !stream.next("track:playing").json["trackId"].isNull {}
         // A recent event of the other replica may be delivered although the initial state already includes it.
         let added = stream.received.filter { $0.name == "track:added" }.compactMap { $0.json["trackId"].string }
         #expect(added.filter { $0.hasPrefix("x") } == (0..<foreign).map { "x\($0)" })
         // Both replicas accept the same codes.
-        #expect(try await backend.put("/v1/shops/s1/presence", ["codeRequired": true]).status == 200)
-        let code = try await backend.get("/v1/shops/s1/presence/code").json["code"].string ?? ""
-        let guest = b.client(as: .user("late"))
-        #expect(try await guest.put("/v1/shops/s1/presence/me", ["code": .string(code)]).status == 200)
+        #expect(try await backend.replacePresenceRule(id: "s1", .init(codeRequired: true)).status == 200)
+        let code = try await backend.getPresenceCode(id: "s1").value.code
+        let guest = b.client("late")
+        #expect(try await guest.showPresence(id: "s1", .init(code: code)).status == 200)
     }
 }

@@ -78,9 +78,8 @@ import Values
         let count = NotificationsFeature.removedKeptMax + 200
         for start in stride(from: 0, to: count, by: 100) {
             let answers = try await concurrently(start..<(start + 100)) { number in
-                try await backend.post(
-                    "/v1/events", ["id": .string("e\(number)"), "type": "visit.created", "userId": "ada"]
-                ).status
+                try await status(
+                    of: await backend.postEvent(.init(id: "e\(number)", type: .visitCreated, userId: "ada")))
             }
             #expect(answers.allSatisfy { $0 == 201 })
         }

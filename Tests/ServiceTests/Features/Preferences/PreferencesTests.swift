@@ -13,16 +13,15 @@ import Values
     init() throws { service = try TestService.start(at: TestService.morning) }
 
     @Test func preferences_haveDefaults_andAreReplacedWhole() async throws {
-        let defaults = try await service.call("GET", "/v1/preferences", as: .user("u1"))
-        expect(defaults.json, has: ["sound": true, "haptics": true, "quietHours": nil])
-        let body =
-            #"{"sound":false,"quietHours":{"start":"22:00","end":"07:00"},"timeZone":"Europe/Berlin"}"#
-        let put = try await service.call("PUT", "/v1/preferences", as: .user("u1"), body)
-        #expect(put.status == 200)
-        #expect(put.json["quietHours"]["start"] == "22:00")
-        #expect(try await service.call("GET", "/v1/preferences", as: .user("u1")).json == put.json)
-        #expect(try await service.call("GET", "/v1/preferences", as: .user("u2")).json == defaults.json)
-        #expect(try await service.call("PUT", "/v1/preferences", as: .user("u1"), "{}").json == defaults.json)
+        let (u1, u2) = (service.client("u1"), service.client("u2"))
+        let defaults = try await u1.getPreferences().value
+        #expect(defaults.sound && defaults.haptics && defaults.quietHours == nil)
+        let hours = Bellhop.QuietHours(start: "22:00", end: "07:00")
+        let put = try await u1.replacePreferences(.init(sound: false, quietHours: hours, timeZone: "Europe/Berlin"))
+        #expect(put.value.quietHours?.start == "22:00")
+        #expect(try await u1.getPreferences().value == put.value)
+        #expect(try await u2.getPreferences().value == defaults)
+        #expect(try await u1.replacePreferences(.init()).value == defaults)
     }
 
     @Test func change_reachesTheUsersOtherDevices() async throws {
@@ -35,9 +34,9 @@ import Values
 
     /// R-VIS-FR-5.3: notifications are silenced, never dropped.
     @Test func disabledPlayback_silences_andDropsNothing() async throws {
-        _ = try await service.call("PUT", "/v1/preferences", as: .user("u1"), #"{"sound":false,"haptics":false}"#)
+        try await service.client("u1").replacePreferences(.init(sound: false, haptics: false))
         let made = try await service.publish(NotificationsTests.event("a"))
-        expect(made.json["notification"], has: ["sound": false, "haptic": nil])
+        #expect(made.value.notification?.sound == false && made.value.notification?.haptic == nil)
         #expect(try await service.badges(of: "u1") == [0, 0, 1, 1])
     }
 
@@ -45,18 +44,17 @@ import Values
     /// notifications.
     @Test func quietHours_areOfTheUsersZone_andNotForUrgent() async throws {
         service.clock.set(try #require(Timestamp(rfc3339: "2026-07-01T21:30:00Z")))
-        let hours = #""quietHours":{"start":"23:00","end":"07:00"}"#
+        let hours = Bellhop.QuietHours(start: "23:00", end: "07:00")
         for (user, zone) in [("berlin", "Europe/Berlin"), ("london", "Europe/London")] {
-            let body = #"{"timeZone":"\#(zone)",\#(hours)}"#
-            #expect(try await service.call("PUT", "/v1/preferences", as: .user(user), body).status == 200)
+            try await service.client(user).replacePreferences(.init(quietHours: hours, timeZone: zone))
         }
-        func sounds(_ user: String, _ type: String) async throws -> JSON {
-            let event = NotificationsTests.event(type, type, to: user)
-            return try await service.publish(event).json["notification"]["sound"]
+        func sounds(_ user: String, _ type: Bellhop.Event.Kind) async throws -> Bool? {
+            let event = NotificationsTests.event(type.rawValue, type, to: user)
+            return try await service.publish(event).value.notification?.sound
         }
-        #expect(try await sounds("berlin", "visit.created") == false)
-        #expect(try await sounds("berlin", "emergency.accepted") == true)
-        #expect(try await sounds("london", "visit.created") == true)
+        #expect(try await sounds("berlin", .visitCreated) == false)
+        #expect(try await sounds("berlin", .emergencyAccepted) == true)
+        #expect(try await sounds("london", .visitCreated) == true)
         #expect(try await service.badges(of: "berlin") == [0, 0, 2, 2])
     }
 
@@ -66,10 +64,10 @@ import Values
         (#"{"volume":1}"#, "/volume"),
     ])
     func badPreference_isNamed_andChangesNothing(_ body: String, _ pointer: String) async throws {
-        let before = try await service.call("GET", "/v1/preferences", as: .user("u1")).json
+        let before = try await service.client("u1").getPreferences().value
         let answer = try await service.call("PUT", "/v1/preferences", as: .user("u1"), body)
         #expect(answer.status == 422)
         #expect(answer.pointers == [pointer])
-        #expect(try await service.call("GET", "/v1/preferences", as: .user("u1")).json == before)
+        #expect(try await service.client("u1").getPreferences().value == before)
     }
 }

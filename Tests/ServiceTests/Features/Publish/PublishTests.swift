@@ -38,11 +38,11 @@ import Testing
                 "record": ["id": .string(id), "user_id": .string(user)],
             ]
         }
-        #expect(try await backend.post("/v1/changes", .array(orders)).status == 202)
+        #expect(try await backend.takeChanges(.array(orders)).status == 202)
     }
 
     private func publish(_ event: JSON, headers: [String: String] = [:]) async throws -> ServiceAnswer {
-        try await backend.post("/v1/publish", event, headers: headers)
+        try await service.call("POST", "/v1/publish", as: .service(), event, headers: headers)
     }
 
     // MARK: Publishing to keys
@@ -130,8 +130,9 @@ import Testing
     @Test func tenants_areApart() async throws {
         let other = try await service.listen(as: .user("ada", tenant: "other"))
         #expect(try await publish(["event": "mine", "to": ["user:ada", "everyone"], "data": 1]).status == 202)
-        let answer = try await service.client(as: .service(tenant: "other")).post(
-            "/v1/publish", ["event": "theirs", "to": ["user:ada"], "data": 1])
+        let answer = try await service.client(as: .service(tenant: "other")).publish([
+            .init(event: "theirs", to: ["user:ada"], data: 1)
+        ])
         #expect(answer.status == 202)
         #expect(try await other.next().name == "theirs")
         #expect(other.ready.json["tenant"] == "other")
@@ -178,25 +179,26 @@ import Testing
             "type": "UPDATE", "table": "orders", "schema": "public", "record": ["id": "o1", "user_id": "ben"],
             "old_record": ["id": "o1", "user_id": "ada"],
         ]
-        #expect(try await backend.post("/v1/changes", change).status == 202)
+        #expect(try await backend.takeChanges(change).status == 202)
         try await probe.until("it is asked for again") { bell.connection.refused.isEmpty }
         #expect(try await publish(["event": "e", "topic": "order:o1", "data": 1]).status == 202)
         try await probe.until("it is heard") { probe.heard("e").count == 2 }
     }
 
     @Test func topic_isRefused_withoutItsKey() async throws {
-        let ben = service.client(as: .user("ben"))
-        let refused = try await ben.get("/v1/stream?topics=order:o1")
+        let ben = service.client("ben")
+        let refused = try await service.call("GET", "/v1/stream?topics=order:o1", as: .user("ben"))
         #expect(refused.status == 403)
         #expect(refused.json["code"] == "topic.forbidden")
         #expect(refused.json["detail"].string?.contains("order:o1") == true)
         #expect(refused.json["errors"].array?.map { $0["pointer"].string } == ["?topics"])
-        #expect(try await ben.post("/v1/stream-tickets", ["topics": ["order:o1"]]).status == 403)
-        #expect(try await ben.get("/v1/stream?topics=board:s1").status == 403)
+        #expect(try await status(of: await ben.createStreamTicket(.init(topics: ["order:o1"]))) == 403)
+        #expect(try await service.call("GET", "/v1/stream?topics=board:s1", as: .user("ben")).status == 403)
         let own = try await service.listen(as: .user("ben"), topics: ["order:o2"])
         let id = try #require(own.ready.json["streamId"].string)
         let path = "/v1/streams/\(id)/subscriptions"
-        let both = try await ben.put(path, ["topics": ["order:o2", "order:o1", "personal", "order:o3"]])
+        let both = try await service.call(
+            "PUT", path, as: .user("ben"), ["topics": ["order:o2", "order:o1", "personal", "order:o3"]])
         #expect(both.status == 403)
         // The answer names the place of each refused topic, so that a client can leave them out.
         #expect((both.json["errors"].array ?? []).map { $0["pointer"].string } == ["/topics/1", "/topics/3"])
@@ -208,8 +210,8 @@ import Testing
             "type": "UPDATE", "table": "orders", "schema": "public", "record": ["id": "o1", "user_id": "ben"],
             "old_record": ["id": "o1", "user_id": "ada"],
         ]
-        #expect(try await backend.post("/v1/changes", given).status == 202)
-        #expect(try await ben.put(path, ["topics": ["order:o1"]]).status == 200)
+        #expect(try await backend.takeChanges(given).status == 202)
+        #expect(try await ben.replaceSubscriptions(id: id, .init(topics: ["order:o1"])).status == 200)
         #expect(try await publish(["event": "e", "topic": "order:o1", "data": 1]).status == 202)
         #expect(try await own.next("e").json == 1)
     }
@@ -220,7 +222,7 @@ import Testing
         let gone: JSON = [
             "type": "DELETE", "table": "orders", "schema": "public", "old_record": ["id": "o1", "user_id": "ada"],
         ]
-        #expect(try await backend.post("/v1/changes", gone).status == 202)
+        #expect(try await backend.takeChanges(gone).status == 202)
         #expect(try await publish(["event": "e", "topic": "order:o1", "data": 1]).status == 202)
         #expect(try await publish(["event": "last", "to": ["user:ada"], "data": nil]).status == 202)
         while case let event = try await ada.next(), event.name != "last" { #expect(event.name != "e") }
@@ -231,11 +233,11 @@ import Testing
         #expect(try await publish(["event": "e", "topic": "order:o1", "data": 1]).status == 202)
         let id = try await ada.next("e").id
         let asked: JSON = ["eventId": .string(id), "claims": ["sub": "ada"]]
-        let unnamed = try await backend.post("/v1/explain", asked).json
+        let unnamed = try await service.call("POST", "/v1/explain", as: .service(), asked).json
         #expect(unnamed["delivered"] == false)
         #expect(unnamed["event"]["audience"] == ["order:o1", "tenant:admin"])
         let named: JSON = ["eventId": .string(id), "claims": ["sub": "ada"], "topics": ["order:o1"]]
-        #expect(try await backend.post("/v1/explain", named).json["delivered"] == true)
+        #expect(try await service.call("POST", "/v1/explain", as: .service(), named).json["delivered"] == true)
     }
 
     // MARK: Refusals
@@ -290,8 +292,8 @@ import Testing
 
     @Test func events_arePublishedByBackendsOnly() async throws {
         for identity in [TestService.Identity.user("ada"), .staff(of: "s1"), .admin] {
-            let answer = try await service.client(as: identity).post(
-                "/v1/publish", ["event": "e", "to": ["user:ada"], "data": 1])
+            let answer = try await problem(
+                of: await service.client(as: identity).publish([.init(event: "e", to: ["user:ada"], data: 1)]))
             #expect(answer.status == 403)
         }
     }

@@ -120,7 +120,7 @@ import Values
         #expect(answer.mistakes == "422 /platform")
     }
 
-    /// Neither the database nor its log has a token, not even after it was deleted.
+    /// R-VIS-NFR-3.3: neither the database nor its log has a token, not even after it was deleted.
     @Test func tokens_areNowhereInTheFiles() async throws {
         let probe = try PushProbe()
         guard probe.service.app.store.engine == .sqlite else { return }

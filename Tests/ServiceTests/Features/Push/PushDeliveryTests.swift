@@ -9,7 +9,7 @@ import Values
 
 @testable import Service
 
-/// What is sent to devices, and when.
+/// what is sent to devices, and when.
 @Suite(.timed) struct PushDeliveryTests {
     @Test func notification_isSentAtOnce_toEveryDeviceOfAnAbsentUser() async throws {
         let probe = try PushProbe()
@@ -41,8 +41,8 @@ import Values
     @Test func otherPriorities_andSeenNotifications_areNotSent() async throws {
         let probe = try PushProbe()
         try await probe.register("phone")
-        try await probe.notify("ada", "NORMAL")
-        try await probe.notify("ada", "URGENT")
+        try await probe.notify("ada", .normal)
+        try await probe.notify("ada", .urgent)
         #expect(try await probe.messages(1).count == 1)
         try await probe.settled()
         #expect(try probe.rows() == 1)
@@ -146,7 +146,7 @@ import Values
         try await probe.notify()
         let quiet = try await probe.messages(1)[0]
         #expect(quiet.json["aps"]["sound"] == nil && quiet.title != nil)
-        try await probe.notify("ada", "URGENT")
+        try await probe.notify("ada", .urgent)
         #expect(try await probe.messages(2)[1].json["aps"]["sound"] == "default")
     }
 

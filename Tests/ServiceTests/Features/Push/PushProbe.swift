@@ -128,7 +128,7 @@ final class PushProbe: Sendable {
     static func token(_ id: String) -> String { id.utf8.map { String(format: "%02x", $0) }.joined() }
 
     @discardableResult
-    func notify(_ user: String = "ada", _ priority: String = "HIGH") async throws -> String {
+    func notify(_ user: String = "ada", _ priority: Bellhop.Priority = .high) async throws -> String {
         try await service.notify(NotificationsTests.draft("visit", priority, to: user)).notificationID
     }
 

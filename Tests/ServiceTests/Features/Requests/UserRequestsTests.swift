@@ -14,17 +14,18 @@ import Values
 
     init() throws { service = try TestService.start(at: TestService.morning) }
 
-    private static func body(_ kind: String = "friend", to user: String = "ben", about: String? = nil) -> String {
-        let about = about.map { #","aboutId":"\#($0)""# } ?? ""
-        return #"{"kind":"\#(kind)","toUserId":"\#(user)","fromName":"Ana"\#(about)}"#
+    private static func body(
+        _ kind: Bellhop.RequestKind = .friend, to user: String = "ben", about: String? = nil
+    ) -> Bellhop.CreateRequestBody {
+        .init(kind: kind, toUserId: user, fromName: "Ana", aboutId: about)
     }
 
     @Test func request_lightsTheBadge_untilItIsAnswered_andTheAnswerLightsTheOthers() async throws {
         let (ana, ben) = (try await service.listen(as: .user("ana")), try await service.listen(as: .user("ben")))
-        let made = try await service.call("POST", "/v1/requests", as: .user("ana"), Self.body())
+        let made = try await service.call("POST", "/v1/requests", as: .user("ana"), model: Self.body())
         #expect(made.status == 201)
         let request = made.json["request"]
-        let path = "/v1/requests/\(try #require(request["id"].string))"
+        let id = try #require(request["id"].string)
         #expect(request["status"] == "open")
         #expect(try await ben.next("request:created").json == request)
         #expect(try await ana.next("request:created").json == request)
@@ -34,6 +35,7 @@ import Values
         #expect(try await service.badges(of: "ben") == [0, 1, 0, 1])
         #expect(try await service.badges(of: "ana") == [0, 0, 0, 0])
 
+        let path = "/v1/requests/\(id)"
         let accepted = try await service.call("PATCH", path, as: .user("ben"), #"{"status":"accepted"}"#)
         #expect(accepted.status == 200)
         #expect(accepted.json["request"]["status"] == "accepted")
@@ -43,32 +45,32 @@ import Values
         #expect(try await ana.next("notification:created").json["title"] == "Friend Request Accepted")
         #expect(try await service.badges(of: "ana") == [0, 0, 1, 1])
         // Repeating the same answer succeeds and publishes nothing; a different answer is refused.
-        #expect(
-            try await service.call("PATCH", path, as: .user("ben"), #"{"status":"accepted"}"#).json == accepted.json)
-        let changed = try await service.call("PATCH", path, as: .user("ben"), #"{"status":"declined"}"#)
+        let again = try await service.call("PATCH", path, as: .user("ben"), ["status": "accepted"])
+        #expect(again.json == accepted.json)
+        let changed = try await problem(of: await service.client("ben").answerRequest(id: id, .init(status: .declined)))
         #expect(changed.refusal == "409 request.answered")
-        #expect(try await service.call("DELETE", path, as: .user("ana")).status == 409)
+        #expect(try await status(of: await service.client("ana").withdrawRequest(id: id)) == 409)
         try service.expectExactCounts()
     }
 
     @Test func declinedRequest_isPublishedToo_andCanBeAskedAgain() async throws {
-        let path = "/v1/requests/\(try await service.ask(Self.body(), as: "ana"))"
-        #expect(try await service.call("PATCH", path, as: .user("ben"), #"{"status":"declined"}"#).status == 200)
+        let id = try await service.ask(Self.body(), as: "ana")
+        #expect(try await service.client("ben").answerRequest(id: id, .init(status: .declined)).status == 200)
         #expect(try await service.badges(of: "ana") == [0, 0, 1, 1])
-        let again = try await service.call("POST", "/v1/requests", as: .user("ana"), Self.body())
+        let again = try await service.client("ana").createRequest(Self.body())
         #expect(again.status == 201)
         #expect(try await service.badges(of: "ben") == [0, 1, 0, 1])
         try service.expectExactCounts()
     }
 
     @Test func sameRequest_isAskedOnce_whileItIsOpen() async throws {
-        let first = try await service.call("POST", "/v1/requests", as: .user("ana"), Self.body())
-        let again = try await service.call("POST", "/v1/requests", as: .user("ana"), Self.body())
+        let first = try await service.client("ana").createRequest(Self.body())
+        let again = try await service.client("ana").createRequest(Self.body())
         #expect(again.status == 200)
-        #expect(again.json["request"] == first.json["request"])
+        #expect(again.value.request == first.value.request)
         #expect(try await service.badges(of: "ben") == [0, 1, 0, 1])
-        for body in [Self.body("follow"), Self.body("group", about: "g1"), Self.body("group", about: "g2")] {
-            #expect(try await service.call("POST", "/v1/requests", as: .user("ana"), body).status == 201)
+        for body in [Self.body(.follow), Self.body(.group, about: "g1"), Self.body(.group, about: "g2")] {
+            #expect(try await service.client("ana").createRequest(body).status == 201)
         }
         #expect(try await service.badges(of: "ben") == [0, 4, 0, 4])
     }
@@ -76,65 +78,64 @@ import Values
     @Test func withdrawnRequest_takesItsNotificationAlong() async throws {
         let id = try await service.ask(Self.body(), as: "ana")
         let ben = try await service.listen(as: .user("ben"))
-        #expect(try await service.call("DELETE", "/v1/requests/\(id)", as: .user("ben")).status == 403)
-        #expect(try await service.call("DELETE", "/v1/requests/\(id)", as: .user("ana")).status == 200)
+        #expect(try await status(of: await service.client("ben").withdrawRequest(id: id)) == 403)
+        #expect(try await service.client("ana").withdrawRequest(id: id).status == 200)
         #expect(try await ben.next("request:removed").json["id"] == .string(id))
         _ = try await ben.next("notification:removed")
         #expect(try await service.badges(of: "ben") == [0, 0, 0, 0])
-        #expect(try await service.call("GET", "/v1/notifications", as: .user("ben")).items.isEmpty)
-        #expect(try await service.call("DELETE", "/v1/requests/\(id)", as: .user("ana")).status == 404)
+        #expect(try await service.client("ben").listNotifications().value.items.isEmpty)
+        #expect(try await status(of: await service.client("ana").withdrawRequest(id: id)) == 404)
         try service.expectExactCounts()
     }
 
     @Test func request_isInvisibleToOthers_andNotAnsweredByItsSender() async throws {
-        let path = "/v1/requests/\(try await service.ask(Self.body(), as: "ana"))"
+        let id = try await service.ask(Self.body(), as: "ana")
         for outsider in [TestService.Identity.user("eve"), .user("ben", tenant: "other"), .service(tenant: "other")] {
-            #expect(try await service.call("GET", path, as: outsider).status == 404)
-            #expect(try await service.call("PATCH", path, as: outsider, #"{"status":"accepted"}"#).status == 404)
-            #expect(try await service.call("DELETE", path, as: outsider).status == 404)
-            #expect(try await service.call("GET", "/v1/requests", as: outsider).items.isEmpty)
+            let outsider = service.client(as: outsider)
+            #expect(try await status(of: await outsider.getRequest(id: id)) == 404)
+            #expect(try await status(of: await outsider.answerRequest(id: id, .init(status: .accepted))) == 404)
+            #expect(try await status(of: await outsider.withdrawRequest(id: id)) == 404)
+            #expect(try await outsider.listRequests().value.items.isEmpty)
         }
-        let own = try await service.call("PATCH", path, as: .user("ana"), #"{"status":"accepted"}"#)
-        #expect(own.refusal == "403 request.not_yours")
+        let own = service.client("ana")
+        #expect(
+            try await refusal(of: await own.answerRequest(id: id, .init(status: .accepted)))
+                == "403 request.not_yours")
     }
 
     @Test func requestLists_areIncomingOrOutgoing() async throws {
         let first = try await service.ask(Self.body(), as: "ana")
-        let second = try await service.ask(Self.body("follow"), as: "cem")
-        _ = try await service.call("PATCH", "/v1/requests/\(first)", as: .user("ben"), #"{"status":"declined"}"#)
-        func ids(_ query: String, as user: String) async throws -> [String?] {
-            try await service.call("GET", "/v1/requests?\(query)", as: .user(user)).items.map { $0["id"].string }
-        }
-        #expect(try await ids("", as: "ben") == [second, first])
-        #expect(try await ids("status=open", as: "ben") == [second])
-        #expect(try await ids("kind=friend", as: "ben") == [first])
-        #expect(try await ids("direction=outgoing", as: "ben") == [])
-        #expect(try await ids("direction=outgoing", as: "ana") == [first])
-        let page = try await service.call("GET", "/v1/requests?limit=1", as: .user("ben"))
-        let next = try #require(page.json["next"].string)
-        #expect(try await ids("limit=1&cursor=\(next)", as: "ben") == [first])
-        #expect(try await service.call("GET", "/v1/requests?status=maybe", as: .user("ben")).status == 422)
+        let second = try await service.ask(Self.body(.follow), as: "cem")
+        try await service.client("ben").answerRequest(id: first, .init(status: .declined))
+        let (ana, ben) = (service.client("ana"), service.client("ben"))
+        #expect(try await ben.listRequests().value.items.map(\.id) == [second, first])
+        #expect(try await ben.listRequests(status: .open).value.items.map(\.id) == [second])
+        #expect(try await ben.listRequests(kind: .friend).value.items.map(\.id) == [first])
+        #expect(try await ben.listRequests(direction: .outgoing).value.items.isEmpty)
+        #expect(try await ana.listRequests(direction: .outgoing).value.items.map(\.id) == [first])
+        let next = try #require(try await ben.listRequests(limit: 1).value.next)
+        #expect(try await ben.listRequests(limit: 1, cursor: next).value.items.map(\.id) == [first])
+        #expect(try await status(of: await service.client("ben").listRequests(status: .init(rawValue: "maybe"))) == 422)
     }
 
     @Test func backend_asksAndAnswersForOthers() async throws {
-        let body = #"{"kind":"booking","fromUserId":"ana","toUserId":"ben"}"#
-        let made = try await service.call("POST", "/v1/requests", as: .service(), body)
+        let backend = service.client(as: .service())
+        let made = try await backend.createRequest(.init(kind: .booking, toUserId: "ben", fromUserId: "ana"))
         #expect(made.status == 201)
-        let path = "/v1/requests/\(made.json["request"]["id"].string ?? "")"
-        #expect(try await service.call("PATCH", path, as: .service(), #"{"status":"accepted"}"#).status == 200)
+        #expect(try await backend.answerRequest(id: made.value.request.id, .init(status: .accepted)).status == 200)
         #expect(try await service.badges(of: "ben") == [0, 0, 0, 0])
         #expect(try await service.badges(of: "ana") == [0, 0, 1, 1])
         try service.expectExactCounts()
     }
 
     @Test func answeredRequest_isPrunedAfterItsRetention() async throws {
-        let path = "/v1/requests/\(try await service.ask(Self.body(), as: "ana"))"
-        _ = try await service.call("PATCH", path, as: .user("ben"), #"{"status":"accepted"}"#)
-        let open = "/v1/requests/\(try await service.ask(Self.body("follow"), as: "ana"))"
+        let id = try await service.ask(Self.body(), as: "ana")
+        try await service.client("ben").answerRequest(id: id, .init(status: .accepted))
+        let open = try await service.ask(Self.body(.follow), as: "ana")
         service.clock.advance(seconds: RequestLimits.answeredRetentionSeconds + 1)
         try await service.run(RequestsFeature.pruning)
-        #expect(try await service.call("GET", path, as: .user("ana")).status == 404)
-        #expect(try await service.call("GET", open, as: .user("ana")).status == 200)
+        #expect(try await status(of: await service.client("ana").getRequest(id: id)) == 404)
+        #expect(try await service.client("ana").getRequest(id: open).status == 200)
     }
 
     @Test(arguments: [
@@ -150,8 +151,7 @@ import Values
 }
 
 extension TestService {
-    func ask(_ body: String, as user: String) async throws -> String {
-        let made = try await call("POST", "/v1/requests", as: .user(user), body)
-        return try #require(made.json["request"]["id"].string)
+    func ask(_ body: Bellhop.CreateRequestBody, as user: String) async throws -> String {
+        try await client(user).createRequest(body).value.request.id
     }
 }

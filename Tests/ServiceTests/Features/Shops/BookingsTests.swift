@@ -22,50 +22,41 @@ import Values
         let service = try TestService.start(overrides, at: "2026-01-10T08:00:00Z")
         let backend = service.client(as: .service())
         #expect(
-            try await backend.put("/v1/shops/s1", ["name": "The Cut Club", "timeZone": "Europe/Berlin"]).status == 201)
+            try await backend.replaceShop(id: "s1", .init(name: "The Cut Club", timeZone: "Europe/Berlin")).status
+                == 201)
         for barber in ["b1", "b2"] {
-            #expect(try await backend.put("/v1/shops/s1/barbers/\(barber)", ["onDuty": true]).status == 201)
+            #expect(try await backend.replaceBarber(id: "s1", barberId: barber, .init(onDuty: true)).status == 201)
         }
         return service
     }
 
-    static func draft(_ start: String = nine, barber: String? = "b1", minutes: Int64 = 30) -> JSON {
-        [
-            "shopId": "s1", "barberId": barber.map(JSON.string) ?? .null, "service": "cut",
-            "scheduledStart": .string(start), "durationMinutes": .integer(minutes), "tier": "standard",
-        ]
+    static func draft(
+        _ start: String = nine, barber: String? = "b1", minutes: Int = 30, tier: Bellhop.Tier = .standard,
+        user: String? = nil
+    ) -> Bellhop.CreateBookingBody {
+        .init(
+            shopId: "s1", barberId: barber, service: "cut", scheduledStart: moment(start), durationMinutes: minutes,
+            tier: tier, userId: user)
     }
 
-    static func move(
-        _ client: BellhopClient, _ booking: JSON, to change: JSON
-    ) async throws -> ServiceAnswer {
-        try await client.patch(
-            "/v1/bookings/\(booking["id"].string ?? "")", change,
-            headers: ["If-Match": tag(of: booking)])
-    }
-
-    /// Returns the entity tag for a version that a client knows from an event or a list.
-    static func tag(of booking: JSON, version: Int? = nil) -> String {
-        "\"\(version ?? booking["version"].int ?? 0)-\(booking["epoch"].string ?? "")\""
-    }
-
+    /// R-4, R-25: each change recomputes the queue, and is delivered at once.
     @Test func booking_passesThroughItsStates_andReachesAllReceivers() async throws {
-        let user = service.client(as: .user("u1"))
+        let user = service.client("u1")
         let staff = service.client(as: .staff(of: "s1"))
         let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
         let shopStream = try await service.listen(as: .staff(of: "s1"))
         _ = try await stream.next("queue:update")
-        let made = try await user.post("/v1/bookings", Self.draft())
+        let made = try await user.createBooking(Self.draft())
         #expect(made.status == 201)
-        #expect(made[header: "ETag"]?.hasPrefix(Self.tag(of: made.json).dropLast() + "-") == true)
-        #expect(made[header: "Location"] == "/v1/bookings/\(made.json["id"].string ?? "")")
-        #expect(made.json["status"].string == "pending")
+        #expect(made.etag?.hasPrefix(made.value.versionTag.dropLast() + "-") == true)
+        #expect(made.location == "/v1/bookings/\(made.value.id)")
+        #expect(made.value.status == .pending)
         // R-CUT-B-3: without completed services, the median is the prior's, 28 minutes.
-        #expect(made.json["estimatedCompletion"].string?.hasPrefix("2026-01-10T09:2") == true)
+        let completion = try #require(made.value.estimatedCompletion)
+        #expect((moment("2026-01-10T09:20:00Z")..<moment("2026-01-10T09:30:00Z")).contains(completion))
         #expect(try await stream.next("booking:status_change").json["previousStatus"].isNull)
-        let confirmed = try await Self.move(staff, made.json, to: ["status": "confirmed"])
-        #expect(confirmed.status == 200)
-        #expect(confirmed.json["version"].int == 2)
+        var booking = try await staff.change(made.value, .init(status: .confirmed)).value
+        #expect(booking.version == 2)
         let delivered = try await stream.next("booking:status_change").json
         expect(delivered, has: ["status": "confirmed", "previousStatus": "pending"])
         let notified = try await stream.next("notification:created").json
@@ -73,81 +64,76 @@ import Values
         #expect(notified["data"]["event"].string == "booking_status_change")
         #expect(try await stream.next("queue:update").json["queueLength"].int == 1)
         #expect(try await stream.next("badges:update").json["bell"].int == 1)
-        var booking = confirmed.json
-        for status in ["in-progress", "completed"] {
-            let moved = try await Self.move(staff, booking, to: ["status": .string(status)])
-            #expect(moved.status == 200, "\(moved.problem)")
-            booking = moved.json
-            #expect(try await stream.next("booking:status_change").json["status"].string == status)
+        for status in [Bellhop.BookingStatus.inProgress, .completed] {
+            booking = try await staff.change(booking, .init(status: status)).value
+            #expect(try await stream.next("booking:status_change").json["status"].string == status.rawValue)
         }
-        #expect(!booking["startedAt"].isNull)
-        #expect(!booking["completedAt"].isNull)
+        #expect(booking.startedAt != nil)
+        #expect(booking.completedAt != nil)
         for _ in 0..<4 { _ = try await shopStream.next("booking:status_change") }
-        let history = try await user.get("/v1/bookings/\(booking["id"].string ?? "")/history").json["items"]
-        #expect(history.array?.map { $0["to"].string } == ["pending", "confirmed", "in-progress", "completed"])
-        expect(history[1], has: ["actorId": "staff", "actorRole": "staff"])
+        let history = try await user.getBookingHistory(id: booking.id).value.items
+        #expect(history.map(\.to) == [.pending, .confirmed, .inProgress, .completed])
+        #expect(history[1].actorId == "staff" && history[1].actorRole == "staff")
         try service.expectExactCounts()
     }
 
     /// R-1: final states stay final, only the shop confirms, and setting the current status changes nothing.
     @Test func moves_thatTheMachineDoesNotKnow_areRefused() async throws {
-        let (user, staff) = (service.client(as: .user("u1")), service.client(as: .staff(of: "s1")))
-        let made = try await user.post("/v1/bookings", Self.draft()).json
-        let unknown = try await Self.move(staff, made, to: ["status": "completed"])
+        let (user, staff) = (service.client("u1"), service.client(as: .staff(of: "s1")))
+        let made = try await user.createBooking(Self.draft()).value
+        let unknown = try await problem(of: await staff.change(made, .init(status: .completed)))
         #expect(unknown.refusal == "409 booking.invalid_transition")
-        #expect(unknown.json["allowed"].array?.compactMap(\.string) == ["confirmed", "cancelled"])
+        #expect(unknown.allowed == ["confirmed", "cancelled"])
         #expect(
-            try await Self.move(user, made, to: ["status": "confirmed"]).json["code"].string == "booking.staff_only")
-        let same = try await Self.move(user, made, to: ["status": "pending"])
+            try await problem(of: await user.change(made, .init(status: .confirmed))).code == .bookingStaffOnly)
+        let same = try await user.change(made, .init(status: .pending))
         #expect(same.status == 200)
-        #expect(same.json["version"].int == 1)
-        let cancelled = try await Self.move(user, made, to: ["status": "cancelled"])
-        #expect(cancelled.status == 200)
-        let final = try await Self.move(staff, cancelled.json, to: ["status": "pending"])
+        #expect(same.value.version == 1)
+        let cancelled = try await user.change(made, .init(status: .cancelled)).value
+        let final = try await problem(of: await staff.change(cancelled, .init(status: .pending)))
         #expect(final.status == 409)
-        #expect(final.json["allowed"].array?.isEmpty == true)
-        let changed = try await Self.move(staff, cancelled.json, to: ["durationMinutes": 45])
-        #expect(changed.json["code"].string == "booking.not_changeable")
+        #expect(final.allowed.isEmpty)
+        let changed = try await problem(of: await staff.change(cancelled, .init(durationMinutes: 45)))
+        #expect(changed.code == .bookingNotChangeable)
     }
 
     /// 428 without If-Match (RFC 6585 §3), 412 for a stale one (RFC 9110 §15.5.13).
     @Test func ifMatch_guardsEveryChange() async throws {
-        let user = service.client(as: .user("u1"))
-        let made = try await user.post("/v1/bookings", Self.draft()).json
-        let path = "/v1/bookings/\(made["id"].string ?? "")"
-        #expect(try await user.patch(path, ["status": "cancelled"]).status == 428)
+        let user = service.client("u1")
+        let made = try await user.createBooking(Self.draft()).value
+        let path = "/v1/bookings/\(made.id)"
+        #expect(try await service.call("PATCH", path, as: .user("u1"), ["status": "cancelled"]).status == 428)
         // A tag needs a version and the current epoch (R-34).
-        for tag in [Self.tag(of: made, version: 2), "\"x\"", "0", "\"1\"", "\"1-zzzzzz\"", "1-", "-"] {
-            let refused = try await user.patch(path, ["status": "cancelled"], headers: ["If-Match": tag])
-            #expect(refused.refusal == "412 precondition.stale", "\(tag)")
+        for tag in ["\"2-\(made.epoch)\"", "\"x\"", "0", "\"1\"", "\"1-zzzzzz\"", "1-", "-"] {
+            let refusal = try await refusal(
+                of: await user.changeBooking(id: made.id, ifMatch: tag, .init(status: .cancelled)))
+            #expect(refusal == "412 precondition.stale", "\(tag)")
         }
-        let weak = "W/\(Self.tag(of: made))"
-        let changed = try await user.patch(path, ["status": "cancelled"], headers: ["If-Match": weak])
-        #expect(changed.status == 200)
-        let tag = try #require(changed[header: "ETag"])
-        #expect(try await user.get(path, headers: ["If-None-Match": tag]).status == 304)
+        let weak = "W/\(made.versionTag)"
+        let changed = try await user.changeBooking(id: made.id, ifMatch: weak, .init(status: .cancelled))
+        #expect(try await user.getBooking(id: made.id, ifNoneMatch: try #require(changed.etag)) == nil)
     }
 
     @Test func overlaps_areFound_atCreationConfirmationAndChange() async throws {
-        let (user, staff) = (service.client(as: .user("u1")), service.client(as: .staff(of: "s1")))
-        let first = try await user.post("/v1/bookings", Self.draft()).json
+        let (user, staff) = (service.client("u1"), service.client(as: .staff(of: "s1")))
+        let first = try await user.createBooking(Self.draft()).value
         for start in ["2026-01-10T08:31:00Z", "2026-01-10T09:00:00Z", "2026-01-10T09:29:00Z"] {
-            let taken = try await service.client(as: .user("u2")).post("/v1/bookings", Self.draft(start))
+            let taken = try await problem(of: await service.client("u2").createBooking(Self.draft(start)))
             #expect(taken.refusal == "409 booking.overlap", "\(start)")
         }
         // Times are half-open: one booking may begin when another ends. The other barber is free.
         for start in ["2026-01-10T08:30:00Z", "2026-01-10T09:30:00Z"] {
-            #expect(try await user.post("/v1/bookings", Self.draft(start)).status == 201, "\(start)")
+            #expect(try await user.createBooking(Self.draft(start)).status == 201, "\(start)")
         }
-        #expect(try await user.post("/v1/bookings", Self.draft(barber: "b2")).status == 201)
+        #expect(try await user.createBooking(Self.draft(barber: "b2")).status == 201)
         // A booking for any barber reserves no time until it is assigned one.
-        let any = try await user.post("/v1/bookings", Self.draft(barber: nil)).json
-        let confirmed = try await Self.move(staff, any, to: ["status": "confirmed", "barberId": "b1"])
+        let any = try await user.createBooking(Self.draft(barber: nil)).value
+        let confirmed = try await problem(of: await staff.change(any, .init(status: .confirmed, barberId: "b1")))
         #expect(confirmed.refusal == "409 booking.overlap")
-        let moved = try await Self.move(user, first, to: ["durationMinutes": 31])
+        let moved = try await problem(of: await user.change(first, .init(durationMinutes: 31)))
         #expect(moved.status == 409)
-        #expect(try await Self.move(user, first, to: ["status": "cancelled"]).status == 200)
-        #expect(try await Self.move(staff, any, to: ["status": "confirmed", "barberId": "b1"]).status == 200)
+        #expect(try await user.change(first, .init(status: .cancelled)).status == 200)
+        #expect(try await staff.change(any, .init(status: .confirmed, barberId: "b1")).status == 200)
         try service.expectExactCounts()
     }
 
@@ -155,11 +141,11 @@ import Values
     @Test func tenThousandAttempts_giveEachTimeOnce() async throws {
         let slots = effort(quick: 25, full: 100, long: 100)
         let statuses = try await concurrently(0..<slots) { worker -> [Int] in
-            let client = service.client(as: .user("w\(worker)"))
+            let client = service.client("w\(worker)")
             var statuses: [Int] = []
             for attempt in 0..<slots {
                 let start = try Self.movedStart(minutes: Int64((attempt + worker) % slots * 10)).rfc3339
-                statuses.append(try await client.post("/v1/bookings", Self.draft(start, minutes: 10)).status)
+                statuses.append(try await status(of: await client.createBooking(Self.draft(start, minutes: 10))))
             }
             return statuses
         }.joined()
@@ -170,8 +156,8 @@ import Values
 
     /// The second line of defence: the database refuses overlaps that the service's check would miss.
     @Test func database_refusesOverlaps_andChangesOfHistory() async throws {
-        let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.draft()).json
-        let id = try #require(made["id"].string)
+        let made = try await service.client("u1").createBooking(Self.draft()).value
+        let id = made.id
         let store = service.app.store
         let tampering = Unscoped.audit("a test makes a forbidden change")
         for sql in [
@@ -188,110 +174,107 @@ import Values
 
     /// A row that the caller may not see is a 404, for every caller and method.
     @Test func unrelatedUsers_findNothing() async throws {
-        _ = try await service.client(as: .service()).put("/v1/shops/s2", ["name": "Other", "timeZone": "UTC"])
-        let made = try await service.client(as: .user("u1")).post("/v1/bookings", Self.draft()).json
-        let path = "/v1/bookings/\(made["id"].string ?? "")"
+        try await service.client(as: .service()).replaceShop(id: "s2", .init(name: "Other", timeZone: "UTC"))
+        let made = try await service.client("u1").createBooking(Self.draft()).value
         let strangers: [TestService.Identity] = [
             .user("u2"), .user("u1", tenant: "t2"), .staff(of: "s2"), .service(tenant: "t2"),
         ]
         for stranger in strangers {
             let client = service.client(as: stranger)
-            #expect(try await client.get(path).status == 404, "\(stranger)")
-            #expect(try await client.get(path + "/history").status == 404, "\(stranger)")
-            #expect(try await Self.move(client, made, to: ["status": "cancelled"]).status == 404, "\(stranger)")
-            #expect(try await client.get("/v1/bookings").json["items"].array?.isEmpty == true, "\(stranger)")
+            #expect(try await status(of: await client.getBooking(id: made.id)) == 404, "\(stranger)")
+            #expect(try await status(of: await client.getBookingHistory(id: made.id)) == 404, "\(stranger)")
+            #expect(try await status(of: await client.change(made, .init(status: .cancelled))) == 404, "\(stranger)")
+            #expect(try await client.listBookings().value.items.isEmpty, "\(stranger)")
         }
         for friend in [TestService.Identity.user("u1"), .staff(of: "s1"), .admin, .service()] {
-            #expect(try await service.client(as: friend).get(path).status == 200, "\(friend)")
+            #expect(try await service.client(as: friend).getBooking(id: made.id).status == 200, "\(friend)")
         }
-        let foreign = try await service.client(as: .staff(of: "s2")).put(
-            "/v1/shops/s1", ["name": "X", "timeZone": "UTC"])
-        #expect(foreign.status == 403, "\(foreign.text)")
-        #expect(
-            try await service.client(as: .user("u1")).put("/v1/shops/s1", ["name": "X", "timeZone": "UTC"]).status
-                == 403)
-        let forOther: JSON = [
-            "shopId": "s1", "service": "cut", "scheduledStart": .string(Self.nine), "durationMinutes": 30,
-            "userId": "u2",
-        ]
-        #expect(try await service.client(as: .user("u1")).post("/v1/bookings", forOther).status == 422)
+        for foreigner in [TestService.Identity.staff(of: "s2"), .user("u1")] {
+            let client = service.client(as: foreigner)
+            #expect(
+                try await status(of: await client.replaceShop(id: "s1", .init(name: "X", timeZone: "UTC"))) == 403)
+        }
+        let forOther = Self.draft(barber: nil, user: "u2")
+        #expect(try await status(of: await service.client("u1").createBooking(forOther)) == 422)
     }
 
     @Test func badBookings_areRefusedWithTheirPlaces() async throws {
-        let user = service.client(as: .user("u1"))
-        let wrong = try await user.post(
-            "/v1/bookings", ["shopId": "s1", "durationMinutes": 4, "scheduledStart": "soon"])
+        let user = service.client("u1")
+        let body: JSON = ["shopId": "s1", "durationMinutes": 4, "scheduledStart": "soon"]
+        let wrong = try await service.call("POST", "/v1/bookings", as: .user("u1"), body)
         #expect(wrong.status == 422)
-        let pointers = Set(wrong.json["errors"].array?.compactMap { $0["pointer"].string } ?? [])
-        #expect(pointers == ["/service", "/durationMinutes", "/scheduledStart"])
+        #expect(Set(wrong.pointers) == ["/service", "/durationMinutes", "/scheduledStart"])
         #expect(
-            try await user.post("/v1/bookings", Self.draft(barber: "nobody")).json["errors"][0]["pointer"].string
+            try await problem(of: await user.createBooking(Self.draft(barber: "nobody"))).pointers.first
                 == "/barberId")
         let tiered = TestService.Identity(subject: "u1", claims: ["tier": "standard"])
-        var draft = try #require(Self.draft().object)
-        draft["tier"] = "blackCard"
-        #expect(try await service.client(as: tiered).post("/v1/bookings", .object(draft)).status == 422)
-        #expect(try await user.get("/v1/bookings?day=2026-01-10").status == 422)
-        #expect(try await user.get("/v1/bookings?shopId=s1&day=2026-02-30").status == 422)
+        #expect(
+            try await status(of: await service.client(as: tiered).createBooking(Self.draft(tier: .blackCard))) == 422)
+        #expect(try await status(of: await user.listBookings(day: "2026-01-10")) == 422)
+        #expect(try await status(of: await user.listBookings(shopId: "s1", day: "2026-02-30")) == 422)
     }
 
     /// R-29: without the claim in the token, the black card is only a request.
     @Test func blackCard_needsItsClaim() async throws {
-        func book(_ service: TestService, _ identity: TestService.Identity, _ more: [String: JSON] = [:]) async throws
-            -> ServiceAnswer
-        {
-            let draft = (Self.draft(barber: nil).object ?? [:]).merging(["tier": "blackCard"]) { $1 }
-            return try await service.client(as: identity).post("/v1/bookings", .object(draft.merging(more) { $1 }))
-        }
-        #expect(try await book(service, .user("u1")).refusal == "403 booking.tier_not_claimed")
-        let claims: [String: JSON] = ["tier": "blackCard"]
-        let holder = try await book(service, TestService.Identity(subject: "u1", claims: claims))
-        #expect(holder.status == 201)
-        #expect(holder.json["tier"].string == "blackCard")
+        let draft = Self.draft(barber: nil, tier: .blackCard)
+        let refusal = try await refusal(of: await service.client("u1").createBooking(draft))
+        #expect(refusal == "403 booking.tier_not_claimed")
+        let holder = service.client(as: TestService.Identity(subject: "u1", claims: ["tier": "blackCard"]))
+        #expect(try await holder.createBooking(draft).value.tier == .blackCard)
         for identity in [TestService.Identity.staff(of: "s1"), .service()] {
-            #expect(try await book(service, identity, ["userId": "u1"]).status == 201)
+            let draft = Self.draft(barber: nil, tier: .blackCard, user: "u1")
+            #expect(try await service.client(as: identity).createBooking(draft).status == 201)
         }
         let trusting = try await Self.shop(["selfDeclared": "true"])
-        #expect(try await book(trusting, .user("u1")).json["tier"].string == "blackCard")
+        #expect(try await trusting.client("u1").createBooking(draft).value.tier == .blackCard)
     }
 
     @Test func bookingsInThePast_areCreatedByStaffOnly() async throws {
-        let user = service.client(as: .user("u1"))
+        let user = service.client("u1")
         let past = Self.draft("2026-01-10T07:50:00Z", barber: nil)
-        let refused = try await user.post("/v1/bookings", past)
+        let refused = try await problem(of: await user.createBooking(past))
         #expect(refused.refusal == "403 booking.in_past")
-        #expect(refused.json["errors"][0]["pointer"].string == "/scheduledStart")
+        #expect(refused.pointers.first == "/scheduledStart")
         // A start of "now" is slightly in the past when the request arrives.
-        #expect(try await user.post("/v1/bookings", Self.draft("2026-01-10T07:59:00Z", barber: nil)).status == 201)
-        let made = try await user.post("/v1/bookings", Self.draft()).json
-        let moved = try await Self.move(user, made, to: ["scheduledStart": "2026-01-10T07:00:00Z"])
+        #expect(try await user.createBooking(Self.draft("2026-01-10T07:59:00Z", barber: nil)).status == 201)
+        let made = try await user.createBooking(Self.draft()).value
+        let moved = try await problem(
+            of: await user.change(made, .init(scheduledStart: moment("2026-01-10T07:00:00Z"))))
         #expect(moved.refusal == "403 booking.in_past")
         for identity in [TestService.Identity.staff(of: "s1"), .service()] {
-            var draft = past.object ?? [:]
-            draft["userId"] = "u1"
-            #expect(try await service.client(as: identity).post("/v1/bookings", .object(draft)).status == 201)
+            let draft = Self.draft("2026-01-10T07:50:00Z", barber: nil, user: "u1")
+            #expect(try await service.client(as: identity).createBooking(draft).status == 201)
         }
         service.clock.advance(seconds: 4 * 3600)
         // Changes to other fields do not check the time.
-        let later = service.client(as: .user("u1"))
-        #expect(try await Self.move(later, made, to: ["durationMinutes": 25]).status == 200)
+        let later = service.client("u1")
+        #expect(try await later.change(made, .init(durationMinutes: 25)).status == 200)
     }
 
     /// The day follows the shop's time zone: 23:30 UTC is the next day in Berlin.
     @Test func day_isThatOfTheShopsTimeZone() async throws {
-        let user = service.client(as: .user("u1"))
+        let user = service.client("u1")
         for start in ["2026-01-10T22:30:00Z", "2026-01-10T23:30:00Z"] {
-            #expect(try await user.post("/v1/bookings", Self.draft(start)).status == 201)
+            #expect(try await user.createBooking(Self.draft(start)).status == 201)
         }
-        func starts(_ day: String) async throws -> [String] {
-            let page = try await user.get("/v1/bookings?shopId=s1&day=\(day)")
-            return page.json["items"].array?.compactMap { $0["scheduledStart"].string } ?? []
+        func starts(_ day: String) async throws -> [Date] {
+            try await user.listBookings(shopId: "s1", day: day).value.items.map(\.scheduledStart)
         }
-        #expect(try await starts("2026-01-10") == ["2026-01-10T22:30:00.000Z"])
-        #expect(try await starts("2026-01-11") == ["2026-01-10T23:30:00.000Z"])
-        let page = try await user.get("/v1/bookings?limit=1")
-        let rest = try await user.get("/v1/bookings?limit=1&cursor=\(page.json["next"].string ?? "")")
-        #expect(rest.json["items"][0]["scheduledStart"].string == "2026-01-10T22:30:00.000Z")
-        #expect(rest.json["next"].isNull)
+        #expect(try await starts("2026-01-10") == [moment("2026-01-10T22:30:00Z")])
+        #expect(try await starts("2026-01-11") == [moment("2026-01-10T23:30:00Z")])
+        let page = try await user.listBookings(limit: 1).value
+        let rest = try await user.listBookings(limit: 1, cursor: page.next).value
+        #expect(rest.items.map(\.scheduledStart) == [moment("2026-01-10T22:30:00Z")])
+        #expect(rest.next == nil)
+    }
+}
+
+extension BellhopClient {
+    /// Changes the version of a booking that the caller knows.
+    @discardableResult
+    func change(_ booking: Bellhop.Booking, _ change: Bellhop.ChangeBookingBody) async throws
+        -> Bellhop.Answer<Bellhop.Booking>
+    {
+        try await changeBooking(id: booking.id, ifMatch: booking.versionTag, change)
     }
 }

@@ -56,8 +56,8 @@ import Values
         let service = try TestService.start()
         let backend = service.client(as: .service())
         for zone in ["UTC", "Pacific/Apia", "Asia/Manila", "America/Juneau", "Europe/Berlin"] {
-            #expect(try await backend.put("/v1/shops/s1", ["name": "X", "timeZone": .string(zone)]).status < 300)
-            let answer = try await backend.get("/v1/bookings?shopId=s1&day=\(name)")
+            #expect(try await status(of: await backend.replaceShop(id: "s1", .init(name: "X", timeZone: zone))) < 300)
+            let answer = try await service.call("GET", "/v1/bookings?shopId=s1&day=\(name)", as: .service())
             #expect(answer.status == 200, "\(zone) \(answer.text)")
             #expect(answer.json["items"].array?.isEmpty == true, "\(zone) \(answer.text)")
         }
@@ -67,10 +67,10 @@ import Values
         let service = try TestService.start()
         let backend = service.client(as: .service())
         for zone in ["", "EST", "Mars/Phobos", "../../etc/passwd", "/", "Europe/Berlin "] {
-            let answer = try await backend.put("/v1/shops/s1", ["name": "X", "timeZone": .string(zone)])
+            let answer = try await problem(of: await backend.replaceShop(id: "s1", .init(name: "X", timeZone: zone)))
             #expect(answer.mistakes == "422 /timeZone", "\(zone)")
         }
-        #expect(try await backend.get("/v1/shops/s1").status == 404)
+        #expect(try await status(of: await backend.getShop(id: "s1")) == 404)
     }
 
     // MARK: Permission to join the line
@@ -81,11 +81,11 @@ import Values
         let noShop = TestService.Identity(subject: "sly", claims: ["role": "staff"])
         for identity in [noShop, .staff(of: "s2", named: "sly")] {
             let client = service.client(as: identity)
-            let answer = try await client.post("/v1/shops/s1/queue/entries", ["service": "cut", "userId": "sly"])
-            #expect(answer.refusal == "403 booking.staff_only", "\(answer.problem)")
-            #expect(try await client.get("/v1/bookings").json["items"].array?.isEmpty == true)
+            let answer = try await problem(of: await client.addWalkIn(id: "s1", .init(service: "cut", userId: "sly")))
+            #expect(answer.refusal == "403 booking.staff_only")
+            #expect(try await client.listBookings().value.items.isEmpty)
         }
-        #expect(try await service.client(as: .service()).get("/v1/shops/s1/queue").json["queueLength"].int == 0)
+        #expect(try await service.client(as: .service()).getQueue(id: "s1").value.queueLength == 0)
     }
 
     // MARK: Numbers
@@ -94,13 +94,13 @@ import Values
     @Test func serviceOfABarberOffDuty_occupiesNoOtherBarber() async throws {
         let service = try await BookingsTests.shop()
         let backend = service.client(as: .service())
-        let body: JSON = ["service": "cut", "barberId": "b1", "customerName": "Kim"]
-        let booking = try await backend.post("/v1/shops/s1/queue/entries", body).json
-        #expect(try await BookingsTests.move(backend, booking, to: ["status": "in-progress"]).status == 200)
-        #expect(try await backend.put("/v1/shops/s1/barbers/b1", ["onDuty": false]).status == 200)
-        let status = try await backend.get("/v1/shops/s1/queue").json
-        expect(status, has: ["inService": 1, "currentlyServing": 1])
-        #expect(status["estimate"]["standard"]["p90"].int == 0, "\(status)")
+        let booking = try await backend.addWalkIn(id: "s1", .init(service: "cut", barberId: "b1", customerName: "Kim"))
+            .value
+        #expect(try await backend.change(booking, .init(status: .inProgress)).status == 200)
+        #expect(try await backend.replaceBarber(id: "s1", barberId: "b1", .init(onDuty: false)).status == 200)
+        let status = try await backend.getQueue(id: "s1").value
+        #expect(status.inService == 1 && status.currentlyServing == 1)
+        #expect(status.estimate?.standard.p90 == 0, "\(status)")
     }
 
     /// A customer arrives before the shop has confirmed. The estimate is made at the confirmation, and the wait
@@ -108,31 +108,28 @@ import Values
     @Test func earlyArrival_isTakenIntoAccount_whenTheShopConfirms() async throws {
         let service = try await BookingsTests.shop()
         let staff = service.client(as: .staff(of: "s1"))
-        let made = try await service.client(as: .user("u1")).post("/v1/bookings", BookingsTests.draft()).json
-        let arrived = try await BookingsTests.move(staff, made, to: ["arrived": true]).json
-        #expect(arrived["status"].string == "pending")
-        #expect(!arrived["arrivedAt"].isNull)
+        let made = try await service.client("u1").createBooking(BookingsTests.draft()).value
+        let arrived = try await staff.change(made, .init(arrived: true)).value
+        #expect(arrived.status == .pending)
+        #expect(arrived.arrivedAt != nil)
         service.clock.advance(seconds: 300)
-        let confirmed = try await BookingsTests.move(staff, arrived, to: ["status": "confirmed"]).json
+        let confirmed = try await staff.change(arrived, .init(status: .confirmed)).value
         service.clock.advance(seconds: 600)
-        #expect(try await BookingsTests.move(staff, confirmed, to: ["status": "in-progress"]).status == 200)
-        let accuracy = try await staff.get("/v1/shops/s1/queue/accuracy").json["standard"]
-        #expect(accuracy["n"].int == 1, "\(accuracy)")
-        #expect(accuracy["meanAbsoluteError"].double == 10, "\(accuracy)")
+        #expect(try await staff.change(confirmed, .init(status: .inProgress)).status == 200)
+        let accuracy = try await staff.getQueueAccuracy(id: "s1").value.standard
+        #expect(accuracy.n == 1 && accuracy.meanAbsoluteError == 10, "\(accuracy)")
     }
 
     /// R-CUT-Q-5: nothing happens in a closed shop at midnight, but tomorrow's bookings become today's.
     @Test func closedShop_updatesItsWatchers_whenADayBegins() async throws {
         let service = try TestService.start(at: "2026-01-10T22:50:00Z")
         let backend = service.client(as: .service())
-        let shop: JSON = ["name": "Night Cuts", "timeZone": "Europe/Berlin"]
-        #expect(try await backend.put("/v1/shops/s1", shop).status == 201)
-        let draft: JSON = [
-            "shopId": "s1", "service": "cut", "scheduledStart": "2026-01-11T09:00:00Z", "durationMinutes": 30,
-            "customerName": "Kim",
-        ]
-        let made = try await backend.post("/v1/bookings", draft).json
-        #expect(try await BookingsTests.move(backend, made, to: ["status": "confirmed"]).status == 200)
+        #expect(
+            try await backend.replaceShop(id: "s1", .init(name: "Night Cuts", timeZone: "Europe/Berlin")).status == 201)
+        let made = try await backend.createBooking(
+            BookingsTests.draft("2026-01-11T09:00:00Z", barber: nil, user: "kim")
+        ).value
+        #expect(try await backend.change(made, .init(status: .confirmed)).status == 200)
         let stream = try await service.listen(as: .user("u1"), topics: ["queue:s1"])
         #expect(try await stream.next("queue:update").json["queueLength"].int == 0)
         service.clock.advance(seconds: 15 * 60)
@@ -145,9 +142,9 @@ import Values
     /// `bellhop check` finds overlaps that got past the service's check and the database's triggers.
     @Test func existingOverlaps_areFoundByTheAudit() async throws {
         let service = try await BookingsTests.shop()
-        let user = service.client(as: .user("u1"))
+        let user = service.client("u1")
         for start in [BookingsTests.nine, "2026-01-10T12:00:00Z"] {
-            #expect(try await user.post("/v1/bookings", BookingsTests.draft(start)).status == 201)
+            #expect(try await user.createBooking(BookingsTests.draft(start)).status == 201)
         }
         try service.expectExactCounts()
         let moved = try BookingsTests.movedStart(minutes: 20)

@@ -121,14 +121,13 @@ extension TestService {
 
     /// Returns the value of a metric.
     func metric(_ name: String) async throws -> Double? {
-        let page = try await anyone.get("/metrics").text
+        let page = try await call("GET", "/metrics").text
         let line = page.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
         return line?.split(separator: " ").last.flatMap { Double($0) }
     }
 
     func hasKey(_ key: String, _ user: String) async throws -> Bool {
-        let scope = try await client(as: .user(user)).get("/v1/me").json["scope"].array ?? []
-        return scope.contains(.string(key))
+        try await client(user).getMe().value.scope.contains(key)
     }
 
     func isReading() async throws {

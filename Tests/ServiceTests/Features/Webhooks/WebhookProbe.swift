@@ -40,9 +40,9 @@ struct WebhookProbe: Sendable {
     /// Notifies a user and returns the notification's id.
     @discardableResult
     func notify(_ user: String = "ada", _ priority: String = "HIGH") async throws -> String {
-        let made = try await service.notify(NotificationsTests.draft("visit", priority, to: user))
+        let made = try await service.notify(NotificationsTests.draft("visit", .init(rawValue: priority), to: user))
         #expect(made.status == 201)
-        return try #require(made.json["notification"]["id"].string)
+        return try #require(made.value.notification?.id)
     }
 
     func mark(_ id: String, _ change: String = #"{"seen":true}"#, of user: String = "ada") async throws {
@@ -65,9 +65,11 @@ struct WebhookProbe: Sendable {
     /// Advances the clock until a notification counts as unreached.
     func passTime() { service.clock.advance(seconds: 31) }
 
-    func state() async throws -> JSON { try await service.client(as: .service()).get("/v1/webhooks").json }
+    func state() async throws -> JSON { try await service.call("GET", "/v1/webhooks", as: .service()).json }
 
-    func dead() async throws -> [JSON] { try await service.client(as: .service()).get("/v1/webhooks/dead").items }
+    func dead() async throws -> [Bellhop.DeadWebhook] {
+        try await service.client(as: .service()).listDeadWebhooks().value.items
+    }
 
     /// Returns the number of rows in the outbox.
     func rows(_ condition: SQL = "TRUE") throws -> Int {

@@ -50,20 +50,19 @@ import Values
             try await !probe.dead().isEmpty
         }
         let dead = try #require(try await probe.dead().first)
-        #expect(dead["type"] == "notification.unreached")
-        #expect(dead["subjectId"].string == id)
-        #expect(dead["userId"] == "ada")
-        #expect(dead["reason"] == "expired")
-        #expect(dead["lastError"] == "status_410")
-        #expect(try #require(dead["attempts"].int) > 1)
+        #expect(dead.type == .notificationUnreached)
+        #expect(dead.subjectId == id)
+        #expect(dead.userId == "ada")
+        #expect(dead.reason == .expired)
+        #expect(dead.lastError == "status_410")
+        #expect(dead.attempts > 1)
         #expect(try await probe.state()["dead"] == 1)
         up.open()
         let before = try probe.received.count
-        let path = "/v1/webhooks/dead/\(dead["id"].string ?? "")/retry"
         let backend = probe.service.client(as: .service())
-        #expect(try await backend.post(path, [:]).status == 202)
-        #expect(try await probe.deliveries(before + 1, advancing: 1).last?.id == dead["id"].string)
-        #expect(try await backend.post(path, [:]).status == 404)
+        #expect(try await backend.retryDeadWebhook(id: dead.id).status == 202)
+        #expect(try await probe.deliveries(before + 1, advancing: 1).last?.id == dead.id)
+        #expect(try await status(of: await backend.retryDeadWebhook(id: dead.id)) == 404)
         #expect(try await probe.dead().isEmpty)
         #expect(try probe.rows("gives_up_at - due_at <> 86400000000") == 0)
     }
@@ -210,10 +209,8 @@ import Values
             "WEBHOOK_AFTER_SECONDS": "0",
         ]
         let killed = try RunningBellhop(directory.file("killed.sqlite"), settings: settings)
-        let draft: JSON = [
-            "userId": "ada", "category": "visit", "priority": "HIGH", "title": "T", "message": "M",
-        ]
-        #expect(try await killed.client(as: .service()).post("/v1/notifications", draft).status == 201)
+        let draft = NotificationsTests.draft("visit", .high, to: "ada")
+        #expect(try await killed.client(as: .service()).postNotification(draft).status == 201)
         try await eventually("the webhook arrives") { hasArrived.isOpen }
         killed.process.send(SIGKILL)
         _ = killed.process.finish()
@@ -221,7 +218,7 @@ import Values
         let again = try RunningBellhop(directory.file("killed.sqlite"), settings: settings)
         try await eventually("the webhook arrives again") { receiver.deliveries.all.count >= 2 }
         let backend = again.client(as: .service())
-        try await eventually("the success is stored") { try await backend.get("/v1/webhooks").json["waiting"] == 0 }
+        try await eventually("the success is stored") { try await backend.getWebhooks().value.waiting == 0 }
         #expect(Set(receiver.deliveries.all.map { $0.headers["webhook-id"] }).count == 1)
         #expect(receiver.deliveries.all.count == 2)
         _ = again.stop()
@@ -234,7 +231,7 @@ import Values
         defer { receiver.stop() }
         let (a, b) = try TestService.startReplicas(WebhookProbe.settings(receiver))
         for number in 0..<30 {
-            let draft = NotificationsTests.draft("visit", "HIGH", to: "u\(number % 3)")
+            let draft = NotificationsTests.draft("visit", .high, to: "u\(number % 3)")
             #expect(try await (number % 2 == 0 ? a : b).notify(draft).status == 201)
         }
         // A third replica, which no longer exists, had started one of them.
@@ -281,16 +278,16 @@ import Values
         #expect(try await prune(6, 6) == [:])
         #expect(try await prune(2, 6) == [.outboxFull: 4])
         let dead = try await probe.dead()
-        #expect(dead.map { $0["subjectId"].string } == ids.prefix(4).reversed())
-        #expect(dead.allSatisfy { $0["reason"] == "outbox.full" && $0["attempts"] == 0 })
+        #expect(dead.map(\.subjectId) == ids.prefix(4).reversed())
+        #expect(dead.allSatisfy { $0.reason == .outboxFull && $0.attempts == 0 })
         #expect(try await prune(2, 3) == [:])
         #expect(try probe.rows("state = 2") == 3)
         // The first page has a cursor to the next one.
-        let page = try await probe.service.client(as: .service()).get("/v1/webhooks/dead?limit=2")
+        let page = try await probe.service.call("GET", "/v1/webhooks/dead?limit=2", as: .service())
         #expect(page.items.count == 2)
         let cursor = try #require(page.json["next"].string)
-        let rest = try await probe.service.client(as: .service()).get("/v1/webhooks/dead?limit=2&cursor=\(cursor)")
-        #expect(rest.items.count == 1)
+        let rest = try await probe.service.client(as: .service()).listDeadWebhooks(limit: 2, cursor: cursor)
+        #expect(rest.value.items.count == 1)
     }
 
     /// Webhooks written while the clock was ahead do not wait until that time, whatever the size of the step.

@@ -12,6 +12,7 @@ import Values
 @Suite(.timed) struct WebhooksTests {
     // MARK: Sent webhooks
 
+    /// R-27.
     @Test func unseenNotification_isSent_whenItsTimeIsOver() async throws {
         let probe = try WebhookProbe()
         let id = try await probe.notify()
@@ -37,6 +38,7 @@ import Values
         #expect(try probe.received.map(\.subject) == [id, id])
     }
 
+    /// R-27.
     @Test func signature_isThatOfStandardWebhooks_byEachSecret() async throws {
         let probe = try WebhookProbe(["webhookSecrets": WebhookProbe.secrets.joined(separator: ",")])
         try await probe.notify()
@@ -53,7 +55,7 @@ import Values
         let removed = try await probe.notify()
         try await probe.mark(seen)
         try await probe.mark(read, #"{"read":true}"#)
-        #expect(try await probe.service.call("DELETE", "/v1/notifications/\(removed)", as: .user("ada")).status == 200)
+        #expect(try await probe.service.client("ada").deleteNotification(id: removed).status == 200)
         #expect(try probe.rows() == 0)
         // The later webhook arrives, which proves that the earlier ones are not sent.
         let last = try await probe.notify()
@@ -73,9 +75,8 @@ import Values
         probe.passTime()
         #expect(try await probe.deliveries(2).map(\.subject) == [seen, removed])
         try await probe.settled()
-        let body = #"{"upTo":"\#(seen)","set":{"read":true}}"#
-        #expect(try await probe.service.call("PATCH", "/v1/notifications", as: .user("ada"), body).status == 200)
-        #expect(try await probe.service.call("DELETE", "/v1/notifications/\(removed)", as: .user("ada")).status == 200)
+        try await probe.service.client("ada").changeNotifications(.init(upTo: seen, set: .init(read: true)))
+        #expect(try await probe.service.client("ada").deleteNotification(id: removed).status == 200)
         let sent = try await probe.deliveries(4)
         #expect(sent[2...].map(\.type) == ["notification.withdrawn", "notification.withdrawn"])
         #expect(sent[2...].map(\.subject) == [seen, removed])
@@ -123,17 +124,17 @@ import Values
     @Test func bookingsChanges_areSent_inTheirOrder() async throws {
         let probe = try WebhookProbe()
         let backend = probe.service.client(as: .service())
-        #expect(try await backend.put("/v1/shops/s1", ["name": "The Cut Club", "timeZone": "UTC"]).status == 201)
-        let made = try await probe.service.client(as: .user("ada")).post(
-            "/v1/bookings", BookingsTests.draft("2026-01-10T12:00:00Z", barber: nil))
-        #expect(made.status == 201)
+        #expect(try await backend.replaceShop(id: "s1", .init(name: "The Cut Club", timeZone: "UTC")).status == 201)
+        let draft = BookingsTests.draft("2026-01-10T12:00:00Z", barber: nil)
+        let made = try await probe.service.client("ada").createBooking(draft).value
+        let stored = try await probe.service.call("GET", "/v1/bookings/\(made.id)", as: .user("ada")).json
         let staff = probe.service.client(as: .staff(of: "s1"))
-        #expect(try await BookingsTests.move(staff, made.json, to: ["status": "confirmed"]).status == 200)
+        #expect(try await staff.change(made, .init(status: .confirmed)).status == 200)
         let sent = try await probe.deliveries(2).filter { $0.type == "booking.changed" }
         #expect(sent.map { $0.json["data"]["status"] } == ["pending", "confirmed"])
         #expect(sent.map { $0.json["data"]["previousStatus"] } == [nil, "pending"])
         for name in ["id", "userId", "shopId", "scheduledStart", "epoch"] {
-            #expect(sent[0].json["data"][name] == made.json[name], "\(name)")
+            #expect(sent[0].json["data"][name] == stored[name], "\(name)")
         }
     }
 
@@ -153,7 +154,7 @@ import Values
         let first = try await probe.notify("ben")
         stream.close()
         try await eventually("the stream is closed") {
-            let metrics = try await probe.service.anyone.get("/metrics").text
+            let metrics = try await probe.service.call("GET", "/metrics").text
             return metrics.contains("\nbellhop_streams_open 0\n")
         }
         let second = try await probe.notify("ben")
@@ -164,17 +165,17 @@ import Values
 
     @Test func webhooks_areOff_withoutAnAddress() async throws {
         let service = try TestService.start(["webhookSecrets": WebhookProbe.secrets[0]])
-        let made = try await service.notify(NotificationsTests.draft("visit", "URGENT", to: "ada"))
-        let id = made.json["notification"]["id"].string ?? ""
+        let made = try await service.notify(NotificationsTests.draft("visit", .urgent, to: "ada"))
+        let id = made.value.notification?.id ?? ""
         #expect(
-            try await service.call("PATCH", "/v1/notifications/\(id)", as: .user("ada"), #"{"seen":true}"#).status
+            try await status(of: await service.client("ada").changeNotification(id: id, .init(seen: true)))
                 == 200)
-        let state = try await service.client(as: .service()).get("/v1/webhooks")
-        #expect(state.json["enabled"] == false)
-        #expect(state.json["waiting"] == 0)
-        let metrics = try await service.anyone.get("/metrics").text
+        let state = try await service.client(as: .service()).getWebhooks()
+        #expect(!state.value.enabled)
+        #expect(state.value.waiting == 0)
+        let metrics = try await service.call("GET", "/metrics").text
         #expect(!metrics.contains("bellhop_webhooks"))
-        let retry = try await service.client(as: .service()).post("/v1/webhooks/dead/x/retry", [:])
+        let retry = try await service.call("POST", "/v1/webhooks/dead/x/retry", as: .service(), [:])
         #expect(retry.refusal == "409 webhook.off")
     }
 
@@ -183,11 +184,12 @@ import Values
         try await probe.notify()
         for identity in [TestService.Identity.user("ada"), .staff(of: "s1"), .admin] {
             let client = probe.service.client(as: identity)
-            for path in ["/v1/webhooks", "/v1/webhooks/dead"] { #expect(try await client.get(path).status == 403) }
-            #expect(try await client.post("/v1/webhooks/dead/x/retry", [:]).status == 403)
+            #expect(try await status(of: await client.getWebhooks()) == 403)
+            #expect(try await status(of: await client.listDeadWebhooks()) == 403)
+            #expect(try await status(of: await client.retryDeadWebhook(id: "x")) == 403)
         }
-        let elsewhere = try await probe.service.client(as: .service(tenant: "other")).get("/v1/webhooks")
-        #expect(elsewhere.json["waiting"] == 0)
+        let elsewhere = try await probe.service.client(as: .service(tenant: "other")).getWebhooks()
+        #expect(elsewhere.value.waiting == 0)
         #expect(try await probe.state()["waiting"] == 1)
     }
 
@@ -202,9 +204,8 @@ import Values
         probe.service.clock.advance(seconds: 20)
         _ = try await probe.deliveries(2)
         try await probe.settled()
-        let client = probe.service.anyone
         try await eventually("the counts are published", step: { probe.service.clock.advance(seconds: 11) }) {
-            let text = try await client.get("/metrics").text
+            let text = try await probe.service.call("GET", "/metrics").text
             return [
                 #"bellhop_webhooks_sent_total{type="notification.unreached"} 1"#,
                 #"bellhop_webhooks_failed_total{reason="status_503"} 1"#,

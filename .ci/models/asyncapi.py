@@ -3,7 +3,6 @@ import re
 
 import yaml
 
-from .contract import PART_OF_EVENT
 from .texts import NOTE, pascal
 
 STREAM = "/v1/stream"
@@ -25,10 +24,10 @@ is never one that Bellhop uses for its own events.
 SECURITY = {"http": "http", "apiKey": "httpApiKey"}
 
 
-def asyncapi(document):
+def asyncapi(contract):
     """Returns the text of asyncapi.yaml."""
     return f"# {NOTE}\n" + yaml.dump(
-        Events(document).root(), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=118, default_flow_style=False)
+        Events(contract).root(), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=118, default_flow_style=False)
 
 
 class Dumper(yaml.SafeDumper):
@@ -48,9 +47,9 @@ Dumper.add_representer(str, Dumper.text)
 
 
 class Events:
-    def __init__(self, document):
-        self.document = document
-        self.stream = document["paths"][STREAM]["get"]
+    def __init__(self, contract):
+        self.document, self.event_tags = contract.document, contract.event_tags
+        self.stream = self.document["paths"][STREAM]["get"]
         self.schemas = {}
 
     def root(self):
@@ -90,7 +89,7 @@ class Events:
         text = schema.get("description") or self.target(schema).get("description")
         if text:
             found["description"] = text
-        found["tags"] = [{"name": PART_OF_EVENT[re.split("[:_]", name)[0]]}]
+        found["tags"] = [{"name": self.event_tags[name]}]
         return found | {"payload": self.schema({key: schema[key] for key in schema if key != "description"})}
 
     def own_payload(self):

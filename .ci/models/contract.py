@@ -1,19 +1,10 @@
 """Reads the contract as models and operations, with the types of both languages."""
-import re
-
 import yaml
 
 from .texts import camel, capital, pascal, quoted, singular
 
 # Names of nested types that may not have the name of their member.
 NESTED = {"Type": "Kind", "Data": "Details", "Protocol": "Rules"}
-# The tag of an event, by the first word of its name.
-PART_OF_EVENT = {
-    "stream": "streams", "badges": "counts", "notification": "notifications", "preferences": "notifications",
-    "message": "messages", "conversation": "messages", "request": "requests", "booking": "bookings", "queue": "queue",
-    "dj": "dj", "track": "dj", "leaderboard": "challenges", "query": "tables", "table": "tables", "engagement": "posts",
-    "feed": "posts", "follow": "posts",
-}
 # Written by hand, because it is thrown as an error.
 BY_HAND = {"Problem"}
 
@@ -69,7 +60,8 @@ class Model:
 
 
 class Contract:
-    def __init__(self, text):
+    def __init__(self, text, event_tags):
+        self.event_tags = event_tags
         self.document = yaml.safe_load(text)
         self.components = self.document["components"]
         self.models = {}
@@ -228,7 +220,7 @@ class Contract:
         found = []
         for name, schema in described.items():
             # The model belongs to the tag of its event.
-            self.tag = PART_OF_EVENT[re.split("[:_]", name)[0]]
+            self.tag = self.event_tags[name]
             found.append((name, self.type(schema, pascal(name))))
         return found
 

@@ -2,12 +2,18 @@
 import pathlib
 import re
 
+import yaml
+
 NOTE = "# Written by .ci/client-models from Sources/Contract: change that, and run it.\n"
 PLACE = re.compile(r"^( *)\$parts: \[([^\]]*)\]$", re.MULTILINE)
+ALTERNATIVES = re.compile(r"^( *)\$alternatives$", re.MULTILINE)
+# The prefix of events between replicas, which no stream delivers. Apps cannot use it either.
+INTERNAL = "bellhop"
 
 
 def joined(folder):
-    """Returns openapi.yaml of the folder, with each `$parts` replaced by the files that it lists."""
+    """Returns openapi.yaml of the folder, with each `$parts` replaced by the files that it lists, and `$alternatives`
+    by the form of each event."""
     folder = pathlib.Path(folder)
     unused = set(folder.rglob("*.yaml")) - {folder / "openapi.yaml"}
 
@@ -15,7 +21,7 @@ def joined(folder):
         if path not in unused:
             raise SystemExit(f"client-models: {path} is missing or used twice")
         unused.remove(path)
-        return re.sub("^(?=.)", indent, path.read_text(), flags=re.MULTILINE)
+        return re.sub("^(?=.)", indent, PLACE.sub(place, path.read_text()), flags=re.MULTILINE)
 
     def place(found):
         indent, names = found.groups()
@@ -25,4 +31,22 @@ def joined(folder):
     text = NOTE + PLACE.sub(place, (folder / "openapi.yaml").read_text())
     if unused:
         raise SystemExit(f"client-models: no `$parts` lists {sorted(map(str, unused))}")
-    return text
+    described = yaml.safe_load(ALTERNATIVES.sub("", text))["paths"]["/v1/stream"]["get"]["x-events"]
+    return ALTERNATIVES.sub(lambda found: re.sub("^", found[1], alternatives(described), flags=re.MULTILINE), text)
+
+
+def alternatives(described):
+    """Returns the forms of a stream's event as YAML: one of an app, or one of the service's events."""
+    own = "|".join(sorted({name.split(":")[0] for name in described} | {INTERNAL}))
+    lines = ["oneOf:", "  - description: An event that an app publishes.", "    properties:", "      event:", "        not:",
+             f"          pattern: '^({own})(:|$)'"]
+    for name, schema in described.items():
+        target = schema["$ref"] if list(schema) == ["$ref"] else f"#/paths/~1v1~1stream/get/x-events/{name}"
+        lines += ["  - properties:", f"      event: {{const: '{name}'}}", f"      data: {{contentSchema: {{$ref: '{target}'}}}}"]
+    return "\n".join(lines)
+
+
+def event_tags(folder):
+    """Returns the tag of each event, which is the name of the file that describes it."""
+    files = sorted(pathlib.Path(folder).glob("events/*.yaml"))
+    return {name: path.stem for path in files for name in yaml.safe_load(path.read_text())}

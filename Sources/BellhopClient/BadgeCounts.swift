@@ -1,8 +1,9 @@
 /// All badge counts of a user as the service sends them, uncapped.
-public struct BadgeCounts: Sendable, Hashable {
+public struct BadgeCounts: Sendable, Hashable, Encodable {
     public let messages: Int
     public let requests: Int
     public let bell: Int
+    public let total: Int
     public let version: Int
     /// The epoch that versions belong to. It changes when the service's database is restored from a backup. Empty if
     /// the service does not send one.
@@ -12,6 +13,8 @@ public struct BadgeCounts: Sendable, Hashable {
         self.messages = messages
         self.requests = requests
         self.bell = bell
+        // Does not trap, whatever numbers the answer of another service has.
+        total = messages &+ requests &+ bell
         self.version = version
         self.epoch = epoch
     }
@@ -24,6 +27,4 @@ public struct BadgeCounts: Sendable, Hashable {
         self.init(
             messages: messages, requests: requests, bell: bell, version: version, epoch: json["epoch"].string ?? "")
     }
-
-    public var total: Int { messages + requests + bell }
 }

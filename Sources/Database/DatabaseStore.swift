@@ -118,7 +118,7 @@ public final class DatabaseStore: Sendable {
         lane: Int = 0, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value
     ) throws -> Value {
         precondition(!backend.isOnWriter, "the writer must not wait for itself")
-        let answer = Monitor<Result<Value, any Error>?>(nil)
+        let answer = Locked<Result<Value, any Error>?>(nil)
         try write(lane: lane, body) { result in
             answer.withLock { $0 = result }
             answer.signal()

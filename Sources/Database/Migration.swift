@@ -30,7 +30,6 @@ public struct Migration: Sendable, Hashable {
         self.steps = steps
     }
 
-    /// Returns the statements that run on an engine.
     public func statements(for engine: DatabaseEngine) -> [String] { steps.compactMap { $0.text(for: engine) } }
 
     /// Returns the SHA-256 of an engine's statements, each preceded by its length, so that different lists cannot have

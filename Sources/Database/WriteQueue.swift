@@ -137,7 +137,7 @@ final class WriteQueue: Sendable {
     }
 
     /// Signalled when the first job arrives, and when the queue closes.
-    private let state = Monitor(State())
+    private let state = Locked(State())
     private let depthMax: Int
 
     init(depthMax: Int) {

@@ -17,7 +17,6 @@ final class HTTPConnection {
     var lingers = false
     /// The index in the reactor's list.
     var place = 0
-    /// The number of finished requests.
     private var completedCount: UInt32 = 0
     /// The last observed phase, the number of the request in it, and the time since when.
     private var seen: (phase: Phase, completedCount: UInt32, since: UInt64)

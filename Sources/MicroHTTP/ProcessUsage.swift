@@ -2,7 +2,6 @@ import CMicroHTTPD
 import Foundation
 import Glibc
 
-/// The resource usage of the process.
 public enum ProcessUsage {
     /// All resident memory, including mapped pages of files; zero if the system does not report it.
     public static var residentBytes: Int {

@@ -23,7 +23,6 @@ final class Reactor: @unchecked Sendable {
     /// The index at which the check of the connections continues, and the time of the next check.
     var nextCheckIndex = 0
     var nextCheckAt: UInt64 = 0
-    /// The number of accepted connections.
     private var acceptedCount: UInt64 = 0
     /// Whether the last attempt to accept a connection failed, for example because no descriptor is left. Without any
     /// connection, libmicrohttpd would retry immediately and endlessly, at the cost of a whole core.

@@ -66,7 +66,6 @@ public final class Server: Sendable {
 
     /// The maximum number of open connections, after applying the limit of descriptors.
     public var connectionsMax: Int { configuration.connectionsMax }
-    /// The number of open requests.
     public var requestsOpen: Int { reactors.reduce(0) { $0 + $1.requestsOpen.load(ordering: .relaxed) } }
     /// The number of requests whose head was read since the start.
     public var requestCount: Int { reactors.reduce(0) { $0 + $1.requestCount.load(ordering: .relaxed) } }

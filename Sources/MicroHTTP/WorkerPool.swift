@@ -76,7 +76,7 @@ public final class WorkerPool: Sendable {
     private let ownerMax: Int
     private let threads: [LoopThread]
     /// Signalled when a job arrives, and at the end.
-    private let queue = Monitor(Queue())
+    private let queue = Locked(Queue())
 
     /// - Parameters:
     ///   - queueMax: The maximum number of waiting jobs.
@@ -116,7 +116,7 @@ public final class WorkerPool: Sendable {
         for thread in threads { thread.join() }
     }
 
-    private static func next(of queue: Monitor<Queue>) -> Turn {
+    private static func next(of queue: Locked<Queue>) -> Turn {
         queue.wait { queue in queue.popFirst().map { .job($0) } ?? (queue.isStopping ? .end : nil) }
     }
 }

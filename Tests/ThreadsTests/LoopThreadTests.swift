@@ -4,7 +4,7 @@ import Threads
 
 @Suite(.timed) struct LoopThreadTests {
     @Test func wake_endsAWait_andStopEndsTheLoop() {
-        let (thread, passes) = (LoopThread("passes"), Monitor(0))
+        let (thread, passes) = (LoopThread("passes"), Locked(0))
         thread.start {
             while thread.wait() {
                 passes.withLock { $0 += 1 }
@@ -18,7 +18,7 @@ import Threads
     }
 
     @Test func aWake_beforeTheWait_isNotLost() {
-        let (thread, passes) = (LoopThread("early"), Monitor(0))
+        let (thread, passes) = (LoopThread("early"), Locked(0))
         thread.wake()
         thread.start {
             while thread.wait() {
@@ -31,7 +31,7 @@ import Threads
     }
 
     @Test func time_endsAWait() {
-        let (thread, passes) = (LoopThread("ticks"), Monitor(0))
+        let (thread, passes) = (LoopThread("ticks"), Locked(0))
         thread.start {
             while thread.wait(atMost: .milliseconds(1)) {
                 passes.withLock { $0 += 1 }
@@ -44,7 +44,7 @@ import Threads
     }
 
     @Test func aPause_isNotShortenedByWakes_butByTheStop() {
-        let (thread, outcome) = (LoopThread("pauses"), Monitor<Bool?>(nil))
+        let (thread, outcome) = (LoopThread("pauses"), Locked<Bool?>(nil))
         thread.start {
             let goesOn = thread.pause(for: .seconds(600))
             outcome.withLock { $0 = goesOn }
@@ -58,11 +58,11 @@ import Threads
     /// The thread releases the objects that the body owns before `stop` returns.
     @Test func stop_returnsWhenWhatTheBodyOwnsIsReleased() {
         final class Owned {
-            let released: Monitor<Bool>
-            init(_ released: Monitor<Bool>) { self.released = released }
+            let released: Locked<Bool>
+            init(_ released: Locked<Bool>) { self.released = released }
             deinit { released.withLock { $0 = true } }
         }
-        let (thread, released) = (LoopThread("owner"), Monitor(false))
+        let (thread, released) = (LoopThread("owner"), Locked(false))
         do {
             let owned = Owned(released)
             thread.start { withExtendedLifetime(owned) { while thread.wait() {} } }
@@ -73,7 +73,7 @@ import Threads
     }
 
     @Test func loop_canBeStoppedBySeveral_andRestarted() async {
-        let (thread, passes) = (LoopThread("again"), Monitor(0))
+        let (thread, passes) = (LoopThread("again"), Locked(0))
         for _ in 0..<3 {
             thread.start {
                 #expect(thread.isCurrent)

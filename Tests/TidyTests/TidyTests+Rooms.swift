@@ -150,7 +150,7 @@ extension TidyTests {
 
     // MARK: Threads
 
-    /// A lock beside its variables guards them only by convention; `Locked` and `Monitor` enforce it. BellhopClient
+    /// A lock beside its variables guards them only by convention; `Locked` enforces it. BellhopClient
     /// has its own `Locked` and thread, because apps build that module without the service's modules.
     @Test func locksAndThreads_areMadeInOneModule() throws {
         let words = ["NSLock", "NSCondition", "NSRecursiveLock", "DispatchSemaphore", "pthread_create", "Thread("]

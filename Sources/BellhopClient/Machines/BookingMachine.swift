@@ -8,14 +8,14 @@ public struct BookingMachine: ShownMachine {
     /// A change that arrived before the booking was loaded.
     private var early: Bellhop.BookingStatusChange?
     /// Whether a change by the user is pending.
-    public var isPending: Bool { pending != nil }
+    public private(set) var isPending = false
     private var pending: Pending?
     private var count = 0
     /// Number of replayed events that are still expected.
     private var replaying = 0
     private var loading = Loading()
-    public var isLoaded: Bool { loading.isLoaded }
-    public var problem: JSON { loading.problem }
+    public private(set) var isLoaded = false
+    public private(set) var problem: JSON = .null
 
     private struct Pending: Sendable, Encodable {
         let name: String
@@ -55,6 +55,7 @@ public struct BookingMachine: ShownMachine {
         default: break
         }
         booking = pending.flatMap { stored?.with($0.set) } ?? stored
+        (isPending, isLoaded, problem) = (pending != nil, loading.isLoaded, loading.problem)
         return actions
     }
 
@@ -148,17 +149,6 @@ public struct BookingMachine: ShownMachine {
     }
 
     private enum CodingKeys: CodingKey { case bookingId, booking, stored, pending, isPending, isLoaded, problem }
-
-    public func encode(to encoder: any Encoder) throws {
-        var state = encoder.container(keyedBy: CodingKeys.self)
-        try state.encode(bookingId, forKey: .bookingId)
-        try state.encode(booking, forKey: .booking)
-        try state.encode(stored, forKey: .stored)
-        try state.encode(pending, forKey: .pending)
-        try state.encode(isPending, forKey: .isPending)
-        try state.encode(isLoaded, forKey: .isLoaded)
-        try state.encode(problem, forKey: .problem)
-    }
 }
 
 extension Bellhop.Booking {

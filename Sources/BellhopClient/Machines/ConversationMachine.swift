@@ -252,14 +252,6 @@ public struct ConversationMachine: ShownMachine {
 
 extension ConversationMachine.Outgoing: Encodable {
     private enum CodingKeys: String, CodingKey { case id, text, sentAt, refusal = "problem" }
-
-    public func encode(to encoder: any Encoder) throws {
-        var message = encoder.container(keyedBy: CodingKeys.self)
-        try message.encode(id, forKey: .id)
-        try message.encode(text, forKey: .text)
-        try message.encode(sentAt, forKey: .sentAt)
-        try message.encodeIfPresent(refusal, forKey: .refusal)
-    }
 }
 
 /// The parts of `message:created` that machines need. The members beside the message may be absent.

@@ -120,18 +120,6 @@ public struct CountsMachine: ShownMachine {
     }
 }
 
-extension BadgeCounts: Encodable {
+extension BadgeCounts {
     fileprivate var stateVersion: StateVersion { StateVersion(number: version, epoch: epoch) }
-
-    private enum CodingKeys: CodingKey { case messages, requests, bell, total, version, epoch }
-
-    public func encode(to encoder: any Encoder) throws {
-        var counts = encoder.container(keyedBy: CodingKeys.self)
-        try counts.encode(messages, forKey: .messages)
-        try counts.encode(requests, forKey: .requests)
-        try counts.encode(bell, forKey: .bell)
-        try counts.encode(total, forKey: .total)
-        try counts.encode(version, forKey: .version)
-        try counts.encode(epoch, forKey: .epoch)
-    }
 }

@@ -25,7 +25,7 @@ public struct NotificationsMachine: ShownMachine {
     private var loading = Loading()
 
     /// An unanswered change.
-    private struct Pending: Sendable {
+    private struct Pending: Sendable, Encodable {
         let name: String
         var ids: [String]?
         var upTo: String?
@@ -287,20 +287,7 @@ public struct NotificationsMachine: ShownMachine {
         Snapshot(items: items, preferences: preferences, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
     }
 
-    // MARK: Encodable
-
     private enum CodingKeys: CodingKey { case items, preferences, isLoaded, problem, stored, known, pending }
-
-    public func encode(to encoder: any Encoder) throws {
-        var state = encoder.container(keyedBy: CodingKeys.self)
-        try state.encode(items, forKey: .items)
-        try state.encode(preferences, forKey: .preferences)
-        try state.encode(isLoaded, forKey: .isLoaded)
-        try state.encode(problem, forKey: .problem)
-        try state.encode(stored, forKey: .stored)
-        try state.encode(known, forKey: .known)
-        try state.encode(pending.map(\.name), forKey: .pending)
-    }
 }
 
 extension Bellhop.Notification {

@@ -41,7 +41,7 @@ final class PostgresPool: Sendable {
     private let connect: @Sendable () throws(DatabaseError) -> DrivenConnection<PostgresConnection>
     private let countMax: Int
     /// Signalled when a connection is returned.
-    private let state = Monitor(State())
+    private let state = Locked(State())
 
     init(countMax: Int, connect: @escaping @Sendable () throws(DatabaseError) -> DrivenConnection<PostgresConnection>) {
         self.countMax = countMax

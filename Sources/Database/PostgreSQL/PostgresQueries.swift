@@ -33,7 +33,7 @@ final class PostgresQueries: Sendable {
     private let connect: @Sendable () throws(DatabaseError) -> PostgresLink
     private let threads: [LoopThread]
     /// Signalled when a thread is needed, or the end has come.
-    private let state = Monitor(State())
+    private let state = Locked(State())
 
     private struct State {
         var jobs: [Job] = []

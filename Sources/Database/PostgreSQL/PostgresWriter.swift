@@ -3,7 +3,7 @@ import Threads
 
 /// The turn to commit, among the writers of one process.
 final class CommitTurn: Sendable {
-    private let isTaken = Monitor(false)
+    private let isTaken = Locked(false)
 
     /// Takes the turn; returns false if another writer has it.
     func tryTake() -> Bool {

@@ -111,7 +111,6 @@ final class SQLiteBackend: StoreBackend {
     }
 
     var sizeBytes: Int { file.sizeBytes }
-    /// The path of the database file.
     var path: String { file.path }
 
     func schemaChanged() { readers.drop() }

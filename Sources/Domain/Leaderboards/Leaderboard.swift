@@ -71,7 +71,6 @@ public struct Leaderboard: Sendable {
 
     /// The number of entries with a score.
     public var count: Int { order.count }
-    /// The memory of the leaderboard, in bytes.
     public var bytes: Int { users.bytes + standings.capacity * MemoryLayout<Standing>.stride + order.bytes }
 
     // MARK: Changing

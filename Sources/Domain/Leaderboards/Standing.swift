@@ -23,7 +23,6 @@ public struct Standing: Sendable, Hashable, Comparable {
     static let none = Standing(key: .max, reached: .max)
 }
 
-/// A place on a leaderboard.
 public struct Place: Sendable, Hashable {
     /// One more than the number of better scores. Equal scores share a rank (1, 2, 2, 4).
     public var rank: Int

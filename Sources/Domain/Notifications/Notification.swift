@@ -12,7 +12,6 @@ public struct Notification: Sendable, Hashable {
 
     public init() {}
 
-    /// Creates the notification of a draft.
     public init(_ draft: NotificationDraft, id: ID<Notification>, delivery: Delivery, createdAt: Timestamp) {
         self.id = id
         self.draft = draft

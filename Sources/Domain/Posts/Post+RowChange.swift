@@ -6,7 +6,6 @@ extension Post {
     /// `{"schema": "bellhop", "table": "posts", "event": "UPDATE", "filter": "id=in.(…)"}` (R-ENG-E-1).
     public static let subscribable = (schema: "bellhop", table: "posts")
 
-    /// The column types of ``row``.
     public static let rowColumns: ColumnTypes = [
         "id": .text, "author_id": .text, "visibility": .text, "sequence": .bigint, "like_count": .bigint,
         "repost_count": .bigint,
@@ -32,7 +31,6 @@ extension Post {
             countColumns: ["likeCount": "like_count", "repostCount": "repost_count"])
     }
 
-    /// Returns the removal of the post as a row change.
     public func removalChange(readers: [String], at moment: Timestamp) -> RowChange {
         RowChange(
             ofOwn: Self.subscribable, .delete, recordId: id.text, old: row, new: nil, readers: readers, at: moment)

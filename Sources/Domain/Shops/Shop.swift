@@ -1,6 +1,5 @@
 import Values
 
-/// A barber shop.
 public struct Shop: Sendable, Hashable {
     public var id: ID<Shop> = ""
     public var name = ""
@@ -33,7 +32,6 @@ extension Shop: Record, JSONObjectWritable {
     }
 }
 
-/// A barber of a shop.
 public struct Barber: Sendable, Hashable {
     public var id: ID<Barber> = ""
     public var shopId: ID<Shop> = ""

@@ -199,7 +199,6 @@ enum RealNumber {
         type == .real ? Double(Float(value)) : value
     }
 
-    /// Returns the canonical spelling of the number.
     static func canonical(_ value: Double, _ type: ColumnType?) -> String {
         if !value.isFinite { return FilterNumber.real(value).canonical }
         if value == 0 { return "0.0" }

@@ -23,7 +23,6 @@ struct KeyBuckets {
     /// Returns the number of subscriptions under the hash.
     func count(under hash: UInt64) -> Int { parts[Self.part(of: hash)].count(under: Place.fragment(of: hash)) }
 
-    /// Appends the subscriptions under the hash.
     func append(under hash: UInt64, to subscriptions: inout [Int32]) {
         parts[Self.part(of: hash)].append(under: Place.fragment(of: hash), to: &subscriptions)
     }

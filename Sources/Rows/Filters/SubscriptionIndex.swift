@@ -80,7 +80,6 @@ public struct SubscriptionIndex {
         var scanned: [Int32] = []
         /// The sum of their weights (``FilterLimits/scannedPerTableMax``).
         var scannedWeight = 0
-        /// The weights by user.
         var scannedWeights: [ID<User>: Int] = [:]
         /// Subscriptions without a filter.
         var unfiltered: [Int32] = []
@@ -156,7 +155,6 @@ public struct SubscriptionIndex {
     private let bytesPerUserMax: Int
     /// The holder of each slot's subscriptions, and their bytes.
     private var holdings: [Int32: (holder: Holder, bytes: Int)] = [:]
-    /// The sum of the bytes by holder.
     private var bytesOfHolders: [Holder: Int] = [:]
     /// Values in all stored filters.
     public private(set) var valueCount = 0
@@ -223,7 +221,6 @@ public struct SubscriptionIndex {
         return slots[Int(slot)].map { registrations[Int($0)].subscription }
     }
 
-    /// Returns the subscription of a match.
     public func subscription(_ match: SubscriptionMatch) -> TableSubscription {
         registrations[Int(slots[Int(match.slot)][Int(match.ordinal)])].subscription
     }

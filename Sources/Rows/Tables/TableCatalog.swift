@@ -20,7 +20,6 @@ public struct TableCatalog: Sendable {
         }
     }
 
-    /// A catalog without tables.
     public static let empty = TableCatalog(checked: [])
 
     /// Creates a catalog.

@@ -86,7 +86,7 @@ extension Settings {
     /// Reads the settings, with the reserved names of all features, which the file of tables cannot declare.
     ///
     /// - Parameter verifiesTokens: False for work on the database alone, which needs no keys.
-    public init(reader: ConfigReader, verifiesTokens: Bool = true) throws {
+    public convenience init(reader: ConfigReader, verifiesTokens: Bool = true) throws {
         try self.init(reader: reader, reserved: Catalog.reserved, verifiesTokens: verifiesTokens)
     }
 

@@ -5,11 +5,11 @@ import Values
 /// The server with all routes, each with its metrics.
 enum ServiceRoutes {
     static func server(
-        _ configuration: ServerConfiguration, _ dispatcher: Dispatcher, _ features: [Feature],
-        _ streams: StreamDependencies, _ metrics: HTTPMetrics, _ shards: StreamShards<StreamHub>, logger: Logger
+        _ dispatcher: Dispatcher, _ features: [Feature], _ streams: StreamDependencies, _ metrics: HTTPMetrics,
+        _ shards: StreamShards<StreamHub>, logger: Logger
     ) throws -> Server {
         try Server(
-            configuration: decorated(configuration, dispatcher.runner.settings, metrics, logger: logger),
+            configuration: configuration(dispatcher.runner.settings, metrics, logger: logger),
             routes: routes(of: features, dispatcher, streams, metrics), streams: shards)
     }
 
@@ -29,10 +29,10 @@ enum ServiceRoutes {
     }
 
     /// Returns the configuration with the hooks for every answer.
-    private static func decorated(
-        _ configuration: ServerConfiguration, _ settings: Settings, _ metrics: HTTPMetrics, logger: Logger
+    private static func configuration(
+        _ settings: Settings, _ metrics: HTTPMetrics, logger: Logger
     ) -> ServerConfiguration {
-        var configuration = configuration
+        var configuration = settings.serverConfiguration
         let decoration = ResponseDecoration(settings: settings)
         configuration.decorate = { decoration.decorate($0, &$1) }
         configuration.problem = { decoration.problem($0) }

@@ -1,8 +1,14 @@
 import Database
 import Logging
 
-/// The data that a start reads from the database before anything is served.
+/// The start of the service: what it is given, and the data that it reads from the database before anything is served.
 struct ServiceStart {
+    let store: DatabaseStore
+    let settings: Settings
+    let clock: Clock
+    let metrics: MetricsRegistry
+    let logger: Logger
+    let features = Catalog.features()
     /// The log from which streams are served.
     let log: LogIdentity
     /// The newest event of the log.
@@ -14,7 +20,11 @@ struct ServiceStart {
     let revocations: RevocationList
     let tenants: Tenants
 
-    init(_ store: DatabaseStore, settings: Settings, clock: Clock, logger: Logger) throws {
+    init(
+        _ store: DatabaseStore, settings: Settings, clock: Clock, metrics: MetricsRegistry, logger: Logger
+    ) throws {
+        (self.store, self.settings, self.clock) = (store, settings, clock)
+        (self.metrics, self.logger) = (metrics, logger)
         try Self.prepare(store, logger)
         (log, cursorSecret) = try store.writeAndWait { db in
             // Created once, by the first replica.

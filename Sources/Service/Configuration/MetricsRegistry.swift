@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Threads
 
 /// The registry of a running service's metrics. It is created first, so that each part can register its own.
@@ -41,10 +42,26 @@ struct MetricsText {
         text += " " + (value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)") + "\n"
     }
 
-    /// Writes a family with one sample.
-    mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
+    /// Writes a family with a sample for each value of a label.
+    mutating func family(
+        _ name: String, _ kind: Kind, _ help: String, by label: String, _ samples: some Sequence<(String, Int)>
+    ) {
         family(name, kind, help)
-        sample(name, [], Double(value))
+        for (text, value) in samples { sample(name, [(label, text)], Double(value)) }
+    }
+
+    /// Writes a family with one sample.
+    mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
+        family(name, kind, help)
+        sample(name, [], value)
+    }
+
+    mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
+        single(name, kind, help, Double(value))
+    }
+
+    mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: borrowing Atomic<Int>) {
+        single(name, kind, help, Double(value.load(ordering: .relaxed)))
     }
 
     /// Writes a histogram.

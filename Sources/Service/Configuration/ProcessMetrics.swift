@@ -13,10 +13,12 @@ enum ProcessMetrics {
         metrics.register { text in
             text.family("bellhop_build_info", .gauge, "Version of the service; always 1.")
             text.sample("bellhop_build_info", build, 1)
-            text.family("process_start_time_seconds", .gauge, "Start time of the process in seconds since 1970.")
-            text.sample("process_start_time_seconds", [], Double(startedAt.microseconds / 1000) / 1000)
-            text.family("process_cpu_seconds_total", .counter, "CPU time of the process in seconds.")
-            text.sample("process_cpu_seconds_total", [], ProcessUsage.processorSeconds)
+            text.single(
+                "process_start_time_seconds", .gauge, "Start time of the process in seconds since 1970.",
+                Double(startedAt.microseconds / 1000) / 1000)
+            text.single(
+                "process_cpu_seconds_total", .counter, "CPU time of the process in seconds.",
+                ProcessUsage.processorSeconds)
             text.single(
                 "process_resident_memory_bytes", .gauge, "Resident memory of the process.", ProcessUsage.residentBytes)
             text.single("process_open_fds", .gauge, "Open file descriptors.", ProcessUsage.openDescriptors)

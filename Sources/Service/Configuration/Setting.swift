@@ -39,11 +39,7 @@ public final class Setting<Value: Sendable>: Settings.Key, @unchecked Sendable {
 
     override func read(_ values: SettingsReader) throws {
         isSet = values.isSet(self)
-        do {
-            value = try parse(values.text(of: self))
-        } catch let fault as Settings.Fault {
-            throw mistake(fault.problem)
-        }
+        value = try reportingFaults { try parse(values.text(of: self)) }
     }
 }
 
@@ -184,6 +180,15 @@ extension Settings {
         /// only variables.
         func mistake(_ problem: String) -> Mistake {
             Mistake(description: "\(name) (\(variable)): \(problem)", setting: name)
+        }
+
+        /// Runs a rule, and throws its fault as a mistake in this setting.
+        func reportingFaults<Result>(_ rule: () throws -> Result) throws -> Result {
+            do {
+                return try rule()
+            } catch let fault as Fault {
+                throw mistake(fault.problem)
+            }
         }
 
         /// Takes the name of the property, unless the declaration has given another one.

@@ -10,8 +10,11 @@ import Values
 
 /// All settings, checked: a service that starts has valid settings.
 ///
-/// Each setting is declared once, in the order of `--help` (``Setting``).
-public struct Settings: Sendable {
+/// Each setting is declared once, in the order of `--help` (``Setting``). A class, so that a transaction that holds the
+/// settings holds one reference and not one for each setting.
+///
+/// `@unchecked Sendable`: every property is set by the initializer and never changes afterwards.
+public final class Settings: @unchecked Sendable {
     // MARK: Network
     @Setting(.network, "Address to listen on; 0.0.0.0 for all addresses.", default: "127.0.0.1") public var host: String
     @Setting(.network, "Port to listen on; 0 for any free port, which the log names.", default: 8080, in: 0...65_535)
@@ -307,15 +310,14 @@ public struct Settings: Sendable {
     /// Settings without values.
     private init() { _ = Self.named(self) }
 
-    /// All settings, in the order of `--help`.
-    public static let catalog = named(Settings())
-
     private static let declared = Settings()
+
+    /// All settings, in the order of `--help`.
+    public static let catalog = named(declared)
 
     /// Returns the declaration of a setting, for messages that name it.
     static func key<Value>(_ setting: KeyPath<Settings, Setting<Value>>) -> Key { declared[keyPath: setting] }
 
-    /// Returns the variable of a setting.
     static func variable<Value>(_ setting: KeyPath<Settings, Setting<Value>>) -> String { key(setting).variable }
 
     /// Reads only the address on which the service listens. A health check needs no more, and so does not read a file

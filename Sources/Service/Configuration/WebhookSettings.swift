@@ -33,10 +33,8 @@ struct WebhookSettings: Sendable {
         timeoutSeconds = settings.webhookTimeoutSeconds
         guard let url = settings.webhookURL else { return nil }
         self.url = url
-        do {
-            host = try Self.host(of: url, allowsPrivate: allowsPrivate)
-        } catch {
-            throw settings.$webhookURL.mistake(error.problem)
+        host = try settings.$webhookURL.reportingFaults {
+            try Self.host(of: url, allowsPrivate: settings.webhookPrivate)
         }
         guard (1...WebhookSignature.secretsMax).contains(secrets.count) else {
             throw settings.$webhookSecrets.mistake(
@@ -47,7 +45,7 @@ struct WebhookSettings: Sendable {
         }
     }
 
-    private static func host(of url: String, allowsPrivate: Bool) throws(Settings.Fault) -> String {
+    private static func host(of url: String, allowsPrivate: Bool) throws -> String {
         let isPlain = url.utf8.count <= 2048 && url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
         guard isPlain, let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(),
             scheme == "https" || scheme == "http", let host = parts.host, !host.isEmpty

@@ -42,16 +42,14 @@ final class BodyBudgets: Sendable {
 
     init(_ metrics: MetricsRegistry) {
         metrics.register { [self] text in
-            let name = "bellhop_http_body_bytes"
             let sums = state.withLock { state in
                 state.bytes.reduce(into: ["unknown": 0, "user": 0, "backend": 0]) {
                     $0[$1.key.label, default: 0] += $1.value
                 }
             }
-            text.family(name, .gauge, "Bytes reserved for request bodies, by sender.")
-            for (label, sum) in sums.sorted(by: { $0.key < $1.key }) {
-                text.sample(name, [("sender", label)], Double(sum))
-            }
+            text.family(
+                "bellhop_http_body_bytes", .gauge, "Bytes reserved for request bodies, by sender.",
+                by: "sender", sums.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
         }
     }
 

@@ -75,9 +75,8 @@ struct SigningKeys: Sendable {
         metrics.register { [state] text in
             let (used, skipped) = state.withLock { ($0.set?.usedCount ?? 0, $0.set?.skippedCount ?? 0) }
             text.family(
-                "bellhop_signing_keys", .gauge, "Keys of the issuer's key set, by whether they can verify tokens.")
-            text.sample("bellhop_signing_keys", [("state", "used")], Double(used))
-            text.sample("bellhop_signing_keys", [("state", "skipped")], Double(skipped))
+                "bellhop_signing_keys", .gauge, "Keys of the issuer's key set, by whether they can verify tokens.",
+                by: "state", [("used", used), ("skipped", skipped)])
         }
     }
 

@@ -42,11 +42,8 @@ final class StreamFailures: Sendable {
         metrics.register { [tallies] text in
             let totals = tallies.withLock { $0.mapValues(\.total) }
             text.family(
-                "bellhop_stream_failures_total", .counter, "Streams or parts of streams that failed.")
-            for reason in Reason.allCases {
-                text.sample(
-                    "bellhop_stream_failures_total", [("reason", reason.rawValue)], Double(totals[reason] ?? 0))
-            }
+                "bellhop_stream_failures_total", .counter, "Streams or parts of streams that failed.",
+                by: "reason", Reason.allCases.map { ($0.rawValue, totals[$0] ?? 0) })
         }
     }
 

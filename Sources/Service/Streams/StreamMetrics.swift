@@ -25,27 +25,23 @@ final class StreamMetrics: Sendable {
 
     init(_ registry: MetricsRegistry) {
         registry.register { [self] text in
-            func write(_ name: String, _ kind: MetricsText.Kind, _ help: String, _ value: borrowing Atomic<Int>) {
-                text.single(name, kind, help, value.load(ordering: .relaxed))
-            }
-            write("bellhop_streams_open", .gauge, "Open streams.", open)
-            write("bellhop_streams_opened_total", .counter, "Opened streams.", opened)
+            text.single("bellhop_streams_open", .gauge, "Open streams.", open)
+            text.single("bellhop_streams_opened_total", .counter, "Opened streams.", opened)
             let closings = closings.withLock { $0 }
-            text.family("bellhop_streams_closed_total", .counter, "Closed streams, by reason.")
-            for ending in StreamEnding.allCases {
-                text.sample(
-                    "bellhop_streams_closed_total", [("reason", ending.rawValue)], Double(closings[ending] ?? 0))
-            }
-            write("bellhop_stream_events_total", .counter, "Live events delivered to streams.", deliveries)
-            write(
+            text.family(
+                "bellhop_streams_closed_total", .counter, "Closed streams, by reason.",
+                by: "reason", StreamEnding.allCases.map { ($0.rawValue, closings[$0] ?? 0) })
+            text.single("bellhop_stream_events_total", .counter, "Live events delivered to streams.", deliveries)
+            text.single(
                 "bellhop_stream_event_bytes_total", .counter, "Bytes of live events delivered to streams.",
                 deliveredBytes)
-            write("bellhop_stream_replays_total", .counter, "Streams resumed from a cursor.", replays)
-            write("bellhop_stream_replayed_events_total", .counter, "Events replayed from the log.", replayedEvents)
-            write("bellhop_stream_resyncs_total", .counter, "Resyncs sent to streams.", resyncs)
-            write("bellhop_stream_topics", .gauge, "Shared topics with subscriptions of open streams.", topics)
-            write("bellhop_stream_table_subscriptions", .gauge, "Row subscriptions of open streams.", tables)
-            write(
+            text.single("bellhop_stream_replays_total", .counter, "Streams resumed from a cursor.", replays)
+            text.single(
+                "bellhop_stream_replayed_events_total", .counter, "Events replayed from the log.", replayedEvents)
+            text.single("bellhop_stream_resyncs_total", .counter, "Resyncs sent to streams.", resyncs)
+            text.single("bellhop_stream_topics", .gauge, "Shared topics with subscriptions of open streams.", topics)
+            text.single("bellhop_stream_table_subscriptions", .gauge, "Row subscriptions of open streams.", tables)
+            text.single(
                 "bellhop_stream_overflows_total", .counter, "Streams closed because the client read too slowly.",
                 overflows)
         }

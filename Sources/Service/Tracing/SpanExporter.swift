@@ -34,9 +34,9 @@ final class SpanExporter: Sendable {
             let state = state.withLock { $0 }
             text.single(
                 "bellhop_spans_exported_total", .counter, "Spans accepted by the collector.", state.exported)
-            text.family("bellhop_spans_dropped_total", .counter, "Dropped spans, by reason.")
-            text.sample("bellhop_spans_dropped_total", [("reason", "overflow")], Double(state.overflowed))
-            text.sample("bellhop_spans_dropped_total", [("reason", "collector")], Double(state.refused))
+            text.family(
+                "bellhop_spans_dropped_total", .counter, "Dropped spans, by reason.",
+                by: "reason", [("overflow", state.overflowed), ("collector", state.refused)])
         }
     }
 

@@ -8,9 +8,9 @@ extension DatabaseStore {
             text.single(
                 "bellhop_database_size_bytes", .gauge, "Bytes on disk, including the write-ahead log.", sizeBytes)
             let trouble = self.trouble?.code
-            text.family("bellhop_database_trouble", .gauge, "1 while writes fail, by reason.")
-            text.sample("bellhop_database_trouble", [("reason", "full")], trouble == .full ? 1 : 0)
-            text.sample("bellhop_database_trouble", [("reason", "moved")], trouble == .moved ? 1 : 0)
+            text.family(
+                "bellhop_database_trouble", .gauge, "1 while writes fail, by reason.",
+                by: "reason", [("full", trouble == .full ? 1 : 0), ("moved", trouble == .moved ? 1 : 0)])
             text.single("bellhop_database_commits_total", .counter, "Committed groups of writes.", metrics.batches)
             text.single("bellhop_database_writes_total", .counter, "Committed writes.", metrics.jobs)
             text.single(

@@ -186,16 +186,13 @@ final class ChangeMetrics: Sendable {
     private let rejected = Atomic<Int>(0)
 
     init(_ registry: MetricsRegistry) {
-        registry.register { [self] text in write(to: &text) }
-    }
-
-    private func write(to text: inout MetricsText) {
-        text.family("bellhop_changes_total", .counter, "Received table changes, by result.")
-        for (result, count) in [
-            ("accepted", accepted.load(ordering: .relaxed)), ("duplicate", duplicates.load(ordering: .relaxed)),
-            ("rejected", rejected.load(ordering: .relaxed)),
-        ] {
-            text.sample("bellhop_changes_total", [("result", result)], Double(count))
+        registry.register { [self] text in
+            let counts = [
+                ("accepted", accepted.load(ordering: .relaxed)), ("duplicate", duplicates.load(ordering: .relaxed)),
+                ("rejected", rejected.load(ordering: .relaxed)),
+            ]
+            text.family(
+                "bellhop_changes_total", .counter, "Received table changes, by result.", by: "result", counts)
         }
     }
 

@@ -76,7 +76,7 @@ struct SourceIntake: Sendable {
         _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?,
         also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
     ) throws -> Outcome {
-        let answer = Monitor<Result<Outcome, any Error>?>(nil)
+        let answer = Locked<Result<Outcome, any Error>?>(nil)
         try runner.store.write { db in
             try position?.store(replacing: known, slot: slot, at: runner.clock.now(), in: db)
             try also(db)

@@ -12,38 +12,30 @@ final class SourceMetrics: Sendable {
     let unsigned = Atomic<Int>(0)
 
     init(_ registry: MetricsRegistry) {
-        registry.register { [self] text in write(to: &text) }
-    }
-
-    private func write(to text: inout MetricsText) {
-        text.single(
-            "bellhop_source_connected", .gauge, "1 on the replica that reads the app's log, else 0.",
-            isConnected.load(ordering: .relaxed) ? 1 : 0)
-        text.single(
-            "bellhop_source_lag_bytes", .gauge, "Bytes of the app's log that are not stored yet.",
-            lagBytes.load(ordering: .relaxed))
-        text.family(
-            "bellhop_source_lag_seconds", .gauge,
-            "Time since the commit of the last stored change; 0 if no change is waiting.")
-        text.sample("bellhop_source_lag_seconds", [], Double(lagMilliseconds.load(ordering: .relaxed)) / 1000)
-        text.single(
-            "bellhop_source_transactions_total", .counter, "Transactions read from the app's log.",
-            transactions.load(ordering: .relaxed))
-        text.single(
-            "bellhop_source_rows_total", .counter, "Row changes and messages accepted from the app's log.",
-            rows.load(ordering: .relaxed))
-        text.single(
-            "bellhop_source_rejected_total", .counter,
-            "Row changes and messages rejected from the app's log; the service's log gives the reasons.",
-            rejected.load(ordering: .relaxed))
-        text.single(
-            "bellhop_source_slot_lost_total", .counter,
-            "Number of times that the replication slot was lost and all streams resynced.",
-            slotsLost.load(ordering: .relaxed))
-        text.single(
-            "bellhop_source_unsigned_total", .counter,
-            "Messages ignored because neither bellhop.notify nor bellhop.publish wrote them.",
-            unsigned.load(ordering: .relaxed))
+        registry.register { [self] text in
+            text.single(
+                "bellhop_source_connected", .gauge, "1 on the replica that reads the app's log, else 0.",
+                isConnected.load(ordering: .relaxed) ? 1 : 0)
+            text.single(
+                "bellhop_source_lag_bytes", .gauge, "Bytes of the app's log that are not stored yet.", lagBytes)
+            text.single(
+                "bellhop_source_lag_seconds", .gauge,
+                "Time since the commit of the last stored change; 0 if no change is waiting.",
+                Double(lagMilliseconds.load(ordering: .relaxed)) / 1000)
+            text.single(
+                "bellhop_source_transactions_total", .counter, "Transactions read from the app's log.", transactions)
+            text.single(
+                "bellhop_source_rows_total", .counter, "Row changes and messages accepted from the app's log.", rows)
+            text.single(
+                "bellhop_source_rejected_total", .counter,
+                "Row changes and messages rejected from the app's log; the service's log gives the reasons.", rejected)
+            text.single(
+                "bellhop_source_slot_lost_total", .counter,
+                "Number of times that the replication slot was lost and all streams resynced.", slotsLost)
+            text.single(
+                "bellhop_source_unsigned_total", .counter,
+                "Messages ignored because neither bellhop.notify nor bellhop.publish wrote them.", unsigned)
+        }
     }
 
     func add(_ number: Int, to counter: borrowing Atomic<Int>) { counter.add(number, ordering: .relaxed) }

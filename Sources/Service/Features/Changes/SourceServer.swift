@@ -110,7 +110,6 @@ struct SourceServer {
         for table in tables where !table.memberships.isEmpty { try requireSelect(on: table) }
     }
 
-    /// Returns the publication of the tables.
     func publication(of tables: [TableDeclaration]) throws(SourceError) -> SourcePublication {
         let bySchema = """
             UNION ALL SELECT p.oid, n.nspname, NULL, s.oid, p.xmin FROM pg_publication p

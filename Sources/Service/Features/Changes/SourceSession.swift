@@ -33,7 +33,6 @@ struct SourceSession {
     private var largestFrame = 0
     /// The time of the last check of the publication.
     private var publicationAskedAt: Duration
-    /// Whether rows are currently missed.
     private var isMissingRows = false
     /// Called once, when the first data has arrived.
     private var onFirstData: (() -> Void)?

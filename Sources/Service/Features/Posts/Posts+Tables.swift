@@ -116,7 +116,6 @@ extension PostsFeature {
 
     static let columns = Post.columns()
 
-    /// The number of columns of a post.
     static let columnCount = Post.columnNames.count
 
     /// Returns the columns that ``view(_:)`` reads: the post's, and whether the user likes it and has reposted it.

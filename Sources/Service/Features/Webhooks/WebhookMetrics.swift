@@ -18,19 +18,15 @@ final class WebhookMetrics: Sendable {
         metrics.register { [state] text in
             let now = clock.now()
             let state = state.withLock { $0 }
-            text.family("bellhop_webhooks_sent_total", .counter, "Webhooks accepted by the receiver, by type.")
-            for type in WebhookType.allCases {
-                text.sample("bellhop_webhooks_sent_total", [("type", type.rawValue)], Double(state.sent[type] ?? 0))
-            }
-            text.family("bellhop_webhooks_failed_total", .counter, "Failed attempts, by reason.")
-            for (reason, count) in state.failed.sorted(by: { $0.key < $1.key }) {
-                text.sample("bellhop_webhooks_failed_total", [("reason", reason)], Double(count))
-            }
-            text.family("bellhop_webhooks_died_total", .counter, "Webhooks that are no longer retried, by reason.")
-            for reason in WebhookFailureReason.allCases {
-                text.sample(
-                    "bellhop_webhooks_died_total", [("reason", reason.rawValue)], Double(state.dead[reason] ?? 0))
-            }
+            text.family(
+                "bellhop_webhooks_sent_total", .counter, "Webhooks accepted by the receiver, by type.",
+                by: "type", WebhookType.allCases.map { ($0.rawValue, state.sent[$0] ?? 0) })
+            text.family(
+                "bellhop_webhooks_failed_total", .counter, "Failed attempts, by reason.",
+                by: "reason", state.failed.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
+            text.family(
+                "bellhop_webhooks_died_total", .counter, "Webhooks that are no longer retried, by reason.",
+                by: "reason", WebhookFailureReason.allCases.map { ($0.rawValue, state.dead[$0] ?? 0) })
             text.single(
                 "bellhop_webhooks_waiting", .gauge, "Webhooks waiting to be sent, over all replicas.",
                 state.figures.waiting)

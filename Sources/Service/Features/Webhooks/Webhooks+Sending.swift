@@ -24,7 +24,6 @@ struct WebhookAttempt: Sendable {
     /// The user's counts of this moment.
     fileprivate(set) var badges: SentBadges?
 
-    /// Returns the body of the request.
     func body(at now: Timestamp) -> [UInt8] {
         let current = SharedMembers { writer in
             if let preferences {

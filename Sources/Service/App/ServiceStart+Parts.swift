@@ -1,0 +1,149 @@
+import Database
+import MicroHTTP
+import Rows
+import Synchronization
+
+/// The parts of the service that are made from the start.
+extension ServiceStart {
+    func tracing(replica: String) -> (spans: SpanExporter?, tracer: Tracer?) {
+        guard let traces = settings.traces else { return (nil, nil) }
+        let spans = SpanExporter(traces, replica: replica, clock: clock, metrics: metrics, logger: logger)
+        return (spans, Tracer(share: traces.share, clock: clock, exporter: spans))
+    }
+
+    func workers() -> WorkerPool {
+        WorkerPool(
+            name: "worker", threads: settings.workerThreads, queueMax: Limits.workersQueueMax,
+            ownerMax: Limits.workersQueueOfUserMax)
+    }
+
+    func authenticator() throws -> Authenticator {
+        try Authenticator(
+            settings: settings, clock: clock, revocations: revocations,
+            generation: { [memberships] in memberships.generation.load(ordering: .acquiring) },
+            scoped: { [memberships] in memberships.scoped($0) }, metrics: metrics, logger: logger)
+    }
+
+    func reader(_ limiter: RateLimiter) -> TransactionReader {
+        TransactionReader(
+            store: store, clock: clock, settings: settings, log: log, positions: positions,
+            reactions: features.compactMap(\.reaction), limiter: limiter)
+    }
+
+    func streams(
+        _ reader: TransactionReader, _ workers: WorkerPool, _ authenticator: Authenticator, _ boards: Leaderboards,
+        _ admission: StreamAdmission
+    ) -> StreamDependencies {
+        StreamDependencies(
+            reader: reader, workers: workers, log: log, memberships: memberships, revocations: revocations,
+            admission: admission, metrics: StreamMetrics(metrics),
+            failures: StreamFailures(logger: logger, metrics: metrics), authenticator: authenticator,
+            tickets: TicketSeal(secret: cursorSecret),
+            topicKinds: features.flatMap(\.topics) + memberships.catalog.topics.map(TopicKind.init),
+            live: features.flatMap(\.live),
+            tables: SubscribableTables(catalog: memberships.catalog, watched: features.flatMap(\.watched)),
+            ownStates: { try ChallengesFeature.ownRanks(boards, $0) })
+    }
+
+    /// Returns the parts of the service that features use beyond transactions.
+    func dependencies(
+        _ report: ServiceReport, _ pipeline: EventPipeline, _ streams: StreamDependencies,
+        _ requests: any StreamRequests
+    ) -> Dependencies {
+        Dependencies(
+            report: report, boards: pipeline.boards,
+            streams: .init(dependencies: streams, requests: requests, router: pipeline.router),
+            changes: .init(
+                intake: changeIntake(pipeline.pump), metrics: ChangeMetrics(metrics),
+                isCongested: { pipeline.isCongested }),
+            explain: .init(
+                memberships: memberships, authenticator: streams.authenticator, log: log, live: streams.live,
+                tables: streams.tables),
+            publish: publishRules)
+    }
+
+    private var publishRules: PublishFeature.Parts {
+        .init(topics: memberships.catalog.topics, taken: Catalog.eventPrefixes)
+    }
+
+    private func changeIntake(_ pump: EventPump) -> ChangeIntake {
+        ChangeIntake(memberships: memberships, restartStreams: { try pump.renewEpoch(in: $0) })
+    }
+
+    func ticker(_ runner: TransactionRunner, _ limiter: RateLimiter) -> Ticker {
+        Ticker(
+            runner: runner, ticks: features.flatMap(\.ticks),
+            prunings: [Pruning(name: "idempotency", due: Idempotency.pruningDue(at:), prune: Idempotency.prune)],
+            limiter: limiter, logger: logger)
+    }
+
+    func webhooks(_ reader: TransactionReader, _ admission: StreamAdmission) -> WebhookSender? {
+        let sources = WebhookSources(
+            message: ConversationsFeature.unread(_:of:in:), preferences: PreferencesFeature.preferences(of:in:))
+        return settings.webhook.map {
+            WebhookSender($0, sources, reader: reader, admission: admission, metrics: metrics, logger: logger)
+        }
+    }
+
+    func push(_ reader: TransactionReader, _ admission: StreamAdmission) -> PushSender? {
+        let sources = PushSources(
+            notification: NotificationsFeature.pushText, message: ConversationsFeature.unread(_:of:in:),
+            preferences: PreferencesFeature.preferences(of:in:))
+        return settings.push.map {
+            PushSender($0, sources, reader: reader, admission: admission, metrics: metrics, logger: logger)
+        }
+    }
+
+    func source(_ runner: TransactionRunner, _ pipeline: EventPipeline) -> SourceReader? {
+        guard let url = settings.source else { return nil }
+        let rules = publishRules
+        let intake = SourceIntake(
+            runner: runner, changes: changeIntake(pipeline.pump), slot: settings.sourceSlot,
+            receivers: [
+                "notify": { try NotificationsFeature.accept($0, $1) },
+                "publish": { try PublishFeature.accept($0, by: rules, $1) },
+            ])
+        return SourceReader(
+            .init(url: url, intake: intake, isCongested: { pipeline.isCongested }),
+            metrics: SourceMetrics(metrics), logger: logger)
+    }
+
+    func checks(_ authenticator: Authenticator, _ pump: EventPump) -> [@Sendable () -> String?] {
+        [
+            { authenticator.isReady ? nil : "The issuer's keys could not be fetched yet." },
+            { [revocations] in revocations.isTrusted ? nil : "The revocations of other replicas are unknown." },
+            { [store] in
+                if let trouble = store.trouble { return "Writes are failing: \(trouble.detail)." }
+                // A file is read now. For a server, the result of the last contact is used, because nothing may wait
+                // for it here.
+                let isReadable =
+                    store.engine == .sqlite
+                    ? (try? store.read { try $0.exists("SELECT 1") }) != nil : pump.isDatabaseReachable
+                return isReadable ? nil : "The database cannot be read."
+            },
+        ]
+    }
+
+    /// Registers the metrics of requests, streams and leaderboards.
+    func register(_ server: Server, _ pipeline: EventPipeline) {
+        let (shards, boards) = (pipeline.shards, pipeline.boards)
+        metrics.register { text in
+            text.single(
+                "bellhop_http_requests_read_total", .counter, "Requests with a complete head.", server.requestCount)
+            text.single(
+                "bellhop_http_requests_open", .gauge, "Requests in progress.", server.requestsOpen)
+            let counters = shards.counters
+            text.single("bellhop_streams_max", .gauge, "Maximum number of open streams.", shards.streamsMax)
+            text.single(
+                "bellhop_stream_sends_total", .counter, "System calls that sent to streams.", counters.sends)
+            text.single("bellhop_stream_sent_bytes_total", .counter, "Bytes sent to streams.", counters.sentBytes)
+            text.single(
+                "bellhop_stream_stalls_total", .counter, "Number of times that a stream's socket buffer was full.",
+                counters.stalls)
+            text.single(
+                "bellhop_stream_collapsed_total", .counter, "Queued states replaced by newer ones.", counters.collapsed)
+            text.single("bellhop_stream_inbox_depth", .gauge, "Messages queued for shards.", counters.inboxDepth)
+            boards.write(to: &text)
+        }
+    }
+}

@@ -1,6 +1,7 @@
 """Simulates, event by event, writers that work on waiting requests and commit one after another, over all replicas.
 
-It follows PostgresWriter.swift and EventLog.append. A replica has four writers, each with its share of the users. A
+It follows EventLog.append, and the writers as they were before they shared one queue (decision 0028), so its groups are
+smaller and its rates lower than today's. A replica has four writers, each with its share of the users. A
 writer takes its waiting requests as one group and executes them one by one. It then waits for its turn in the replica,
 then for the counter's row, and commits. Requests that arrive while it waits for the turn join the group."""
 

@@ -16,7 +16,7 @@ public final class DatabaseStore: Sendable {
 
     deinit {
         // Without `close`, the waiting jobs are still done; the threads end by themselves.
-        backend.closeQueues()
+        backend.queue.close()
     }
 
     public var engine: DatabaseEngine { url.engine }
@@ -60,8 +60,8 @@ public final class DatabaseStore: Sendable {
     /// must be on the database. `completion` is called on the writer's thread when the changes are durable, or with the
     /// error. It must be quick, because the next group waits for it.
     ///
-    /// - Parameter lane: One writer does the work of one lane, in order. For work that would otherwise wait for each
-    ///   other's locks.
+    /// - Parameter lane: Work of one lane is done in order, by one writer at a time. For work that would otherwise wait
+    ///   for each other's locks.
     /// - Throws: `StoreBusy` if the queue is full. Then `completion` is not called.
     public func write<Value: Sendable>(
         lane: Int = 0, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value,
@@ -69,11 +69,12 @@ public final class DatabaseStore: Sendable {
     ) throws(StoreBusy) {
         try queue(
             WriteJob(
+                lane: lane,
                 run: { connection in
                     let value = try body(connection)
                     return { outcome in completion(outcome.map { value }) }
                 },
-                fail: { completion(.failure($0)) }), lane: lane)
+                fail: { completion(.failure($0)) }))
     }
 
     /// Queues an item of a batched write. It works like ``write(lane:_:completion:)``, but many items are written
@@ -84,12 +85,12 @@ public final class DatabaseStore: Sendable {
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) throws(StoreBusy) {
         let share = BatchShare(item, of: batch, completion: completion)
-        try queue(WriteJob(share: share, fail: { completion(.failure($0)) }), lane: lane)
+        try queue(WriteJob(lane: lane, share: share, fail: { completion(.failure($0)) }))
     }
 
     @usableFromInline
-    func queue(_ job: WriteJob, lane: Int) throws(StoreBusy) {
-        if try backend.queue(lane: lane).append(job) { return }
+    func queue(_ job: WriteJob) throws(StoreBusy) {
+        if try backend.queue.append(job) { return }
         let error =
             options.access == .readOnly
             ? DatabaseError(.readOnly, "the store is open read-only")
@@ -143,19 +144,15 @@ public final class DatabaseStore: Sendable {
     /// continue, and the last writes found no room.
     public var trouble: DatabaseError? {
         if let trouble = backend.trouble { return trouble }
-        return backend.queues.contains(where: \.isFull)
+        return backend.queue.isFull
             ? DatabaseError(.full, "the disk is full, or the database has reached its size limit") : nil
     }
 
     /// Checks with a small write whether there is room again. Blocks.
     public func probe() throws {
         guard backend.hasRoom else { throw DatabaseError(.full, "the disk is full") }
-        // Each of them writes, though it changes nothing. Every writer may have failed separately.
-        for lane in backend.queues.indices {
-            try writeAndWait(lane: lane) {
-                try $0.run($0.engine == .sqlite ? "PRAGMA user_version = 0" : "SELECT txid_current()")
-            }
-        }
+        // It writes, though it changes nothing.
+        try writeAndWait { try $0.run($0.engine == .sqlite ? "PRAGMA user_version = 0" : "SELECT txid_current()") }
     }
 
     // MARK: Upkeep
@@ -170,9 +167,7 @@ public final class DatabaseStore: Sendable {
     /// The bytes on disk, including the WAL. For a server it is the last known value.
     public var sizeBytes: Int { backend.sizeBytes }
 
-    public func metrics() -> StoreMetrics {
-        backend.queues.dropFirst().reduce(backend.queues[0].snapshot()) { $0.adding($1.snapshot()) }
-    }
+    public func metrics() -> StoreMetrics { backend.queue.snapshot() }
 
     /// Does the queued work, then closes. Later writes fail with `.unavailable`. Blocks; may be called twice.
     public func close() {

@@ -5,8 +5,8 @@ protocol StoreBackend: Sendable {
         _ woven: SQL.Woven, with records: SQL?, as scope: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy)
-    /// The queues of its writers; never empty.
-    var queues: [WriteQueue] { get }
+    /// The queue of its writers.
+    var queue: WriteQueue { get }
     /// Whether the current thread is one of its writers.
     var isOnWriter: Bool { get }
     var sizeBytes: Int { get }
@@ -25,12 +25,4 @@ protocol StoreBackend: Sendable {
     func finishMigrations(of tables: [Table], in connection: DatabaseConnection) throws
     func schemaChanged()
     func close()
-}
-
-extension StoreBackend {
-    func queue(lane: Int) -> WriteQueue { queues[Int(UInt(bitPattern: lane) % UInt(queues.count))] }
-
-    func closeQueues() {
-        for queue in queues { queue.close() }
-    }
 }

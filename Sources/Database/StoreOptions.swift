@@ -52,8 +52,8 @@ public struct StoreOptions: Sendable {
     public var readersMax = 8
     /// The reading connections that serve batched single-statement queries.
     public var queryConnections: Int { max(1, readersMax / 2) }
-    /// Connections that write, each with its own share of the users and shops. While one waits for an answer or its
-    /// commit, others work. With more than four, they wait for one another's commits, which are serialized.
+    /// Connections that write, from one queue. While one commits, the next collects a group; others begin only beside a
+    /// group that waits for a lock. With more than four, they wait for one another's commits, which are serialized.
     public var writers = 4
     /// After this time the server cancels a statement, and a second later this side gives up on the server. Without it,
     /// a table locked by another client would occupy every worker.

@@ -4,7 +4,7 @@ import Threads
 /// A PostgreSQL server, with a bounded pool of connections for reads on the calling threads, and several writing
 /// threads.
 final class PostgresBackend: StoreBackend {
-    let queues: [WriteQueue]
+    let queue: WriteQueue
     private let address: String
     private let options: StoreOptions
     private let health = PostgresHealth()
@@ -41,16 +41,17 @@ final class PostgresBackend: StoreBackend {
         }
         // A read-only store has a queue that accepts nothing.
         let count = options.access == .exclusive ? options.writers : 1
-        queues = (0..<count).map { _ in WriteQueue(depthMax: max(1, options.queueDepthMax / count)) }
-        writers = queues.map { _ in LoopThread("postgres-writer") }
+        queue = WriteQueue(depthMax: options.queueDepthMax, sharing: WriteSharing(writers: count))
+        writers = (0..<count).map { _ in LoopThread("postgres-writer") }
         guard options.access != .readOnly else {
-            closeQueues()
+            queue.close()
             return
         }
         let turn = CommitTurn()
-        for (thread, queue) in zip(writers, queues) {
-            thread.start { [pool, vital] in
-                var writer = PostgresWriter(queue: queue, turn: turn, options: options) { () throws(DatabaseError) in
+        for (number, thread) in writers.enumerated() {
+            thread.start { [pool, vital, queue] in
+                var writer = PostgresWriter(queue: queue, number: number, turn: turn, options: options) {
+                    () throws(DatabaseError) in
                     // Whatever made a writer's connection unusable may also have happened to the readers' connections.
                     // They would not notice a server that has become a standby.
                     pool.clear()
@@ -138,7 +139,7 @@ final class PostgresBackend: StoreBackend {
     }
 
     func close() {
-        closeQueues()
+        queue.close()
         for writer in writers { writer.join() }
         queries.close()
         pool.close()

@@ -38,6 +38,8 @@ final class CommitTurn: Sendable {
 /// It is created, used and released on its thread.
 struct PostgresWriter {
     let queue: WriteQueue
+    /// Its number among the writers of the queue.
+    let number: Int
     /// The turn to commit, among the writers of this process.
     let turn: CommitTurn
     let options: StoreOptions
@@ -54,38 +56,35 @@ struct PostgresWriter {
 
     /// Works until the queue is closed and empty.
     mutating func run() {
-        while let jobs = queue.take(options.batchJobsMax) { commit(jobs) }
+        while let jobs = queue.take(options.batchJobsMax, by: number) { commit(jobs) }
         // Marks that remain are deleted by the end of any other writer, a day later.
         _ = try? usableConnection().driver.link.ask(PostgresSchema.forgetMarks, [.text(name)])
     }
 
     private static func randomName() -> String { String(UInt64.random(in: .min ... .max), radix: 36) }
 
-    /// Performs all jobs, in as many groups as necessary. Each job is answered exactly once.
+    /// Performs jobs as one group. Each is answered exactly once, or put back to be done in a later group.
     private mutating func commit(_ jobs: [WriteJob]) {
-        var waiting = jobs
+        var jobs = jobs
         var losses = 0
         var counted = StoreMetrics()
-        var isFull = false
-        while !waiting.isEmpty {
+        while true {
             do {
-                let (group, postponed) = try runGroup(&waiting, counting: &counted)
-                waiting = postponed
-                // Later jobs of the same lane may be answered while these wait. Within a group, the order is kept.
-                isFull = isFull || group.isFull
-                if waiting.isEmpty { finish(counted, isFull: isFull) }
-                group.answer(.success(()))
+                let (group, postponed) = try runGroup(&jobs, counting: &counted)
+                queue.putBack(postponed, by: number)
+                finish(counted, isFull: group.isFull)
+                return group.answer(.success(()))
             } catch {
                 losses += 1
                 connection = nil
                 let isTransient = (error as? DatabaseError)?.isTransient ?? false
-                if !isTransient || losses >= Self.connectionsMax {
+                guard isTransient, losses < Self.connectionsMax else {
                     counted.batchesFailed += 1
-                    counted.jobsFailed += waiting.count
+                    counted.jobsFailed += jobs.count
                     finish(counted, isFull: (error as? DatabaseError)?.code == .full)
                     let isUndecided = (error as? DatabaseError)?.code == .undecided
                     let lost = isUndecided ? error : WriteGroup.lost(error)
-                    for job in waiting { job.fail(lost) }
+                    for job in jobs { job.fail(lost) }
                     return
                 }
                 counted.batchesRetried += 1
@@ -95,7 +94,7 @@ struct PostgresWriter {
     }
 
     private func finish(_ counted: StoreMetrics, isFull: Bool) {
-        queue.finishBatch(isFull: isFull) { $0 = $0.adding(counted) }
+        queue.finishBatch(by: number, isFull: isFull) { $0 = $0.adding(counted) }
     }
 
     /// Runs one transaction, without answering any job.
@@ -117,7 +116,7 @@ struct PostgresWriter {
             // commit of each replica. Jobs that arrive meanwhile join the group.
             while !turn.tryTake() {
                 let mayTake = postponed.isEmpty && ContinuousClock.now < deadline
-                let more = mayTake ? queue.takeArrived(options.batchJobsMax) : []
+                let more = mayTake ? queue.takeArrived(options.batchJobsMax, by: number) : []
                 if more.isEmpty {
                     turn.take()
                     break
@@ -125,6 +124,7 @@ struct PostgresWriter {
                 jobs += more
                 try run(more, on: connection, into: &group, &postponed, until: deadline)
             }
+            queue.finishCollecting(by: number)
             let begin = ContinuousClock.now
             try conclude(connection)
             let seconds = (ContinuousClock.now - begin) / .seconds(1)

@@ -2,7 +2,7 @@ import Threads
 
 /// An SQLite file owned by this process: readers on the calling threads, and one writer.
 final class SQLiteBackend: StoreBackend {
-    let queues: [WriteQueue]
+    let queue: WriteQueue
     private let options: StoreOptions
     private let file: DatabaseFile
     private let readers: ReaderPool
@@ -13,12 +13,12 @@ final class SQLiteBackend: StoreBackend {
         self.options = options
         file = try DatabaseFile(url, access: options.access)
         readers = ReaderPool(file, options: options)
-        queues = [WriteQueue(depthMax: options.queueDepthMax)]
+        queue = WriteQueue(depthMax: options.queueDepthMax)
         guard options.access != .readOnly else {
             // Detects a damaged or foreign file now, and not at the first request.
             let probe = try SQLiteConnection(file, role: .reader, options: options)
             try probe.runScript("SELECT count(*) FROM sqlite_schema")
-            closeQueues()
+            queue.close()
             return
         }
         let connection = try SQLiteConnection(file, role: .writer, options: options)
@@ -34,7 +34,7 @@ final class SQLiteBackend: StoreBackend {
     /// The checkpointer has its own thread and connection, so that neither the writer nor its callers pay for its
     /// fsync.
     private func start(_ connection: sending SQLiteConnection, _ moving: sending SQLiteConnection) {
-        let queue = queues[0]
+        let queue = queue
         let checkpointer = LoopThread("sqlite-checkpoint")
         checkpointer.start { [checkpointer, readers] in
             while checkpointer.wait() { SQLiteWriter.movePages(by: moving, readers: readers, queue: queue) }
@@ -118,7 +118,7 @@ final class SQLiteBackend: StoreBackend {
     func finishMigrations(of tables: [Table], in connection: DatabaseConnection) throws {}
 
     func close() {
-        closeQueues()
+        queue.close()
         writer.join()
         readers.close()
     }

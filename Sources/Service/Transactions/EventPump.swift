@@ -15,6 +15,9 @@ import Threads
 final class EventPump: Sendable {
     /// Events read at once, plus further events of the same records.
     private static let readMax = 1_000
+    /// The pause after events were read, so that the next statement reads several. An event after a quiet moment is read
+    /// at once.
+    private static let readPause: Duration = .milliseconds(3)
     /// How long the database counts as reachable after the last contact.
     private static let contactTimeoutSeconds: Int64 = 3
 
@@ -146,7 +149,9 @@ final class EventPump: Sendable {
         if let request {
             do {
                 switch request.kind {
-                case .read: try read(request)
+                case .read:
+                    try read(request)
+                    _ = thread.pause(for: Self.readPause)
                 case .poll: try poll(request)
                 }
             } catch {

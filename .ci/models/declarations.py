@@ -7,6 +7,8 @@ SHARED = ("Options", "Limits", "Bell", "Store", "Connection", "Status", "Refusal
 MODULES = (
     ("bellhop.js", "`connect` makes a bell with every feature.", ("index.d.ts", "types.d.ts")),
     ("bellhop.js/features", "The stores of a bell, and their commands.", ("features.d.ts",)),
+    ("bellhop.js/offline", "The last state of the stores on the device.", ("offline.d.ts",)),
+    ("bellhop.js/push", "Push messages.", ("push.d.ts",)),
     ("bellhop.js/react", "A provider and hooks for React 18 and React Native.", ("react.d.ts",)),
     ("bellhop.js/tanstack", "The bridge to TanStack Query.", ("tanstack.d.ts",)),
     ("bellhop.js/players", "Players for haptics and sound.", ("players.d.ts",)),

@@ -27,6 +27,15 @@ static const unsigned char bellhop_core_js[] = {
 static const unsigned char bellhop_features_js[] = {
 #embed "../Service/Features/ClientLibrary/Files/bellhop-features.js"
 };
+static const unsigned char bellhop_offline_js[] = {
+#embed "../Service/Features/ClientLibrary/Files/bellhop-offline.js"
+};
+static const unsigned char bellhop_push_js[] = {
+#embed "../Service/Features/ClientLibrary/Files/bellhop-push.js"
+};
+static const unsigned char bellhop_sw_js[] = {
+#embed "../Service/Features/ClientLibrary/Files/bellhop-sw.js"
+};
 static const unsigned char bellhop_tabs_js[] = {
 #embed "../Service/Features/ClientLibrary/Files/bellhop-tabs.js"
 };
@@ -65,6 +74,9 @@ static const unsigned char events_js[] = {
 };
 static const unsigned char markdown_js[] = {
 #embed "../console/markdown.js"
+};
+static const unsigned char notify_js[] = {
+#embed "../console/notify.js"
 };
 static const unsigned char operations_js[] = {
 #embed "../console/operations.js"
@@ -107,6 +119,9 @@ static const struct {
     RESOURCE("todo.yaml", todo_yaml),
     RESOURCE("bellhop-core.js", bellhop_core_js),
     RESOURCE("bellhop-features.js", bellhop_features_js),
+    RESOURCE("bellhop-offline.js", bellhop_offline_js),
+    RESOURCE("bellhop-push.js", bellhop_push_js),
+    RESOURCE("bellhop-sw.js", bellhop_sw_js),
     RESOURCE("bellhop-tabs.js", bellhop_tabs_js),
     RESOURCE("bellhop-worker.js", bellhop_worker_js),
     RESOURCE("bellhop.js", bellhop_js),
@@ -120,6 +135,7 @@ static const struct {
     RESOURCE("dom.js", dom_js),
     RESOURCE("events.js", events_js),
     RESOURCE("markdown.js", markdown_js),
+    RESOURCE("notify.js", notify_js),
     RESOURCE("operations.js", operations_js),
     RESOURCE("plots.js", plots_js),
     RESOURCE("places.js", places_js),

@@ -20,6 +20,11 @@ export interface ClientEvents {
   /** `allowed` lists the statuses that the booking can change to. */
   "booking:refused": { bookingId: string; problem: FeatureProblem & { allowed?: string[] } };
   "dj:refused": { shopId: string; trackId: string | null; problem: FeatureProblem };
+  /** The user has liked or reposted a post: its counts as the feed shows them. */
+  "post:engaged": { postIds: string[]; updates: Record<string, { likeCount: number; repostCount: number }> };
+  /** The user has tapped on a push message; `data` has its type and ids. */
+  "push:click": { tag: string; data: { [name: string]: unknown } };
+  "requests:refused": { id: string | null; problem: FeatureProblem };
   "feed:refused": { postId: string; problem: FeatureProblem };
   /** The queries whose keys begin with one of `keys` are stale. */
   "query:stale": { keys: string[][]; reason: string; isForeground?: boolean; isForced?: boolean };

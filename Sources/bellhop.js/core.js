@@ -3,7 +3,7 @@ import * as browser from "./adapters/browser.js";
 import { dispatch, input, note, publish } from "./bell/events.js";
 import { begin, leave, ownerOf, signIn, signOut, stop } from "./bell/session.js";
 import { value } from "./bell/value.js";
-import { answered, send } from "./bell/writes.js";
+import { answered, deliver, send } from "./bell/writes.js";
 import { afterMs, calls, makeId } from "./calls.js";
 import { unconnected } from "./machines/connection.js";
 import { checked, checkedTopics } from "./options.js";
@@ -41,19 +41,28 @@ export function connect(options) {
     storage: options.storage ?? (typeof indexedDB === "undefined" ? memoryStorage() : indexedDBStorage()),
     wanted: subscriptions((topics) => it.line?.want({ topics })),
     rows: tables?.subscriptions(tab, (want) => it.line?.want(want)),
-    http: calls({ url, clock, fetch, clientId, token: async (spent) => it.isSignedIn && it.token?.get(spent) || null }),
+    http: calls({ url, clock, fetch, clientId, token }),
     receive(saying, isMine = true) {
       switch (saying.say) {
         case "event": return dispatch(it, saying.event);
         case "status": return note(it, saying.status);
         case "answered": return answered(it, saying.item, saying.answer, isMine);
-        case "waiting": return void it.outbox.set({ waiting: saying.count });
+        case "waiting":
+          it.outbox.set({ waiting: saying.count });
+          return void it.offline?.resume();
         case "tables": return it.rows?.answered(saying.answer);
       }
     },
   };
+  /** @param {string | null} [spent] */
+  async function token(spent) {
+    // What the device has kept shows before the first request.
+    await it.offline?.ready;
+    return it.isSignedIn && it.token?.get(spent) || null;
+  }
   const bell = bellOf(it);
-  addFeatures(bell, options.features);
+  it.offline = options.offline?.(it, bell);
+  addFeatures(bell, options.features, it.offline);
   it.wanted.set(bell, checkedTopics(topics));
   signIn(it);
   return /** @type {any} */ (bell);
@@ -80,7 +89,7 @@ function bellOf(it) {
   // What `StoreBell` has beyond `Bell` is for the stores: see stores/feature.js. `clientId` is for the
   // `X-Client-Id` of the app's own writes to its backend, so that their echoes are recognized (R-SCH-FR-005).
   return {
-    ...http, clock, on, limits, tables: it.rows, want: wanted.set,
+    ...http, clock, on, limits, url: it.url, storage: it.storage, tables: it.rows, want: wanted.set,
     get user() {
       return it.user;
     },
@@ -125,9 +134,8 @@ function bellOf(it) {
       return () => void attached.delete(store);
     },
     /** @type {import("./internal").StoreBell["deliver"]} */
-    deliver: (method, path, body, { key, headers }) => send(it, method, path, body, { key, headers }).catch((error) =>
-      ({ status: 0, headers: {}, body: { code: error.code, detail: String(error.message) } })),
+    deliver: (...write) => deliver(it, ...write),
     /** @type {import("./internal").StoreBell["play"]} */
-    play: (haptic, sound) => player?.(haptic, sound),
+    play: (...what) => player?.(...what),
   };
 }

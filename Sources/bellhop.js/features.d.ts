@@ -44,6 +44,14 @@ export interface Haptic {
   impacts: string[];
   pulses: number;
 }
+/** The text of a notification that is played, for a local notification of the app. */
+export interface PlayedText {
+  id: string;
+  title: string;
+  text: string;
+  /** A text without details, for a locked screen. */
+  lockScreen: string;
+}
 export interface Notification {
   id: string;
   eventId: string | null;
@@ -71,9 +79,13 @@ export interface Preferences {
 export interface Notifications extends Loaded {
   items: readonly Notification[];
   preferences: Preferences;
+  /** Whether `more` can load older ones. */
+  hasMore: boolean;
 }
 type Which = { upTo?: string; category?: string };
 export interface NotificationCommands {
+  /** Loads the next older notifications. */
+  more(): Answered;
   markSeen(id: string): Answered;
   markUnseen(id: string): Answered;
   markRead(id: string): Answered;
@@ -131,6 +143,22 @@ export interface ThreadCommands {
   remove(messageId: string): Answered;
   retry(messageId: string): Answered;
   discard(messageId: string): Answered;
+}
+
+export interface Requests extends Loaded {
+  items: readonly models.UserRequest[];
+  hasMore: boolean;
+}
+export interface RequestCommands {
+  accept(id: string): Promise<Answer<models.UserRequestWithBadges, 200> | null>;
+  decline(id: string): Promise<Answer<models.UserRequestWithBadges, 200> | null>;
+  /** Takes back an open request of the user. */
+  withdraw(id: string): Answered;
+  /** Marks the requests to the user as seen, up to the newest that is shown. */
+  markSeen(): Answered;
+  /** Asks another user. */
+  ask(draft: models.BodyOf<"POST", "/v1/requests">): Answered;
+  more(): Answered;
 }
 
 export interface Queue extends Loaded {
@@ -222,6 +250,8 @@ export interface VisibleRows {
 }
 export interface VisibleRowsStore extends Store<VisibleRows> {
   show(ids: (string | number)[]): Answered;
+  /** Shows the user's own write of a row at once, before its event comes. */
+  apply(row: Record<string, any>): Answered;
   pause(): Answered;
   resume(): Answered;
   stop(): Answered;
@@ -244,6 +274,8 @@ export interface FilteredRows<Row> {
 export interface FilteredRowsStore<Row> extends Omit<Store<FilteredRows<Row>>, "refresh"> {
   /** Replaces the rows by those that the app has fetched. Newer rows of the stream stay. */
   load(rows: readonly Row[]): Answered;
+  /** Shows the user's own write of a row at once, before its event comes. */
+  apply(row: Partial<Row>): Answered;
 }
 export interface FilterOptions extends RowOptions {
   /** A filter of PostgREST's grammar, such as `list_id=eq.7`. */
@@ -269,6 +301,8 @@ export interface Features {
   readonly notifications: Store<Notifications> & NotificationCommands;
   readonly conversations: Store<Conversations> & { more(): Answered };
   conversation(id: string): Store<Thread> & ThreadCommands;
+  /** The requests to the user, by default, or those that the user has made. */
+  requests(direction?: "incoming" | "outgoing"): Store<Requests> & RequestCommands;
   queue(shopId: string): Store<Queue>;
   booking(id: string): Store<Booking> & BookingCommands;
   dj(shopId: string): Store<DJ> & DJCommands;
@@ -286,6 +320,7 @@ export const badges: Feature<Features["badges"]>;
 export const notifications: Feature<Features["notifications"]>;
 export const conversations: Feature<Features["conversations"]>;
 export const conversation: Keyed<"conversation">;
+export const requests: Keyed<"requests">;
 export const queue: Keyed<"queue">;
 export const booking: Keyed<"booking">;
 export const dj: Keyed<"dj">;
@@ -295,5 +330,5 @@ export const visibleRows: Keyed<"visibleRows">;
 export const rows: KeyedFeature<[table: string, options: FilterOptions], FilteredRowsStore<any>>;
 export const invalidation: Feature<Features["invalidation"]>;
 
-type Keyed<Name extends "conversation" | "queue" | "booking" | "dj" | "leaderboard" | "feed" | "visibleRows"> =
+type Keyed<Name extends "conversation" | "requests" | "queue" | "booking" | "dj" | "leaderboard" | "feed" | "visibleRows"> =
   KeyedFeature<Parameters<Features[Name]>, ReturnType<Features[Name]>>;

@@ -3,5 +3,6 @@ export { badges } from "./stores/badges.js";
 export { feed, leaderboard } from "./stores/community.js";
 export { conversation, conversations } from "./stores/conversations.js";
 export { notifications } from "./stores/notifications.js";
+export { requests } from "./stores/requests.js";
 export { invalidation, rows, visibleRows } from "./stores/rows.js";
 export { booking, dj, queue } from "./stores/shop.js";

@@ -10,7 +10,7 @@ import { xhrTransport } from "./transport/xhr.js";
 
 /** Connects to a service.
  * @param {import("./types").Options} options
- * @returns {import("./types").Bell & import("./features").Features} */
+ * @returns {any} */
 export function connect(options) {
   const { transport = "auto", tabs = "auto", network, lifecycle, storage, fetch } = options ?? {};
   const needsXHR = transport === "xhr" || (transport === "auto" && !fetchStreams(fetch));
@@ -21,7 +21,7 @@ export function connect(options) {
   checkParts(parts);
   // The core rejects options that are not an object.
   return connectCore(options && {
-    features, ...options, ...parts, tabs: tabs === "auto" ? allTabs : tabs,
+    ...options, ...parts, features: { ...features, .../** @type {any} */ (options).features }, tabs: tabs === "auto" ? allTabs : tabs,
     ...(needsXHR ? { transport: xhrTransport() } : {}),
   });
 }

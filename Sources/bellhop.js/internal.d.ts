@@ -1,5 +1,5 @@
 // Internal types that the parts of bellhop.js share. They are not for apps: they name modules without declarations.
-import type { Haptic } from "./features.js";
+import type { Haptic, PlayedText } from "./features.js";
 import type {
   Answer, Bell, Clock, Connection, Event, Input, Item, Lifecycle, Limits, Listeners, Network, Options, Provider, Running,
   Saying, Status, Storage, Store, Transport, Want,
@@ -309,6 +309,32 @@ export interface BellState {
   adding?: Promise<unknown>;
   /** The position of the last write. */
   order: number;
+  /** Keeps the stores' state on the device, if the app has asked for it. */
+  offline?: OfflineKeeper;
+}
+
+/** What bellhop.js/offline does for a bell. */
+export interface OfflineKeeper {
+  readonly ready: Promise<void>;
+  begin(name: string | null): void;
+  identify(identity: string | null): Promise<void>;
+  end(): void;
+  /** true at once, if the app need not be asked. */
+  mayLeave(): true | Promise<boolean>;
+  forget(gone: Promise<unknown>): Promise<void>;
+  adopt(name: string, names: any[], place: string, keep: Keepable | undefined): void;
+  release(place: string): void;
+  from(of: object, cause: Input, key: string): Item["from"];
+  resume(): Promise<void>;
+  answered(key: string): void;
+}
+
+/** A store whose state the device can keep. */
+export interface Keepable {
+  run: object;
+  kept(): object | null;
+  receive(input: Input): unknown;
+  onChange(listener: () => void): () => void;
 }
 
 /** A store of one value. */
@@ -341,6 +367,8 @@ export interface PendingWrite {
 /** A running machine of a store, or another part that receives what the stores receive. */
 export interface Attached {
   receive(input: Input): unknown;
+  /** Called at sign-out, with the token of the user who leaves. */
+  leave?(token: string | null): Promise<unknown>;
   close?(): void;
 }
 
@@ -371,8 +399,9 @@ export interface TablesAction {
 
 export type TablesAnswer = Extract<Saying, { say: "tables" }>["answer"];
 
-/** What the bell needs of a store to drop it. */
+/** What the bell needs of a store to drop it, and to keep its state. */
 export interface Closable {
+  keep?: Keepable;
   isWatched(): boolean;
   close(): void;
 }
@@ -385,6 +414,8 @@ export interface RowParts {
 
 /** A bell as its stores use it. */
 export interface StoreBell extends Bell {
+  url: string;
+  storage: Storage;
   clock: Clock;
   limits: Limits;
   isSignedIn(): boolean;
@@ -400,9 +431,9 @@ export interface StoreBell extends Bell {
   /** Sends a call; status 0 if there was no answer. */
   attempt(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** Sends a write through the outbox; status 0 if it was not sent. */
-  deliver(method: string, path: string, body: unknown, how: { key?: string; headers?: Record<string, string> }):
-    Promise<Answer>;
-  play(haptic: Haptic | null, sound: boolean): unknown;
+  deliver(method: string, path: string, body: unknown, how: { key?: string; headers?: Record<string, string> },
+    of: object, cause: Input): Promise<Answer>;
+  play(haptic: Haptic | null, sound: boolean, text: PlayedText | null): unknown;
 }
 
 /** What the machines of stores ask for; types.d.ts describes each action. */

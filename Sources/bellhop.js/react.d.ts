@@ -19,6 +19,7 @@ export function useConversation(id: string): features.Thread & features.ThreadCo
 export function useQueue(shopId: string): features.Queue & Refresh;
 export function useBooking(id: string): features.Booking & features.BookingCommands & Refresh;
 export function useLeaderboard(challengeId: string): features.Leaderboard & Refresh;
+export function useRequests(direction?: "incoming" | "outgoing"): features.Requests & features.RequestCommands & Refresh;
 export function useFeed(): features.Feed & features.FeedCommands & Refresh;
 export function useDJ(shopId: string): features.DJ & features.DJCommands & Refresh;
 

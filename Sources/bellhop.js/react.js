@@ -39,7 +39,7 @@ export function useStore(store) {
 function useFeature(store) {
   const shown = useStore(store);
   return useMemo(() => {
-    const { get, subscribe, isWatched, close, ...commands } = store;
+    const { get, subscribe, isWatched, keep, close, ...commands } = store;
     return { ...commands, ...shown };
   }, [store, shown]);
 }
@@ -50,6 +50,8 @@ export const useNotifications = () => useFeature(useBellhop().notifications);
 export const useConversations = () => useFeature(useBellhop().conversations);
 /** @param {string} id */
 export const useConversation = (id) => useFeature(useBellhop().conversation(id));
+/** @param {"incoming" | "outgoing"} [direction] */
+export const useRequests = (direction) => useFeature(useBellhop().requests(direction));
 /** @param {string} shopId */
 export const useQueue = (shopId) => useFeature(useBellhop().queue(shopId));
 /** @param {string} id */

@@ -2,7 +2,7 @@
 import type {
   AnswerOf, BodyAnd, Event as KnownEvent, KnownEvents, Method, PathOf, UndeclaredEvent, UndeclaredName,
 } from "./contract.js";
-import type { Haptic } from "./features.js";
+import type { Haptic, PlayedText } from "./features.js";
 
 /** The options of `connect`. */
 export interface Options {
@@ -19,11 +19,14 @@ export interface Options {
   storage?: Storage;
   network?: Network;
   lifecycle?: Lifecycle;
-  /** Plays a notification's haptics and sound. */
-  player?: (haptic: Haptic | null, sound: boolean) => unknown;
+  /** Plays a notification's haptics and sound. `text` is what a local notification shows; null for a change without a
+   * notification. */
+  player?: (haptic: Haptic | null, sound: boolean, text: PlayedText | null) => unknown;
   transport?: "auto" | "fetch" | "xhr" | Transport;
   /** off: this tab has its own stream. For the core, pass `tabs` of bellhop.js/tabs. */
   tabs?: "auto" | "off" | Tabs;
+  /** Keeps the stores' state for the next start: `offline()` of bellhop.js/offline. */
+  offline?: Offline;
   fetch?: typeof fetch;
   clock?: Clock;
   /** Timeouts and retry limits. A page that sets limits does not share its stream by a worker. */
@@ -103,6 +106,8 @@ export interface Feature<Made> {
   tables?: any;
   make(bell: any): Made;
   isKeyed?: false;
+  /** Whether the feature begins with the bell, not at its first use. */
+  isEager?: boolean;
 }
 /** A feature with one store per argument list: `bell.queue("s1")`. */
 export interface KeyedFeature<Names extends any[], Made> {
@@ -155,6 +160,7 @@ export interface Clock {
  *     {type: "lifecycle", foreground}           the app entered or left the foreground
  *     {type: "watch", watched}                  the first listener came, or the last one left
  *     {type: "timer", name}                     a timer set by an action has fired
+ *     {type: "restore", kept}                   what `kept` returned at the end of the last start
  *     {type: "user", user, signedIn}            another user signed in, or the user signed out: drop all
  */
 export interface Input {
@@ -185,6 +191,8 @@ export interface Machine<State, Options> {
   receive(state: State, input: any): { state: State; actions: Action[] };
   /** Returns the state that `get` shows, if it is not the whole state. */
   view?(state: State): any;
+  /** Returns what the device keeps for the next start; null for nothing. */
+  kept?(state: State): object | null;
 }
 
 export interface Listeners<Value> {
@@ -220,6 +228,8 @@ export interface Item {
   tried: number | null;
   /** The tab that made it. */
   tab?: string;
+  /** The command of a store that caused it. */
+  from?: { place: string; name: string; names: any[]; input: Input };
 }
 
 // MARK: The stream
@@ -265,6 +275,9 @@ export interface Member extends Want {
 
 /** How tabs share a stream, exported by bellhop.js/tabs. */
 export type Tabs = (parts: any) => any;
+
+/** Keeps the stores' state on the device, made by bellhop.js/offline. */
+export type Offline = (it: any, bell: any) => any;
 
 // MARK: The device
 
@@ -373,8 +386,8 @@ export interface Bell {
   tabSwitch(): void;
   signIn(user?: string | null): void;
   /** Signs the user out. Unsent writes are deleted from the storage, and the promise returns them in order. A write
-   * whose `tried` is not null may have been executed. */
-  signOut(): Promise<Item[]>;
+   * whose `tried` is not null may have been executed. Resolves with null if `mayDiscard` of `offline` returned false. */
+  signOut(): Promise<Item[] | null>;
   close(): void;
   /** For the `X-Client-Id` of the app's own writes to its backend, so that their echoes are recognized
    * (R-SCH-FR-005). */

@@ -6,6 +6,7 @@ import "./places.js";
 import "./events.js";
 import "./tools.js";
 import "./publish.js";
+import "./notify.js";
 import { showOperations } from "./operations.js";
 import { begin, bell, claims, expiresAt, fetchText, onSession, open, session } from "./session.js";
 

@@ -1,5 +1,6 @@
 // The session: a token, stored until the tab closes, and its connection to the service.
 import { connect } from "../bellhop.js";
+import { push } from "../bellhop-push.js";
 
 const base = new URL("..", import.meta.url).href;
 const storageKey = "bellhop console";
@@ -77,21 +78,24 @@ export function begin() {
   number += 1;
   given = "";
   setRenewal(null);
-  bell = connect({ url: base, token: provide });
+  bell = connect({ url: base, token: provide, features: { push } });
   for (const one of begun) one.end = one.begin(bell, session) ?? null;
 }
 
-function end() {
+/** `isLeaving`: the user has signed out, so this device receives no more push messages. */
+function end(isLeaving = false) {
   for (const one of begun) {
     one.end?.();
     one.end = null;
   }
-  bell?.close();
+  const last = bell;
   bell = null;
+  if (isLeaving) last?.signOut().finally(() => last.close());
+  else last?.close();
 }
 
 export function leave() {
-  end();
+  end(true);
   session = null;
   keep();
   setRenewal(null);

@@ -1,6 +1,6 @@
 // The user of a bell: signs in and out, and opens the user's stream.
 import { unconnected } from "../machines/connection.js";
-import { outboxOf } from "../storage/keys.js";
+import { nameOf, outboxOf } from "../storage/keys.js";
 import { memoryStorage } from "../storage/memory.js";
 import { holder } from "../tabs/holder.js";
 import { tokens } from "../tokens.js";
@@ -16,6 +16,7 @@ export function signIn(it, name = it.options.user ?? null) {
   leave(it, name);
   it.isSignedIn = true;
   it.owner = ownerOf();
+  it.offline?.begin(name);
   const given = it.options.token;
   it.token = tokens({
     clock: it.clock, user: name, provider: ({ fresh }) => typeof given === "string" ? given : given({ fresh }),
@@ -34,28 +35,36 @@ export function ownerOf() {
   return { scope: "", identity: null, start, started };
 }
 
-/** Deletes the user's stored state and returns the unsent writes to the app.
+/** Deletes the user's stored state and returns the unsent writes to the app; null if the app wants to keep them.
  * @param {BellState} it */
 export async function signOut(it) {
-  const { scope } = it.owner;
-  const last = nameOf(it, it.user);
+  const { offline, owner } = it;
+  const may = offline?.mayLeave() ?? true;
+  if (may !== true && (!await may || it.owner !== owner)) return null;
+  // Other tabs of the user keep no state once this is removed.
+  const gone = it.storage.remove(nameOf(it, it.user)).catch(() => {});
+  const forgotten = offline?.forget(gone);
+  const { scope } = owner;
   it.line?.forget();
+  const bearer = it.token?.state().token ?? null;
   const drafts = [...it.pending.values()].map(({ item }) => item);
   leave(it, null);
   it.connection.set(unconnected("closed", { code: "signed_out" }));
+  const left = [...it.attached].map((store) => store.leave?.(bearer));
   input(it, { type: "user", user: null, signedIn: false });
   // Waits for a write that is being stored.
   await it.adding;
   const stored = outboxOf(it.storage, scope);
   const items = scope ? await stored.load() : [];
   for (const item of items) await stored.remove(item);
-  await it.storage.remove(last).catch(() => {});
+  await Promise.all([gone, forgotten, ...left]);
   return [...items, ...drafts.filter(({ key }) => !items.some((item) => item.key === key))];
 }
 
 /** @param {BellState} it @param {string | null} next */
 export function leave(it, next) {
   it.isSignedIn = false;
+  it.offline?.end();
   stop(it);
   it.token?.close();
   it.owner.start();
@@ -66,9 +75,6 @@ export function leave(it, next) {
   it.streamId = "";
   it.user = next;
 }
-
-/** @param {BellState} it @param {string | null} whose */
-const nameOf = ({ url }, whose) => `bellhop 2 ${url} ${whose}`;
 
 /** Closes the stream.
  * @param {BellState} it */
@@ -97,6 +103,7 @@ export async function begin(it) {
   const name = nameOf(it, identity);
   const scope = owner.scope = identity ? `${name} ` : "";
   owner.identity = identity;
+  await it.offline?.identify(identity);
   // New writes go behind the stored ones, whatever the clock says.
   for (const { order } of scope ? await outboxOf(storage, scope).load() : []) {
     it.order = Math.max(it.order, parseInt(order, 36));

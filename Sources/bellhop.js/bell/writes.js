@@ -15,9 +15,9 @@ import { publish } from "./events.js";
 const bodyBytesMax = 1 << 18;
 
 /** @param {BellState} it @param {string} method @param {string} path @param {unknown} [body]
- * @param {{key?: string, headers?: Record<string, string>}} [how] @returns {Promise<Answer>} */
+ * @param {{key?: string, headers?: Record<string, string>, from?: Item["from"]}} [how] @returns {Promise<Answer>} */
 export async function send(it, method, path, body, how = {}) {
-  const { key = makeId(), headers } = how;
+  const { key = makeId(), headers, from } = how;
   const { pending, tab } = it;
   if (!it.isSignedIn) throw failure("outbox.signed_out");
   if (!/^[!-~]{1,255}$/.test(key)) throw new TypeError("a key has at most 255 characters");
@@ -30,7 +30,7 @@ export async function send(it, method, path, body, how = {}) {
   if (before) throw new Error(`the key "${key}" is in use`);
   if (pending.size >= 1000) throw failure("outbox.full");
   const item = {
-    ...JSON.parse(text), key, tab, headers, order: "",
+    ...JSON.parse(text), key, tab, headers, from, order: "",
     // While a stream is open the write is sent at once, so the same storage operation already notes the try.
     tried: it.connection.get().status === "live" ? it.clock.now() : null,
   };
@@ -40,6 +40,17 @@ export async function send(it, method, path, body, how = {}) {
   add(it, item, it.owner);
   return entry.answer;
 }
+
+/** Sends a write of a store; status 0 if it was not sent.
+ * @param {BellState} it @param {Parameters<import("../internal").StoreBell["deliver"]>} write */
+export function deliver(it, ...[method, path, body, { key = makeId(), headers }, of, cause]) {
+  const from = it.offline?.from(of, cause, key);
+  return send(it, method, path, body, { key, headers, from }).catch(unsent);
+}
+
+/** Returns the answer to a write that was not sent.
+ * @param {Error & {code?: string}} error @returns {Answer} */
+export const unsent = ({ code, message }) => ({ status: 0, headers: {}, body: { code, detail: message } });
 
 /** Stores a write before it is sent. Writes are stored one at a time, so that the order of a tab is kept.
  * @param {BellState} it @param {Item} item @param {Owner} owner */
@@ -61,6 +72,7 @@ export function add(it, item, owner) {
  * @param {BellState} it @param {Item} item @param {Answer} answer @param {boolean} isMine whether this tab tells the app */
 export function answered(it, { key, method, path, body }, answer, isMine) {
   const waiting = it.pending.get(key);
+  it.offline?.answered(key);
   it.pending.delete(key);
   const isLost = answer.status === 0;
   if (isLost) waiting?.reject(failure(answer.body.code));

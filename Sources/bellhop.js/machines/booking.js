@@ -1,6 +1,6 @@
 // One booking. A status change plays haptics. The user's own change shows at once, and is reverted if the service
 // refuses it.
-import { advance, beginAnew, isTaken, problemOf, unloaded } from "./loading.js";
+import { advance, beginAnew, isTaken, problemOf, restored, unloaded } from "./loading.js";
 import { same } from "./same.js";
 import { isNewer } from "./version.js";
 
@@ -24,13 +24,22 @@ export const view = ({ booking, isLoaded, problem, pending }) => {
   return { booking, isLoaded, problem, isPending: pending !== null };
 };
 
+/** Returns what the device keeps for the next start; null for nothing.
+ * @param {State} state */
+export const kept = ({ stored }) => stored && { booking: stored };
+
+/** @param {State} state @param {any} kept @returns {State} */
+const withKept = (state, { booking = null }) => ({ ...state, stored: booking });
+
 /** @param {State} state @param {import("./inputs").StoreInput} input @returns {{state: State, actions: any[]}} */
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, initial(state), input);
   const path = `/v1/bookings/${encodeURIComponent(state.bookingId)}`;
-  const step = advance(state.loading, input, { as: "booking", path, events: ["booking:status_change"] });
+  const held = restored(state, input, withKept);
+  const step = advance(held.loading, input, { as: "booking", path, events: ["booking:status_change"] });
   const actions = [...step.actions];
-  let next = { ...state, loading: step.loading };
+  let next = { ...held, loading: step.loading };
+  if (step.isGone) next = withKept(next, {});
   if (step.body) {
     next = merged(next, step.body);
     for (const { event } of step.since) next = merged(next, fields(event.data));

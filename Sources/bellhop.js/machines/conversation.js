@@ -1,7 +1,7 @@
 // The messages of one conversation, oldest first. A message shows as soon as it is sent. It goes through the outbox,
 // and its answer or its event, whichever arrives first, confirms it. A refused message moves to `refused`, where the
 // user can resend or discard it.
-import { advance, beginAnew, isTaken, problemOf, tellBadges, unloaded } from "./loading.js";
+import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 
 /**
@@ -14,6 +14,8 @@ import { same, sameList } from "./same.js";
 
 /** Older messages beyond this number are dropped, and fetched again on demand. */
 const messagesMax = 500;
+/** The messages that the device keeps for the next start: one page. */
+const keptMax = 50;
 /** Bound on unsent messages, so that a user who keeps writing offline does not fill the memory. */
 const sendingMax = 200;
 
@@ -34,16 +36,19 @@ export function view({ conversationId, messages, sending, refused, unread, isLoa
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, initial(state), input);
   const events = ["message:created", "message:deleted"];
-  const step = advance(state.loading, input, { as: "list", path: `${path(state)}/messages?limit=50`, events });
+  const held = restored(state, input, withKept);
+  const step = advance(held.loading, input, { as: "list", path: `${path(state)}/messages?limit=50`, events });
   const actions = [...step.actions];
-  let next = { ...state, loading: step.loading };
+  let next = { ...held, loading: step.loading };
+  if (step.isGone) next = withKept(next, { refused: state.refused });
   const isFetched = step.actions.some((one) => one.do === "fetch");
   if (isFetched) actions.push({ do: "fetch", path: path(state), as: "conversation" });
   if (step.body) {
     const messages = [...step.body.items].reverse();
     // Older pages stay if they join the fetched one. Otherwise there is a gap, and they are dropped.
     const first = messages[0]?.sequence ?? 0;
-    const isJoined = state.messages.some((one) => one.sequence >= first - 1);
+    // Messages that the device has kept may have been deleted since: they do not stay.
+    const isJoined = !state.loading.isKept && state.messages.some((one) => one.sequence >= first - 1);
     const older = isJoined ? state.messages.filter((one) => one.sequence < first) : [];
     next = { ...next, messages: [...older, ...messages], next: older.length ? next.next : step.body.next ?? null };
     for (const one of step.since) next = event(next, one.event).state;
@@ -54,6 +59,16 @@ export function receive(state, input) {
   const settled = settle({ ...made.state, isLoaded, problem, hasEarlier: made.state.next !== null });
   return { state: same(state, settled), actions: [...actions, ...made.actions] };
 }
+
+/** Returns what the device keeps for the next start: the latest messages, and those that the service has refused; null
+ * for nothing.
+ * @param {State} state */
+export const kept = ({ loading, isRemoved, messages, refused, unread, readPosition }) =>
+  loading.isLoaded && !isRemoved ? { messages: messages.slice(-keptMax), refused, unread, readPosition } : null;
+
+/** @param {State} state @param {any} kept @returns {State} */
+const withKept = (state, { messages = [], refused = [], unread = null, readPosition = null }) =>
+  ({ ...state, messages, refused, unread, readPosition });
 
 /** @param {State} state */
 const path = (state) => `/v1/conversations/${encodeURIComponent(state.conversationId)}`;

@@ -1,6 +1,6 @@
 // A user's list of conversations, ordered by newest message, each with its preview and its unread count. A message
 // being sent becomes its conversation's preview at once, and is removed if the service refuses it.
-import { advance, beginAnew, unloaded } from "./loading.js";
+import { advance, beginAnew, restored, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 
 /**
@@ -12,6 +12,8 @@ import { same, sameList } from "./same.js";
 
 /** The maximum number of conversations of a user (`conversations.conversationsOfUserMax` of `/v1/config`). */
 const storedMax = 1000;
+/** The conversations that the device keeps for the next start: one page. */
+const keptMax = 100;
 /** The maximum number of unsent messages of one conversation. */
 const sendingMax = 200;
 const page = {
@@ -36,9 +38,11 @@ export const view = ({ items, isLoaded, problem, hasMore }) => ({ items, isLoade
 /** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, initial(input), input);
-  const step = advance(state.loading, input, page);
+  const held = restored(state, input, withKept);
+  const step = advance(held.loading, input, page);
   const actions = [...step.actions];
-  let next = { ...state, loading: step.loading };
+  let next = { ...held, loading: step.loading };
+  if (step.isGone) next = withKept(next, {});
   if (step.body) {
     // If the list has further pages, the older conversations already loaded are kept behind the first page.
     next = step.body.next && state.next ? { ...next, stored: merged(state.stored, step.body.items) }
@@ -59,6 +63,13 @@ export function receive(state, input) {
   }
   return { state: same(state, show(next)), actions };
 }
+
+/** Returns what the device keeps for the next start: the first page; null for nothing.
+ * @param {State} state */
+export const kept = ({ loading, stored }) => loading.isLoaded ? { items: stored.slice(0, keptMax) } : null;
+
+/** @param {State} state @param {any} kept @returns {State} */
+const withKept = (state, { items = [] }) => ({ ...state, stored: items });
 
 /** @param {State} state @param {import("./inputs").MachineEvent} event @returns {Result} */
 function event(state, { name, data }) {

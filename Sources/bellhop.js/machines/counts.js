@@ -26,6 +26,10 @@ export function initial(options) {
 /** @param {State} state */
 export const view = (state) => state.badges;
 
+/** Returns what the device keeps for the next start; null for nothing.
+ * @param {State} state */
+export const kept = ({ confirmed }) => confirmed && { badges: confirmed };
+
 /** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   switch (input.type) {
@@ -35,6 +39,7 @@ export function receive(state, input) {
       return { state: next, actions: input.connection === "live" ? [fetch] : [] };
     }
     case "user": return only(initial(input));
+    case "restore": return only(state.confirmed ? state : merge(state, input.kept.badges));
     case "event": return only(event(state, input.event));
     // Registers a write named `as` that will change the counts by this much.
     case "expect": return only(adjust(state, { key: input.as, by: input.by, isShown: false }));

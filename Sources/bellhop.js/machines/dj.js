@@ -1,6 +1,6 @@
 // A shop's DJ queue in the service's order, with the user's own votes shown before they are answered. Events to many
 // subscribers carry no individual votes; votes from the user's other devices arrive with the next whole session.
-import { advance, beginAnew, isTaken, problemOf, unloaded } from "./loading.js";
+import { advance, beginAnew, isTaken, problemOf, restored, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 import { topicProblem, watchTopic } from "./watching.js";
 
@@ -32,12 +32,14 @@ export const view = ({ isActive, currentTrackId, tracks, isLive, isLoaded, probl
 /** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   if (input.type === "user") return beginAnew(receive, { ...initial(state), isWanted: state.isWanted }, input);
-  const step = advance(state.loading, input, { as: "dj", path: path(state) });
+  const held = restored(state, input, withKept);
+  const step = advance(held.loading, input, { as: "dj", path: path(state) });
   const subject = `dj:${state.shopId}`;
   const topic = watchTopic(state.isWanted, input, subject);
   const actions = [...topic.actions, ...step.actions];
   const refusal = topicProblem(state.refusal, input, subject);
-  let next = { ...state, loading: step.loading, refusal, isWanted: topic.isWanted };
+  let next = { ...held, loading: step.loading, refusal, isWanted: topic.isWanted };
+  if (step.isGone) next = withKept(next, {});
   if (step.body) next = session(next, step.body);
   if (input.type === "event") next = event(next, input.event);
   const made = input.type === "vote" ? vote(next, input) : input.type === "add" ? add(next, input)
@@ -49,6 +51,15 @@ export function receive(state, input) {
   const problem = next.loading.problem ?? next.refusal;
   return { state: same(state, { ...ordered(next, state), isLoaded, problem }), actions: [...actions, ...made.actions] };
 }
+
+/** Returns what the device keeps for the next start; null for nothing.
+ * @param {State} state */
+export const kept = ({ isActive, currentTrackId, stored, version, epoch }) =>
+  epoch === null ? null : { isActive, currentTrackId, tracks: stored, version, epoch };
+
+/** @param {State} state @param {any} kept @returns {State} */
+const withKept = (state, { isActive = false, currentTrackId = null, tracks = [], version = 0, epoch = null }) =>
+  ({ ...state, isActive, currentTrackId, stored: tracks, version, epoch });
 
 /** @param {State} state */
 const path = (state) => `/v1/shops/${encodeURIComponent(state.shopId)}/dj`;

@@ -1,7 +1,7 @@
 // Posts by the users that the user follows, newest first. New posts wait behind a banner with their number, until the
 // user requests them or five seconds have passed. Likes and reposts show at once, and are reverted if the service
 // refuses them.
-import { advance, beginAnew, isTaken, problemOf, unloaded } from "./loading.js";
+import { advance, beginAnew, isTaken, problemOf, restored, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 
 /**
@@ -9,8 +9,8 @@ import { same, sameList } from "./same.js";
  * @typedef {{as: string, postId: string, set: {liked?: boolean, reposted?: boolean}}} Pending
  * @typedef {{user: string | null, posts: Post[], newCount: number, isMore: boolean, hasMore: boolean,
  *   isLoaded: boolean, problem: any, stored: Post[], waiting: Post[], newest: number | null, next: string | null,
- *   pending: Pending[],
- *   count: number, loading: import("./loading.js").Loading}} State
+ *   pending: Pending[], isWatched: boolean, isForeground: boolean, placed: string, lastEventId: string | null,
+ *   since: string | null, count: number, loading: import("./loading.js").Loading}} State
  * @typedef {{state: State, actions: any[]}} Result
  */
 
@@ -20,13 +20,18 @@ const bannerMs = 5000;
 const storedMax = 500;
 /** If more posts wait behind the banner, the first page is fetched instead of them. */
 const waitingMax = 50;
+/** The posts that the device keeps for the next start: one page. */
+const keptMax = 50;
+/** Posts whose counts are followed: more are not on a screen. */
+const followedMax = 200;
 const first = "/v1/feed?limit=50";
 
 /** @param {{user?: string | null}} [options] @returns {State} */
 export function initial(options) {
   return {
     user: options?.user ?? null, posts: [], newCount: 0, isMore: false, hasMore: false, isLoaded: false, problem: null,
-    stored: [], waiting: [], newest: null, next: null, pending: [], count: 0, loading: unloaded,
+    stored: [], waiting: [], newest: null, next: null, pending: [], isWatched: false, isForeground: true,
+    placed: "", lastEventId: null, since: null, count: 0, loading: unloaded,
   };
 }
 
@@ -38,7 +43,8 @@ export const view = ({ posts, newCount, isMore, hasMore, isLoaded, problem }) =>
 /** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
   if (input.type === "user") {
-    const begun = beginAnew(receive, initial(input), input);
+    const { isWatched, isForeground, placed } = state;
+    const begun = beginAnew(receive, { ...initial(input), isWatched, isForeground, placed }, input);
     return { state: begun.state, actions: [{ do: "timer", name: "banner", at: null }, ...begun.actions] };
   }
   // Posts are only delivered as they are made, so posts made while the stream was down are fetched.
@@ -48,9 +54,11 @@ export function receive(state, input) {
   const asked = isReconnected ? { type: "refresh", now: input.now } : input;
   const path = state.newest === null ? first : `${first}&since=${state.newest}`;
   const events = ["feed:new_post", "feed:post_removed"];
-  const step = advance(state.loading, asked, { as: "feed", path, events });
+  const held = restored(state, input, withKept);
+  const step = advance(held.loading, asked, { as: "feed", path, events });
   const actions = [...step.actions];
-  let next = { ...state, loading: step.loading };
+  let next = { ...held, loading: step.loading };
+  if (step.isGone) next = withKept(next, {});
   if (input.type === "start") next.user = input.user ?? next.user;
   if (step.body) {
     next = fetched(next, step.body);
@@ -64,8 +72,40 @@ export function receive(state, input) {
   if (next.newCount === 0 && state.newCount > 0) actions.push({ do: "timer", name: "banner", at: null });
   const { isLoaded, problem } = next.loading;
   const posts = sameList(state.posts, shown(next, state));
-  return { state: same(state, { ...next, posts, isLoaded, problem, hasMore: next.next !== null }), actions };
+  const placing = follow({ ...next, posts, isLoaded, problem, hasMore: next.next !== null }, input);
+  return { state: same(state, placing.state), actions: [...actions, ...placing.actions] };
 }
+
+/** @param {State} state */
+const followed = ({ waiting, stored }) => [...waiting, ...stored].slice(0, followedMax).map((post) => post.id).sort();
+
+/** Subscribes to the counts of the shown posts while a screen watches them. The next filter begins with the changes
+ * since the last one.
+ * @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
+function follow(state, input) {
+  let next = state;
+  if (input.type === "event" && input.event.id && state.isWatched) next = { ...next, lastEventId: input.event.id };
+  if (input.type === "watch") next = { ...next, isWatched: input.watched };
+  if (input.type === "lifecycle") next = { ...next, isForeground: input.foreground };
+  if (input.type === "answer" && input.as === "tables" && isTaken(input.status)) next = { ...next, since: null };
+  const ids = next.isWatched && next.isForeground ? followed(next) : [];
+  const placed = ids.join(",");
+  if (placed === state.placed) return { state: next, actions: [] };
+  const since = next.since ?? next.lastEventId;
+  const filter = `id=in.(${placed})`;
+  const tables = placed ? [{ id: "posts", schema: "bellhop", table: "posts", event: "UPDATE", filter }] : [];
+  // Without a filter, the changes that are missed from here on are those of the next filter.
+  const action = { do: "tables", tables, as: "tables", ...(placed && state.placed === "" && since ? { lastEventId: since } : {}) };
+  return { state: { ...next, placed, since: placed ? next.since : since }, actions: [action] };
+}
+
+/** Returns what the device keeps for the next start: the first page; null for nothing.
+ * @param {State} state */
+export const kept = ({ loading, stored }) => loading.isLoaded ? { posts: stored.slice(0, keptMax) } : null;
+
+// Without `newest`, the first answer is the whole first page: likes have changed, and posts were removed.
+/** @param {State} state @param {any} kept @returns {State} */
+const withKept = (state, { posts = [] }) => ({ ...state, stored: posts });
 
 /** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 function own(state, input) {

@@ -15,6 +15,7 @@ type AtRandom = At & { random: number };
 interface AllEvents extends Events {
   "topic:refused": { topic: string; problem: Refusal };
   "message:sending": Unsent & { conversationId: string };
+  "post:engaged": Events["engagement_update"];
   "message:sent": { conversationId: string; id: string };
   "message:refused": { conversationId: string; id: string };
 }
@@ -44,6 +45,7 @@ export type AnswerInput = {
 export type NotificationChange = { seen?: boolean; read?: boolean; archived?: boolean };
 export type BookingChange = { status?: BookingStatus | null; [field: string]: unknown };
 export type EngagementChange = { liked?: boolean; reposted?: boolean };
+export type RequestDraft = import("../models.js").BodyOf<"POST", "/v1/requests">;
 export type TrackDraft = { trackId: string; trackName: string; artistName: string; albumArt?: string | null };
 
 /** The input of a store's machine: what all receive, then the commands of each. */
@@ -56,6 +58,7 @@ export type StoreInput = At & OneOf<
   | { type: "watch"; watched: boolean }
   | { type: "timer"; name: string }
   | { type: "user"; user: string | null; signedIn: boolean }
+  | { type: "restore"; kept: any }
   | { type: "refresh" | "tabSwitch" | "more" | "earlier" | "showNew" | "pause" | "resume" | "stop" }
   | { type: "expect"; as: string; by: { messages?: number; requests?: number; bell?: number } }
   | { type: "change"; id: string; set: NotificationChange & BookingChange }
@@ -65,9 +68,13 @@ export type StoreInput = At & OneOf<
   | { type: "prefer"; set: Record<string, unknown> }
   | { type: "send"; id: string; text: string }
   | { type: "read"; sequence?: number }
+  | { type: "settle"; id: string; status: "accepted" | "declined" | null }
+  | { type: "see" }
+  | { type: "ask"; draft: RequestDraft }
   | { type: "vote"; trackId: string; vote: "up" | "down" | "none" }
   | { type: "add"; track: TrackDraft }
   | { type: "engage"; postId: string; set: EngagementChange }
+  | { type: "apply"; row: Record<string, any> }
   | { type: "show"; ids: (string | number)[] }
   | { type: "mutated"; table: string; recordId: string | number }
   | { type: "watch-query"; id: string; key: string[]; isVisible?: boolean }
@@ -116,6 +123,29 @@ export type TokenInput = At & OneOf<
   | { type: "renewed"; streamId: string; token: string; status: number }
 >;
 export type TokenInputOf<Type extends TokenInput["type"]> = Extract<TokenInput, { type: Type }>;
+
+/** The input of machines/offline.js. A place is the text that names a store: `conversation ["c1"]`. */
+export type OfflineInput = At & OneOf<
+  | { type: "loaded"; entries: import("./offline.js").Entries }
+  | { type: "changed"; place: string }
+  | { type: "timer"; name: string }
+  | { type: "sized"; sizes: Record<string, number> }
+  | { type: "flush" | "forget" }
+>;
+
+/** The input of machines/push.js. */
+export type PushInput = At & OneOf<
+  | { type: "device"; id: string }
+  | { type: "status"; status: import("../push.js").PushStatus; problem?: any }
+  | { type: "register"; draft: any }
+  | { type: "unregister" }
+  | { type: "message"; payload: any }
+  | { type: "timer"; name: string }
+  | { type: "connection"; status: Status; reconnected?: boolean }
+  | { type: "user"; user: string | null; signedIn: boolean }
+  | { type: "event"; event: { name: string; data: any } }
+  | AnswerInput
+>;
 
 /** The input of machines/outbox.js. */
 export type OutboxInput = AtRandom & OneOf<

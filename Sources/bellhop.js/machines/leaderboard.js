@@ -1,7 +1,7 @@
 // The top lines of a challenge's leaderboard, and the user's own row wherever it is on the board. The topic sends all
 // lines once and then the changes. After a missed change the machine fetches the lines again, and reports them as
 // behind until they fit.
-import { advance, beginAnew, unloaded } from "./loading.js";
+import { advance, beginAnew, restored, unloaded } from "./loading.js";
 import { same } from "./same.js";
 import { isNewer } from "./version.js";
 import { topicProblem, watchTopic } from "./watching.js";
@@ -39,12 +39,14 @@ export function receive(state, input) {
     return beginAnew(receive, { ...initial({ challengeId, user: input.user }), isWanted }, input);
   }
   const path = `/v1/challenges/${encodeURIComponent(state.challengeId)}/leaderboard`;
-  const step = advance(state.loading, input, { as: "leaderboard", path });
+  const opened = restored(state, input, withKept);
+  const step = advance(opened.loading, input, { as: "leaderboard", path });
   const subject = `leaderboard:${state.challengeId}`;
   const topic = watchTopic(state.isWanted, input, subject);
   const actions = [...topic.actions, ...step.actions];
   const refusal = topicProblem(state.refusal, input, subject);
-  let next = { ...state, loading: step.loading, refusal, isWanted: topic.isWanted };
+  let next = { ...opened, loading: step.loading, refusal, isWanted: topic.isWanted };
+  if (step.isGone) next = withKept(next, {});
   if (input.type === "start") next.user = input.user ?? next.user;
   if (step.body) next = { ...fetched(next, step.body), fetchedAt: input.now };
   const { name, data } = input.event ?? {};
@@ -61,6 +63,14 @@ export function receive(state, input) {
   const shown = { ...next, isLoaded: isLoaded || next.version !== null, problem: problem ?? next.refusal };
   return { state: same(state, shown), actions };
 }
+
+/** Returns what the device keeps for the next start; null for nothing.
+ * @param {State} state */
+export const kept = ({ lines, me, entries, version, epoch }) => version === null ? null : { lines, me, entries, version, epoch };
+
+/** @param {State} state @param {any} kept @returns {State} */
+const withKept = (state, { lines = [], me = null, entries = 0, version = null, epoch = null }) =>
+  ({ ...state, lines, me, entries, version, epoch });
 
 /** Applies a fetched board, unless the topic's lines are live and not behind.
  * @param {State} state @param {import("../models").Leaderboard} body @returns {State} */

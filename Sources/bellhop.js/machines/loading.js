@@ -3,9 +3,10 @@
 // may be older than they are.
 
 /**
- * @typedef {{isLoaded: boolean, isLoading: boolean, isAgain: boolean, isCovered: boolean, failures: number,
- *   problem: any, since: any[]}} Loading
- * @typedef {{loading: Loading, actions: any[], body?: any, since: any[]}} Step `body`: of an answer that has come
+ * @typedef {{isLoaded: boolean, isLoading: boolean, isAgain: boolean, isCovered: boolean, isKept: boolean,
+ *   failures: number, problem: any, since: any[]}} Loading `isKept`: the device has kept the state since its last start
+ * @typedef {{loading: Loading, actions: any[], body?: any, since: any[], isGone?: boolean}} Step `body`: of an answer that
+ *   has come; `isGone`: the service refuses the state that the device has kept
  */
 
 /** If more events than this arrive during one fetch, the answer is useless, and the state is fetched again. */
@@ -13,7 +14,7 @@ const sinceMax = 500;
 
 /** @type {Loading} */
 export const unloaded = {
-  isLoaded: false, isLoading: false, isAgain: false, isCovered: false, failures: 0, problem: null, since: [],
+  isLoaded: false, isLoading: false, isAgain: false, isCovered: false, isKept: false, failures: 0, problem: null, since: [],
 };
 
 /** @param {Loading} loading @param {import("./inputs").StoreInput | import("./inputs").Refresh} input
@@ -50,6 +51,17 @@ export function beginAnew(receive, empty, input) {
   return receive(empty, { type: "start", connection: "connecting", user, now });
 }
 
+/** Shows what the device has kept until the service answers. A state of the service stays.
+ * @template {{loading: Loading}} State
+ * @param {State} state @param {import("./inputs").StoreInput} input
+ * @param {(state: State, kept: any) => State} withKept returns the state with these members
+ * @returns {State} */
+export function restored(state, input, withKept) {
+  if (input.type !== "restore" || state.loading.isLoaded) return state;
+  const next = withKept(state, input.kept);
+  return { ...next, loading: { ...next.loading, isLoaded: true, isKept: true } };
+}
+
 /** @param {Loading} loading @param {import("./inputs").StoreInputOf<"event">} input @returns {Loading} */
 function keep(loading, input) {
   if (loading.since.length >= sinceMax) return { ...loading, isAgain: true, since: [] };
@@ -62,11 +74,17 @@ function answered({ isAgain, since, ...loading }, input, fetch) {
   const next = { ...loading, isLoading: isAgain, isAgain: false, since: [] };
   const actions = isAgain ? [fetch] : [];
   if (isTaken(input.status)) {
-    return { loading: { ...next, isLoaded: true, failures: 0, problem: null }, actions, body: input.body, since };
+    const loaded = { ...next, isLoaded: true, isKept: false, failures: 0, problem: null };
+    return { loading: loaded, actions, body: input.body, since };
   }
   if (isAgain) return { loading: next, actions, since: [] };
   const problem = problemOf(input);
-  if (isFinal(input.status)) return { loading: { ...next, failures: 0, problem }, actions, since: [] };
+  if (isFinal(input.status)) {
+    // The user may no longer see it.
+    const isGone = loading.isKept && [403, 404, 410].includes(input.status);
+    const left = isGone ? { ...next, isLoaded: false, isKept: false } : next;
+    return { loading: { ...left, failures: 0, problem }, actions, since: [], isGone };
+  }
   const failures = loading.failures + 1;
   const at = input.now + waitMs(failures, input.headers);
   // While the device is offline, no events are delivered until the stream opens.

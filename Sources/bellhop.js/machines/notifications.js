@@ -1,6 +1,6 @@
 // A user's newest notifications. The service's events update them. The user's own changes show at once, and are
 // reverted if the service refuses them. Each new notification is passed to the app's player as it arrives.
-import { advance, beginAnew, isTaken, problemOf, tellBadges, unloaded } from "./loading.js";
+import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 
 /**
@@ -10,12 +10,16 @@ import { same, sameList } from "./same.js";
  *   at: string}} Pending a change that is not answered yet
  * @typedef {{items: Item[], preferences: Item, isLoaded: boolean, problem: any, stored: Item[], known: string[],
  *   pending: Pending[], storedPreferences: Item, preferenceChanges: {as: string, set: Item}[], aheadMs: number, count: number,
- *   hasMore: boolean, hasPreferences: boolean, arePreferencesTold: boolean, loading: import("./loading.js").Loading}} State
+ *   isWhole: boolean, next: string | null, isCut: boolean, isMoreWanted: boolean, countMax: number, hasMore: boolean,
+ *   hasPreferences: boolean, arePreferencesTold: boolean, loading: import("./loading.js").Loading}} State
+ *   `isWhole`: the list need not be filled up; `isCut`: a listed one has been dropped, so that `next` would leave a gap
  * @typedef {{state: State, actions: any[]}} Result
  */
 
-/** The number of notifications that a device keeps (R-VIS-NFR-1.4). */
+/** The number of notifications that a device keeps (R-VIS-NFR-1.4), beside the older ones that the user asks for. */
 const storedMax = 50;
+/** Older ones beyond this number are not loaded, so that a long list does not fill the memory. */
+const loadedMax = 1000;
 /** More ids than the service keeps notifications of a user: a notification that arrives again must not sound again. */
 const knownMax = 1000;
 /** Older events that arrive late, after a time offline, do not sound. */
@@ -30,13 +34,14 @@ export function initial() {
   const preferences = { sound: true, haptics: true, quietHours: null, timeZone: "UTC" };
   return {
     items: [], preferences, isLoaded: false, problem: null, stored: [], known: [], pending: [],
-    storedPreferences: preferences, preferenceChanges: [], aheadMs: 0, count: 0, hasMore: false,
-    hasPreferences: false, arePreferencesTold: false, loading: unloaded,
+    storedPreferences: preferences, preferenceChanges: [], aheadMs: 0, count: 0, isWhole: true,
+    next: null, isCut: false, isMoreWanted: false, countMax: storedMax, hasMore: false, hasPreferences: false, arePreferencesTold: false, loading: unloaded,
   };
 }
 
 /** @param {State} state */
-export const view = ({ items, preferences, isLoaded, problem }) => ({ items, preferences, isLoaded, problem });
+export const view = ({ items, preferences, isLoaded, problem, hasMore }) =>
+  ({ items, preferences, isLoaded, problem, hasMore });
 
 /** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 export function receive(state, input) {
@@ -44,9 +49,11 @@ export function receive(state, input) {
   // A known id is not new, even if the notification was archived or has dropped out of the list.
   const { name, data } = input.event ?? {};
   if (name === "notification:created" && state.known.includes(data.id)) return { state, actions: [] };
-  const step = advance(state.loading, input, page);
+  const held = restored(state, input, withKept);
+  const step = advance(held.loading, input, page);
   const actions = [...step.actions];
-  let next = { ...state, loading: step.loading };
+  let next = { ...held, loading: step.loading };
+  if (step.isGone) next = withKept(next, {});
   if (step.actions.some((one) => one.do === "fetch")) {
     next.arePreferencesTold = false;
     actions.push({ do: "fetch", path: "/v1/preferences", as: "preferences" });
@@ -56,19 +63,32 @@ export function receive(state, input) {
   actions.push(...made.actions);
   next = show(made.state);
   // If the user's archiving leaves the list short, older ones are fetched. A freshly fetched list is complete.
-  const isShort = next.hasMore && !step.body && next.items.length < storedMax / 2;
+  const isShort = !next.isWhole && !step.body && next.items.length < storedMax / 2;
   if (isShort && !next.loading.isLoading && !next.pending.length) {
-    const more = receive({ ...next, hasMore: false }, { type: "refresh", now: input.now });
+    const more = receive({ ...next, isWhole: true }, { type: "refresh", now: input.now });
     return { state: more.state, actions: [...actions, ...more.actions] };
   }
   return { state: same(state, next), actions };
 }
+
+/** Returns what the device keeps for the next start; null for nothing.
+ * @param {State} state */
+export const kept = ({ loading, stored, storedPreferences }) =>
+  loading.isLoaded ? { items: stored.slice(0, storedMax), preferences: storedPreferences } : null;
+
+// The preferences are not complete before the service has sent them: a PUT of kept ones could undo another device's.
+/** @param {State} state @param {any} kept @returns {State} */
+const withKept = (state, { items = [], preferences = state.storedPreferences }) => ({
+  ...state, stored: items, storedPreferences: preferences,
+  known: remember(state.known, items.map((/** @type {Item} */ item) => item.id)),
+});
 
 /** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
 function own(state, input) {
   switch (input.type) {
     case "event": return event(state, input);
     case "answer": return answer(state, input);
+    case "more": return older(state);
     case "change": case "changeAll": case "remove": case "prefer": return command(state, input);
   }
   return { state, actions: [] };
@@ -78,7 +98,9 @@ function own(state, input) {
  * @param {import("./inputs").StoreInputOf<"event">[]} since @returns {State} */
 function listed(state, body, since) {
   const known = remember(state.known, body.items.map((/** @type {Item} */ item) => item.id));
-  const next = { ...state, stored: body.items, known, hasMore: Boolean(body.next) };
+  const next = {
+    ...state, stored: body.items, known, isWhole: !body.next, next: body.next ?? null, isCut: false, countMax: storedMax,
+  };
   return since.reduce((all, input) => ({ ...all, ...changed(all, input) }), next);
 }
 
@@ -111,7 +133,7 @@ function changed(state, { event, now }) {
   switch (name) {
     case "notification:created":
       if (state.stored.some((item) => item.id === data.id)) return {};
-      return { stored: newest([data, ...state.stored]), known: remember(state.known, [data.id]) };
+      return { ...newest(state, data), known: remember(state.known, [data.id]) };
     case "notification:updated":
       return { stored: overlaid(state.stored, { as: "", ids: data.ids, set: data.state, at }) };
     case "notification:removed": {
@@ -168,6 +190,8 @@ function command(state, input) {
 function answer(state, input) {
   const { as, status, body } = input;
   const isDone = isTaken(status);
+  if (as === "list" && isDone && state.isMoreWanted) return older(state);
+  if (as.startsWith("more:")) return isDone && as === `more:${state.next}` ? lengthened(state, body) : { state, actions: [] };
   if (as === "preferences") {
     if (!isDone) return { state, actions: [] };
     // Preferences that the stream sent since the request are not older than the answer.
@@ -193,6 +217,28 @@ function answer(state, input) {
   return { state: { ...left, stored }, actions: tellBadges(body) };
 }
 
+/** Fetches the next older notifications. After one was dropped, the list is fetched first, or there would be a gap.
+ * @param {State} state @returns {Result} */
+function older(state) {
+  if (state.isCut && !state.isMoreWanted) {
+    const step = advance(state.loading, { type: "refresh" }, page);
+    return { state: { ...state, isMoreWanted: true, loading: step.loading }, actions: step.actions };
+  }
+  const next = { ...state, isMoreWanted: false };
+  if (state.next === null || state.stored.length >= loadedMax) return { state: next, actions: [] };
+  const path = `${page.path}&cursor=${encodeURIComponent(state.next)}`;
+  return { state: next, actions: [{ do: "fetch", path, as: `more:${state.next}` }] };
+}
+
+/** @param {State} state @param {import("../models").Page<Item>} body @returns {Result} */
+function lengthened(state, body) {
+  const items = body.items.filter((item) => !state.stored.some((one) => one.id === item.id));
+  const stored = [...state.stored, ...items];
+  const known = remember(state.known, items.map((item) => item.id));
+  const countMax = Math.max(state.countMax, stored.length);
+  return { state: { ...state, stored, known, countMax, next: body.next ?? null }, actions: [] };
+}
+
 /** Sends all preferences in one PUT. They must be loaded first; otherwise the unset ones would be reset to their
  * defaults.
  * @param {State} state @returns {Result} */
@@ -214,7 +260,8 @@ function show(state) {
   const items = state.pending.reduce(overlaid, state.stored).filter((item) => !item.archivedAt);
   const { isLoaded, problem } = state.loading;
   const preferences = same(state.preferences, preferred(state.storedPreferences, state.preferenceChanges));
-  return { ...state, items: sameList(state.items, items), preferences, isLoaded, problem };
+  const hasMore = (state.next !== null && state.stored.length < loadedMax) || state.isCut;
+  return { ...state, items: sameList(state.items, items), preferences, isLoaded, problem, hasMore };
 }
 
 /** @param {Item[]} items @param {Pending} pending */
@@ -259,9 +306,12 @@ function preferred(stored, changes) {
   return changes.reduce((all, one) => ({ ...all, ...one.set }), stored);
 }
 
-/** @param {Item[]} items */
-function newest(items) {
-  return items.sort((one, other) => (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)).slice(0, storedMax);
+/** Adds a notification to the list. Beyond its bound the oldest one is dropped.
+ * @param {State} state @param {Item} item */
+function newest({ stored, countMax, next, isCut }, item) {
+  const items = [item, ...stored].sort((one, other) => (one.id < other.id ? 1 : one.id > other.id ? -1 : 0));
+  const isFull = items.length > countMax;
+  return { stored: items.slice(0, countMax), next: isFull ? null : next, isCut: isCut || isFull };
 }
 
 /** @param {string[]} known @param {string[]} ids */

@@ -40,6 +40,8 @@ function own(state, input) {
       return put(input.foreground ? { ...state, isForeground: true } : left({ ...state, isForeground: false }));
     case "connection":
       return { state: input.status === "live" ? state : left({ ...state, isPut: false }), actions: [] };
+    case "restore": return { state: restored(state, input.kept), actions: [] };
+    case "apply": return { state: applied(state, input.row), actions: [] };
     case "load": return { state: load(state, input.rows), actions: [] };
     case "user": {
       const { what, isWatched, isForeground, isPlaced } = state;
@@ -50,6 +52,17 @@ function own(state, input) {
     case "answer": return input.as === "tables" ? answer(state, input) : { state, actions: [] };
   }
   return { state, actions: [] };
+}
+
+/** Returns what the device keeps for the next start; null for nothing.
+ * @param {State} state */
+export const kept = ({ rows, since, lastEventId }) =>
+  Object.keys(rows).length ? { rows, since: since ?? lastEventId } : null;
+
+/** Shows the rows of the last start until the app loads them. Changes since then come when the filter is put.
+ * @param {State} state @param {any} kept @returns {State} */
+function restored(state, { rows, since }) {
+  return Object.keys(state.rows).length || state.isPut ? state : { ...state, rows, since, isStale: true };
 }
 
 /** @param {State} state @param {boolean} [isForced] @returns {Result} */
@@ -82,6 +95,13 @@ function load(state, loaded) {
   return { ...state, rows, isStale: false };
 }
 
+/** Shows the user's own write before its event comes.
+ * @param {State} state @param {Record<string, any>} row @returns {State} */
+function applied(state, row) {
+  const key = String(row[state.what.column]);
+  return { ...state, rows: { ...state.rows, [key]: { ...state.rows[key], ...row } } };
+}
+
 /** @param {State} state @param {any} event @returns {Result} */
 function event(state, { name, data, id }) {
   const next = id ? { ...state, lastEventId: id } : state;
@@ -89,7 +109,8 @@ function event(state, { name, data, id }) {
     // A new stream has no tables.
     case "stream:ready": return state.isPlaced ? put({ ...next, since: left(state).since }, true) : { state: next, actions: [] };
     case "stream:resync": return { state: { ...next, isStale: true, heard: {}, since: null }, actions: [] };
-    case "engagement_update": return { state: { ...next, rows: updated(next, data.updates) }, actions: [] };
+    // Of the service, or of the user's own likes.
+    case "post:engaged": case "engagement_update": return { state: { ...next, rows: updated(next, data.updates) }, actions: [] };
     case "table:change": {
       const key = (data.record ?? data.oldRecord)?.[state.what.column];
       if (key === undefined || key === null || !data.subscriptionIds.includes("rows")) break;

@@ -9,7 +9,8 @@ import { same } from "./same.js";
  * @typedef {{what: What, limits: Limits, ids: string[], rows: Record<string, any>, isPaused: boolean,
  *   isStopped: boolean, isForeground: boolean, isPut: boolean, problem: any, placed: string,
  *   changedAt: number | null, warned: number,
- *   lastEventId: string | null, since: string | null, failures: number}} State
+ *   lastEventId: string | null, since: string | null, old: string[], failures: number}} State `old`: the ids of rows of
+ *   the last start that nothing has changed since
  * @typedef {{state: State, actions: any[]}} Result
  */
 
@@ -35,7 +36,7 @@ export function initial(options) {
   return {
     what: { schema, table, column, event, select, name }, limits: { ...defaults, ...limits }, ids: [], rows: {},
     isPaused: false, isStopped: false, isForeground: true, isPut: false, problem: null, placed: "[]", changedAt: null,
-    warned: Infinity, lastEventId: null, since: null, failures: 0,
+    warned: Infinity, lastEventId: null, since: null, old: [], failures: 0,
   };
 }
 
@@ -48,11 +49,14 @@ export function receive(state, input) {
   return { state: same(state, made.state), actions: made.actions };
 }
 
-/** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */
-function own(state, input) {
+/** @param {State} given @param {import("./inputs").StoreInput} input @returns {Result} */
+function own(given, input) {
+  const state = changing(given, input);
   switch (input.type) {
     case "start": return { state, actions: [{ do: "fetch", path: "/v1/config", as: "config" }] };
+    case "restore": return { state: restored(state, input.kept), actions: [] };
     case "show": return show(state, input);
+    case "apply": return { state: { ...state, rows: updated(state, { [input.row[state.what.column]]: input.row }) }, actions: [] };
     case "pause": return put(left({ ...state, isPaused: true }));
     case "resume": return put({ ...state, isPaused: false });
     case "stop": return put({ ...state, isStopped: true, ids: [], rows: {}, since: null });
@@ -66,6 +70,34 @@ function own(state, input) {
     case "answer": return answer(state, input);
   }
   return { state, actions: [] };
+}
+
+/** Returns what the device keeps for the next start; null for nothing.
+ * @param {State} state */
+export const kept = ({ ids, rows, since, lastEventId }) => ids.length ? { ids, rows, since: since ?? lastEventId } : null;
+
+/** Shows the rows of the last start until the service accepts those of the screen, with the changes since then.
+ * @param {State} state @param {any} kept @returns {State} */
+function restored(state, { ids, rows, since }) {
+  return state.ids.length || state.placed !== "[]" ? state : { ...state, ids, rows, since, old: Object.keys(rows) };
+}
+
+/** Drops the rows of the last start that nothing has changed: they would cover what the app has fetched since.
+ * @param {State} state @returns {State} */
+function fresh(state) {
+  if (state.old.length === 0) return state;
+  const rows = Object.fromEntries(Object.entries(state.rows).filter(([id]) => !state.old.includes(id)));
+  return { ...state, rows, old: [] };
+}
+
+/** Notes which rows are no longer those of the last start.
+ * @param {State} state @param {import("./inputs").StoreInput} input @returns {State} */
+function changing(state, { type, event, row }) {
+  if (state.old.length === 0 || (type !== "event" && type !== "apply")) return state;
+  const { column } = state.what;
+  const { record, oldRecord, updates = {} } = event?.data ?? {};
+  const ids = [row, record, oldRecord].map((one) => String(one?.[column])).concat(Object.keys(updates));
+  return { ...state, old: state.old.filter((id) => !ids.includes(id)) };
 }
 
 /** @param {State} state @param {import("./inputs").StoreInputOf<"show">} input @returns {Result} */
@@ -114,7 +146,8 @@ function event(state, { name, data, id }) {
       if (state.placed === "[]") break;
       return put({ ...next, since: left(state).since }, true);
     }
-    case "engagement_update": return { state: { ...next, rows: updated(next, data.updates) }, actions: [] };
+    // Of the service, or of the user's own likes.
+    case "post:engaged": case "engagement_update": return { state: { ...next, rows: updated(next, data.updates) }, actions: [] };
     case "table:change": {
       const { column, name: own } = state.what;
       const row = data.record ?? data.oldRecord;
@@ -143,7 +176,8 @@ function answer(state, input) {
   if (as !== "tables") return { state, actions: [] };
   if (isTaken(status)) {
     const isPut = state.placed !== "[]";
-    return { state: { ...state, isPut, since: isPut ? null : state.since, failures: 0, problem: null }, actions: [] };
+    const next = { ...state, isPut, since: isPut ? null : state.since, failures: 0, problem: null };
+    return { state: isPut ? fresh(next) : next, actions: [] };
   }
   const problem = { ...problemOf(input), ...(body?.pointer ? { pointer: body.pointer } : {}) };
   // The stream is gone: the rows are put on the next one.

@@ -2,6 +2,10 @@
 
 /** @typedef {import("../types").Storage} Storage */
 
+/** Returns the name of a user or an identity at a service.
+ * @param {{url: string}} service @param {string | null} whose */
+export const nameOf = ({ url }, whose) => `bellhop 2 ${url} ${whose}`;
+
 /** The queued writes, each under its own key, so that two tabs that add one at once do not overwrite each other.
  * @param {Storage} storage @param {string} scope */
 export function outboxOf(storage, scope) {

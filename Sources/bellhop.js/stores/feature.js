@@ -20,7 +20,7 @@ import { listeners, report, run } from "./store.js";
  * @param {StoreBell} bell
  * @param {import("../types").Machine<State, Options>} machine
  * @param {Options} options
- * @param {(run: (input: Input) => Promise<PublicAnswer | null>, it: {receive: Receive}) =>
+ * @param {(run: (input: Input) => Promise<PublicAnswer | null>, it: {receive: Receive, get: () => State}) =>
  *   Omit<Made, "get" | "subscribe" | "refresh">} commands
  * @param {string[]} [published] events of other stores, which are not on the stream
  * @returns {Made & import("../internal").Closable}
@@ -42,23 +42,23 @@ export function feature(bell, machine, options, commands, published = []) {
       return { state, actions: [] };
     }
     const isPlayed = (/** @type {{do: string}} */ action) => action.do === "play";
-    for (const action of result.actions.filter(isPlayed)) playOnce(bell, /** @type {PlayAction} */ (action));
+    for (const action of result.actions.filter(isPlayed)) playOnce(bell, /** @type {PlayAction} */ (action), input.event);
     const others = result.actions.filter((action) => !isPlayed(action));
     return { state: result.state, actions: others.map((action) => ({ ...action, of: users })) };
   }
-  const it = store(bell, { initial: machine.initial, view: machine.view, receive }, options);
+  const it = store(bell, { initial: machine.initial, view: machine.view, kept: machine.kept, receive }, options);
   const offs = published.map((name) => bell.on(name, (event) => void it.receive({ type: "event", event })));
   /** @param {Input} input @returns {Promise<PublicAnswer | null>} */
   const run = async (input) => {
     const answers = await it.receive(input);
     return /** @type {PublicAnswer} */ (answers.find((one) => one?.status !== undefined)) ?? null;
   };
-  const { get, subscribe, isWatched } = it;
+  const { get, subscribe, isWatched, keep } = it;
   const made = {
-    get, subscribe, isWatched,
+    get, subscribe, isWatched, keep,
     /** Fetches the current state from the service. The shown state stays until the answer comes. */
     refresh: () => run({ type: "refresh" }),
-    ...commands(run, it),
+    ...commands(run, { receive: it.receive, get: it.state }),
     close() {
       for (const off of offs) off();
       it.close();
@@ -89,7 +89,7 @@ export function checkObject(value, what) {
  */
 function store(bell, machine, options) {
   /** @type {import("../types").Running<State>} */
-  const it = run(machine, options, bell.clock, (/** @type {StoreAction} */ action) => perform(bell, it, action));
+  const it = run(machine, options, bell.clock, (/** @type {StoreAction} */ action, cause) => perform(bell, it, action, cause));
   const shown = /** @type {import("../types").Listeners<void>} */ (listeners());
   const view = machine.view ?? ((/** @type {State} */ state) => state);
   let viewed = it.get();
@@ -113,6 +113,7 @@ function store(bell, machine, options) {
 
   return {
     get,
+    state: it.get,
     receive: it.receive,
     /** @param {() => void} listener */
     subscribe(listener) {
@@ -127,6 +128,7 @@ function store(bell, machine, options) {
       };
     },
     isWatched: () => shown.size() > 0,
+    keep: machine.kept && { ...it, run: it, kept: () => machine.kept?.(it.get()) ?? null },
     close() {
       detach();
       bell.want(it, null);
@@ -137,15 +139,17 @@ function store(bell, machine, options) {
 }
 
 /** Performs an action of a machine.
- * @param {StoreBell} bell @param {Attached} it @param {StoreAction} action */
-function perform(bell, it, action) {
+ * @param {StoreBell} bell @param {Attached} it @param {StoreAction} action @param {Input} cause */
+function perform(bell, it, action, cause) {
   switch (action.do) {
     case "fetch": return answer(it, action, bell.attempt("GET", action.path, undefined, action.headers));
     case "call": return answer(it, action, bell.attempt(action.method, action.path, action.body, action.headers));
-    case "send": return answer(it, action, bell.deliver(action.method, action.path, action.body, action));
+    // A write of an earlier start is not sent again.
+    case "send": return answer(it, action, cause.resume?.()
+      ?? bell.deliver(action.method, action.path, action.body, action, it, cause));
     case "tables": return bell.tables && answer(it, action, bell.tables.set(it, action));
     case "subscribe": return subscribe(bell, it, action.topics);
-    case "play": return void bell.play(action.haptic, action.sound);
+    case "play": return void bell.play(action.haptic, action.sound, null);
     case "tell": return void bell.publish(action.name, action.data);
     default: throw new TypeError(`a machine asked for "${/** @type {{do: string}} */ (action).do}", which no store does`);
   }

@@ -4,8 +4,9 @@
 const unwatchedMax = 32;
 
 /** Adds the features to a bell.
- * @param {Record<string, unknown>} bell @param {Record<string, import("../types").AnyFeature>} [features] */
-export function addFeatures(bell, features = {}) {
+ * @param {Record<string, unknown>} bell @param {Record<string, import("../types").AnyFeature>} [features]
+ * @param {import("../internal").OfflineKeeper} [offline] */
+export function addFeatures(bell, features = {}, offline) {
   for (const [name, feature] of Object.entries(features)) {
     // A property of the bell itself is not replaced.
     if (name in bell || typeof feature?.make !== "function") throw new TypeError(`connect: "${name}" is no feature`);
@@ -14,12 +15,15 @@ export function addFeatures(bell, features = {}) {
     /** @param {any[]} names */
     const find = (...names) => {
       const key = JSON.stringify(feature.key?.(...names) ?? names);
-      const found = stores.get(key) ?? feature.make(bell, ...names);
+      const known = stores.get(key);
+      const found = known ?? feature.make(bell, ...names);
       stores.delete(key);
       stores.set(key, found);
+      if (!known) offline?.adopt(name, names, `${name} ${key}`, found.keep);
       for (const [other, store] of stores) {
         if (stores.size > unwatchedMax && other !== key && !store.isWatched()) {
           stores.delete(other);
+          offline?.release(`${name} ${other}`);
           store.close();
         }
       }
@@ -27,5 +31,6 @@ export function addFeatures(bell, features = {}) {
     };
     if (feature.isKeyed) bell[name] = find;
     else Object.defineProperty(bell, name, { get: () => find(), enumerable: true });
+    if ("isEager" in feature && feature.isEager) find();
   }
 }

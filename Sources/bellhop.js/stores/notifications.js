@@ -1,7 +1,8 @@
 import * as machine from "../machines/notifications.js";
 import { checkId, checkObject, feature } from "./feature.js";
 
-/** `bell.notifications`: `{items, preferences, isLoaded, problem}`, with at most the newest 50 items.
+/** `bell.notifications`: `{items, preferences, hasMore, isLoaded, problem}`, with the newest 50 items and the
+ * older ones that `more` has loaded.
  * @type {typeof import("../features").notifications} */
 export const notifications = {
   /** @param {import("../internal").StoreBell} bell */
@@ -11,6 +12,8 @@ export const notifications = {
     /** @param {import("../machines/inputs").NotificationChange} set @param {{upTo?: string, category?: string}} [which] */
     const changeAll = (set, which = {}) => run({ type: "changeAll", ...checkObject(which, "which of them"), set });
     return {
+      /** Loads the next older notifications, while `hasMore` is true. */
+      more: () => run({ type: "more" }),
       markSeen: (/** @type {string} */ id) => change(id, { seen: true }),
       markUnseen: (/** @type {string} */ id) => change(id, { seen: false }),
       markRead: (/** @type {string} */ id) => change(id, { read: true }),

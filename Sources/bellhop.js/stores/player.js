@@ -13,13 +13,14 @@ const hiddenMs = 40;
 /** @type {WeakMap<StoreBell, Map<string, {haptic: boolean, sound: boolean}>>} */
 const played = new WeakMap();
 
-/** @param {StoreBell} bell @param {Omit<import("../internal").PlayAction, "do">} action */
-export function playOnce(bell, { haptic, sound, key }) {
+/** @param {StoreBell} bell @param {Omit<import("../internal").PlayAction, "do">} action
+ * @param {import("../types").Event} [event] the notification, or another event that is felt */
+export function playOnce(bell, { haptic, sound, key }, event) {
   const keys = played.get(bell) ?? new Map();
   played.set(bell, keys);
   const before = keys.get(key) ?? { haptic: false, sound: false };
   // One event may carry the haptic and the other event of the same change the sound.
-  const left = { haptic: before.haptic ? null : haptic, sound: sound && !before.sound };
+  const left = { haptic: before.haptic ? null : haptic, sound: sound && !before.sound, text: textOf(event) };
   if (!left.haptic && !left.sound) return;
   keys.delete(key);
   keys.set(key, { haptic: before.haptic || Boolean(haptic), sound: before.sound || sound });
@@ -39,11 +40,20 @@ export function playOnce(bell, { haptic, sound, key }) {
   else take();
 }
 
+/** Returns what an app shows in a local notification while it is in the background.
+ * @param {import("../types").Event} [event] */
+function textOf(event) {
+  if (event?.name !== "notification:created") return null;
+  const { id, title, message, lockScreen } = event.data;
+  return { id, title, text: message, lockScreen };
+}
+
 /** Plays. Missing hardware or a failing player is not an error (R-VIS-FR-4.3).
- * @param {StoreBell} bell @param {{haptic: import("../features").Haptic | null, sound: boolean}} what */
-function play(bell, { haptic, sound }) {
+ * @param {StoreBell} bell @param {{haptic: import("../features").Haptic | null, sound: boolean,
+ *   text: import("../features").PlayedText | null}} what */
+function play(bell, { haptic, sound, text }) {
   try {
-    Promise.resolve(bell.play(haptic, sound)).catch(report);
+    Promise.resolve(bell.play(haptic, sound, text)).catch(report);
   } catch (error) {
     report(error);
   }

@@ -23,11 +23,24 @@ export const visibleRows = {
       if (!Array.isArray(ids) || !ids.every(isId)) throw new TypeError("show takes a list of ids");
       return run({ type: "show", ids });
     },
+    /** Shows the user's own write of a row at once, before its event comes: `apply({id: 7, like_count: 3})`.
+     * @param {Record<string, any>} row */
+    apply: (row) => run({ type: "apply", row: checkRow(row, options?.column) }),
     pause: () => run({ type: "pause" }),
     resume: () => run({ type: "resume" }),
     stop: () => run({ type: "stop" }),
-  })),
+  }), ownPosts(name, options)),
 };
+
+/** Returns the events of the user's own likes and reposts, for the rows of the service's posts.
+ * @param {string} table @param {{schema?: string}} [options] */
+const ownPosts = (table, options) => options?.schema === "bellhop" && table === "posts" ? ["post:engaged"] : [];
+
+/** @param {any} row @param {string} [column] */
+function checkRow(row, column = "id") {
+  if (["string", "number"].includes(typeof row?.[column])) return row;
+  throw new TypeError(`a row has ${column}, not ${JSON.stringify(row) ?? typeof row}`);
+}
 
 /** `bell.rows("todos", {filter: "list_id=eq.7"})`: `{rows, isLive, isStale, problem}`, with `rows` by id. The filter is
  * subscribed to while the store has a listener. Options: `filter`, `schema`, `column` of the ids, `event`, `select`.
@@ -51,7 +64,10 @@ export const rows = {
         if (!Array.isArray(loaded) || !loaded.every(isRow)) throw new TypeError(`load takes a list of rows with ${column}`);
         return run({ type: "load", rows: loaded });
       },
-    }));
+      /** Shows the user's own write of a row at once, before its event comes.
+       * @param {any} row */
+      apply: (row) => run({ type: "apply", row: checkRow(row, options.column) }),
+    }), ownPosts(name, options));
   },
 };
 

@@ -62,7 +62,7 @@ export function listeners() {
  * @param {import("../types").Machine<State, Options>} machine
  * @param {Options} options
  * @param {Clock} clock
- * @param {(action: Wanted) => unknown} perform
+ * @param {(action: Wanted, cause: Input) => unknown} perform `cause`: the input that led to the action
  * @returns {import("../types").Running<State>}
  */
 export function run(machine, options, clock, perform) {
@@ -93,10 +93,11 @@ export function run(machine, options, clock, perform) {
     try {
       for (let next = waiting.shift(); next && !isClosed; next = waiting.shift()) {
         const before = state;
-        const result = machine.receive(state, { now: clock.now(), random: clock.random(), ...next.input });
+        const { input } = next;
+        const result = machine.receive(state, { now: clock.now(), random: clock.random(), ...input });
         state = result.state;
         const answers = result.actions.map((action) => action.do === "timer" ? setTimer(action)
-          : perform(/** @type {Wanted} */ (/** @type {unknown} */ (action))));
+          : perform(/** @type {Wanted} */ (/** @type {unknown} */ (action)), input));
         if (state !== before) changed.tell(state);
         next.done(Promise.all(answers));
       }

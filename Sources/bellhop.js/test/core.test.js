@@ -85,8 +85,11 @@ test("the served modules work together, and load each module once", options, asy
   const parts = await import(join(served, "bellhop-features.js"));
   const { tabs } = await import(join(served, "bellhop-tabs.js"));
   assert.deepEqual(Object.keys(parts).sort(), Object.keys(features).sort());
+  const { offline } = await import(join(served, "bellhop-offline.js"));
+  const { push } = await import(join(served, "bellhop-push.js"));
   const { badges, notifications } = parts;
-  const bell = await live(core.connect, "ben", { tabs, features: { badges, notifications } });
+  const bell = await live(core.connect, "ben", { tabs, offline: offline(), features: { badges, notifications, push } });
+  assert.equal(bell.push.get().status, "unsupported");
   await until(() => bell.badges.get()?.total === 0 && bell.notifications.get().isLoaded);
   const all = await import(join(served, "bellhop.js"));
   assert.ok((await live(all.connect, "ben")).feed().get());

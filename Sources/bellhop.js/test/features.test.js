@@ -62,7 +62,7 @@ const visit = (id, userId, data = {}) => backend("POST", "/v1/events", {
 test("R-VIS-FR-1.4, R-VIS-FR-4.2: a notification is shown, counted and played once on each of two devices",
   { skip }, async () => {
   const played = [];
-  const first = await device("ada", { player: (haptic, sound) => played.push({ haptic, sound }) });
+  const first = await device("ada", { player: (haptic, sound, text) => played.push({ haptic, sound, text }) });
   const second = await device("ada");
   const [list, other] = [first.notifications, second.notifications];
   first.badges.get();
@@ -76,6 +76,9 @@ test("R-VIS-FR-1.4, R-VIS-FR-4.2: a notification is shown, counted and played on
   assert.equal(await until(() => rings !== undefined && [rings]).then(([it]) => it), true);
   assert.deepEqual(played[0].haptic, { notification: "warning", impacts: [], pulses: 2 });
   assert.equal(played[0].sound, true);
+  // What an app shows in a local notification.
+  const { id, title, message, lockScreen } = item;
+  assert.deepEqual(played[0].text, { id, title, text: message, lockScreen });
   await shows(first.badges, (it) => it?.bell === 1);
 
   // Marked as seen on one device: it shows there at once, then on the other, and the badge count falls.
@@ -401,4 +404,41 @@ test("bad input to the public API gets a clear error", { skip }, async () => {
     [() => bell.invalidation.watch(["todos"]), /must be a function/],
   ];
   for (const [run, message] of wrong) assert.throws(run, message);
+});
+
+test("R-16: a request is asked, shown to both, and answered", { skip }, async () => {
+  const [ada, ben] = [await device("ada7"), await device("ben7")];
+  const [incoming, outgoing] = [ben.requests(), ada.requests("outgoing")];
+  await Promise.all([incoming, outgoing].map((store) => shows(store, (it) => it.isLoaded)));
+  assert.equal((await outgoing.ask({ kind: "friend", toUserId: "ben7" })).status, 201);
+  const { items: [{ id }] } = await shows(incoming, (it) => it.items.length === 1);
+  await shows(outgoing, (it) => it.items.length === 1);
+  await shows(ben.badges, (it) => it?.requests === 1);
+  assert.equal((await incoming.markSeen()).status, 200);
+  await shows(ben.badges, (it) => it.requests === 0);
+  const answered = incoming.accept(id);
+  assert.equal(incoming.get().items[0].status, "accepted");
+  assert.equal((await answered).status, 200);
+  await shows(outgoing, (it) => it.items[0].status === "accepted");
+  assert.equal(await incoming.decline(id), null);
+  assert.throws(() => ada.requests("both"), TypeError);
+});
+
+test("R-ENG-E-8: the likes of a feed are live, and an own like shows in visible rows at once", { skip }, async () => {
+  const [ada, bo, cy] = [await device("ada8"), await device("bo8"), await device("cy8")];
+  for (const reader of [ada, cy]) await reader.call("PUT", "/v1/users/bo8/followers/me");
+  const { body: { id } } = await bo.call("POST", "/v1/posts", { text: "T", visibility: "public" });
+  const feeds = [ada.feed(), cy.feed()];
+  const stop = feeds[1].subscribe(() => {});
+  for (const feed of feeds) await shows(feed, (it) => it.posts.length === 1);
+  const rows = ada.visibleRows("posts", { schema: "bellhop" });
+  rows.show([id]);
+  const liked = feeds[0].like(id);
+  assert.equal(rows.get().rows[id].likeCount, 1);
+  assert.equal((await liked).status, 200);
+  await shows(feeds[1], (it) => it.posts[0].likeCount === 1);
+  await feeds[0].unlike(id);
+  assert.equal(rows.get().rows[id].likeCount, 0);
+  await shows(feeds[1], (it) => it.posts[0].likeCount === 0);
+  stop();
 });

@@ -12,6 +12,8 @@ const known = {
   "https://bells.example/bellhop-core.js": `${root}core.js`,
   "https://bells.example/bellhop-features.js": `${root}features.js`,
   "https://bells.example/bellhop-tabs.js": `${root}tabs.js`,
+  "bellhop.js/offline": `${root}offline.js`,
+  "bellhop.js/push": `${root}push.js`,
   "bellhop.js/react": `${root}react.js`,
   "bellhop.js/tanstack": `${root}tanstack.js`,
   "bellhop.js/players": `${root}players.js`,

@@ -95,6 +95,7 @@ const ready = {
   Badges: () => scope.bell.badges.get(),
   Notifications: () => scope.bell.notifications.get().items.length > 0,
   Messages: () => scope.bell.conversations.get().items.length > 0,
+  Requests: () => scope.bell.requests().get().isLoaded,
   "Queues and bookings": () => {
     return scope.bell.queue("s1").get().status && scope.bell.booking(scope.bookingId).get().isLoaded;
   },
@@ -125,6 +126,12 @@ const check = {
     return items[0].seenAt && !preferences.sound;
   },
   Messages: () => scope.bell.conversations.get().items[0].lastMessage.preview === "See you at nine.",
+  Requests: () => until(() => scope.bell.requests("outgoing").get().items.some(({ toUserId }) => toUserId === "gus")),
+  "Starting without a network": async ({ bell }) => {
+    await until(() => bell.badges.get());
+    return (await bell.signOut()).length === 0;
+  },
+  "Push messages": async ({ enable }) => (await enable()).status === "unsupported",
   "Queues and bookings": ({ status }) => {
     return status === 200 && scope.bell.booking(scope.bookingId).get().booking.status === "cancelled";
   },

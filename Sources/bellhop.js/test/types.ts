@@ -3,8 +3,10 @@ import { connect as connectCore } from "../core.js";
 import type { Features } from "../features";
 import * as features from "../features.js";
 import { connect } from "../index.js";
+import { offline } from "../offline.js";
+import { push } from "../push.js";
 import { tabs } from "../tabs.js";
-import { useBadges, useDJ, useNotifications } from "../react.js";
+import { useBadges, useDJ, useNotifications, useRequests } from "../react.js";
 
 export function app(bell: Features): string {
   const total: number = bell.badges.get()?.total ?? 0;
@@ -13,6 +15,16 @@ export function app(bell: Features): string {
   void bell.notifications.markAllSeen({ category: "visit" }).then((answer) => answer?.status);
   void bell.conversation("c1").send("Hi");
   bell.visibleRows("posts", { schema: "bellhop" }).show(["p1", 2]);
+  bell.visibleRows("posts").apply({ id: "p1", like_count: 3 });
+  bell.rows<{ id: number; done: boolean }>("todos", { filter: "list_id=eq.7" }).apply({ id: 1, done: true });
+  // @ts-expect-error: a row has no such member
+  bell.rows<{ id: number; done: boolean }>("todos", { filter: "list_id=eq.7" }).apply({ id: 1, doen: true });
+  if (bell.notifications.get().hasMore) void bell.notifications.more();
+  void bell.requests("outgoing").ask({ kind: "friend", toUserId: "ben" });
+  // @ts-expect-error: requests are incoming or outgoing
+  bell.requests("both");
+  // @ts-expect-error: no kind of requests
+  void bell.requests().ask({ kind: "frend", toUserId: "ben" });
   const { me } = bell.leaderboard("c1").get();
   // @ts-expect-error: a vote is up, down or none
   void bell.dj("s1").vote("t1", "left");
@@ -29,6 +41,17 @@ const small = connectCore({ url, token: "t", tabs, features: { counts: features.
 export const total: number | undefined = small.counts.get()?.total;
 export const isLive: boolean = small.queue("s1").get().isLive;
 export const stop: () => void = small.subscribe(["queue:s1"]);
+const kept = connect({ url, token: "t", user: "ada", offline: offline({ mayDiscard: (waiting) => waiting.length < 3 }) });
+export const left: Promise<number> = kept.signOut().then((items) => items?.length ?? 0);
+const ringing = connect({ url, token: "t", features: { push } });
+export const status: string = ringing.push.get().status;
+void ringing.push.register({ platform: "apns", token: "00", environment: "sandbox" });
+// @ts-expect-error: no such platform
+void ringing.push.register({ platform: "pager", token: "00" });
+// @ts-expect-error: the bell was made without push messages
+kept.push.get();
+// @ts-expect-error: no such limit
+offline({ limits: { bytes: 3 } });
 // @ts-expect-error: the core was created without it
 small.feed();
 // @ts-expect-error: no features were given
@@ -40,6 +63,8 @@ export const given: Features = connectCore({ url, token: "t", features });
 export function component(): number {
   const { items, markSeen } = useNotifications();
   const { tracks, vote } = useDJ("s1");
+  const { items: requests, accept } = useRequests();
+  if (requests[0]) void accept(requests[0].id);
   if (items[0]) void markSeen(items[0].id);
   if (tracks[0]) void vote(tracks[0].trackId, "up");
   return useBadges()?.total ?? 0;

@@ -333,6 +333,7 @@ struct VisibilityWorld {
             "GET /readyz", "GET /metrics", "GET /openapi.yaml", "GET /openapi.json", "GET /", "GET /docs",
             "GET /asyncapi.json", "GET /console/tokens", "GET /bellhop.js",
             "GET /bellhop-core.js", "GET /bellhop-features.js", "GET /bellhop-tabs.js", "GET /bellhop-worker.js",
+            "GET /bellhop-offline.js", "GET /bellhop-push.js", "GET /bellhop-sw.js",
             "GET /v1/webhooks", "GET /v1/webhooks/dead":
             at([:], nil)
         case "POST /v1/webhooks/dead/{id}/retry": at(["id": "w1"], nil)

@@ -22,6 +22,10 @@ enum ClientLibraryFeature {
         "bellhop.js",
         // Its parts, for pages that need less: the core, and the modules that it imports from the same location.
         "bellhop-core.js", "bellhop-features.js", "bellhop-tabs.js",
+        // What an app asks for: the state of the last start on the device, and push messages.
+        "bellhop-offline.js", "bellhop-push.js",
+        // The service worker that shows push messages. It controls the pages below its own location.
+        "bellhop-sw.js",
         // The worker that holds the stream of all tabs. The library loads it from its own location.
         "bellhop-worker.js",
     ]

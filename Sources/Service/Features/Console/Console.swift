@@ -35,8 +35,8 @@ enum ConsoleFeature {
     private static let files = responses(["console.css", "docs.css"], "text/css; charset=utf-8").merging(
         responses(
             [
-                "app.js", "cards.js", "docs.js", "dom.js", "events.js", "markdown.js", "operations.js", "places.js",
-                "plots.js", "publish.js", "session.js", "shapes.js", "status.js", "tools.js", "try.js",
+                "app.js", "cards.js", "docs.js", "dom.js", "events.js", "markdown.js", "notify.js", "operations.js",
+                "places.js", "plots.js", "publish.js", "session.js", "shapes.js", "status.js", "tools.js", "try.js",
             ], "text/javascript; charset=utf-8")
     ) { file, _ in file }
 

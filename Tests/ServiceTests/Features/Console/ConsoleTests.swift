@@ -13,6 +13,7 @@ import Testing
 
     @Test(arguments: [
         "/bellhop.js", "/bellhop-core.js", "/bellhop-features.js", "/bellhop-tabs.js", "/bellhop-worker.js",
+        "/bellhop-offline.js", "/bellhop-push.js", "/bellhop-sw.js",
     ])
     func library_isAModule_askedForAgainEachTime(_ path: String) async throws {
         let service = try TestService.start()
@@ -78,7 +79,7 @@ import Testing
                 "console/\($0.name ?? $0.effect ?? "")"
             }
         }
-        #expect(seen.count == 13, "\(seen.sorted())")
+        #expect(seen.count == 14, "\(seen.sorted())")
         #expect(try await service.call("GET", "/console/nothing.js").status == 404)
     }
 

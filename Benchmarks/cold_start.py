@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Measures how long a page with bellhop.js/offline needs to show its last state without the service, in Chromium. The time
+begins with connect() and ends when the list is drawn. The goal is a median of at most 100 ms.
+
+    .build-tools/bin/python Benchmarks/cold_start.py [--starts N] [--within-ms N]
+
+BELLHOP_BIN is the path of the service's binary; by default the binary of `swift build`. Needs playwright and Chromium, as
+`.ci/test tools` installs them.
+"""
+
+import argparse
+import pathlib
+import statistics
+import sys
+
+TESTS = pathlib.Path(__file__).resolve().parents[1] / "Tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "browser")]
+sys.dont_write_bytecode = True
+
+from coldstart import ColdStart  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
+from service import Files, Service, chromium  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--starts", type=int, default=30)
+    parser.add_argument("--within-ms", type=float, default=100, help="the exit code is 1 if the median is higher (100)")
+    given = parser.parse_args()
+    service, files = Service("--drain-seconds=0"), Files()
+    times = []
+    try:
+        with sync_playwright() as playwright:
+            browser = chromium(playwright)
+            with ColdStart(browser, service, files) as device:
+                for _ in range(given.starts):
+                    device.start()
+                    times.append(device.milliseconds)
+            browser.close()
+    finally:
+        files.stop()
+        service.stop()
+    median = statistics.median(times)
+    print(f"cold start: median {median:.0f} ms of {given.starts} ({min(times):.0f} to {max(times):.0f}); "
+          f"goal {given.within_ms:.0f} ms")
+    sys.exit(median > given.within_ms)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+// Decides which stores' states the device keeps, and when they are written: behind, once changes calm down, and within a
+// bound. What was changed last stays longest.
+
+/**
+ * @typedef {Record<string, {bytes: number, at: number}>} Entries by the place of their store
+ * @typedef {{entries: Entries, changed: Record<string, true>, firstAt: number | null, limits: typeof defaults}} State
+ * @typedef {{state: State, actions: any[]}} Result
+ */
+
+export const defaults = {
+  /** Bytes of one user: without a bound, a phone would fill with what nobody looks at. */
+  bytesMax: 1_000_000,
+  /** A larger state would displace those of all other stores. */
+  entryBytesMax: 262_144,
+  /** Each entry is read at the start, before the first request. */
+  entriesMax: 100,
+  // Writes wait until changes rest for this long …
+  restMs: 500,
+  // … or have continued for this long.
+  restMsMax: 5000,
+};
+
+/** @param {Partial<typeof defaults>} [limits] @returns {State} */
+export const initial = (limits) => ({ entries: {}, changed: {}, firstAt: null, limits: { ...defaults, ...limits } });
+
+/** @param {State} state @param {import("./inputs").OfflineInput} input @returns {Result} */
+export function receive(state, input) {
+  const { now } = input;
+  switch (input.type) {
+    case "loaded": return { state: { ...state, entries: input.entries }, actions: [] };
+    case "changed": return changed(state, input.place, now);
+    case "timer": case "flush": return flush(state);
+    case "sized": return sized(state, input.sizes, now);
+    case "forget": return { state: initial(state.limits), actions: [timer(null)] };
+    default: return { state, actions: [] };
+  }
+}
+
+/** @param {number | null} at */
+const timer = (at) => ({ do: "timer", name: "keep", at });
+
+/** @param {State} state @param {string} place @param {number} now @returns {Result} */
+function changed(state, place, now) {
+  const { restMs, restMsMax } = state.limits;
+  const firstAt = state.firstAt ?? now;
+  const next = { ...state, changed: { ...state.changed, [place]: /** @type {true} */ (true) }, firstAt };
+  return { state: next, actions: [timer(Math.min(now + restMs, firstAt + restMsMax))] };
+}
+
+/** @param {State} state @returns {Result} */
+function flush(state) {
+  const places = Object.keys(state.changed).sort();
+  if (places.length === 0) return { state, actions: [] };
+  return { state: { ...state, changed: {}, firstAt: null }, actions: [timer(null), { do: "measure", places }] };
+}
+
+/** Writes the states that fit, and removes the oldest ones beyond the bound; 0 bytes: there is nothing to keep.
+ * @param {State} state @param {Record<string, number>} sizes @param {number} now @returns {Result} */
+function sized(state, sizes, now) {
+  const { bytesMax, entryBytesMax, entriesMax } = state.limits;
+  const places = Object.keys(sizes).sort();
+  const write = places.filter((place) => sizes[place] > 0 && sizes[place] <= entryBytesMax);
+  const all = { ...state.entries, ...Object.fromEntries(places.map((place) => [place, { bytes: sizes[place], at: now }])) };
+  const wanted = Object.keys(all).filter((place) => !(place in sizes) || write.includes(place));
+  wanted.sort((one, other) => all[other].at - all[one].at || (one < other ? -1 : 1));
+  /** @type {Entries} */
+  const entries = {};
+  let bytes = 0;
+  for (const place of wanted.slice(0, entriesMax)) {
+    bytes += all[place].bytes;
+    if (bytes <= bytesMax) entries[place] = all[place];
+  }
+  const remove = Object.keys(state.entries).filter((place) => !(place in entries)).sort();
+  const action = { do: "write", write: write.filter((place) => place in entries), remove, entries };
+  return { state: { ...state, entries }, actions: [action] };
+}

@@ -1,0 +1,319 @@
+// Keeps the stores' state on the device, so that the next start shows it before the first byte of the network arrives:
+// `connect({ url, token, user, offline: offline() })`. The service's answers take its place. Writes that wait in the
+// outbox show as waiting again.
+import { input } from "./bell/events.js";
+import { unsent } from "./bell/writes.js";
+import * as machine from "./machines/offline.js";
+import { nameOf, outboxOf, parsed } from "./storage/keys.js";
+import { run } from "./stores/store.js";
+
+/**
+ * @typedef {import("./internal").BellState} BellState
+ * @typedef {import("./internal").Keepable} Keepable
+ * @typedef {{place: string, name: string, names: any[], keep: Keepable, seen: Set<string>}} Entry `seen`: the keys of the
+ *   writes that the store shows
+ * @typedef {{identity: string | null, scope: string, texts: Map<string, string>, isLoaded: boolean, isOver: boolean,
+ *   isForgotten: boolean, isResumed: boolean, loading: Promise<void>, writing: Promise<void>, last: string,
+ *   keeper: import("./types").Running<machine.State>}} Session one identity's time on the device; `last`: the key of the
+ *   user's last identity, which the storage has until the user signs out in any tab
+ */
+
+/** The form of the kept states. A state in another form is dropped. */
+const version = 1;
+/** Inputs that are not commands of the app: their writes are repeated by the machine itself. */
+const causes = ["answer", "event", "timer", "start", "user", "connection"];
+
+/** @type {typeof import("./offline").offline} */
+export const offline = (options = {}) => (it, bell) => new Keeper(it, bell, options);
+
+/** @typedef {import("./internal").OfflineKeeper} OfflineKeeper */
+
+/** @implements {OfflineKeeper} */
+class Keeper {
+  /** The first requests wait for it.
+   * @type {Promise<void>} */
+  ready = Promise.resolve();
+  #release = () => {};
+  /** @type {Map<string, Entry>} by place */
+  #entries = new Map();
+  /** @type {WeakMap<object, Entry>} by the store's machine */
+  #byRun = new WeakMap();
+  /** The keys of the last answered writes. A concurrent read of the storage may still return them.
+   * @type {string[]} */
+  #done = [];
+  #it;
+  #bell;
+  #options;
+  /** @type {Session} */
+  #session;
+
+  /** @param {BellState} it @param {any} bell @param {import("./offline").OfflineOptions} options */
+  constructor(it, bell, options) {
+    this.#it = it;
+    this.#bell = bell;
+    this.#options = options;
+    this.#session = this.#open(null);
+    const receive = (/** @type {import("./types").Input} */ { type, foreground }) =>
+      type === "lifecycle" && !foreground && this.#flush();
+    bell.attach({ receive, close: () => {} });
+  }
+
+  // MARK: Users
+
+  /** Begins a user's time. A named user's last identity is known before the token.
+   * @param {string | null} name */
+  begin(name) {
+    this.ready = new Promise((done) => void (this.#release = done));
+    const session = this.#session = this.#open(null);
+    if (name === null) return;
+    this.#it.storage.get(nameOf(this.#it, name)).catch(() => null).then((identity) => {
+      if (identity && session === this.#session && !session.isOver) this.#session = this.#open(identity);
+    });
+  }
+
+  /** Shows the kept state of the identity of the token, and lets requests begin.
+   * @param {string | null} identity */
+  async identify(identity) {
+    if (this.#session.isOver) return;
+    const before = this.#session.identity;
+    if (before !== identity) {
+      this.#close();
+      this.#session = this.#open(identity);
+      // The state of other rights goes.
+      if (before !== null) input(this.#it, { type: "user", user: this.#it.user, signedIn: true });
+    }
+    const release = this.#release;
+    await this.#session.loading;
+    release();
+  }
+
+  /** Ends a user's time on this device; the kept state stays for the next. */
+  end() {
+    this.#close();
+    this.#release();
+  }
+
+  #close() {
+    this.#flush();
+    this.#session.isOver = true;
+  }
+
+  /** Asks the app whether the user may sign out while writes wait. */
+  mayLeave() {
+    const { mayDiscard } = this.#options;
+    return mayDiscard ? this.#ask(mayDiscard) : true;
+  }
+
+  /** @param {NonNullable<import("./offline").OfflineOptions["mayDiscard"]>} mayDiscard */
+  async #ask(mayDiscard) {
+    const { scope } = this.#session;
+    const stored = scope ? await outboxOf(this.#it.storage, scope).load() : [];
+    const drafts = [...this.#it.pending.values()].map(({ item }) => item);
+    const items = [...stored, ...drafts.filter(({ key }) => !stored.some((one) => one.key === key))];
+    return items.length === 0 || mayDiscard(items);
+  }
+
+  /** Deletes what is kept of the user: of the present identity, and of the user's other identities.
+   * @param {Promise<unknown>} gone resolves when the key of the user's last identity is removed */
+  async forget(gone) {
+    const session = this.#session;
+    session.isOver = session.isForgotten = true;
+    session.keeper.receive({ type: "forget" });
+    const { storage, url, user } = this.#it;
+    const prefix = `bellhop 2 ${url} `;
+    await Promise.all([gone, session.writing]);
+    const indexes = (await storage.keys(prefix).catch(() => [])).filter((key) => key.endsWith(" kept"));
+    const isOwn = (/** @type {string} */ key) => key === `${session.scope}kept` || subject(key.slice(prefix.length, -5)) === user;
+    for (const index of indexes.filter(isOwn)) await this.#erase(index);
+  }
+
+  /** Deletes an index and the states that it lists.
+   * @param {string} index */
+  async #erase(index) {
+    const { storage } = this.#it;
+    for (const key of await storage.keys(index).catch(() => [])) await storage.remove(key).catch(() => {});
+  }
+
+  /** Whether the user has signed out, in this tab or another one.
+   * @param {Session} session */
+  async #isLeft(session) {
+    const identity = await this.#it.storage.get(session.last).catch(() => null);
+    return session.isForgotten || !identity;
+  }
+
+  /** @param {string | null} identity @returns {Session} */
+  #open(identity) {
+    const scope = identity ? `${nameOf(this.#it, identity)} ` : "";
+    /** @type {Session} */
+    const session = {
+      identity, scope, texts: new Map(), isLoaded: false, isOver: false, isForgotten: false,
+      isResumed: false, loading: Promise.resolve(), writing: Promise.resolve(), last: nameOf(this.#it, this.#it.user),
+      keeper: run({ initial: () => machine.initial(this.#options.limits), receive: machine.receive }, undefined,
+        this.#it.clock, (/** @type {any} */ action) => this.#perform(session, action)),
+    };
+    if (identity) session.loading = this.#load(session).catch(() => {});
+    return session;
+  }
+
+  // MARK: Keeping
+
+  /** @param {Session} session */
+  async #load(session) {
+    const { storage } = this.#it;
+    const entries = await this.#index(session) ?? {};
+    const texts = await Promise.all(Object.keys(entries).map(async (place) =>
+      /** @type {[string, string | null]} */ ([place, await storage.get(`${session.scope}kept/${place}`).catch(() => null)])));
+    if (session !== this.#session || session.isOver) return;
+    for (const [place, text] of texts) if (text) session.texts.set(place, text);
+    session.isLoaded = true;
+    for (const entry of this.#entries.values()) this.#restore(entry);
+  }
+
+  /** Returns the entries that are stored; null if nothing is, or if a later version has stored them.
+   * @param {Session} session @returns {Promise<machine.Entries | null>} */
+  async #index({ scope }) {
+    const index = JSON.parse(await this.#it.storage.get(`${scope}kept`) ?? "null");
+    return index?.version === version ? index.entries : null;
+  }
+
+  /** @param {Entry} entry */
+  #restore({ place, keep }) {
+    const text = this.#session.texts.get(place);
+    if (text) keep.receive({ type: "restore", kept: parsed(text) });
+  }
+
+  #flush() {
+    if (!this.#session.isOver) this.#session.keeper.receive({ type: "flush" });
+  }
+
+  /** @param {Session} session @param {any} action */
+  #perform(session, action) {
+    if (action.do === "measure") return this.#measure(session, action.places);
+    session.writing = session.writing.then(() => this.#write(session, action)).catch(() => {});
+  }
+
+  /** Takes the states as they are now, and has the machine choose which are written.
+   * @param {Session} session @param {string[]} places */
+  #measure(session, places) {
+    /** @type {Record<string, number>} */
+    const sizes = {};
+    for (const place of places) {
+      const entry = this.#entries.get(place);
+      const kept = entry?.keep.kept();
+      const text = kept ? JSON.stringify(kept) : "";
+      if (!entry || text === (session.texts.get(place) ?? "")) continue;
+      session.texts.set(place, text);
+      sizes[place] = text ? new Blob([place, text]).size : 0;
+    }
+    if (Object.keys(sizes).length === 0) return;
+    session.writing = session.writing.then(async () => {
+      // Other tabs have stored states, too. If one of them has signed out, nothing is kept any more.
+      const entries = await this.#index(session).catch(() => null) ?? {};
+      if (await this.#isLeft(session)) return void (session.isLoaded = false);
+      session.keeper.receive({ type: "loaded", entries });
+      session.keeper.receive({ type: "sized", sizes });
+    }).catch(() => {});
+  }
+
+  /** @param {Session} session @param {{write: string[], remove: string[], entries: machine.Entries}} action */
+  async #write(session, { write, remove, entries }) {
+    const { scope, texts } = session;
+    const { storage } = this.#it;
+    if (session.isForgotten) return;
+    for (const place of remove) await storage.remove(`${scope}kept/${place}`);
+    for (const place of write) await storage.set(`${scope}kept/${place}`, texts.get(place) ?? "");
+    await storage.set(`${scope}kept`, JSON.stringify({ version, entries }));
+    // Another tab that signs out removes the user's last identity first, and lists the keys afterwards. So it has listed
+    // these keys, or the identity is gone by now.
+    if (await this.#isLeft(session)) await this.#erase(`${scope}kept`);
+  }
+
+  // MARK: Stores and their writes
+
+  /** Keeps the state of a new store, and shows what is kept of it.
+   * @param {string} name @param {any[]} names @param {string} place @param {Keepable | undefined} keep */
+  adopt(name, names, place, keep) {
+    if (!keep) return;
+    /** @type {Entry} */
+    const entry = { place, name, names, keep, seen: new Set() };
+    this.#entries.set(place, entry);
+    this.#byRun.set(keep.run, entry);
+    keep.onChange(() => {
+      const { isLoaded, isOver, keeper } = this.#session;
+      if (isLoaded && !isOver && this.#entries.get(place) === entry) keeper.receive({ type: "changed", place });
+    });
+    if (this.#session.isLoaded && !this.#session.isOver) this.#restore(entry);
+    this.#show(entry);
+  }
+
+  /** Lets go of a store that is closed.
+   * @param {string} place */
+  release(place) {
+    this.#flush();
+    this.#entries.delete(place);
+  }
+
+  /** Returns what caused a write, so that the next start can show it as waiting.
+   * @param {object} of the store's machine @param {import("./types").Input} cause @param {string} key */
+  from(of, cause, key) {
+    const entry = this.#byRun.get(of);
+    if (!entry || causes.includes(cause.type)) return undefined;
+    entry.seen.add(key);
+    const { place, name, names } = entry;
+    return JSON.parse(JSON.stringify({ place, name, names, input: { now: this.#it.clock.now(), ...cause } }));
+  }
+
+  /** Shows the writes of earlier starts and of other tabs, once this tab receives their answers. */
+  async resume() {
+    const session = this.#session;
+    const { storage, options, pending } = this.#it;
+    const { features = {} } = /** @type {{features?: Record<string, import("./types").AnyFeature>}} */ (options);
+    if (session.isResumed || session.isOver || !session.scope) return;
+    session.isResumed = true;
+    const items = await outboxOf(storage, session.scope).load();
+    if (session !== this.#session || session.isOver) return;
+    for (const item of items) {
+      if (!item.from || !features[item.from.name] || this.#done.includes(item.key) || pending.has(item.key)) continue;
+      const entry = { item, text: JSON.stringify({ method: item.method, path: item.path, body: item.body }) };
+      const answer = new Promise((resolve, reject) => Object.assign(entry, { resolve, reject }));
+      pending.set(item.key, /** @type {any} */ (Object.assign(entry, { answer })));
+      answer.catch(() => {});
+      // The holder may have sent it before this tab listened: the same key gets the same answer.
+      this.#it.line?.add(item);
+    }
+    for (const { item: { from } } of [...pending.values()]) {
+      if (!from) continue;
+      const feature = features[from.name];
+      // A store of the bell is made at its first use.
+      const store = feature.isKeyed ? this.#bell[from.name](...from.names) : this.#bell[from.name];
+      const entry = store && this.#entries.get(from.place);
+      if (entry) this.#show(entry);
+    }
+  }
+
+  /** Repeats in a store the commands whose writes wait.
+   * @param {Entry} entry */
+  #show({ place, keep, seen }) {
+    for (const { item: { key, from }, answer } of [...this.#it.pending.values()]) {
+      if (from?.place !== place || seen.has(key)) continue;
+      seen.add(key);
+      const resume = () => answer.catch(unsent);
+      keep.receive({ ...from.input, type: from.input.type, resume });
+    }
+  }
+
+  /** @param {string} key */
+  answered(key) {
+    this.#done = [...this.#done.slice(-999), key];
+  }
+}
+
+/** Returns the user of an identity.
+ * @param {string} identity */
+function subject(identity) {
+  try {
+    return JSON.parse(identity).sub;
+  } catch {
+    return identity;
+  }
+}

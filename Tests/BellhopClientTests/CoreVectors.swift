@@ -7,6 +7,7 @@ enum CoreVectors {
     static let machines: [String: @Sendable (JSON) -> any VectorMachine] = [
         "identity": { _ in RunningIdentity() },
         "connection": { RunningConnection(options: $0) },
+        "offline": { RunningOffline(options: $0) },
         "outbox": { RunningOutbox(options: $0) },
         "tables": { _ in RunningTables() },
         "reconciliation": { _ in RunningReconciliation() },
@@ -25,6 +26,52 @@ enum CoreVectors {
     static func text(_ value: String?) -> JSON { value.map(JSON.string) ?? .null }
     static func texts(_ values: [String]) -> JSON { .array(values.map(JSON.string)) }
     static func state(_ machine: some Encodable) throws -> JSON { try JSON(parsing: JSONEncoder().encode(machine)) }
+}
+
+private struct RunningOffline: VectorMachine {
+    private var machine: OfflineMachine
+
+    init(options: JSON) {
+        var limits = OfflineMachine.Limits()
+        limits.bytesMax = options["bytesMax"].int ?? limits.bytesMax
+        limits.entriesMax = options["entriesMax"].int ?? limits.entriesMax
+        machine = OfflineMachine(limits: limits)
+    }
+
+    mutating func receive(_ json: JSON) throws -> [JSON] {
+        machine.receive(try input(json), now: json["now"].int ?? 0).map(action)
+    }
+
+    /// The changed states are a set, which the vectors write as an object.
+    func described() throws -> JSON {
+        let state = try CoreVectors.state(machine)
+        let changed = state["changed"].strings.map { ($0, JSON.bool(true)) }
+        return state.with(["changed": .object(Dictionary(uniqueKeysWithValues: changed))])
+    }
+
+    private func input(_ json: JSON) throws -> OfflineMachine.Input {
+        switch json["type"].string ?? "" {
+        case "loaded": return .loaded(json["entries"].model() ?? [:])
+        case "changed": return .changed(json["place"].string ?? "")
+        case "timer": return .timer
+        case "flush": return .flush
+        case "sized": return .sized(json["sizes"].model() ?? [:])
+        case "forget": return .forget
+        case let type: throw CoreVectors.UnknownInput(type: type)
+        }
+    }
+
+    private func action(_ action: OfflineMachine.Action) -> JSON {
+        switch action {
+        case .timer(let at): CoreVectors.timer("keep", at)
+        case .measure(let names): ["do": "measure", "places": CoreVectors.texts(names)]
+        case .write(let written, let removed, let entries):
+            [
+                "do": "write", "write": CoreVectors.texts(written), "remove": CoreVectors.texts(removed),
+                "entries": JSON(model: entries),
+            ]
+        }
+    }
 }
 
 private struct RunningConnection: VectorMachine {

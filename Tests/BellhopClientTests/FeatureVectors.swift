@@ -11,6 +11,10 @@ enum FeatureVectors {
             machine.receive(try FeatureVectors.input(input), now: input["now"].int ?? 0).map(FeatureVectors.json)
         }
 
+        func kept() throws -> JSON {
+            try machine.kept.map { try JSON(parsing: Bellhop.encoder.encode($0)) } ?? .null
+        }
+
         func described() throws -> JSON { try JSON(parsing: Bellhop.encoder.encode(machine)) }
     }
 
@@ -28,6 +32,11 @@ enum FeatureVectors {
         },
         "leaderboard": { LeaderboardMachine(challengeId: $0["challengeId"].string ?? "", user: $0["user"].string) },
         "notifications": { _ in NotificationsMachine() },
+        "push": { PushMachine(deviceId: $0["deviceId"].string ?? "") },
+        "requests": { options in
+            let direction = options["direction"].string.map(Bellhop.ListRequestsDirection.init) ?? .incoming
+            return RequestsMachine(direction: direction, user: options["user"].string)
+        },
         "queue": { QueueMachine(shopId: $0["shopId"].string ?? "") },
         "rows": { options in
             var query = RowsMachine.Query(options["table"].string ?? "", filter: options["filter"].string ?? "")
@@ -63,6 +72,9 @@ enum FeatureVectors {
         case "watch": return .watch(isWatched: json["watched"].bool ?? true)
         case "timer": return .timer(json["name"].string ?? "")
         case "user": return .user(json["user"].string, isSignedIn: json["signedIn"].bool ?? false)
+        case "restore": return .restore(json["kept"].data)
+        case "waiting": return .waiting(json["items"].model() ?? [])
+        case "apply": return .command("apply", json["row"])
         case let command: return .command(command, json)
         }
     }
@@ -87,11 +99,30 @@ enum FeatureVectors {
                 "key": .string(key),
             ]
         case .tell(let name, let data): return ["do": "tell", "name": .string(name), "data": data]
+        case .call(let method, let path, let body, let name):
+            var members: [String: JSON] = [
+                "do": "call", "method": .string(method), "path": .string(path), "as": .string(name),
+            ]
+            members["body"] = body
+            return .object(members)
+        case .push(let action): return json(action)
         case .subscribe(let topics): return ["do": "subscribe", "topics": .array(topics.map(JSON.string))]
         case .tables(let tables, let lastEventId, let name):
             var members: [String: JSON] = ["do": "tables", "tables": .array(tables), "as": .string(name)]
             if let lastEventId { members["lastEventId"] = .string(lastEventId) }
             return .object(members)
+        }
+    }
+
+    private static func json(_ action: PushAction) -> JSON {
+        switch action {
+        case .show(let alert):
+            [
+                "do": "show", "title": .string(alert.title), "body": .string(alert.body), "tag": .string(alert.tag),
+                "silent": .bool(alert.isSilent), "data": alert.data,
+            ]
+        case .close(let tags): ["do": "close", "tags": .array(tags.map(JSON.string))]
+        case .badge(let count): ["do": "badge", "count": JSON(count)]
         }
     }
 }

@@ -28,12 +28,15 @@ final class ScriptedServer: @unchecked Sendable {
     private let listener: LoopbackListener
     private let lock = NSLock()
     private var turns: [Turn]
+    /// Chooses the turn of a request when the script has ended.
+    private let answer: @Sendable (String) -> Turn?
     private var heads: [String] = []
     private var open: Set<Int32> = []
     private var isStopped = false
 
-    init(_ turns: [Turn]) throws {
-        self.turns = turns
+    /// - Parameter answer: Returns the turn for the head of a request beyond the script; nil closes the connection.
+    init(_ turns: [Turn], answer: @escaping @Sendable (String) -> Turn? = { _ in nil }) throws {
+        (self.turns, self.answer) = (turns, answer)
         listener = try LoopbackListener()
         listener.serve { [self] connection in serve(connection) }
     }
@@ -79,7 +82,7 @@ final class ScriptedServer: @unchecked Sendable {
         lock.withLock {
             heads.append(head)
             open.insert(connection)
-            return turns.isEmpty ? nil : turns.removeFirst()
+            return turns.isEmpty ? answer(head) : turns.removeFirst()
         }
     }
 

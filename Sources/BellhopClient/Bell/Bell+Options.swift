@@ -5,14 +5,20 @@ extension Bell {
     public struct Options: Sendable {
         /// Shared topics to which the app subscribes, such as `queue:s1`. Stores subscribe to their own topics.
         public var topics: [String] = []
-        /// The token's `sub`. With it, writes survive a start without a network, when there is no token yet.
+        /// The token's `sub`. With it, a start without a network shows the last state and keeps writes, although there
+        /// is no token yet.
         public var user: String?
-        /// The storage of the outbox and of the position in the stream.
+        /// The storage of the outbox, of the last state of the stores, and of the position in the stream.
         public var storage: any ClientStorage = Device.storage
         public var network: any NetworkMonitor = Device.network
         public var lifecycle: any AppLifecycle = Device.lifecycle
         /// Plays a notification's haptics and sound.
         public var player: (any NotificationPlayer)?
+        /// The screen that push messages change; nil for none.
+        public var screen: (any NotificationScreen)? = Device.screen
+        /// Called by ``Bell/signOut()`` if writes wait, which are deleted with the user's state. False cancels the
+        /// sign-out. Nil deletes them without a question.
+        public var confirmSignOut: (@MainActor @Sendable (_ waiting: [OutboxItem]) async -> Bool)?
         public var limits = ConnectionMachine.Limits()
         public var clock = ClientClock.system
 

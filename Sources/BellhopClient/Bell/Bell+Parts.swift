@@ -12,6 +12,9 @@ final class CurrentTokens: Sendable {
         before?.close()
     }
 
+    /// The token that was given out last, for a call that ends the session.
+    var last: String? { tokens.withLock { $0?.last } }
+
     /// Returns a token for a retry. If another user has signed in meanwhile, the refused call is not retried with that
     /// user's token.
     func get(spent: String?) async -> String? {

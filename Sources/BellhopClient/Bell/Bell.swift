@@ -19,6 +19,8 @@ import Foundation
     /// Events buffered for one reader. A slower reader loses the oldest events and receives a `stream:resync`. Without
     /// this limit, it would fill the memory.
     private static let eventsMax = 1000
+    /// How long a start waits for a token before it shows what the device has.
+    private static let patienceMilliseconds = 500
 
     public private(set) var connection = Connection(status: .connecting)
     /// Number of writes that wait to be sent.
@@ -30,26 +32,30 @@ import Foundation
     let clock: ClientClock
     let options: Options
     private let provider: BellhopClient.TokenProvider
-    private let current = CurrentTokens()
-    private var session = 0
-    private var isSignedIn = false
+    let current = CurrentTokens()
+    private(set) var session = 0
+    private(set) var isSignedIn = false
     private var isFirst = true
-    private var isClosed = false
-    private var line: StreamRunner?
-    private var outbox: Outbox?
+    private(set) var isClosed = false
+    private(set) var line: StreamRunner?
+    private(set) var outbox: Outbox?
     /// Writes that were made before the user's identity was known.
-    private var early: [(Outbox) -> Void] = []
+    var early: [EarlyWrite] = []
     private var lastStreamID = ""
     private var keeper: CursorKeeper?
-    private var reconciliation: ReconciliationMachine
-    private var isPolling = false
-    private var timers = Timers()
-    private(set) var stores: [ObjectIdentifier: any BellStore] = [:]
+    /// Nil until the identity is known.
+    private(set) var lastState: LastState?
+    /// The last change of what the device keeps of a former user. The next start reads the storage after it.
+    var keeping: Task<Void, Never>?
+    var reconciliation: ReconciliationMachine
+    var isPolling = false
+    var timers = Timers()
+    var stores: [ObjectIdentifier: any BellStore] = [:]
     var subscriptions = CombinedSubscriptions()
     private var watching: [CancellingTask] = []
     private var reading: CancellingTask?
     /// The last change of the stream's subscriptions.
-    private var wanting: Task<Void, Never>?
+    var wanting: Task<Void, Never>?
     private var listeners: [Int: AsyncStream<Event>.Continuation] = [:]
     private var filters: [Int: Set<String>] = [:]
     /// Readers that have lost events.
@@ -59,7 +65,13 @@ import Foundation
     var refusalListeners: [ObjectIdentifier: (topics: [String], tell: RefusalListener)] = [:]
     private var connectionListeners: [Int: AsyncStream<Connection>.Continuation] = [:]
     private var count = 0
-    private var played = PlayedKeys()
+    var played = PlayedKeys()
+    /// The id of this device, once it is needed.
+    var device: Task<String, Never>?
+    /// The last call that registers the device, or removes it.
+    var registering: Promise<Result<ServiceAnswer, any Error>>?
+    /// The last change of the device's screen.
+    var showing: Task<Void, Never>?
     var features = Features()
 
     /// - Parameters:
@@ -111,25 +123,18 @@ import Foundation
         Task { [weak self] in await self?.begin(tokens, session) }
     }
 
-    /// Signs the user out: empties the stores and deletes the user's stored state.
-    ///
-    /// Unsent writes are deleted from the storage, and the task returns them in order. A write whose
-    /// ``OutboxItem/tried`` is not nil may have been executed.
-    @discardableResult public func signOut() -> Task<[OutboxItem], Never> {
-        let (outbox, last, storage) = (outbox, user.map(identityKey), options.storage)
-        let unsent = Task {
-            let items = await outbox?.forget() ?? []
-            if let last { try? await storage.remove(last) }
-            return items
-        }
-        leave(nil)
-        show(Connection(status: .closed, reason: .init(code: "signed_out")))
-        input(.user(nil, isSignedIn: false))
-        pollReceive(.user)
-        return unsent
+    func identityKey(_ user: String) -> String { "bellhop user \(client.baseURL) \(user)" }
+
+    func lastIdentity(of user: String) async -> String? {
+        (try? await options.storage.get(identityKey(user))).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    private func identityKey(_ user: String) -> String { "bellhop user \(client.baseURL) \(user)" }
+    private func stateKey(of identity: String?) -> String { "\(scope(of: identity))state" }
+
+    /// The beginning of the storage keys of an identity.
+    func scope(of identity: String?) -> String {
+        "bellhop 2 \(client.baseURL) \(identity.map(StorageName.short) ?? "") "
+    }
 
     /// Closes the bell for good; it cannot be reopened.
     public func close() {
@@ -143,37 +148,52 @@ import Foundation
         for listener in connectionListeners.values { listener.finish() }
     }
 
-    private func leave(_ next: String?) {
+    func leave(_ next: String?) {
         isSignedIn = false
         session += 1
         if let line { Task { await line.close() } }
         outbox?.close()
+        if let lastState { keeping = lastState.flush() }
         current.set(nil)
         (line, reading, outbox, keeper, lastStreamID, user, waitingWrites) = (nil, nil, nil, nil, "", next, 0)
+        lastState = nil
         // These writes no longer have a user: each is answered with "signed out".
         if !early.isEmpty {
             let ownerless = Outbox(client: client, storage: MemoryStorage(), name: "")
             ownerless.close()
-            for write in early { write(ownerless) }
+            for write in early { write.put(into: ownerless) }
             early = []
         }
     }
 
     private func begin(_ tokens: Tokens, _ session: Int) async {
+        await keeping?.value
         // The identity is part of the storage keys.
         let identity = await identify(tokens, session)
         guard session == self.session else { return }
         // The state of an unknown identity is not stored: the next identity could be another user.
         let storage = identity == nil ? MemoryStorage() : options.storage
-        let scope = "bellhop 2 \(client.baseURL) \(identity.map(StorageName.short) ?? "") "
+        let scope = scope(of: identity)
         // A write is only sent as the user that made it, however late.
         let caller = client.with(tokens.caller)
         let outbox = makeOutbox(caller, storage, scope, identity, session)
         self.outbox = outbox
-        for write in early { write(outbox) }
+        for write in early { write.put(into: outbox) }
         early = []
-        // The outbox starts first: a restart must not lose it.
-        Task { await outbox.start() }
+        // What the device has shows before the first byte of the network.
+        let lastState = LastState(storage, key: stateKey(of: identity), clock: clock) { [weak self] name in
+            self?.stores.values.first { $0.name == name }?.kept
+        }
+        await lastState.load()
+        let items = await outbox.stored()
+        guard session == self.session else { return }
+        self.lastState = lastState
+        for store in stores.values.map(\.self) {
+            // The service may have answered already.
+            if let name = store.name, store.kept != nil { lastState.noteChange(of: name) }
+            restore(store, items.filter { $0.identity == identity })
+        }
+        outbox.start(with: items)
         let keeper = CursorKeeper(storage, key: "\(scope)cursor")
         let cursor = await keeper.load()
         guard session == self.session else { return }
@@ -202,12 +222,13 @@ import Foundation
     ///
     /// If the app named the user and has no token, returns that user's last known identity.
     private func identify(_ tokens: Tokens, _ session: Int) async -> String? {
+        var last: String?
+        if let user { last = await lastIdentity(of: user) }
         while session == self.session {
-            if await tokens.get() != nil { break }
-            if let user, let data = try? await options.storage.get(identityKey(user)) {
-                let identity = String(decoding: data, as: UTF8.self)
-                tokens.expect(identity)
-                return identity
+            if await hasToken(tokens, isPatient: last == nil) { break }
+            if let last {
+                tokens.expect(last)
+                return tokens.identity
             }
             guard session == self.session else { return nil }
             show(Connection(status: .waiting, reason: tokens.problem))
@@ -216,8 +237,31 @@ import Foundation
         guard session == self.session else { return nil }
         user = user ?? tokens.user
         let identity = tokens.identity ?? user
-        if let user, let identity { try? await options.storage.set(identityKey(user), Data(identity.utf8)) }
+        guard let user, let identity else { return identity }
+        // Signing out deletes the state of the last identity, so the state of an earlier one does not stay.
+        if let earlier = await lastIdentity(of: user), earlier != identity {
+            try? await options.storage.remove(stateKey(of: earlier))
+        }
+        guard session == self.session else { return nil }
+        try? await options.storage.set(identityKey(user), Data(identity.utf8))
         return identity
+    }
+
+    /// Waits for a token.
+    ///
+    /// - Parameter isPatient: Whether to wait as long as the app needs for it. Offline it may need half a minute, during
+    ///   which the user would see nothing.
+    private func hasToken(_ tokens: Tokens, isPatient: Bool) async -> Bool {
+        if isPatient { return await tokens.get() != nil }
+        guard options.network.isOnline else { return false }
+        let hasToken = Promise<Bool>()
+        Task { hasToken.fulfil(await tokens.get() != nil) }
+        let waiting = Task { [clock] in
+            try? await clock.sleep(clock.now() + Bell.patienceMilliseconds)
+            hasToken.fulfil(false)
+        }
+        defer { waiting.cancel() }
+        return await hasToken.value
     }
 
     private func makeOutbox(
@@ -324,7 +368,7 @@ import Foundation
         pollReceive(.connection(isLive: isLive, isReconnected: isReconnected))
     }
 
-    private func show(_ next: Connection) {
+    func show(_ next: Connection) {
         guard next != connection else { return }
         connection = next
         for listener in connectionListeners.values { listener.yield(next) }
@@ -340,6 +384,11 @@ import Foundation
             "body": item.body ?? .null,
             "answer": ["status": .integer(Int64(answer?.status ?? 0)), "body": problem],
         ]
+        // Stores that show the write of an earlier start learn its result.
+        input(
+            .answer(
+                as: item.answerName, status: answer?.status ?? 0, body: problem,
+                retryAfterSeconds: nil))
         tell(isSent ? "outbox:sent" : "outbox:refused", told)
     }
 
@@ -357,10 +406,12 @@ import Foundation
     private func lifecycle(_ isForeground: Bool) {
         if let line { Task { await line.lifecycle(isForeground: isForeground) } }
         input(.lifecycle(isForeground: isForeground))
+        // The system may end an app in the background at any time.
+        if !isForeground { _ = lastState?.flush() }
         pollReceive(.lifecycle(isForeground: isForeground))
     }
 
-    private func input(_ input: FeatureInput) {
+    func input(_ input: FeatureInput) {
         for store in stores.values.map(\.self) { store.take(input) }
     }
 
@@ -397,119 +448,5 @@ import Foundation
         -> ServiceAnswer
     {
         try await send(method, path, try JSON(parsing: Bellhop.encoder.encode(model)), key: key)
-    }
-
-    // MARK: Used by the stores
-
-    func attach(_ store: some BellStore) { stores[ObjectIdentifier(store)] = store }
-
-    func detach(_ store: some BellStore) {
-        let key = ObjectIdentifier(store)
-        stores[key] = nil
-        let (isChange, unanswered) = subscriptions.remove(key)
-        CombinedSubscriptions.supersede(unanswered)
-        if isChange { changed(topics: true, tables: true) }
-    }
-
-    func want(_ store: some BellStore, topics: [String]) {
-        subscriptions.set(ObjectIdentifier(store), topics: topics)
-        changed(topics: true)
-    }
-
-    func want(
-        _ store: some BellStore, tables: [JSON], lastEventId: String?,
-        answer: @escaping @MainActor (ServiceAnswer) -> Void
-    ) {
-        CombinedSubscriptions.supersede(subscriptions.set(ObjectIdentifier(store), tables: tables, answer: answer))
-        changed(tables: true, lastEventId: lastEventId)
-    }
-
-    func changed(topics: Bool = false, tables: Bool = false, lastEventId: String? = nil) {
-        guard let line else { return }
-        let (wantedTopics, wantedTables) = (topics ? subscriptions.topics : nil, tables ? subscriptions.tables : nil)
-        // Changes run one after the other; otherwise an older one could win.
-        let before = wanting
-        wanting = Task {
-            await before?.value
-            await line.want(topics: wantedTopics, tables: wantedTables, lastEventId: lastEventId)
-        }
-    }
-
-    func deliver(
-        _ method: String, _ path: String, _ body: JSON?, key: String? = nil, headers: [String: String] = [:],
-        done: @escaping @Sendable (Result<ServiceAnswer, any Error>) -> Void
-    ) {
-        let key = key ?? UUID().uuidString.lowercased()
-        let put: (Outbox) -> Void = { outbox in
-            do {
-                try outbox.put(method, path, body, key: key, headers: headers) { done($0.mapError { $0 }) }
-            } catch {
-                done(.failure(error))
-            }
-        }
-        if let outbox {
-            put(outbox)
-        } else if !isSignedIn {
-            done(.failure(UnsentWrite(reason: .signedOut, key: key)))
-        } else if early.count >= 1000 {
-            done(.failure(UnsentWrite(reason: .full, key: key)))
-        } else {
-            early.append(put)
-        }
-    }
-
-    /// Delivers an event to the app and to the stores that subscribe to it.
-    func tell(_ name: String, _ data: JSON) {
-        let event = FeatureEvent(name, data)
-        for store in stores.values.map(\.self) where store.localEvents.contains(name) { store.take(.event(event)) }
-        yield(Event(name: name, data: data, id: ""))
-    }
-
-    func play(_ haptic: Bellhop.Haptic?, _ sound: Bool, _ key: String) {
-        guard let player = options.player, let left = played.take(key, haptic: haptic != nil, sound: sound)
-        else { return }
-        Task { await player.play(haptic: left.haptic ? haptic : nil, sound: left.sound) }
-    }
-
-    // MARK: Reconciliation
-
-    /// Starts polling the counts beside the stream. An app that shows no counts does not poll.
-    func poll() {
-        guard !isPolling else { return }
-        isPolling = true
-        pollReceive(.connection(isLive: connection.status == .live, isReconnected: false))
-        pollReceive(.lifecycle(isForeground: options.lifecycle.isForeground))
-        pollReceive(.start)
-    }
-
-    private func pollReceive(_ input: ReconciliationMachine.Input) {
-        guard !isClosed, isPolling else { return }
-        for action in reconciliation.receive(input, now: clock.now()) {
-            switch action {
-            case .timer(let name, let at):
-                timers.set(name, at: at, clock) { [weak self] number in await self?.pollTimer(name, number) }
-            case .fetch(let path, let headers, let asked): ask(path, headers, asked)
-            case .reconciled(let status, let body):
-                self.input(.answer(as: "reconcile", status: status, body: body, retryAfterSeconds: nil))
-            }
-        }
-    }
-
-    private func pollTimer(_ name: String, _ number: Int) {
-        if timers.take(name, number) { pollReceive(.timer) }
-    }
-
-    private func ask(_ path: String, _ headers: [String: String], _ asked: Int) {
-        // Without a signed-in user there are no counts.
-        guard isSignedIn else { return pollReceive(.answer(asked: asked, status: 0)) }
-        let session = session
-        Task { [weak self, client] in
-            let answer = await client.attempt("GET", path, headers: headers)
-            guard let self, session == self.session else { return }
-            pollReceive(
-                .answer(
-                    asked: asked, status: answer.status, etag: answer[header: "ETag"], body: answer.json,
-                    retryAfterMilliseconds: answer.waitMilliseconds(clock)))
-        }
     }
 }

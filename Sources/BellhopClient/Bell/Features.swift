@@ -4,7 +4,9 @@
     var notifications: Store<NotificationsMachine>?
     var conversations: Store<ConversationsMachine>?
     var feed: Store<FeedMachine>?
+    var push: Store<PushMachine>?
     var invalidation: Store<InvalidationMachine>?
+    var requests = KeyedStores<Bellhop.ListRequestsDirection, RequestsMachine>()
     var conversation = KeyedStores<String, ConversationMachine>()
     var queue = KeyedStores<String, QueueMachine>()
     var booking = KeyedStores<String, BookingMachine>()
@@ -48,14 +50,15 @@
 extension Bell {
     /// Unread messages, requests and notifications.
     public var badges: Store<CountsMachine> {
-        let store = features.badges ?? Store(CountsMachine(user: user), of: self, localEvents: ["badges:update"])
+        let machine = CountsMachine(user: user)
+        let store = features.badges ?? Store(machine, "badges", of: self, localEvents: ["badges:update"])
         features.badges = store
         poll()
         return store
     }
 
     public var notifications: Store<NotificationsMachine> {
-        let store = features.notifications ?? Store(NotificationsMachine(), of: self)
+        let store = features.notifications ?? Store(NotificationsMachine(), "notifications", of: self)
         features.notifications = store
         return store
     }
@@ -63,49 +66,73 @@ extension Bell {
     public var conversations: Store<ConversationsMachine> {
         let localEvents: Set<String> = ["message:sending", "message:sent", "message:refused"]
         let store =
-            features.conversations ?? Store(ConversationsMachine(user: user), of: self, localEvents: localEvents)
+            features.conversations
+            ?? Store(ConversationsMachine(user: user), "conversations", of: self, localEvents: localEvents)
         features.conversations = store
         return store
     }
 
     public func conversation(_ id: String) -> Store<ConversationMachine> {
-        features.conversation.find(id) { Store(ConversationMachine(conversationId: id), of: self) }
+        features.conversation.find(id) {
+            Store(ConversationMachine(conversationId: id), "conversation \(id)", of: self)
+        }
+    }
+
+    /// The requests to the user, or those that the user has made.
+    public func requests(_ direction: Bellhop.ListRequestsDirection = .incoming) -> Store<RequestsMachine> {
+        features.requests.find(direction) {
+            Store(RequestsMachine(direction: direction, user: user), "requests \(direction)", of: self)
+        }
     }
 
     /// The wait in a shop.
     public func queue(_ shopID: String) -> Store<QueueMachine> {
-        features.queue.find(shopID) { Store(QueueMachine(shopId: shopID), of: self) }
+        features.queue.find(shopID) { Store(QueueMachine(shopId: shopID), "queue \(shopID)", of: self) }
     }
 
     public func booking(_ id: String) -> Store<BookingMachine> {
-        features.booking.find(id) { Store(BookingMachine(bookingId: id), of: self) }
+        features.booking.find(id) { Store(BookingMachine(bookingId: id), "booking \(id)", of: self) }
     }
 
     public func leaderboard(_ challengeID: String) -> Store<LeaderboardMachine> {
         features.leaderboard.find(challengeID) {
-            Store(LeaderboardMachine(challengeId: challengeID, user: user), of: self)
+            Store(
+                LeaderboardMachine(challengeId: challengeID, user: user), "leaderboard \(challengeID)", of: self)
         }
     }
 
     public var feed: Store<FeedMachine> {
-        let store = features.feed ?? Store(FeedMachine(user: user), of: self)
+        let store = features.feed ?? Store(FeedMachine(user: user), "feed", of: self)
         features.feed = store
         return store
     }
 
     /// The DJ queue of a shop.
     public func dj(_ shopID: String) -> Store<DJMachine> {
-        features.dj.find(shopID) { Store(DJMachine(shopId: shopID), of: self) }
+        features.dj.find(shopID) { Store(DJMachine(shopId: shopID), "dj \(shopID)", of: self) }
     }
 
     /// The rows that are on the screen.
     public func visibleRows(_ table: VisibleRowsMachine.Table) -> Store<VisibleRowsMachine> {
-        features.visibleRows.find(table) { Store(VisibleRowsMachine(table), of: self) }
+        features.visibleRows.find(table) {
+            Store(
+                VisibleRowsMachine(table), "visible rows \(table.name)", of: self,
+                localEvents: Bell.ownPosts(table.schema, table.table))
+        }
+    }
+
+    /// Returns the events of the user's own likes and reposts, for rows of the service's posts.
+    private static func ownPosts(_ schema: String, _ table: String) -> Set<String> {
+        schema == "bellhop" && table == "posts" ? ["post:engaged"] : []
     }
 
     /// The rows of a table that match a filter. The filter is subscribed to while `updates` has a reader.
     public func rows(_ query: RowsMachine.Query) -> Store<RowsMachine> {
-        features.rows.find(query) { Store(RowsMachine(query), of: self) }
+        features.rows.find(query) {
+            Store(
+                RowsMachine(query), "rows \(query.name)", of: self,
+                localEvents: Bell.ownPosts(query.schema, query.table))
+        }
     }
 
     /// The rows of a table that match a filter, such as `list_id=eq.7`.

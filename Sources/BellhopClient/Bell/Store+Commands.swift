@@ -38,6 +38,8 @@ extension Store where Machine == NotificationsMachine {
     @discardableResult public func archive(_ id: String) -> Command { change(id, ["archived": true]) }
     @discardableResult public func unarchive(_ id: String) -> Command { change(id, ["archived": false]) }
     @discardableResult public func remove(_ id: String) -> Command { run("remove", ["id": .string(id)]) }
+    /// Loads the next older notifications, while the snapshot's `hasMore` is true.
+    @discardableResult public func loadMore() -> Command { run("more") }
 
     /// Marks all shown notifications as seen.
     ///
@@ -104,6 +106,25 @@ extension Store where Machine == ConversationMachine {
     public func discard(_ messageID: String) { run("discard", ["id": .string(messageID)]) }
 }
 
+extension Store where Machine == RequestsMachine {
+    @discardableResult public func accept(_ id: String) -> Command { settle(id, "accepted") }
+    @discardableResult public func decline(_ id: String) -> Command { settle(id, "declined") }
+    /// Takes back an open request of the user.
+    @discardableResult public func withdraw(_ id: String) -> Command { settle(id, nil) }
+    /// Marks the requests to the user as seen, up to the newest that is shown.
+    @discardableResult public func markSeen() -> Command { run("see") }
+    @discardableResult public func loadMore() -> Command { run("more") }
+
+    /// Asks another user.
+    @discardableResult public func ask(_ request: Bellhop.CreateRequestBody) throws -> Command {
+        run("ask", ["draft": try JSON(parsing: Bellhop.encoder.encode(request))])
+    }
+
+    private func settle(_ id: String, _ status: String?) -> Command {
+        run("settle", ["id": .string(id), "status": JSON(status)])
+    }
+}
+
 extension Store where Machine == BookingMachine {
     @discardableResult public func cancel() -> Command { run("change", ["set": ["status": "cancelled"]]) }
 
@@ -123,7 +144,22 @@ extension Store where Machine == FeedMachine {
     @discardableResult public func unrepost(_ postID: String) -> Command { engage(postID, ["reposted": false]) }
 
     private func engage(_ postID: String, _ set: JSON) -> Command {
-        run("engage", ["postId": .string(postID), "set": set])
+        let command = run("engage", ["postId": .string(postID), "set": set])
+        tellCounts(of: postID)
+        // The answer confirms or reverts them.
+        Task {
+            _ = await command.promise?.value
+            tellCounts(of: postID)
+        }
+        return command
+    }
+
+    /// Shows the counts in the rows of posts, too.
+    private func tellCounts(of postID: String) {
+        guard let post = snapshot.posts.first(where: { $0.id == postID }) else { return }
+        let counts: JSON = ["likeCount": JSON(post.likeCount), "repostCount": JSON(post.repostCount)]
+        let data: JSON = ["postIds": [.string(postID)], "updates": .object([postID: counts])]
+        bell.tell("post:engaged", data)
     }
 }
 
@@ -140,6 +176,8 @@ extension Store where Machine == DJMachine {
 extension Store where Machine == VisibleRowsMachine {
     /// Sets the rows that are on the screen now. Call it at every step of a scroll.
     public func show(_ ids: [String]) { run("show", ["ids": .array(ids.map(JSON.string))]) }
+    /// Shows the user's own write of a row at once, before its event comes. Rows that are not shown are ignored.
+    public func apply(_ row: JSON) { run("apply", row) }
     public func pause() { run("pause") }
     public func resume() { run("resume") }
     public func stop() { run("stop") }
@@ -148,6 +186,11 @@ extension Store where Machine == VisibleRowsMachine {
 extension Store where Machine == RowsMachine {
     /// Replaces the rows by those that the app has fetched. Newer rows of the stream stay.
     public func load(_ rows: [JSON]) { run("load", ["rows": .array(rows)]) }
+
+    /// Shows the user's own write of a row at once, before its event comes.
+    ///
+    /// - Parameter row: The changed members, with the column of the ids.
+    public func apply(_ row: JSON) { run("apply", row) }
 
     /// Replaces the rows by models that the app has fetched. Newer rows of the stream stay.
     public func load(_ rows: [some Encodable]) throws {

@@ -46,6 +46,9 @@ final class Promise<Value: Sendable>: Sendable {
     var isWatched: Bool { get }
     /// Names of events that other stores emit and the stream does not.
     var localEvents: Set<String> { get }
+    /// The name of its state on the device; nil if no state is kept.
+    var name: String? { get }
+    var kept: (any Encodable & Sendable)? { get }
     func take(_ input: FeatureInput)
     func close()
 }
@@ -57,6 +60,7 @@ final class Promise<Value: Sendable>: Sendable {
 @MainActor public final class Store<Machine: ShownMachine>: BellStore {
     public private(set) var snapshot: Machine.Snapshot
     private(set) var machine: Machine
+    let name: String?
     let localEvents: Set<String>
     let bell: Bell
     private var timers = Timers()
@@ -65,18 +69,23 @@ final class Promise<Value: Sendable>: Sendable {
     /// Counts the users of this store, so that answers for an earlier user are ignored.
     private var users = 0
     private var isClosed = false
+    /// Whether the store has received what the device keeps of it. Its state before that must not replace the kept one.
+    private var isOpened = false
     /// Refusals of topics that happened before this store asked for them.
     private var refusals: [FeatureInput] = []
     /// Whether the store is kept although it has no reader, such as for watched queries.
     var isHeld = false
 
-    init(_ machine: Machine, of bell: Bell, localEvents: Set<String> = []) {
+    init(_ machine: Machine, _ name: String? = nil, of bell: Bell, localEvents: Set<String> = []) {
         self.machine = machine
+        self.name = name
         self.bell = bell
         self.localEvents = localEvents
         snapshot = machine.snapshot
         bell.attach(self)
         take(.start(user: bell.user, isLive: bell.connection.status == .live))
+        bell.restore(self)
+        isOpened = true
     }
 
     /// The current state, then each change. A slow reader only receives the latest.
@@ -92,6 +101,8 @@ final class Promise<Value: Sendable>: Sendable {
         return stream
     }
 
+    var kept: (any Encodable & Sendable)? { machine.kept }
+
     var isWatched: Bool { !listeners.isEmpty || isHeld }
 
     /// Fetches the current state from the service. The shown state stays until the answer comes.
@@ -104,7 +115,7 @@ final class Promise<Value: Sendable>: Sendable {
     }
 
     @discardableResult
-    func run(_ command: String, _ arguments: JSON = .null) -> Command {
+    func run(_ command: String, _ arguments: JSON = [:]) -> Command {
         let promises = receive(.command(command, arguments))
         return Command(promise: promises.first)
     }
@@ -124,21 +135,29 @@ final class Promise<Value: Sendable>: Sendable {
         guard !isClosed else { return [] }
         if case .user = input { users += 1 }
         let actions = machine.receive(input, now: bell.clock.now())
-        var promises = actions.compactMap(perform)
+        var promises = actions.compactMap { perform($0, input) }
         while !refusals.isEmpty {
-            promises += machine.receive(refusals.removeFirst(), now: bell.clock.now()).compactMap(perform)
+            let refusal = refusals.removeFirst()
+            promises += machine.receive(refusal, now: bell.clock.now()).compactMap { perform($0, refusal) }
         }
         let shown = machine.snapshot
         guard shown != snapshot else { return promises }
         snapshot = shown
+        if let name, isOpened { bell.lastState?.noteChange(of: name) }
         for listener in listeners.values { listener.yield(shown) }
         return promises
     }
 
-    private func perform(_ action: FeatureAction) -> Promise<Result<ServiceAnswer, any Error>>? {
+    /// - Parameter cause: The input that led to the action.
+    private func perform(_ action: FeatureAction, _ cause: FeatureInput) -> Promise<Result<ServiceAnswer, any Error>>? {
         let user = users
         switch action {
-        case .fetch(let path, let name): return fetch(path, name)
+        case .fetch(let path, let name): return call("GET", path, nil, name)
+        case .call(let method, let path, let body, let name):
+            let promise = call(method, path, body, name)
+            bell.registering = promise
+            return promise
+        case .push(let action): bell.changeScreen { await action.perform(on: $0) }
         case .send(let method, let path, let body, let headers, let name):
             let promise = Promise<Result<ServiceAnswer, any Error>>()
             bell.deliver(method, path, body, headers: headers) { [weak self] result in
@@ -148,7 +167,7 @@ final class Promise<Value: Sendable>: Sendable {
             return promise
         case .timer(let name, let at):
             timers.set(name, at: at, bell.clock) { [weak self] number in await self?.fire(name, number) }
-        case .play(let haptic, let sound, let key): bell.play(haptic, sound, key)
+        case .play(let haptic, let sound, let key): bell.play(haptic, sound, key, NotificationText(cause))
         case .tell(let name, let data): bell.tell(name, data)
         case .subscribe(let topics):
             bell.want(self, topics: topics)
@@ -162,12 +181,14 @@ final class Promise<Value: Sendable>: Sendable {
         return nil
     }
 
-    private func fetch(_ path: String, _ name: String) -> Promise<Result<ServiceAnswer, any Error>> {
+    private func call(
+        _ method: String, _ path: String, _ body: JSON?, _ name: String
+    ) -> Promise<Result<ServiceAnswer, any Error>> {
         let promise = Promise<Result<ServiceAnswer, any Error>>()
         let (user, client) = (users, bell.client)
         Task { [weak self] in
             do {
-                let answer = try await client.get(path)
+                let answer = try await client.send(method, path, body)
                 promise.fulfil(.success(answer))
                 self?.answered(name, .success(answer), user)
             } catch {
@@ -197,5 +218,13 @@ final class Promise<Value: Sendable>: Sendable {
     private func fire(_ name: String, _ number: Int) {
         guard timers.take(name, number) else { return }
         take(.timer(name))
+    }
+}
+
+extension NotificationText {
+    /// Nil if the input is no new notification.
+    fileprivate init?(_ input: FeatureInput) {
+        guard case .event(let event) = input, case .notificationCreated(let item) = event.typed else { return nil }
+        self.init(id: item.id, title: item.title, text: item.message, lockScreen: item.lockScreen)
     }
 }

@@ -40,6 +40,7 @@ public struct BookingMachine: ShownMachine {
         }
         let step = loading.advance(input, plan, now: now)
         var actions = step.actions
+        if step.isGone { stored = nil }
         if let answer = step.answer {
             if let whole = answer.model(Bellhop.Booking.self) { merge(whole) }
             for event in step.since {
@@ -50,6 +51,12 @@ public struct BookingMachine: ShownMachine {
         case .event(let event): actions += handle(event, now: now)
         case .command("change", let arguments):
             if let change = arguments.model(Change.self) { actions += self.change(change.set) }
+        case .restore:
+            if let kept = input.restored(Kept.self), loading.restore() { merge(kept.booking) }
+        case .waiting(let items):
+            for item in items where item.match("PATCH", "/v1/bookings/*") == [bookingId] {
+                pending = pending ?? item.body.map { Pending(name: item.answerName, set: $0) }
+            }
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body), now: now)
         default: break
@@ -58,6 +65,13 @@ public struct BookingMachine: ShownMachine {
         (isPending, isLoaded, problem) = (pending != nil, loading.isLoaded, loading.problem)
         return actions
     }
+
+    /// The state to keep on the device.
+    private struct Kept: Codable, Sendable {
+        let booking: Bellhop.Booking
+    }
+
+    public var kept: (any Encodable & Sendable)? { stored.map(Kept.init) }
 
     private mutating func handle(_ event: FeatureEvent, now: Int) -> [FeatureAction] {
         // An event replayed after a break must not trigger haptics.

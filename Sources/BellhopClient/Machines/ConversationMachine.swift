@@ -48,6 +48,8 @@ public struct ConversationMachine: ShownMachine {
 
     /// Older messages beyond this number are dropped, and fetched again on demand.
     private static let messagesMax = 500
+    /// The number of messages of a conversation that a device keeps.
+    private static let keptMax = 50
     /// Bound on unsent messages. Without it, a user that keeps writing offline could fill the memory.
     private static let sendingMax = 200
 
@@ -64,11 +66,13 @@ public struct ConversationMachine: ShownMachine {
         }
         let plan = Loading.Plan(
             name: "list", path: "\(path)/messages?limit=50", events: ["message:created", "message:deleted"])
+        let wasKept = loading.isKept
         let step = loading.advance(input, plan, now: now)
         var actions = step.actions
         if step.actions.contains(where: \.isFetch) { actions.append(.fetch(path: path, as: "conversation")) }
+        if step.isGone { (messages, unread, readPosition) = ([], nil, nil) }
         if let answer = step.answer {
-            take(answer.page())
+            take(answer.page(), isFirst: wasKept)
             for event in step.since { _ = handle(event.event) }
         }
         switch input {
@@ -77,6 +81,8 @@ public struct ConversationMachine: ShownMachine {
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
         case .command(let name, let arguments):
             if let parameters = arguments.model(Parameters.self) { actions += command(name, parameters, now: now) }
+        case .restore: restore(input.restored())
+        case .waiting(let items): wait(for: items)
         default: break
         }
         // A message that has arrived is no longer being sent.
@@ -86,12 +92,49 @@ public struct ConversationMachine: ShownMachine {
         return actions
     }
 
-    private mutating func take(_ loaded: LoadedPage<Bellhop.Message>) {
+    // MARK: Kept state
+
+    /// The state to keep on the device.
+    private struct Kept: Codable, Sendable {
+        let messages: [Bellhop.Message]
+        let refused: [Outgoing]
+        let unread: Int?
+        let readPosition: Int?
+    }
+
+    public var kept: (any Encodable & Sendable)? {
+        // Messages of a conversation that the user has left do not stay on the device.
+        guard loading.isLoaded, !isRemoved else { return nil }
+        return Kept(
+            messages: messages.suffix(ConversationMachine.keptMax), refused: refused, unread: unread,
+            readPosition: readPosition)
+    }
+
+    private mutating func restore(_ kept: Kept?) {
+        guard let kept, loading.restore() else { return }
+        add(kept.messages)
+        (unread, readPosition) = (unread ?? kept.unread, readPosition ?? kept.readPosition)
+        refused = kept.refused + refused
+    }
+
+    private mutating func wait(for items: [OutboxItem]) {
+        for item in items {
+            guard item.match("POST", "/v1/conversations/*/messages") == [conversationId],
+                let message = item.body?.model(Parameters.self), let id = message.id, let text = message.text,
+                !sending.contains(where: { $0.id == id })
+            else { continue }
+            sending.append(Outgoing(id: id, text: text, sentAt: item.createdAt, request: item.answerName))
+        }
+    }
+
+    /// - Parameter isFirst: Whether the messages so far are those of an earlier start.
+    private mutating func take(_ loaded: LoadedPage<Bellhop.Message>, isFirst: Bool) {
         let page = Array(loaded.items.reversed())
-        // Older pages stay if they join the fetched one. Otherwise there is a gap, and they are dropped.
+        // Older pages stay if they join the fetched one. Otherwise there is a gap, and they are dropped, as are messages
+        // of an earlier start: the position of the page before them is unknown.
         let first = page.first?.sequence ?? 0
         let isJoined = messages.contains { $0.sequence >= first - 1 }
-        let older = isJoined ? messages.filter { $0.sequence < first } : []
+        let older = isJoined && !isFirst ? messages.filter { $0.sequence < first } : []
         if older.isEmpty { next = loaded.next }
         messages = older + page
     }
@@ -250,8 +293,17 @@ public struct ConversationMachine: ShownMachine {
     }
 }
 
-extension ConversationMachine.Outgoing: Encodable {
+extension ConversationMachine.Outgoing: Codable {
     private enum CodingKeys: String, CodingKey { case id, text, sentAt, refusal = "problem" }
+
+    public init(from decoder: any Decoder) throws {
+        let message = try decoder.container(keyedBy: CodingKeys.self)
+        let refusal = try message.decodeIfPresent(JSON.self, forKey: .refusal)
+        self.init(
+            id: try message.decode(String.self, forKey: .id), text: try message.decode(String.self, forKey: .text),
+            sentAt: try message.decodeIfPresent(Date.self, forKey: .sentAt),
+            problem: refusal.flatMap { Bellhop.Problem($0) }, refusal: refusal)
+    }
 }
 
 /// The parts of `message:created` that machines need. The members beside the message may be absent.

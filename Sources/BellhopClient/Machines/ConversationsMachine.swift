@@ -29,6 +29,8 @@ public struct ConversationsMachine: ShownMachine {
         let conversationId: String
         let text: String
         let sentAt: Date
+        /// The name of the answer, for a message of an earlier start.
+        var answerName: String?
 
         var preview: String { String(text.prefix(120)) }
     }
@@ -37,6 +39,8 @@ public struct ConversationsMachine: ShownMachine {
 
     /// The maximum number of conversations of a user (`conversations.conversationsOfUserMax` of `/v1/config`).
     private static let storedMax = 1000
+    /// The number of conversations that a device keeps: one page of the list.
+    private static let keptMax = 100
     /// The maximum number of unsent messages of one conversation.
     private static let sendingMax = 200
     private static let plan = Loading.Plan(
@@ -57,6 +61,7 @@ public struct ConversationsMachine: ShownMachine {
         if case .start(let user, _) = input { self.user = self.user ?? user }
         let step = loading.advance(input, ConversationsMachine.plan, now: now)
         var actions = step.actions
+        if step.isGone { stored = [] }
         if let answer = step.answer {
             // If the list has further pages, the older conversations already loaded are kept behind the first page.
             let page = answer.page(of: Bellhop.Conversation.self)
@@ -75,10 +80,36 @@ public struct ConversationsMachine: ShownMachine {
             next = page.next
         case .answer(let name, 200, let body, _):
             if name.hasPrefix("one:"), let one = body.model(Bellhop.Conversation.self) { merge([one]) }
+        case .restore:
+            if let kept = input.restored(Kept.self), loading.restore() { merge(kept.items) }
+        case .waiting(let items): wait(for: items, now: now)
         default: break
         }
+        if case .answer(let name, _, _, _) = input { sending.removeAll { $0.answerName == name } }
         show()
         return actions
+    }
+
+    /// The state to keep on the device.
+    private struct Kept: Codable, Sendable {
+        let items: [Bellhop.Conversation]
+    }
+
+    public var kept: (any Encodable & Sendable)? {
+        loading.isLoaded ? Kept(items: Array(stored.prefix(ConversationsMachine.keptMax))) : nil
+    }
+
+    private mutating func wait(for items: [OutboxItem], now: Int) {
+        for item in items {
+            let sentAt = Moment.text(item.createdAt ?? Moment.date(now))
+            guard let id = item.match("POST", "/v1/conversations/*/messages")?.first,
+                let body = item.body?.with(["conversationId": .string(id), "sentAt": .string(sentAt)]),
+                var message = body.model(Outgoing.self),
+                !sending.contains(where: { $0.id == message.id })
+            else { continue }
+            message.answerName = item.answerName
+            sending = (sending + [message]).suffix(ConversationsMachine.sendingMax)
+        }
     }
 
     private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {

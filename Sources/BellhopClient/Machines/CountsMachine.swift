@@ -51,10 +51,15 @@ public struct CountsMachine: ShownMachine {
             adjust(Adjustment(key: expected.as, by: expected.by, isShown: false))
         case .answer(let name, let status, let body, _):
             return answered(name, ClassifiedAnswer(status: status, body: body))
+        case .restore(let data):
+            guard confirmed == nil else { break }
+            merge((try? JSON(parsing: data)).flatMap { BadgeCounts($0["badges"]) })
         default: break
         }
         return []
     }
+
+    public var kept: (any Encodable & Sendable)? { confirmed.map { ["badges": $0] } }
 
     private mutating func handle(_ event: FeatureEvent) {
         if case .streamReady(let ready) = event.typed { user = user ?? ready.userId }

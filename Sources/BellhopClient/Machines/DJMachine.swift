@@ -39,10 +39,20 @@ public struct DJMachine: ShownMachine {
         }
         let step = loading.advance(input, Loading.Plan(name: "dj", path: path), now: now)
         var actions = topic.advance(input, topic: "dj:\(queue.shopId)", now: now) + step.actions
-        if let answer = step.answer { _ = queue.merge(session: answer.body) }
+        if step.isGone { queue = DJQueueState(shopId: queue.shopId) }
+        if let answer = step.answer {
+            _ = queue.merge(session: answer.body)
+            showPending()
+        }
         switch input {
         case .event(let event):
             if queue.merge(event.name, event.data), event.name == "dj:session" { isLive = true }
+        case .restore:
+            if let kept = input.restored(DJQueueState.Kept.self), loading.restore() {
+                queue.restore(kept)
+                showPending()
+            }
+        case .waiting(let items): for item in items { wait(for: item) }
         case .command("vote", let parameters): actions += parameters.model().map { vote($0) } ?? []
         case .command("add", let parameters):
             guard let track = parameters.model(Addition.self)?.track else { break }
@@ -53,7 +63,8 @@ public struct DJMachine: ShownMachine {
             ]
             actions.append(.send("POST", "\(path)/tracks", body, as: "add-\(count)"))
         case .answer(let name, let status, let body, _):
-            if name.hasPrefix("vote-") || name.hasPrefix("add-") {
+            let isVote = pending.values.contains { $0.name == name }
+            if isVote || name.hasPrefix("vote-") || name.hasPrefix("add-") {
                 actions += answered(name, ClassifiedAnswer(status: status, body: body))
             }
         case .connection(false): isLive = false
@@ -62,6 +73,22 @@ public struct DJMachine: ShownMachine {
         if !topic.isWanted { isLive = false }
         if isLive { topic.noteAccepted() }
         return actions
+    }
+
+    public var kept: (any Encodable & Sendable)? { queue.kept }
+
+    /// Shows the vote of a write that an earlier start made.
+    private mutating func wait(for item: OutboxItem) {
+        guard let parts = item.match("PUT", "/v1/shops/*/dj/tracks/*/vote"), parts[0] == queue.shopId,
+            let vote = item.body?["vote"].string.flatMap(DJQueueState.Vote.init)
+        else { return }
+        pending[parts[1]] = Pending(name: item.answerName, vote: vote)
+        queue.show(vote, on: parts[1])
+    }
+
+    /// Shows the unanswered votes on tracks that were not known before.
+    private mutating func showPending() {
+        for (id, vote) in pending { queue.show(vote.vote, on: id) }
     }
 
     private mutating func vote(_ parameters: VoteParameters) -> [FeatureAction] {

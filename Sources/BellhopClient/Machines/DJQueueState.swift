@@ -157,6 +157,52 @@ public struct DJQueueState: Sendable, Hashable {
         return true
     }
 
+    // MARK: Kept state
+
+    /// The queue as a device keeps it, without votes that the service has not answered.
+    struct Kept: Codable, Sendable {
+        let isActive: Bool
+        let currentTrackId: String?
+        let tracks: [KeptTrack]
+        let version: Int
+        let epoch: String
+    }
+
+    struct KeptTrack: Codable, Sendable {
+        let trackId, trackName, artistName: String
+        let albumArt: String?
+        let addedBy, addedAt: String
+        let upvotes, downvotes, version: Int
+        let userVote: Vote
+    }
+
+    /// Nil before the first document of the service.
+    var kept: Kept? {
+        epoch.map { epoch in
+            let kept = tracks.map { track in
+                KeptTrack(
+                    trackId: track.trackId, trackName: track.trackName, artistName: track.artistName,
+                    albumArt: track.albumArt, addedBy: track.addedBy, addedAt: track.addedAt,
+                    upvotes: track.counted.upvotes, downvotes: track.counted.downvotes,
+                    version: track.counted.version, userVote: track.confirmed)
+            }
+            return Kept(
+                isActive: isActive, currentTrackId: currentTrackId, tracks: kept, version: version, epoch: epoch)
+        }
+    }
+
+    mutating func restore(_ kept: Kept) {
+        (isActive, currentTrackId, version, epoch) = (kept.isActive, kept.currentTrackId, kept.version, kept.epoch)
+        tracks = kept.tracks.map { track in
+            Track(
+                trackId: track.trackId, trackName: track.trackName, artistName: track.artistName,
+                albumArt: track.albumArt, addedBy: track.addedBy, addedAt: track.addedAt,
+                counted: Counts(upvotes: track.upvotes, downvotes: track.downvotes, version: track.version),
+                confirmed: track.userVote)
+        }
+        order()
+    }
+
     // MARK: Actions of the user
 
     /// Shows a vote before it is answered. Does nothing for an unknown track.

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The logic of a feature: a pure function of its state and its input, without I/O and without a clock. The vectors in
 /// `Tests/Fixtures/Client` hold JavaScript and Swift to the same behaviour.
 ///
@@ -5,6 +7,13 @@
 public protocol FeatureMachine: Sendable, Encodable {
     /// - Parameter now: milliseconds since 1970.
     mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction]
+    /// The state to keep on the device, from which `FeatureInput.restore` opens an app without a network. Nil while
+    /// there is none.
+    var kept: (any Encodable & Sendable)? { get }
+}
+
+extension FeatureMachine {
+    public var kept: (any Encodable & Sendable)? { nil }
 }
 
 /// An input to a feature's machine.
@@ -24,6 +33,16 @@ public enum FeatureInput: Sendable, Hashable {
     case user(String?, isSignedIn: Bool)
     /// A command of the user or the app, with its parameters.
     case command(String, JSON)
+    /// The encoded state that an earlier start kept. A machine that the service has answered ignores it.
+    case restore(Data)
+    /// Writes of the outbox that were made before this machine existed, in order.
+    case waiting([OutboxItem])
+
+    /// Decodes the state that an earlier start kept; nil for another input or another form.
+    func restored<Kept: Decodable>(_ type: Kept.Type = Kept.self) -> Kept? {
+        guard case .restore(let data) = self else { return nil }
+        return try? Bellhop.decoder.decode(type, from: data)
+    }
 }
 
 /// An event of the stream or of another feature, decoded once for all machines.
@@ -44,6 +63,10 @@ public struct FeatureEvent: Sendable, Hashable {
 public enum FeatureAction: Sendable, Hashable {
     /// Sends a request now; if it fails, it is not kept for later.
     case fetch(path: String, as: String)
+    /// Registers or removes this device now; if it fails, it is not kept for later.
+    case call(method: String, path: String, body: JSON?, as: String)
+    /// Changes what the device shows.
+    case push(PushAction)
     /// Sends a write through the outbox, which keeps it while the device is offline.
     case send(method: String, path: String, body: JSON?, headers: [String: String], as: String)
     /// Sets the timer of that name; nil stops it.

@@ -19,6 +19,7 @@ public struct FeedMachine: ShownMachine {
     private var pending: [Pending] = []
     private var count = 0
     private var loading = Loading()
+    private var follow = FollowedPosts()
 
     private struct Pending: Sendable, Encodable {
         let name: String
@@ -53,6 +54,8 @@ public struct FeedMachine: ShownMachine {
     private static let storedMax = 500
     /// If more posts wait behind the banner, the first page is fetched instead of them.
     private static let waitingMax = 50
+    /// The number of posts that a device keeps: one page.
+    private static let keptMax = 50
     private static let first = "/v1/feed?limit=50"
 
     public init(user: String? = nil) {
@@ -61,7 +64,9 @@ public struct FeedMachine: ShownMachine {
 
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
         if case .user(let user, let isSignedIn) = input {
+            let follow = follow.forAnotherUser
             self = FeedMachine(user: user)
+            self.follow = follow
             return [.timer(name: "banner", at: nil)] + begin(for: user, isSignedIn: isSignedIn, now: now)
         }
         if case .start(let user, _) = input { self.user = user ?? self.user }
@@ -70,6 +75,7 @@ public struct FeedMachine: ShownMachine {
         let plan = Loading.Plan(name: "feed", path: path, events: ["feed:new_post", "feed:post_removed"])
         let step = loading.advance(asked(input), plan, now: now)
         var actions = step.actions
+        if step.isGone { stored = [] }
         if let answer = step.answer {
             take(answer)
             for event in step.since { handle(event.event) }
@@ -78,6 +84,12 @@ public struct FeedMachine: ShownMachine {
         case .event(let event): handle(event)
         case .answer(let name, let status, let body, _):
             actions += answered(name, ClassifiedAnswer(status: status, body: body))
+        case .restore:
+            // Without `newest`, the first answer is the whole first page: likes have changed, and posts were removed.
+            if let kept = input.restored(Kept.self), loading.restore() {
+                stored = FeedMachine.merged(kept.posts, stored, FeedMachine.storedMax)
+            }
+        case .waiting(let items): for item in items { wait(for: item) }
         case .timer("banner"), .command("showNew", _): actions += showNew()
         case .command("engage", let parameters): actions += parameters.model().map { engage($0) } ?? []
         case .command("more", _):
@@ -89,7 +101,27 @@ public struct FeedMachine: ShownMachine {
         }
         if newCount == 0, countBefore > 0 { actions.append(.timer(name: "banner", at: nil)) }
         show()
-        return actions
+        return actions + follow.advance(input, (waiting + stored).map(\.id))
+    }
+
+    /// The state to keep on the device.
+    private struct Kept: Codable, Sendable {
+        let posts: [Bellhop.PostView]
+    }
+
+    public var kept: (any Encodable & Sendable)? {
+        loading.isLoaded ? Kept(posts: Array(stored.prefix(FeedMachine.keptMax))) : nil
+    }
+
+    /// Shows the like or repost of a write that an earlier start made.
+    private mutating func wait(for item: OutboxItem) {
+        for (place, isLike) in [("likes", true), ("reposts", false)] {
+            for (method, isSet) in [("PUT", true), ("DELETE", false)] {
+                guard let id = item.match(method, "/v1/posts/*/\(place)/me")?.first else { continue }
+                let set = Engaged(liked: isLike ? isSet : nil, reposted: isLike ? nil : isSet)
+                pending.append(Pending(name: item.answerName, postId: id, set: set))
+            }
+        }
     }
 
     /// Turns `stream:ready` into a refresh once the feed is loaded: posts are only delivered as they are made, so posts
@@ -230,6 +262,52 @@ public struct FeedMachine: ShownMachine {
     }
 
     private enum CodingKeys: CodingKey { case user, posts, newCount, isMore, hasMore, isLoaded, problem, pending }
+}
+
+/// The subscription to the counts of the posts of a feed, while a screen watches them.
+private struct FollowedPosts: Sendable {
+    /// Posts whose counts are followed. A screen does not show more.
+    private static let countMax = 200
+
+    private var isWatched = false
+    private var isForeground = true
+    /// The ids in the filter that was put last.
+    private var placed: [String] = []
+    private var lastEventId: String?
+    /// The next filter begins with the changes since this event.
+    private var since: String?
+
+    /// A copy for another user, without the positions of the former one.
+    var forAnotherUser: FollowedPosts {
+        var other = FollowedPosts()
+        (other.isWatched, other.isForeground, other.placed) = (isWatched, isForeground, placed)
+        return other
+    }
+
+    /// - Parameter posts: The ids of the posts of the feed.
+    mutating func advance(_ input: FeatureInput, _ posts: [String]) -> [FeatureAction] {
+        switch input {
+        case .event(let event): if !event.id.isEmpty, isWatched { lastEventId = event.id }
+        case .watch(let isWatched): self.isWatched = isWatched
+        case .lifecycle(let isForeground): self.isForeground = isForeground
+        case .answer("tables", 200..<300, _, _): since = nil
+        default: break
+        }
+        let before = placed
+        placed = isWatched && isForeground ? posts.prefix(FollowedPosts.countMax).sorted() : []
+        guard placed != before else { return [] }
+        let missed = since ?? lastEventId
+        guard !placed.isEmpty else {
+            since = missed
+            return [.tables([], lastEventId: nil, as: "tables")]
+        }
+        let table: JSON = [
+            "id": "posts", "schema": "bellhop", "table": "posts", "event": "UPDATE",
+            "filter": .string("id=in.(\(placed.joined(separator: ",")))"),
+        ]
+        // Without a filter, the changes that are missed are those of the next filter.
+        return [.tables([table], lastEventId: before.isEmpty ? missed : nil, as: "tables")]
+    }
 }
 
 extension Bellhop.PostView {

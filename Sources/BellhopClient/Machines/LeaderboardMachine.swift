@@ -37,6 +37,7 @@ public struct LeaderboardMachine: ShownMachine {
         let plan = Loading.Plan(name: "leaderboard", path: "/v1/challenges/\(challengeId.pathSegment)/leaderboard")
         let step = loading.advance(input, plan, now: now)
         var actions = topic.advance(input, topic: "leaderboard:\(challengeId)", now: now) + step.actions
+        if step.isGone { (top, me, ownVersion) = (LeaderboardTopState(challengeId: challengeId), nil, nil) }
         if let answer = step.answer {
             if let board = answer.model(Bellhop.Leaderboard.self) { take(board) }
             fetchedAt = now
@@ -48,10 +49,30 @@ public struct LeaderboardMachine: ShownMachine {
             let at = max(now, fetchedAt + LeaderboardMachine.refetchMilliseconds)
             if isBehind != wasBehind { actions.append(.timer(name: "leaderboard", at: isBehind ? at : nil)) }
         }
+        if let kept = input.restored(Kept.self) { restore(kept) }
         if case .connection(false) = input { isLive = false }
         if !topic.isWanted { isLive = false }
         if isLive { topic.noteAccepted() }
         return actions
+    }
+
+    /// The state to keep on the device.
+    private struct Kept: Codable, Sendable {
+        let lines: [LeaderboardTopState.Line]
+        let me: OwnRow?
+        let entries: Int
+        let version: Int
+        let epoch: String?
+    }
+
+    public var kept: (any Encodable & Sendable)? {
+        top.version.map { Kept(lines: top.lines, me: me, entries: top.entries, version: $0, epoch: top.epoch) }
+    }
+
+    private mutating func restore(_ kept: Kept) {
+        guard loading.restore(), top.version == nil else { return }
+        top.restore(kept.lines, entries: kept.entries, version: kept.version, epoch: kept.epoch)
+        if me == nil { (me, ownVersion) = (kept.me, StateVersion(number: kept.version, epoch: kept.epoch ?? "")) }
     }
 
     private var held: StateVersion? {
@@ -111,7 +132,7 @@ public struct LeaderboardMachine: ShownMachine {
     }
 
     /// The user's own row, wherever it is on the board.
-    public struct OwnRow: Sendable, Hashable, Encodable {
+    public struct OwnRow: Sendable, Hashable, Codable {
         let userId: String?
         public let displayName: String?
         public let rank: Int

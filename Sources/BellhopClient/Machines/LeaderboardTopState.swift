@@ -41,6 +41,11 @@ public struct LeaderboardTopState: Sendable, Hashable {
         return merge(update)
     }
 
+    /// Shows the lines that a device has kept.
+    mutating func restore(_ lines: [Line], entries: Int, version: Int, epoch: String?) {
+        (self.lines, self.entries, self.version, self.epoch) = (lines, entries, version, epoch)
+    }
+
     mutating func merge(_ update: Bellhop.LeaderboardUpdate) -> Bool {
         let before = self
         switch update {

@@ -24,6 +24,8 @@ struct Loading: Sendable, Hashable {
         /// Events since the request.
         var since: [Event] = []
         var isFetched: Bool { !actions.isEmpty && answer == nil && !isTimer }
+        /// Whether the service refuses the state that the device has kept.
+        var isGone = false
         fileprivate var isTimer = false
     }
 
@@ -35,6 +37,8 @@ struct Loading: Sendable, Hashable {
     private(set) var problem: JSON = .null
     private var isAgain = false
     private(set) var isCovered = false
+    /// Whether the state is the one that the device has kept since an earlier start.
+    private(set) var isKept = false
     private var failures = 0
     private var since: [Event] = []
 
@@ -60,6 +64,13 @@ struct Loading: Sendable, Hashable {
         return Step()
     }
 
+    /// Notes that a state of an earlier start shows, until the service answers. Returns false if it has answered.
+    mutating func restore() -> Bool {
+        guard !isLoaded else { return false }
+        (isLoaded, isKept) = (true, true)
+        return true
+    }
+
     private mutating func begin(_ plan: Plan) -> Step {
         if isLoading {
             isAgain = true
@@ -82,14 +93,17 @@ struct Loading: Sendable, Hashable {
         let seenEvents = since
         (isLoading, isAgain, since) = (isAgain, false, [])
         if answer.isTaken {
-            (isLoaded, failures, problem) = (true, 0, .null)
+            (isLoaded, isKept, failures, problem) = (true, false, 0, .null)
             return Step(actions: again, answer: answer, since: seenEvents)
         }
         if !again.isEmpty { return Step(actions: again) }
         problem = answer.problem
         if answer.isFinal {
             failures = 0
-            return Step()
+            // The user may no longer see it.
+            guard isKept, [403, 404, 410].contains(answer.status) else { return Step() }
+            (isLoaded, isKept) = (false, false)
+            return Step(isGone: true)
         }
         failures += 1
         // While the device is offline, no events are delivered until the stream opens.

@@ -19,7 +19,17 @@ public struct NotificationsMachine: ShownMachine {
     private var hasPreferences = false
     /// The stream has sent preferences since they were requested.
     private var hasNewerPreferences = false
-    private var hasMore = false
+    /// Whether older notifications can be loaded.
+    public private(set) var hasMore = false
+    /// Whether the list need not be filled up.
+    private var isWhole = true
+    /// The cursor of the next older page.
+    private var next: String?
+    /// Whether a listed notification was dropped, so that the page at `next` would leave a gap.
+    private var isCut = false
+    private var isMoreWanted = false
+    /// The number of notifications that the list may have: more after the user has asked for older ones.
+    private var countMax = NotificationsMachine.storedMax
     private var clockAheadMilliseconds = 0
     private var count = 0
     private var loading = Loading()
@@ -54,10 +64,20 @@ public struct NotificationsMachine: ShownMachine {
     private struct PreferenceWrite: Sendable {
         let name: String
         let set: JSON
+        /// Whether it is in the outbox already.
+        var isSent = false
     }
 
-    /// The number of notifications that a device keeps (R-VIS-NFR-1.4).
+    /// The state to keep on the device.
+    private struct Kept: Codable, Sendable {
+        let items: [Bellhop.Notification]
+        let preferences: JSON?
+    }
+
+    /// The number of notifications that a device keeps (R-VIS-NFR-1.4), beside the older ones that the user asks for.
     private static let storedMax = 50
+    /// Older notifications beyond this number are not loaded. Without it, endless scrolling would fill the memory.
+    private static let loadedMax = 1000
     /// More ids than the service keeps notifications of a user: a notification that arrives again must not sound again.
     private static let knownMax = 1000
     /// Older events that arrive late, after a time offline, do not sound.
@@ -84,30 +104,69 @@ public struct NotificationsMachine: ShownMachine {
             hasNewerPreferences = false
             actions.append(.fetch(path: "/v1/preferences", as: "preferences"))
         }
+        if step.isGone { stored = [] }
         if let answer = step.answer {
             let page = answer.page(of: Bellhop.Notification.self)
             stored = page.items
             remember(stored.map(\.id))
-            hasMore = page.next != nil
+            (isWhole, next, isCut) = (page.next == nil, page.next, false)
+            countMax = NotificationsMachine.storedMax
             for event in step.since { apply(event.event, now: event.now) }
         }
         switch input {
         case .event(let event): actions += handle(event, now: now)
         case .answer(let name, let status, let body, _):
-            actions += answered(name, ClassifiedAnswer(status: status, body: body))
+            actions += answered(name, ClassifiedAnswer(status: status, body: body), now: now)
         case .command(let name, let arguments):
             if let parameters = arguments.model(Parameters.self) { actions += command(name, parameters, now: now) }
+        case .restore: restore(input.restored())
+        case .waiting(let items): for item in items { wait(for: item, now: now) }
         default: break
         }
         show()
         // If the user's archiving leaves the list short, older notifications are fetched. A freshly fetched list is
         // complete.
-        let isShort = hasMore && step.answer == nil && items.count < NotificationsMachine.storedMax / 2
+        let isShort = !isWhole && step.answer == nil && items.count < NotificationsMachine.storedMax / 2
         if isShort, !loading.isLoading, pending.isEmpty {
-            hasMore = false
+            isWhole = true
             actions += receive(.command("refresh", .null), now: now)
         }
         return actions
+    }
+
+    // MARK: Kept state
+
+    public var kept: (any Encodable & Sendable)? {
+        guard loading.isLoaded else { return nil }
+        return Kept(items: Array(stored.prefix(NotificationsMachine.storedMax)), preferences: storedPreferences)
+    }
+
+    private mutating func restore(_ kept: Kept?) {
+        guard let kept, loading.restore() else { return }
+        let newer = Set(stored.map(\.id))
+        stored = Array((stored + kept.items.filter { !newer.contains($0.id) }).prefix(NotificationsMachine.storedMax))
+        remember(kept.items.map(\.id))
+        // The preferences are not complete before the service has sent them: sending kept ones could undo a change of
+        // another device.
+        if let preferences = kept.preferences, !hasPreferences, !hasNewerPreferences { storedPreferences = preferences }
+    }
+
+    /// Shows the change of a write that an earlier start made.
+    private mutating func wait(for item: OutboxItem, now: Int) {
+        let (name, body) = (item.answerName, item.body ?? .null)
+        let set = body.model(Bellhop.NotificationStateChange.self)
+        let at = item.createdAt ?? Moment.date(now)
+        if item.match("PUT", "/v1/preferences") != nil {
+            preferenceWrites.append(PreferenceWrite(name: name, set: body, isSent: true))
+        } else if item.match("PATCH", "/v1/notifications") != nil, let parameters = body.model(Parameters.self) {
+            let set = parameters.set?.model() ?? Bellhop.NotificationStateChange()
+            pending.append(
+                Pending(name: name, upTo: parameters.upTo, category: parameters.category, set: set, at: at))
+        } else if let ids = item.match("PATCH", "/v1/notifications/*"), let set {
+            pending.append(Pending(name: name, ids: ids, set: set, at: at))
+        } else if let ids = item.match("DELETE", "/v1/notifications/*") {
+            pending.append(Pending(name: name, ids: ids, isRemoval: true, at: at))
+        }
     }
 
     // MARK: Input from the service
@@ -134,7 +193,9 @@ public struct NotificationsMachine: ShownMachine {
         switch event.typed {
         case .notificationCreated(let item):
             guard !stored.contains(where: { $0.id == item.id }) else { return }
-            stored = Array((stored + [item]).sorted { $0.id > $1.id }.prefix(NotificationsMachine.storedMax))
+            let all = (stored + [item]).sorted { $0.id > $1.id }
+            if all.count > countMax { (next, isCut) = (nil, true) }
+            stored = Array(all.prefix(countMax))
             remember([item.id])
         case .notificationUpdated(let update):
             let change = Pending(name: "", ids: update.ids, set: update.state, at: Moment.date(now))
@@ -168,6 +229,7 @@ public struct NotificationsMachine: ShownMachine {
     // MARK: Commands of the user
 
     private mutating func command(_ command: String, _ parameters: Parameters, now: Int) -> [FeatureAction] {
+        if command == "more" { return older(now: now) }
         guard ["change", "changeAll", "remove", "prefer"].contains(command) else { return [] }
         let name = "change-\(count + 1)"
         let at = Moment.date(now)
@@ -203,14 +265,38 @@ public struct NotificationsMachine: ShownMachine {
         count += 1
     }
 
-    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
+    /// Fetches the next older notifications. After one was dropped, the list is fetched first, or there would be a gap.
+    private mutating func older(now: Int) -> [FeatureAction] {
+        if isCut, !isMoreWanted {
+            isMoreWanted = true
+            return loading.advance(.command("refresh", .null), NotificationsMachine.plan, now: now).actions
+        }
+        isMoreWanted = false
+        guard let next, stored.count < NotificationsMachine.loadedMax else { return [] }
+        let path = "\(NotificationsMachine.plan.path)&cursor=\(next.pathSegment)"
+        return [.fetch(path: path, as: "more:\(next)")]
+    }
+
+    private mutating func lengthen(_ page: LoadedPage<Bellhop.Notification>) {
+        let ids = Set(stored.map(\.id))
+        stored += page.items.filter { !ids.contains($0.id) }
+        remember(page.items.map(\.id))
+        (countMax, next) = (max(countMax, stored.count), page.next)
+    }
+
+    private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
+        if name == "list", answer.isTaken, isMoreWanted { return older(now: now) }
+        if name.hasPrefix("more:") {
+            if answer.isTaken, name == "more:\(next ?? "")" { lengthen(answer.page()) }
+            return []
+        }
         if name == "preferences" {
             guard answer.isTaken else { return [] }
             let isFirst = !hasPreferences
             // Preferences that the stream sent since the request are not older than the answer.
             if !hasNewerPreferences { storedPreferences = answer.body }
             hasPreferences = true
-            return isFirst && !preferenceWrites.isEmpty ? putPreferences() : []
+            return isFirst && preferenceWrites.contains { !$0.isSent } ? putPreferences() : []
         }
         if let index = preferenceWrites.firstIndex(where: { $0.name == name }) {
             // The last of several queued changes carried the earlier ones too.
@@ -256,6 +342,7 @@ public struct NotificationsMachine: ShownMachine {
         items = pending.reduce(stored, NotificationsMachine.overlaid).filter { $0.archivedAt == nil }
         preferences = preferred.model() ?? preferences
         (isLoaded, problem) = (loading.isLoaded, loading.problem)
+        hasMore = isCut || next != nil && stored.count < NotificationsMachine.loadedMax
     }
 
     private static func overlaid(_ items: [Bellhop.Notification], _ change: Pending) -> [Bellhop.Notification] {
@@ -274,20 +361,24 @@ public struct NotificationsMachine: ShownMachine {
         return place.map { index >= $0 } ?? (item.id <= change.upTo ?? "")
     }
 
-    /// The newest 50 notifications.
+    /// The newest 50 notifications, and the older ones that were loaded.
     public struct Snapshot: Sendable, Hashable {
         /// Newest first.
         public let items: [Bellhop.Notification]
         public let preferences: Bellhop.Preferences?
+        /// Whether older notifications can be loaded.
+        public let hasMore: Bool
         public let isLoaded: Bool
         public let problem: Bellhop.Problem?
     }
 
     public var snapshot: Snapshot {
-        Snapshot(items: items, preferences: preferences, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
+        Snapshot(
+            items: items, preferences: preferences, hasMore: hasMore, isLoaded: isLoaded,
+            problem: Bellhop.Problem(problem))
     }
 
-    private enum CodingKeys: CodingKey { case items, preferences, isLoaded, problem, stored, known, pending }
+    private enum CodingKeys: CodingKey { case items, preferences, hasMore, isLoaded, problem, stored, known, pending }
 }
 
 extension Bellhop.Notification {

@@ -1,3 +1,5 @@
+import Foundation
+
 /// A write that waits to be sent.
 public struct OutboxItem: Sendable, Hashable, Codable {
     /// The `Idempotency-Key`. It is set from the start, so that resending a write whose answer was lost does not
@@ -14,6 +16,33 @@ public struct OutboxItem: Sendable, Hashable, Codable {
     public internal(set) var tried: Int?
     /// The claims that decide what the tokens of its identity may do; nil if unknown.
     public internal(set) var identity: String?
+
+    /// The name under which machines that did not make the write receive its answer.
+    var answerName: String { "outbox-\(key)" }
+
+    /// Time of creation, which the order begins with; nil if the order has another form.
+    var createdAt: Date? {
+        Int(order.prefix { $0 != "-" }, radix: 36).map { Moment.date($0 / 1000) }
+    }
+
+    /// Returns the parts of the path between these texts; nil if the path or the method has another form.
+    ///
+    /// - Parameter pattern: such as `/v1/bookings/*`. Each `*` stands for one segment, which is returned decoded.
+    func match(_ method: String, _ pattern: String) -> [String]? {
+        let wanted = pattern.split(separator: "/")
+        let segments = path.split(separator: "/")
+        guard method == self.method, wanted.count == segments.count else { return nil }
+        var parts: [String] = []
+        for (name, segment) in zip(wanted, segments) {
+            guard name == "*" else {
+                if name != segment { return nil }
+                continue
+            }
+            guard let part = segment.removingPercentEncoding else { return nil }
+            parts.append(part)
+        }
+        return parts
+    }
 }
 
 /// A queue of writes that wait for the network, sent one after another, each executed once (R-VIS-NFR-2.3, R-CUT-N-3).

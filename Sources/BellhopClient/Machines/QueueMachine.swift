@@ -21,8 +21,11 @@ public struct QueueMachine: ShownMachine {
             return begin(for: user, isSignedIn: isSignedIn, now: now)
         }
         let plan = Loading.Plan(name: "queue", path: "/v1/shops/\(shopId.pathSegment)/queue")
+        let wasKept = loading.isKept
         let step = loading.advance(input, plan, now: now)
         let actions = topic.advance(input, topic: "queue:\(shopId)", now: now) + step.actions
+        // The service's clock may be behind the kept status, after a restore of its database.
+        if step.isGone || (step.answer != nil && wasKept && !isLive) { status = nil }
         if let status = step.answer?.model(Bellhop.QueueStatus.self) { take(status) }
         // The topic sends the current state; an event from before the stream broke is not current.
         if case .event(let event) = input, case .queueUpdate(let status) = event.typed, status.shopId == shopId {
@@ -30,10 +33,18 @@ public struct QueueMachine: ShownMachine {
             isLive = true
             topic.noteAccepted()
         }
+        if let kept = input.restored(Kept.self), loading.restore() { status = status ?? kept.status }
         if case .connection(false) = input { isLive = false }
         if !topic.isWanted { isLive = false }
         return actions
     }
+
+    /// The state to keep on the device.
+    private struct Kept: Codable, Sendable {
+        let status: Bellhop.QueueStatus
+    }
+
+    public var kept: (any Encodable & Sendable)? { status.map(Kept.init) }
 
     private mutating func take(_ newer: Bellhop.QueueStatus) {
         if let status, newer.updatedAt < status.updatedAt { return }

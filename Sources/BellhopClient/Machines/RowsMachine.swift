@@ -21,6 +21,9 @@ public struct RowsMachine: ShownMachine {
             precondition(!filter.isEmpty, "rows need a filter, such as list_id=eq.7")
             (self.table, self.filter) = (table, filter)
         }
+
+        /// A text that tells this query from others.
+        var name: String { "\([schema, table, filter, event, column] + (select ?? []))" }
     }
 
     public let query: Query
@@ -31,6 +34,8 @@ public struct RowsMachine: ShownMachine {
     /// Whether changes were missed, so that the app must fetch the rows again.
     public private(set) var isStale = false
     public private(set) var problem: JSON = .null
+    /// Whether the app has loaded the rows.
+    private var isLoaded = false
     /// The rows that events have changed or removed since the last gap.
     private var heard: Set<String> = []
     private var isWatched = false
@@ -56,6 +61,9 @@ public struct RowsMachine: ShownMachine {
                 leave()
             }
             return []
+        case .command("apply", let row):
+            if let id = row.id(query.column) { rows[id] = (rows[id] ?? .null).with(row.object ?? [:]) }
+            return []
         case .command("load", let parameters):
             load(parameters["rows"].array ?? [])
             return []
@@ -63,6 +71,9 @@ public struct RowsMachine: ShownMachine {
             var other = RowsMachine(query)
             (other.isWatched, other.isForeground, other.isPlaced) = (isWatched, isForeground, isPlaced)
             self = other
+            return []
+        case .restore:
+            if let kept = input.restored(Kept.self) { restore(kept) }
             return []
         case .timer: return put(isForced: true)
         case .event(let event): return hear(event)
@@ -72,6 +83,25 @@ public struct RowsMachine: ShownMachine {
         default: return []
         }
         return put()
+    }
+
+    /// The state to keep on the device.
+    private struct Kept: Codable, Sendable {
+        let rows: [String: JSON]
+        /// The last event of the stream that the rows include.
+        let since: String?
+    }
+
+    public var kept: (any Encodable & Sendable)? {
+        rows.isEmpty ? nil : Kept(rows: rows, since: since ?? lastEventId)
+    }
+
+    /// Shows rows of an earlier start. The service sends the changes since; the app loads the rows as well, because it
+    /// may have forgotten some of the changes.
+    private mutating func restore(_ kept: Kept) {
+        guard !isLoaded else { return }
+        rows = kept.rows.filter { !heard.contains($0.key) }.merging(rows) { _, newer in newer }
+        (since, isStale) = (since ?? kept.since, true)
     }
 
     private mutating func put(isForced: Bool = false) -> [FeatureAction] {
@@ -106,7 +136,7 @@ public struct RowsMachine: ShownMachine {
             }
             if let known = rows[key] { next[key] = row.with(known.object ?? [:]) }
         }
-        (rows, isStale) = (next, false)
+        (rows, isStale, isLoaded) = (next, false, true)
     }
 
     private mutating func hear(_ event: FeatureEvent) -> [FeatureAction] {
@@ -116,7 +146,7 @@ public struct RowsMachine: ShownMachine {
         if !event.id.isEmpty { lastEventId = event.id }
         if isNewStream { return isPlaced ? put(isForced: true) : [] }
         if event.name == "stream:resync" { (isStale, heard, since) = (true, [], nil) }
-        if case .engagementUpdate(let update) = event.typed {
+        if let update = event.engagement {
             for (key, counts) in update.updates { rows[key] = rows[key]?.with(counts.object ?? [:]) }
         }
         if let change = RowChange(event), let key = change.key(query.column), change.subscriptionIds.contains("rows") {

@@ -14,6 +14,9 @@ public struct VisibleRowsMachine: ShownMachine {
         public init(_ table: String) {
             self.table = table
         }
+
+        /// A text that tells this table, with its columns, from others.
+        var name: String { "\([schema, table, column, event] + (select ?? []))" }
     }
 
     /// Limits with the defaults of `/v1/config`, until it has answered.
@@ -47,6 +50,8 @@ public struct VisibleRowsMachine: ShownMachine {
     /// Whether the service has accepted the current filters.
     public private(set) var isPut = false
     public private(set) var problem: JSON = .null
+    /// The rows of an earlier start that no event has changed.
+    private var restored: Set<String> = []
     private var limits: Limits
     private var isPaused = false
     private var isStopped = false
@@ -89,6 +94,12 @@ public struct VisibleRowsMachine: ShownMachine {
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
         switch input {
         case .start: return [.fetch(path: "/v1/config", as: "config")]
+        case .command("apply", let row):
+            if let id = row.id(table.column), ids.contains(id) {
+                rows[id] = (rows[id] ?? .null).with(row.object ?? [:])
+                restored.remove(id)
+            }
+            return []
         case .command("show", let arguments): return show(arguments["ids"].array ?? [], now: now)
         case .command("pause", _):
             leave()
@@ -111,6 +122,9 @@ public struct VisibleRowsMachine: ShownMachine {
         case .timer(let name):
             changedAt = nil
             return put(isForced: name == "retry")
+        case .restore:
+            if let kept = input.restored(Kept.self) { restore(kept) }
+            return []
         case .event(let event): return handle(event)
         case .answer(let name, let status, let body, let retryAfterSeconds):
             return answered(
@@ -118,6 +132,29 @@ public struct VisibleRowsMachine: ShownMachine {
         default: return []
         }
         return put()
+    }
+
+    /// The state to keep on the device.
+    private struct Kept: Codable, Sendable {
+        let ids: [String]
+        let rows: [String: JSON]
+        /// The last event of the stream that the rows include.
+        let since: String?
+    }
+
+    public var kept: (any Encodable & Sendable)? {
+        ids.isEmpty ? nil : Kept(ids: ids, rows: rows, since: since ?? lastEventId)
+    }
+
+    /// Shows rows of an earlier start until the filters are live: from then on, rows that the app fetches are newer.
+    private mutating func restore(_ kept: Kept) {
+        guard !isPut else { return }
+        let fresh = kept.rows.filter { rows[$0.key] == nil && (ids.isEmpty || ids.contains($0.key)) }
+        restored = Set(fresh.keys)
+        rows.merge(fresh) { newer, _ in newer }
+        // The rows of the last screen, until the app has said which rows it shows.
+        if ids.isEmpty { ids = kept.ids }
+        if placed.isEmpty { since = since ?? kept.since }
     }
 
     private mutating func show(_ wanted: [JSON], now: Int) -> [FeatureAction] {
@@ -162,15 +199,17 @@ public struct VisibleRowsMachine: ShownMachine {
         if isNewStream, !placed.isEmpty { leave() }
         if !event.id.isEmpty { lastEventId = event.id }
         if isNewStream { return placed.isEmpty ? [] : put(isForced: true) }
-        if case .engagementUpdate(let update) = event.typed {
+        if let update = event.engagement {
             for (id, counts) in update.updates where ids.contains(id) {
                 rows[id] = (rows[id] ?? .null).with(counts.object ?? [:])
+                restored.remove(id)
             }
         }
         if let change = RowChange(event), let key = change.key(table.column), ids.contains(key),
             change.subscriptionIds.contains(where: { $0.hasPrefix("\(table.table):") })
         {
             rows[key] = change.record.map { (rows[key] ?? .null).with($0) }
+            restored.remove(key)
         }
         return []
     }
@@ -183,7 +222,11 @@ public struct VisibleRowsMachine: ShownMachine {
         guard name == "tables" else { return [] }
         if answer.isTaken {
             isPut = !placed.isEmpty
-            if isPut { since = nil }
+            if isPut {
+                since = nil
+                rows = rows.filter { !restored.contains($0.key) }
+                restored = []
+            }
             (failures, problem) = (0, .null)
             return []
         }
@@ -265,6 +308,15 @@ struct RowChange: Decodable {
 
     /// The row's id, which is the value of this column.
     func key(_ column: String) -> String? { (record ?? oldRecord).flatMap { JSON.object($0).id(column) } }
+}
+
+extension FeatureEvent {
+    /// The new counts of rows, if the event has some.
+    var engagement: Bellhop.EngagementUpdate? {
+        if case .engagementUpdate(let update) = typed { return update }
+        // An event of the feed's store, about the user's own likes.
+        return name == "post:engaged" ? data.model() : nil
+    }
 }
 
 extension JSON {

@@ -35,6 +35,13 @@ public final class FileStorage: ClientStorage {
     /// Marks a directory that holds the next part of a long name.
     private static let more = "+"
 
+    #if canImport(Darwin)
+        /// A stream in the background writes while the device is locked, but not before its first unlock.
+        private static let protection = Data.WritingOptions.completeFileProtectionUntilFirstUserAuthentication
+    #else
+        private static let protection: Data.WritingOptions = []
+    #endif
+
     public let directory: URL
 
     /// - Parameter directory: created if it is missing. Writes may wait days for a network, so it belongs where the
@@ -58,7 +65,7 @@ public final class FileStorage: ClientStorage {
         // Synced to the disk before the rename: after a power loss, the device has the previous file or this one.
         let draft = folder.appendingPathComponent(".\(UUID().uuidString)")
         do {
-            try value.write(to: draft)
+            try value.write(to: draft, options: FileStorage.protection)
             let file = try FileHandle(forUpdating: draft)
             try file.synchronize()
             try file.close()

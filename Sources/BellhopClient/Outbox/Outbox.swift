@@ -125,12 +125,25 @@ public final class Outbox: Sendable {
         state = Locked(State(machine: machine, events: events))
     }
 
+    /// The writes that wait to be sent, in order.
+    var items: [OutboxItem] {
+        state.withLock { state in state.machine.items + state.toStore.map { $0.item("", identity) } }
+    }
+
+    /// The writes that this outbox sends. Writes of another identity stay where they are.
+    var ownItems: [OutboxItem] { items.filter { $0.identity == identity } }
+
+    /// Whether the writes of an earlier process have been loaded.
+    var isStarted: Bool { state.withLock { $0.isStarted } }
+
     /// Number of writes that wait to be sent.
     public var waitingCount: Int { state.withLock { $0.machine.items.count + $0.toStore.count } }
 
     /// Starts sending, beginning with the writes of an earlier process.
-    public func start() async {
-        let items = await stored()
+    public func start() async { start(with: await stored()) }
+
+    /// - Parameter items: The writes of an earlier process, as ``stored()`` returns them.
+    func start(with items: [OutboxItem]) {
         let done = state.withLock { state in
             state.isStarted = true
             // New writes go behind these, whatever the clock says.
@@ -187,7 +200,14 @@ public final class Outbox: Sendable {
         return items + drafts.filter { draft in !items.contains { $0.key == draft.key } }
     }
 
-    private func stored() async -> [OutboxItem] {
+    /// Returns the writes that wait, in order, including those that are not loaded yet.
+    func unsent() async -> [OutboxItem] {
+        let stored = isStarted ? [] : await stored()
+        return stored + items.filter { item in !stored.contains { $0.key == item.key } }
+    }
+
+    /// Returns the stored writes in order.
+    func stored() async -> [OutboxItem] {
         let keys = (try? await storage.keys(beginningWith: prefix)) ?? []
         var items: [OutboxItem] = []
         for key in keys {

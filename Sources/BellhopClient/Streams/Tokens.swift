@@ -86,6 +86,9 @@ final class Tokens: Sendable {
     func expect(_ identity: String) { state.withLock { $0.machine.expect(identity) } }
     var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
 
+    /// The token that was given out last.
+    var last: String? { state.withLock { $0.given.last } }
+
     /// Returns whether the token was given out here, and not by another user's tokens.
     func hasIssued(_ token: String) -> Bool { state.withLock { $0.given.contains(token) } }
 

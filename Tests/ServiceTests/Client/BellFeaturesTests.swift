@@ -36,7 +36,7 @@ struct BellFeaturesTests {
     /// R-VIS-FR-4.1 to R-VIS-FR-4.3: each notification is played once.
     private struct Player: NotificationPlayer {
         let played = Collected<Bellhop.Haptic?>()
-        func play(haptic: Bellhop.Haptic?, sound: Bool) async { played.append(haptic) }
+        func play(haptic: Bellhop.Haptic?, sound: Bool, text: NotificationText?) async { played.append(haptic) }
     }
 
     @Test func notifications_areShown_changed_andPlayedOnce() async throws {

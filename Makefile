@@ -1,7 +1,7 @@
 # `make run` starts the service, `make test` tests a change, `make help` lists all targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long soak bench bench-quick package package-test upgrade-test image image-test format clean
+.PHONY: help run test test-long models soak bench bench-quick package package-test upgrade-test image image-test format clean
 
 help: ## list the targets and the stages of make test
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): .*## (.*)/  make \1\t\2/' | expand -t 22
@@ -15,6 +15,9 @@ test: ## test a change in stages, within 15 minutes; CI=true runs all stages in 
 
 test-long: ## long random runs on each store, 100,000 malformed requests, an hour of fuzzing, all tests under ASan and UBSan (hours)
 	@.ci/test long
+
+models: ## check the formal models exhaustively, and print a counterexample for each defect that a switch puts back
+	@.ci/packages models && python3 Tests/models/check.py --show
 
 soak: ## simulate half an hour of a school on the release build; memory must stay flat
 	@bellhop="$$(.ci/release static)" && python3 Tests/crash/soak.py --binary "$$bellhop"

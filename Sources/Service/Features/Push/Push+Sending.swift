@@ -10,10 +10,15 @@ struct PushAttempt: Sendable {
     let device: ID<Device>
     let type: PushType
     let subject: String
-    /// 1 for the first attempt.
+    /// 1 for the first attempt. An accepted message sets the count back to 1.
     let attempt: Int
+    let begunAt: Timestamp
     let createdAt: Timestamp
     let givesUpAt: Timestamp
+
+    /// The condition that no later attempt was begun. Another replica begins one if this one exceeds its lease. The time
+    /// belongs to it, because an accepted message sets the count back.
+    var isLatest: SQL { "number = \(number) AND attempts = \(attempt) AND tried_at = \(begunAt)" }
 }
 
 /// A message with its destination, as read at the moment of sending.
@@ -103,7 +108,7 @@ extension PushFeature {
             PushAttempt(
                 number: try row.integer(0), owner: Owner(tenant: try row.id(1), userId: try row.id(2)),
                 device: try row.id(3), type: try row.word(4, orElse: "a stored message has an unknown type"),
-                subject: try row.text(5), attempt: try row.integer(6), createdAt: try row.moment(7),
+                subject: try row.text(5), attempt: try row.integer(6), begunAt: now, createdAt: try row.moment(7),
                 givesUpAt: try row.moment(8))
         }.sorted { $0.number < $1.number }
     }
@@ -210,13 +215,15 @@ extension PushFeature {
         _ result: Result, of delivery: PushDelivery, at now: Timestamp, in db: DatabaseConnection
     ) throws {
         let attempt = delivery.attempt
-        // Another replica may have begun the next attempt if this one exceeded its lease.
-        let own: SQL = "number = \(attempt.number) AND attempts = \(attempt.attempt)"
+        let own = attempt.isLatest
         let isUnchanged: SQL = "created_at = \(attempt.createdAt)"
         switch result {
         case .accepted:
-            // The system ignores the number of a withdrawal, which only the app reads.
-            if attempt.type != .withdrawal { try noteBadge(delivery.message.badge, of: delivery, at: now, in: db) }
+            // The system ignores the number of a withdrawal, which only the app reads. A later attempt has sent a newer
+            // number.
+            if attempt.type != .withdrawal, try isLatest(attempt, in: db) {
+                try noteBadge(delivery.message.badge, of: delivery, at: now, in: db)
+            }
             if !delivery.withdrawals.isEmpty {
                 try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE number IN \(values: delivery.withdrawals)")
             }
@@ -259,13 +266,17 @@ extension PushFeature {
         }
     }
 
+    private static func isLatest(_ attempt: PushAttempt, in db: DatabaseConnection) throws -> Bool {
+        try db.integer("SELECT 1 FROM \(outbox, unscoped: sending) WHERE \(attempt.isLatest)") != nil
+    }
+
     private static func release(_ own: SQL, in db: DatabaseConnection) throws {
         try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE \(own)")
     }
 
     /// Removes a message after its last attempt, unless another took its place in the row meanwhile.
     private static func end(_ attempt: PushAttempt, in db: DatabaseConnection) throws {
-        let own: SQL = "number = \(attempt.number) AND attempts = \(attempt.attempt)"
+        let own = attempt.isLatest
         try delete("\(own) AND created_at = \(attempt.createdAt)", in: db)
         try db.run(
             """

@@ -1,0 +1,1 @@
+"""Histories of concurrent operations, and a checker of their linearizability."""

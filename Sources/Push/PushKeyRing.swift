@@ -46,6 +46,9 @@ public struct PushKeyRing: Sendable {
         return keys.first { sealed.starts(with: $0.name) }?.cipher.open(content, nonce: nonce, context: context)
     }
 
+    /// The names of the keys: sealed bytes begin with the four bytes of a name.
+    public var names: [[UInt8]] { keys.map(\.name) }
+
     /// Whether sealed bytes were encrypted by another key than the first.
     public func isOld(_ sealed: [UInt8]) -> Bool { !sealed.starts(with: keys[0].name) }
 }

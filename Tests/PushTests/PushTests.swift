@@ -79,6 +79,15 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
         #expect(again.body != post.body, "each message has a key and a salt of its own")
     }
 
+    /// RFC 7515 §4.1.4: `kid` is a text. Push services with a strict library refuse null.
+    @Test func signature_namesNoKey_becauseThePairHasNoId() throws {
+        let webPush = WebPush(WebPush.Account(key: PrivateKey(), contact: "mailto:ops@example.com"))
+        let post = webPush.request(message(), to: try Self.subscription(), at: now)
+        let token = try #require(header("authorization", of: post)).dropFirst("vapid t=".count)
+        let head = try members(try #require(RFC4648.decodeURL(token.prefix { $0 != "." }.utf8)))
+        #expect(head.keys.sorted() == ["alg", "typ"])
+    }
+
     @Test func subscriptionsWithWrongKeys_areRefused_withTheirPlace() throws {
         let key = try #require(RFC4648.decodeURL(Self.receiver.utf8))
         let secret = [UInt8](repeating: 1, count: 16)
@@ -183,6 +192,23 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
         #expect(header("authorization", of: request(message(), apns)) != first)
     }
 
+    /// Apple accepts one new token in 20 minutes. So a late answer about a former token must not end the new one.
+    @Test func lateRefusalOfAFormerProviderToken_leavesTheNewOne() {
+        let apns = apns
+        func authorization() -> String? { header("authorization", of: request(message(), apns)) }
+        let first = authorization()
+        func refuse() {
+            let body = Array(#"{"reason":"ExpiredProviderToken"}"#.utf8)
+            let outcome = apns.outcome(status: 403, retryAfterSeconds: nil, body: body, used: first)
+            #expect(outcome == .failed(reason: "ExpiredProviderToken", retryAfterSeconds: nil))
+        }
+        refuse()
+        let second = authorization()
+        #expect(second != first)
+        refuse()
+        #expect(authorization() == second)
+    }
+
     @Test(arguments: [
         (200, "", PushOutcome.accepted),
         (
@@ -234,10 +260,10 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
         return try FCM.Account(json: Self.file(key: key.text))
     }
 
-    private static func file(key: String, project: String = "demo") -> [UInt8] {
+    private static func file(key: String, project: String = "demo", keyId: String? = "k1") -> [UInt8] {
         JSONWriter.object { writer in
             writer.member("project_id", project)
-            writer.member("private_key_id", "k1")
+            if let keyId { writer.member("private_key_id", keyId) }
             writer.member("private_key", key)
             writer.member("client_email", "bellhop@demo.example")
             writer.member("token_uri", "https://oauth.example/token")
@@ -267,6 +293,16 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
         let claims = try members(try #require(RFC4648.decodeURL(assertion.split(separator: ".")[1].utf8)))
         #expect(claims.string("iss") == "bellhop@demo.example" && claims.string("aud") == "https://oauth.example/token")
         #expect(claims.integer("exp") == now.seconds + 3600)
+    }
+
+    /// RFC 7515 §4.1.4: `kid` is a text, or absent.
+    @Test(arguments: ["k1", nil]) func assertion_namesItsKey_ifTheFileDoes(keyId: String?) throws {
+        let key = try ChildProcess(["openssl", "genpkey", "-algorithm", "RSA"], dropsErrors: true).finish()
+        let fcm = FCM(try FCM.Account(json: Self.file(key: key.text, keyId: keyId)))
+        let form = String(decoding: fcm.accessRequest(at: now).body, as: UTF8.self)
+        let assertion = try #require(form.components("&assertion=").last)
+        let head = try members(try #require(RFC4648.decodeURL(assertion.prefix { $0 != "." }.utf8)))
+        #expect(head.string("kid") == keyId && head.keys.contains("kid") == (keyId != nil))
     }
 
     @Test func alerts_haveTextNumberAndTag() throws {
@@ -346,6 +382,21 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
         #expect(need(at: now.adding(seconds: 3301)) == "ask")
         access.received(.token("d"), seconds: 3600, at: now.adding(seconds: 3301))
         #expect(!access.discard())
+    }
+
+    /// Two requests with one token are refused. The second answer is late and must not end the new token.
+    @Test func lateRefusalOfAFormerAccessToken_leavesTheNewOne() {
+        let access = FCMAccess()
+        func isKnown(_ text: String) -> Bool {
+            if case .token(text) = access.need(at: now, { _ in }) { true } else { false }
+        }
+        access.received(.token("a"), seconds: 3600, at: now)
+        access.noteServed()
+        #expect(access.discard("a"))
+        access.received(.token("b"), seconds: 3600, at: now)
+        #expect(access.discard("a") && isKnown("b"))
+        #expect(access.discard("a") && isKnown("b"), "the new one is not misconfigured, either")
+        #expect(access.discard("b") && !isKnown("b"))
     }
 }
 

@@ -74,6 +74,8 @@ class Phone:
         # The user of the running registration, and when it began: a monotonic time.
         self.user = None
         self.since = 0.0
+        # The user whose registration is under way: the service may know it before its answer arrives.
+        self.joining = None
         # When the registration of a former user ended.
         self.left = {}
         self.screen = set()
@@ -129,6 +131,8 @@ class Household:
         await self.ask(self.users[0], "POST", "/v1/conversations", members, expect=(200, 201, 409))
         names, weights = list(STEPS), list(STEPS.values())
         for _ in range(steps):
+            if time.monotonic() > self.model.ends_at:
+                break
             step = self.choices.choices(names, weights)[0]
             self.model.steps[step] += 1
             await getattr(self, step)(self.choices.choice(self.users))
@@ -279,7 +283,9 @@ class Household:
         start, was = time.monotonic(), phone.user
         if was not in (None, user):
             phone.leave()
+        phone.joining = user
         await self.ask(user, "PUT", f"/v1/devices/{phone.name}", body)
+        phone.joining = None
         if was != user:
             phone.screen.clear()
             phone.badge, phone.since = None, start

@@ -29,6 +29,10 @@ class Push(NamedTuple):
     request: object
     reply: Reply = Reply()
 
+    def __repr__(self):
+        shown = {name: getattr(self, name) for name in self._fields if name not in ("request", "reply", "data", "device")}
+        return f"<{shown} to {self.device[:20]}, answered {self.reply.fate or self.reply.status}>"
+
     @property
     def at(self):
         return self.request.at

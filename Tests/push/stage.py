@@ -129,6 +129,14 @@ class PostgreSQL:
     def rows(self, statement):
         return self.cluster.rows(statement, DATABASE)
 
+    def session(self):
+        """Opens a session that can hold locks."""
+        return postgres.Session(self.cluster, DATABASE)
+
+    def is_waiting_for_a_lock(self):
+        """Whether a statement waits for the lock of another transaction."""
+        return self.rows("SELECT to_json(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()")
+
     def backup(self):
         path = self.folder / "dump.sql"
         command = [postgres.program("pg_dump"), "-h", str(self.folder), "-p", str(self.cluster.port), "-U", "postgres", DATABASE]

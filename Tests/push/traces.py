@@ -4,8 +4,23 @@ import base64
 import contextlib
 import http.client
 import mmap
+import secrets
 
 from harness.waiting import PATIENCE_SECONDS
+
+# All tokens and secrets of devices contain it, so that few searches find any of them.
+MARK = "5ec7e7ca11ab1e5ec7e7"
+MARK_BYTES = bytes.fromhex(MARK)[:9]
+# The mark in texts and in bytes, and both in base64 and in hexadecimal digits.
+PATTERNS = {
+    MARK.encode(), MARK_BYTES[:8], MARK.encode().hex().encode(), base64.urlsafe_b64encode(MARK.encode()[:18]),
+    base64.urlsafe_b64encode(MARK_BYTES[:6]),
+}
+
+
+def new_token():
+    """Returns a token of a device: 32 bytes in hexadecimal digits."""
+    return MARK + secrets.token_hex(22)
 
 
 @contextlib.contextmanager
@@ -20,19 +35,6 @@ def stream(replica, bearer):
         yield
     finally:
         connection.close()
-
-
-def patterns_of(tokens, browsers):
-    """Returns the bytes by which tokens and secrets of browsers could be recognized."""
-    patterns = set()
-    for token in tokens:
-        patterns |= {token.encode(), token.encode().hex().encode()}
-        with contextlib.suppress(ValueError):
-            patterns.add(bytes.fromhex(token))
-    for browser in browsers.values():
-        patterns |= {browser.path.encode(), browser.path.encode().hex().encode(), browser.secret,
-                     browser.secret.hex().encode(), base64.urlsafe_b64encode(browser.secret).rstrip(b"=")}
-    return patterns
 
 
 def found_in(path, patterns):

@@ -14,94 +14,23 @@ Needs the Python packages of the stage `tools`, and PostgreSQL.
 
 import argparse
 import collections
-import pathlib
-import secrets
+import concurrent.futures
 import signal
 import sys
 import tempfile
 import time
-import traceback
 
 import apns
 import fcm
+import keys
+import late
 import servers
 from accounts import OTHER_TOPIC
 from harness.waiting import Failed, wait_until
 from http2 import Loop, Reply
-from provider import Held
-from stage import STORES, Stage, new_key
-from traces import found_in, patterns_of, stream
-
-# Replies that say nothing: the client cannot know whether the message was accepted.
-RESET, CLOSE, SILENCE = (Reply(fate=fate) for fate in ("reset", "close", "silence"))
-
-
-class Phone:
-    """A device of a user, registered at a stage."""
-
-    def __init__(self, stage, user, platform, name=None, token=None, app=None):
-        self.stage, self.user, self.platform = stage, user, platform
-        self.name = name or f"{platform}-{secrets.token_hex(4)}"
-        self.browser = stage.providers.webpush.subscribe() if platform == "webpush" else None
-        self.token = self.browser.path if self.browser else token or secrets.token_hex(32)
-        self.app = app
-        self.register()
-
-    def register(self):
-        body = {"platform": self.platform, "token": self.token}
-        if self.browser:
-            subscription = self.browser.subscription(self.stage.providers.webpush.server.url)
-            body = {"platform": self.platform, "subscription": subscription}
-        if self.app:
-            body |= {"app": self.app, "environment": "sandbox"}
-        return self.stage.ask("PUT", f"/v1/devices/{self.name}", self.stage.user(self.user), body)
-
-    @property
-    def pushes(self):
-        """The messages that arrived for it."""
-        return [push for push in self.stage.providers.pushes if push.device == self.token]
-
-    @property
-    def is_registered(self):
-        items = self.stage.ask("GET", "/v1/devices", self.stage.user(self.user))["items"]
-        return self.name in [item["id"] for item in items]
-
-    def wait(self, count):
-        """Waits until this number of messages has arrived; returns them."""
-        wait_until(lambda: len(self.pushes) >= count, lambda: f"{count} messages for {self.name}, not {self.pushes}")
-        return self.pushes
-
-
-class Script:
-    """The replies to the next messages for each device. Later ones are accepted."""
-
-    def __init__(self, stage):
-        self.replies = collections.defaultdict(collections.deque)
-        for provider in stage.providers.all:
-            provider.script = self.reply
-
-    def reply(self, push):
-        waiting = self.replies.get(push.device)
-        return waiting.popleft() if waiting else None
-
-
-def notify(stage, user, priority="HIGH", title="T", replica=0):
-    """Creates a notification; returns its id."""
-    draft = {"userId": user, "category": "visit", "priority": priority, "title": title, "message": "M"}
-    return stage.ask("POST", "/v1/notifications", stage.backend, draft, replica)["notification"]["id"]
-
-
-def see(stage, user, notification, replica=0):
-    stage.ask("PATCH", f"/v1/notifications/{notification}", stage.user(user), {"seen": True}, replica)
-
-
-def expect(condition, what, *shown):
-    if not condition:
-        raise Failed(f"{what}: {shown}" if shown else what)
-
-
-def last_replica(stage):
-    return len(stage.replicas) - 1
+from phones import CLOSE, RESET, SILENCE, Phone, Script, expect, last_replica, notify, see
+from stage import STORES, Stage
+from traces import MARK, PATTERNS, found_in, stream
 
 
 # MARK: Trials. Each returns a line about its result and raises an error for a difference.
@@ -110,8 +39,9 @@ def last_replica(stage):
 def roads(stage):
     """Alerts, messages of conversations and tests reach a phone of each kind."""
     phones = [Phone(stage, "ada", "apns"), Phone(stage, "ada", "fcm"), Phone(stage, "ada", "webpush")]
-    stage.providers.apns.topics["ab" * 32] = OTHER_TOPIC
-    other = Phone(stage, "ada", "apns", token="ab" * 32, app=OTHER_TOPIC)
+    other_token = MARK + "ab" * 22
+    stage.providers.apns.topics[other_token] = OTHER_TOPIC
+    other = Phone(stage, "ada", "apns", token=other_token, app=OTHER_TOPIC)
     notification = notify(stage, "ada", "URGENT", title="Zoë – “é”")
     for phone in [*phones, other]:
         push = phone.wait(1)[0]
@@ -328,96 +258,6 @@ def outage(stage):
     return "3 phones"
 
 
-def kill(stage):
-    """kill -9 while messages are on their way. They are sent again: by the next process, or by the other replica when
-    the leases of the killed one have ended."""
-    script, phones = Script(stage), [Phone(stage, f"kim-{n}", platform) for n in range(5) for platform in ("apns", "fcm", "webpush")]
-    for phone in phones:
-        script.replies[phone.token].append(SILENCE)
-    for number in range(5):
-        notify(stage, f"kim-{number}", replica=number % len(stage.replicas))
-    for phone in phones:
-        phone.wait(1)
-    victims = stage.replicas[:1]
-    for victim in victims:
-        victim.kill()
-    if len(stage.replicas) == 1:
-        stage.replicas[0].start()
-    for phone in phones:
-        pushes = phone.wait(2)
-        expect(pushes[1].is_accepted, "it is sent again", pushes)
-    for victim in victims[: len(stage.replicas) - 1]:
-        victim.start()
-    stage.settle()
-    expect(all(len(phone.pushes) == 2 for phone in phones), "and once only")
-    return f"{len(phones)} messages, each sent again"
-
-
-def returned(stage):
-    """The provider says that the old token of a phone is gone, after the phone has registered a new one."""
-    script, phone = Script(stage), Phone(stage, "rene", "apns")
-    held = stage.loop.call(lambda: Held(apns.error("BadDeviceToken")))
-    script.replies[phone.token].append(held)
-    first, old = notify(stage, "rene"), phone.token
-    phone.wait(1)
-    phone.token = secrets.token_hex(32)
-    phone.register()
-    second = notify(stage, "rene")
-    stage.loop.call(held.release)
-    wait_until(lambda: len(phone.pushes) == 2, lambda: f"both at the new token: {phone.pushes} {stage.outbox()}")
-    expect({push.tag for push in phone.pushes} == {first, second} and phone.is_registered, "both", phone.pushes, old)
-    return "both messages arrive at the new token"
-
-
-def late_refusals(stage):
-    """Apple and Google refuse a token late, when the service has a newer one. It keeps the newer one."""
-    # No answer that is held back counts as missing.
-    stage.restart(BELLHOP_PUSH_TIMEOUT_SECONDS="60")
-    script, phones = Script(stage), [Phone(stage, f"lars-{n}", platform) for n in range(3) for platform in ("apns", "fcm")]
-    helds = {phone: stage.loop.call(lambda phone=phone: Held(
-        apns.error("ExpiredProviderToken") if phone.platform == "apns" else fcm.error("UNAUTHENTICATED")))
-        for phone in phones}
-    for phone in phones:
-        script.replies[phone.token].append(helds[phone])
-    for number in range(3):
-        notify(stage, f"lars-{number}")
-    for phone in phones:
-        phone.wait(1)
-    # Apple's clock moves with the first refusal: a new token is no mistake then, but a second one is.
-    stage.loop.call(stage.providers.apns.tokens.clear)
-    for number in range(0, 6, 2):
-        for phone in phones[number : number + 2]:
-            stage.loop.call(helds[phone].release)
-        for phone in phones[number : number + 2]:
-            expect(phone.wait(2)[1].is_accepted, "it is accepted with the new token", phone.pushes)
-    for platform in ("apns", "fcm"):
-        tokens = {phone.pushes[1].request.headers["authorization"] for phone in phones if phone.platform == platform}
-        expect(len(tokens) <= len(stage.replicas), f"one new token for {platform}", tokens)
-    stage.restart(BELLHOP_PUSH_TIMEOUT_SECONDS="2")
-    return f"{len(phones)} late refusals"
-
-
-def rotation(stage):
-    """The key that encrypts tokens is replaced while devices are registered, as Docs/push.md tells."""
-    phones, new = [Phone(stage, "rita", platform) for platform in ("apns", "fcm", "webpush")], new_key()
-    stage.restart(BELLHOP_PUSH_KEYS=f"{new},{stage.key}")
-    notify(stage, "rita")
-    for phone in phones:
-        phone.wait(1)
-    if stage.store.name == "sqlite":
-        stage.stop()
-    said = stage.command("push", "rotate")
-    expect("Devices encrypted with the first key: " in said, "the command", said)
-    if stage.store.name == "sqlite":
-        stage.replicas[0].start()
-    stage.restart(BELLHOP_PUSH_KEYS=new)
-    stage.key = new
-    notify(stage, "rita")
-    for phone in phones:
-        expect(phone.wait(2)[1].is_accepted, "without the old key", phone.pushes)
-    return said.strip()
-
-
 def presence(stage):
     """A user with a stream on any replica has time to see a notification, which then is not sent."""
     stage.restart(BELLHOP_PUSH_AFTER_SECONDS="3600")
@@ -437,11 +277,10 @@ def presence(stage):
 def traces(stage):
     """No token is in the database, its log, a backup or a log of the service."""
     Phone(stage, "tess", "apns", name="a-device-to-find")
-    files = [path for path in pathlib.Path(stage.store.folder).rglob("*") if path.is_file()]
+    files = [path for path in stage.store.folder.rglob("*") if path.is_file()]
     files += [*stage.logs(), stage.store.backup()]
     tokens = {push.device for push in stage.providers.pushes}
-    patterns = patterns_of(tokens, stage.providers.webpush.browsers)
-    found = [(path.name, pattern) for path in files for pattern in found_in(path, patterns)]
+    found = [(path.name, pattern) for path in files for pattern in found_in(path, PATTERNS)]
     expect(not found, f"{len(found)} tokens were found", found[:5])
     # The search works: the database has the ids of the devices, and so has the backup.
     named = [path for path in files if found_in(path, {b"a-device-to-find"})]
@@ -449,18 +288,25 @@ def traces(stage):
     return f"{len(tokens)} tokens in {len(files)} files: 0 found"
 
 
-TRIALS = [
-    roads, withdrawals, moves, refusals, access, renewal, connections, outage, returned, late_refusals, kill, rotation,
-    presence, traces,
+# Groups of trials, each with a service and push services of its own. They mostly wait, so the groups run together. The
+# search for tokens is the last of each.
+GROUPS = [
+    [roads, withdrawals, moves, refusals, access, outage, traces],
+    [connections, late.late_refusals, presence, keys.wrong_accounts, renewal, late.late_answers, late.seen_meanwhile, traces],
+    [late.kill, keys.rotation, late.returned, traces],
+    [keys.unreadable, late.frozen, traces],
 ]
+# These need a second replica, or transactions that run at the same time.
+ONLY_ON_POSTGRESQL = {late.seen_meanwhile, late.frozen}
+NAMES = sorted({trial.__name__ for group in GROUPS for trial in group})
 
 
-def run(options, store, loop, folder):
-    """Runs the trials on a store; returns their number."""
-    count = 0
-    with Stage(options.binary, folder, store, loop, BELLHOP_LOG_LEVEL="debug") as stage:
-        for trial in TRIALS:
-            if options.only and trial.__name__ not in options.only:
+def run(options, store, group):
+    """Runs a group of trials on a store; returns their number."""
+    count, loop = 0, Loop()
+    with tempfile.TemporaryDirectory() as folder, Stage(options.binary, folder, store, loop, BELLHOP_LOG_LEVEL="debug") as stage:
+        for trial in group:
+            if store == "sqlite" and trial in ONLY_ON_POSTGRESQL:
                 continue
             start = time.monotonic()
             for provider in stage.providers.all:
@@ -480,17 +326,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     parser.add_argument("--store", choices=STORES, nargs="*", default=list(STORES))
-    parser.add_argument("--only", nargs="*", choices=[trial.__name__ for trial in TRIALS])
+    parser.add_argument("--only", nargs="*", choices=NAMES)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    loop = Loop()
     try:
         count = servers.check()
-        for store in options.store:
-            with tempfile.TemporaryDirectory() as folder:
-                count += run(options, store, loop, folder)
+        groups = [[trial for trial in group if not options.only or trial.__name__ in options.only] for group in GROUPS]
+        runs = [(store, group) for store in options.store for group in groups if group]
+        with concurrent.futures.ThreadPoolExecutor(len(runs)) as pool:
+            for done in [pool.submit(run, options, store, group) for store, group in runs]:
+                count += done.result()
     except Failed as problem:
-        traceback.print_exc()
         print(f"push: {problem}", file=sys.stderr)
         return 1
     print(f"cases: {count}", flush=True)

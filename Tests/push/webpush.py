@@ -13,6 +13,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric import ec
 from http2 import Reply
 from provider import PAYLOAD_BYTES_MAX, Provider, Push, Refusal, is_digits, parsed
+from traces import MARK, MARK_BYTES
 
 # Seconds after which a signed token may expire at most (RFC 8292 §2).
 TOKEN_SECONDS_MAX = 24 * 3600
@@ -21,10 +22,10 @@ TOKEN_SECONDS_MAX = 24 * 3600
 class Browser:
     """A subscribed browser: only it can read what is sent to it."""
 
-    def __init__(self, mark, key=None):
+    def __init__(self, key=None):
         self.key = key or ec.generate_private_key(ec.SECP256R1())
-        self.secret = os.urandom(16)
-        self.path = f"/wpush/{mark}{secrets.token_urlsafe(32)}"
+        self.secret = MARK_BYTES[:8] + os.urandom(8)
+        self.path = f"/wpush/{MARK}{secrets.token_urlsafe(32)}"
 
     def subscription(self, url):
         """Returns the subscription as `PushSubscription.toJSON()` does."""
@@ -46,9 +47,9 @@ class WebPush(Provider):
         super().__init__(*arguments, **options)
         self.browsers = {}
 
-    def subscribe(self, mark="", key=None):
-        """Subscribes a browser, whose endpoint contains a mark."""
-        browser = Browser(mark, key)
+    def subscribe(self, key=None):
+        """Subscribes a browser."""
+        browser = Browser(key)
         self.browsers[browser.path] = browser
         return browser
 

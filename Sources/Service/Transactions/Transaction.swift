@@ -15,6 +15,10 @@ final class Transaction {
     private let traceparent: String?
     private let badgeGeneration: Int
     private var facts: [Fact] = []
+    /// The users whose counts fell since the last fact about it, in the order in which they fell. One fact tells of all,
+    /// so that a change for a thousand users is no thousand reactions.
+    private var fallenUsers: [ID<User>] = []
+    private var fallenUserSet: Set<ID<User>> = []
     private var drafts: [EventDraft] = []
     private var changes: [ID<User>: BadgeChange] = [:]
     /// The users in the order in which their counts were first changed. Their events have the same order.
@@ -114,13 +118,22 @@ final class Transaction {
     /// Runs the pending reactions.
     func settle() throws {
         var index = 0
-        while index < facts.count {
+        while hasFact(at: index) {
             precondition(index < Limits.factsMax, "reactions trigger each other in an endless loop")
             let fact = facts[index]
             for reaction in reader.reactions { try reaction(self, fact) }
             index += 1
         }
         facts.removeAll()
+    }
+
+    /// Whether there is a fact after those that were settled. The fallen counts become one after all others.
+    private func hasFact(at index: Int) -> Bool {
+        if index == facts.count, !fallenUsers.isEmpty {
+            facts.append(.badgesFell(of: fallenUsers))
+            (fallenUsers, fallenUserSet) = ([], [])
+        }
+        return index < facts.count
     }
 
     // MARK: Cache
@@ -143,7 +156,7 @@ final class Transaction {
     func adjustBadges(of user: ID<User>, messages: Int = 0, requests: Int = 0, bell: Int = 0) throws {
         try lock(.user(user))
         let change = BadgeChange(messages: messages, requests: requests, bell: bell)
-        if !change.isIncrease { record(.badgesFell(of: user)) }
+        if !change.isIncrease, fallenUserSet.insert(user).inserted { fallenUsers.append(user) }
         changes[user, default: .none] += change
         if changedUserSet.insert(user).inserted { changedUsers.append(user) }
     }

@@ -39,12 +39,19 @@ extension PushFeature {
     // MARK: Due messages
 
     /// Selects the first due message of each device, so that messages to a device never overtake one another.
-    private static func sendableCondition(at now: Timestamp) -> SQL {
+    ///
+    /// Messages for devices whose address none of the keys opens are left out. Another replica may have the key: while
+    /// keys are replaced, the first restarted replica encrypts with a key that the others do not have yet.
+    private static func sendableCondition(at now: Timestamp, _ keys: PushKeyRing) -> SQL {
         """
         o.state = 0 AND o.next_at <= \(now) AND o.leased_until <= \(now) AND o.gives_up_at > \(now) AND NOT EXISTS (
             SELECT 1 FROM \(outbox, unscoped: sending) AS q
             WHERE q.state = 0 AND q.tenant = o.tenant AND q.user_id = o.user_id AND q.device_id = o.device_id
                 AND q.due_at <= \(now) AND (q.due_at < o.due_at OR q.due_at = o.due_at AND q.number < o.number))
+        AND NOT EXISTS (
+            SELECT 1 FROM \(devices, unscoped: sending) AS d
+            WHERE d.tenant = o.tenant AND d.user_id = o.user_id AND d.id = o.device_id
+                AND \(isUnreadable("d.address", keys)))
         """
     }
 
@@ -66,14 +73,15 @@ extension PushFeature {
     ///
     /// - Parameter busy: The messages that this process is already sending.
     static func due(
-        at now: Timestamp, patience seconds: Int, except busy: Set<Int>, limit: Int, in db: DatabaseConnection
+        at now: Timestamp, patience seconds: Int, except busy: Set<Int>, _ keys: PushKeyRing, limit: Int,
+        in db: DatabaseConnection
     ) throws -> [Due] {
         let notBusyCondition: SQL? = busy.isEmpty ? nil : "o.number NOT IN \(values: busy.sorted())"
         return try db.rows(
             """
             SELECT o.number, o.tenant, o.user_id, CASE WHEN \(isEarly(seconds)) THEN 1 ELSE 0 END
             FROM \(outbox, unscoped: sending) AS o
-            WHERE \(SQL.all([sendableCondition(at: now), notBusyCondition]))
+            WHERE \(SQL.all([sendableCondition(at: now, keys), notBusyCondition]))
             ORDER BY o.next_at, o.number LIMIT \(limit)
             """
         ) { row in
@@ -83,25 +91,29 @@ extension PushFeature {
         }
     }
 
-    /// Returns the time at which the next message is due.
-    static func nextDue(in db: DatabaseConnection) throws -> Timestamp? {
-        try db.row("SELECT min(next_at) FROM \(outbox, unscoped: sending) WHERE state = 0") { try $0.optionalMoment(0) }
-            ?? nil
+    /// Returns the time at which the next message becomes due after a look at those that were due.
+    ///
+    /// Messages that were due at that look and still wait are left out: they wait for the end of an attempt. If they
+    /// counted, the sender would look again and again while a provider is slow or away.
+    static func nextDue(after now: Timestamp, in db: DatabaseConnection) throws -> Timestamp? {
+        try db.row("SELECT min(next_at) FROM \(outbox, unscoped: sending) WHERE state = 0 AND next_at > \(now)") {
+            try $0.optionalMoment(0)
+        } ?? nil
     }
 
     /// Begins attempts of those messages that still exist and may still be sent. Once this commits, it can no longer be
     /// known whether they were sent.
     ///
-    /// The caller holds the lock of senders: each replica sees what another has begun.
+    /// The caller holds the lock of senders: each replica sees what another has begun. The conditions are of the updated
+    /// row itself: if a user sees the message at this moment, PostgreSQL waits for that transaction and checks them again.
     static func begin(
-        _ numbers: [Int], at now: Timestamp, leasedUntil: Timestamp, in db: DatabaseConnection
+        _ numbers: [Int], at now: Timestamp, leasedUntil: Timestamp, _ keys: PushKeyRing, in db: DatabaseConnection
     ) throws -> [PushAttempt] {
         try db.rows(
             """
-            UPDATE \(outbox, unscoped: sending)
+            UPDATE \(outbox, unscoped: sending) AS o
             SET attempts = attempts + 1, tried_at = \(now), leased_until = \(leasedUntil)
-            WHERE number IN (SELECT o.number FROM push_outbox AS o
-                WHERE o.number IN \(values: numbers) AND \(sendableCondition(at: now)))
+            WHERE o.number IN \(values: numbers) AND \(sendableCondition(at: now, keys))
             RETURNING number, tenant, user_id, device_id, type, subject, attempts, created_at, gives_up_at
             """
         ) { row in
@@ -127,8 +139,8 @@ extension PushFeature {
         let badge = try BadgeLedger.counts(of: attempt.owner, at: now, in: db).total
         let waiting = device.platform == .webPush ? try withdrawals(for: attempt, at: now, in: db) : []
         guard
-            let (content, data, isUrgent) = try content(
-                of: attempt, badge, device, waiting.map(\.tag), push, sources, at: now, in: db)
+            let (content, data, isUrgent) = try shown(
+                by: attempt, badge, device, push, sources, at: now, in: db)
         else { return nil }
         if attempt.type != .withdrawal { try forgetBadge(of: attempt, in: db) }
         let message = PushMessage(
@@ -174,9 +186,9 @@ extension PushFeature {
         ) { (number: try $0.integer(0), tag: try $0.text(1)) }
     }
 
-    private static func content(
-        of attempt: PushAttempt, _ badge: Int, _ device: StoredDevice, _ withdrawn: [String], _ push: PushSettings,
-        _ sources: PushSources, at now: Timestamp, in db: DatabaseConnection
+    private static func shown(
+        by attempt: PushAttempt, _ badge: Int, _ device: StoredDevice, _ push: PushSettings, _ sources: PushSources,
+        at now: Timestamp, in db: DatabaseConnection
     ) throws -> (PushMessage.Content, data: [UInt8], isUrgent: Bool)? {
         let none = Array("{}".utf8)
         let text: PushText?
@@ -334,11 +346,16 @@ extension PushFeature {
     // MARK: Presence
 
     /// Returns the users of messages that are sent before a user with a stream had time to see them.
-    static func ownersOfEarly(patience seconds: Int, in db: DatabaseConnection) throws -> [Owner] {
+    ///
+    /// Reads the messages that are due before the next look only, not all that wait while a provider is away.
+    static func ownersOfEarly(
+        at now: Timestamp, patience seconds: Int, in db: DatabaseConnection
+    ) throws -> [Owner] {
         try db.rows(
             """
             SELECT DISTINCT o.tenant, o.user_id FROM \(outbox, unscoped: sending) AS o
-            WHERE o.state = 0 AND o.leased_until = 0 AND \(isEarly(seconds))
+            WHERE o.state = 0 AND o.next_at <= \(now.adding(seconds: PushOutboxLimits.presenceSeconds))
+                AND o.leased_until = 0 AND \(isEarly(seconds))
             """
         ) { Owner(tenant: try $0.id(0), userId: try $0.id(1)) }
     }
@@ -426,7 +443,7 @@ extension PushFeature {
     ///
     /// - Returns: The number of devices that were changed, and of those that no key opens.
     static func rotate(_ keys: PushKeyRing, in db: DatabaseConnection) throws -> (changed: Int, unreadable: Int) {
-        var (old, unreadable) = ([(owner: Owner, id: ID<Device>, address: [UInt8])](), 0)
+        var (old, unreadable) = ([(owner: Owner, id: ID<Device>, former: [UInt8], address: [UInt8])](), 0)
         try db.forEach("SELECT tenant, user_id, id, address FROM \(devices, unscoped: sending)") { row in
             let (owner, id) = (Owner(tenant: try row.id(0), userId: try row.id(1)), try row.id(2) as ID<Device>)
             let sealed = try row.blob(3)
@@ -435,16 +452,27 @@ extension PushFeature {
                 unreadable += 1
                 return true
             }
-            old.append((owner, id, keys.seal(address, context: place(of: id, owner))))
+            old.append((owner, id, sealed, keys.seal(address, context: place(of: id, owner))))
             return true
         }
-        for (owner, id, address) in old {
-            try db.run(
+        var changed = 0
+        for (owner, id, former, address) in old {
+            // The device may have been registered with a new token since it was read. Then the new one stays.
+            changed += try db.run(
                 """
                 UPDATE \(devices, unscoped: sending) SET address = \(address)
-                WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id)
+                WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id) AND address = \(former)
                 """)
         }
-        return (old.count, unreadable)
+        return (changed, unreadable)
+    }
+
+    /// Returns the number of devices whose addresses were encrypted with none of the keys.
+    static func unreadableCount(_ keys: PushKeyRing, in db: DatabaseConnection) throws -> Int {
+        try db.integer("SELECT count(*) FROM \(devices, unscoped: sending) WHERE \(isUnreadable("address", keys))") ?? 0
+    }
+
+    private static func isUnreadable(_ address: SQL, _ keys: PushKeyRing) -> SQL {
+        .all(keys.names.map { "substr(\(address), 1, 4) <> \($0)" })
     }
 }

@@ -36,8 +36,8 @@ enum PushFeature {
             try add(.message, users.map { ($0, message.conversationId.text) }, push, tx)
         case .conversationRead(let id, let userId):
             try clear(.message, [id.text], of: userId, tx)
-        case .badgesFell(let userId):
-            try syncBadge(of: userId, tx)
+        case .badgesFell(let users):
+            try syncBadges(of: users, tx)
         default: break
         }
     }
@@ -72,15 +72,15 @@ enum PushFeature {
         tx.wakeSenders()
     }
 
-    /// Sends the number alone to the devices of a user whose counts fell.
-    private static func syncBadge(of userId: ID<User>, _ tx: Transaction) throws {
-        let devices = try devices(of: [userId], tx).filter { $0.platform != .webPush }
+    /// Sends the number alone to the devices of users whose counts fell.
+    private static func syncBadges(of users: [ID<User>], _ tx: Transaction) throws {
+        let devices = try devices(of: users, tx).filter { $0.platform != .webPush }
         guard !devices.isEmpty else { return }
         try insert(
             devices.map { device in
                 let earliest = device.badgeAt.adding(seconds: PushOutboxLimits.badgePauseSeconds)
                 return Draft(
-                    type: .badge, subject: "", device: device.id, userId: userId, dueAt: max(tx.now, earliest))
+                    type: .badge, subject: "", device: device.id, userId: device.userId, dueAt: max(tx.now, earliest))
             }, tx)
         tx.wakeSenders()
     }

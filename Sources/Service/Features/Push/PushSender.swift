@@ -18,6 +18,8 @@ final class PushSender: Sendable {
         var prunedAt: Duration?
         var loggedAt: Duration?
         var nextDueAt: Timestamp?
+        /// Whether a message came after the last look at the streams.
+        var mustLookAgain = false
     }
 
     private let settings: PushSettings
@@ -48,6 +50,7 @@ final class PushSender: Sendable {
             var progress = Progress()
             // No other process sends, so the previous process was killed and its leases can end.
             if store.engine == .sqlite { try? store.writeAndWait { try PushFeature.endLeases(in: $0) } }
+            warnOfUnreadable()
             while thread.wait(atMost: pause(progress)) { round(&progress) }
             // Interrupted attempts are sent by the next process without waiting for the lease.
             try? record(&progress)
@@ -63,6 +66,7 @@ final class PushSender: Sendable {
     /// The time until the next look: when the next known message is due, or another replica may have written one.
     private func pause(_ progress: Progress) -> Duration {
         let longest: Duration = store.engine == .sqlite ? .seconds(5) : .seconds(1)
+        if progress.mustLookAgain { return clock.pause(.milliseconds(1)) }
         guard let nextDueAt = progress.nextDueAt else { return clock.pause(longest) }
         let wait = Duration.microseconds(nextDueAt.microseconds - clock.now().microseconds)
         return clock.pause(min(longest, max(.milliseconds(1), wait)))
@@ -72,11 +76,11 @@ final class PushSender: Sendable {
         do {
             try record(&progress)
             try postponePresent()
-            try begin(&progress)
+            let lookedAt = try begin(&progress)
             try prune(&progress)
-            progress.nextDueAt = try store.read { try PushFeature.nextDue(in: $0) }
+            progress.nextDueAt = try store.read { try PushFeature.nextDue(after: lookedAt, in: $0) }
         } catch {
-            progress.nextDueAt = nil
+            (progress.nextDueAt, progress.mustLookAgain) = (nil, false)
             // StorageWatch reports it once a minute.
             if (error as? DatabaseError)?.storageTrouble != nil { return }
             log("Push messages could not be processed. Retrying.", ["reason": "\(error)"], &progress)
@@ -89,7 +93,8 @@ final class PushSender: Sendable {
     private func postponePresent() throws {
         let patience = settings.afterSeconds
         guard patience > 0 else { return }
-        let owners = try store.read { try PushFeature.ownersOfEarly(patience: patience, in: $0) }
+        let now = clock.now()
+        let owners = try store.read { try PushFeature.ownersOfEarly(at: now, patience: patience, in: $0) }
         let present = owners.filter { admission.hasStream($0) }
         guard !present.isEmpty else { return }
         try store.writeAndWait { db in
@@ -100,21 +105,29 @@ final class PushSender: Sendable {
 
     // MARK: Attempts
 
-    private func begin(_ progress: inout Progress) throws {
+    /// Begins the attempts of due messages.
+    ///
+    /// - Returns: The time of the last query for due messages. Messages that were due then and still wait are begun when
+    ///   another attempt ends, which wakes the thread.
+    private func begin(_ progress: inout Progress) throws -> Timestamp {
+        var now = clock.now()
+        progress.mustLookAgain = false
         while progress.busy.count < PushOutboxLimits.slots {
-            let now = clock.now()
+            now = clock.now()
             let limit = min(PushOutboxLimits.slots - progress.busy.count, PushOutboxLimits.rowsAtOnceMax)
-            let due = try store.read { [settings, busy = progress.busy] db in
-                try PushFeature.due(at: now, patience: settings.afterSeconds, except: busy, limit: limit, in: db)
+            let due = try store.read { [settings, now, busy = progress.busy] db in
+                try PushFeature.due(
+                    at: now, patience: settings.afterSeconds, except: busy, settings.keys, limit: limit, in: db)
             }
             // A message that came after the last look at the streams waits for the next look.
             let numbers = due.filter { !($0.isEarly && admission.hasStream($0.owner)) }.map(\.number)
-            guard !numbers.isEmpty else { return }
+            progress.mustLookAgain = numbers.count < due.count
+            guard !numbers.isEmpty else { return now }
             let leasedUntil = now.adding(seconds: Int64(settings.timeoutSeconds) + PushOutboxLimits.leaseSeconds)
-            let deliveries = try store.writeAndWait { [settings, sources] db in
+            let deliveries = try store.writeAndWait { [settings, sources, now] db in
                 try db.lock([LockKey.tick("push").name(in: "")])
                 let attempts = try PushFeature.begin(
-                    numbers, at: now, leasedUntil: leasedUntil, in: db)
+                    numbers, at: now, leasedUntil: leasedUntil, settings.keys, in: db)
                 return try attempts.compactMap { attempt in
                     let delivery = try PushFeature.delivery(of: attempt, settings, sources, at: now, in: db)
                     if delivery == nil { try PushFeature.drop(attempt, in: db) }
@@ -127,6 +140,18 @@ final class PushSender: Sendable {
                 send(delivery, begunAt: begunAt)
             }
         }
+        return now
+    }
+
+    /// Tells the operator at the start if the keys were replaced by others.
+    private func warnOfUnreadable() {
+        let count = try? store.read { [keys = settings.keys] in try PushFeature.unreadableCount(keys, in: $0) }
+        guard let count, count > 0 else { return }
+        logger.warning(
+            """
+            Devices are encrypted with a key that BELLHOP_PUSH_KEYS does not contain. They receive nothing. Add the \
+            former key behind the new one, or let the apps register again. See Docs/push.md.
+            """, metadata: ["devices": "\(count)"])
     }
 
     /// Sends a message, unless its lease might end before the request does (see ``WebhookSender``).

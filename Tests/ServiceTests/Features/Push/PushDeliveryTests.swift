@@ -2,6 +2,7 @@ import BellhopClient
 import Database
 import Domain
 import Foundation
+import Push
 import TestSupport
 import Testing
 import Threads
@@ -187,6 +188,51 @@ import Values
         #expect(try probe.rows() == 0)
     }
 
+    /// The provider's answer about the old token arrives after the phone has registered a new one.
+    @Test func unknownFormerToken_leavesTheNewRegistration_andItsMessages() async throws {
+        let probe = try PushProbe()
+        probe.answers.withLock { $0[PushProbe.token("phone")] = (503, ["Retry-After: 3600"], "") }
+        try await probe.register("phone")
+        let id = try await probe.notify()
+        _ = try await probe.messages(1)
+        try await probe.settled()
+        let former = try await probe.delivery(of: id, to: "phone")
+        probe.service.clock.advance(seconds: 1)
+        try await probe.register("phone")
+        try await probe.service.app.store.write {
+            try PushFeature.record(.gone(reason: "BadDeviceToken"), of: former, at: probe.service.clock.now, in: $0)
+        }
+        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.count == 1)
+        #expect(try probe.rows("state = 0 AND leased_until = 0") == 1)
+        let present = try await probe.delivery(of: id, to: "phone")
+        try await probe.service.app.store.write {
+            try PushFeature.record(.gone(reason: "BadDeviceToken"), of: present, at: probe.service.clock.now, in: $0)
+        }
+        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.isEmpty)
+        #expect(try probe.rows() == 0)
+    }
+
+    /// While the provider is away, the sender looks again when the next attempt is due, not a thousand times a second.
+    @Test func messagesBehindAFailedOne_areNoReasonToLookAgain() async throws {
+        let probe = try PushProbe(["pushAfterSeconds": "3600"])
+        probe.answers.withLock { $0[PushProbe.token("phone")] = (503, ["Retry-After: 20"], "") }
+        try await probe.register("phone")
+        try await probe.notify()
+        try await probe.notify()
+        _ = try await probe.messages(1)
+        try await eventually("the first waits") { try probe.rows("attempts = 1 AND leased_until = 0") == 1 }
+        #expect(try probe.rows("state = 0") == 2)
+        let now = probe.service.clock.now
+        let (next, early) = try probe.service.app.store.read { db in
+            (
+                try PushFeature.nextDue(after: now, in: db),
+                try PushFeature.ownersOfEarly(at: now.adding(seconds: -60), patience: 3600, in: db)
+            )
+        }
+        #expect(try #require(next) >= now.adding(seconds: 19))
+        #expect(early.isEmpty, "the look at streams reads what is due, not all that waits")
+    }
+
     @Test func busyProvider_isTriedAgain_andTheOrderStays() async throws {
         let probe = try PushProbe()
         probe.answers.withLock { $0[PushProbe.token("phone")] = (503, ["Retry-After: 20"], "") }
@@ -253,6 +299,26 @@ import Values
         #expect(try await probe.messages(2).count == 2)
     }
 
+    /// The keys were replaced by others: the messages wait until the former key is back.
+    @Test func messagesForUnreadableDevices_wait() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        func unreadable(_ index: Int) throws -> Int {
+            let ring = try #require(PushKeyRing([Array(Data(base64Encoded: PushProbe.keys[index]) ?? Data())]))
+            return try probe.service.app.store.read { try PushFeature.unreadableCount(ring, in: $0) }
+        }
+        #expect(try (unreadable(0), unreadable(1)) == (0, 1))
+        try await probe.service.restart(with: ["pushKeys": PushProbe.keys[1]])
+        let id = try await probe.notify()
+        // The sender also looks at the message of another user, whose device has the new key.
+        try await probe.register("tablet", of: "ben")
+        try await probe.notify("ben")
+        #expect(try await probe.messages(1).map(\.device) == [PushProbe.token("tablet")])
+        #expect(try probe.rows("attempts = 0") == 1)
+        try await probe.service.restart(with: ["pushKeys": "\(PushProbe.keys[1]),\(PushProbe.keys[0])"])
+        #expect(try await probe.messages(2, advancing: 1)[1].tag == id)
+    }
+
     // MARK: Replicas
 
     /// A stream on one replica postpones what the other has written.
@@ -274,7 +340,34 @@ import Values
         try await eventually("the stream is closed") { !other.app.hasStream(of: "ada") }
         #expect(try await probe.messages(2, advancing: 1)[1].tag == second)
         try await probe.settled()
-        #expect(probe.sent.all.count == 2, "one replica sends it")
+        #expect(probe.sent.all.count == 2, "one replica sends it: \(probe.sent.all.map(\.summary))")
+    }
+}
+
+extension PushProbe {
+    /// Returns the last attempt to send a notification to a device of Ada's.
+    fileprivate func delivery(of subject: String, to device: String) async throws -> PushDelivery {
+        let owner = Owner(tenant: ID("default"), userId: ID("ada"))
+        let now = service.clock.now
+        let push = try #require(service.app.runner.settings.push)
+        let row: (number: Int, attempt: Int, createdAt: Timestamp)? = try service.app.store.read { db in
+            try db.row(
+                """
+                SELECT number, attempts, created_at FROM \(PushFeature.outbox, unscoped: .audit("a test"))
+                WHERE subject = \(subject) AND device_id = \(device)
+                """
+            ) { (try $0.integer(0), try $0.integer(1), try $0.moment(2)) }
+        }
+        let found = try #require(row)
+        let attempt = PushAttempt(
+            number: found.number, owner: owner, device: ID(device), type: .test, subject: subject,
+            attempt: found.attempt, createdAt: found.createdAt, givesUpAt: now.adding(seconds: 60))
+        let sources = PushSources(
+            notification: { _, _, _ in nil }, message: { _, _, _ in nil }, preferences: { _, _ in Preferences() })
+        let delivery = try await service.app.store.write { db in
+            try PushFeature.delivery(of: attempt, push, sources, at: now, in: db)
+        }
+        return try #require(delivery)
     }
 }
 

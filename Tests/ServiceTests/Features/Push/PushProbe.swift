@@ -140,13 +140,15 @@ final class PushProbe: Sendable {
     /// Waits for a number of messages and returns them. On PostgreSQL, the time in which another replica could say that
     /// the user has a stream passes first.
     ///
-    /// - Parameter seconds: How far the clock advances between two checks.
+    /// - Parameter seconds: How far the clock advances between two checks. It stands still while an attempt runs, whose
+    ///   lease would end otherwise.
     func messages(_ count: Int, advancing seconds: Int64 = 0) async throws -> [Sent] {
         if service.app.store.engine == .postgreSQL {
             service.clock.advance(seconds: PushOutboxLimits.presenceSeconds)
         }
         try await eventually(
-            "\(count) messages arrive", step: { if seconds > 0 { service.clock.advance(seconds: seconds) } }
+            "\(count) messages arrive",
+            step: { if seconds > 0, (try? rows("leased_until > 0")) == 0 { service.clock.advance(seconds: seconds) } }
         ) {
             sent.all.count >= count
         }

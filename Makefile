@@ -1,7 +1,7 @@
 # `make run` starts the service, `make test` tests a change, `make help` lists all targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long models soak bench bench-quick package package-test upgrade-test image image-test format clean
+.PHONY: help run test test-long models conformance conformance-mutants conformance-servers soak bench bench-quick package package-test upgrade-test image image-test format clean
 
 help: ## list the targets and the stages of make test
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): .*## (.*)/  make \1\t\2/' | expand -t 22
@@ -18,6 +18,16 @@ test-long: ## long random runs on each store, 100,000 malformed requests, an hou
 
 models: ## check the formal models exhaustively, and print a counterexample for each defect that a switch puts back
 	@.ci/packages models && python3 Tests/models/check.py --show
+
+conformance: ## check a service against Docs/protocol.md: URL=http://… SECRET=… or TOKEN_COMMAND=…; without URL, the built one
+	@CONFORMANCE_SECRET='$(SECRET)' .build-tools/bin/python -m pytest -q Tests/conformance -c Tests/conformance/pytest.ini \
+		--rootdir Tests/conformance $(if $(URL),--url '$(URL)') $(if $(TOKEN_COMMAND),--token-command '$(TOKEN_COMMAND)')
+
+conformance-mutants: ## break each rule of Docs/protocol.md and see its cases fail; writes Docs/protocol-mutants.md (about 10 minutes)
+	@.build-tools/bin/python Tests/conformance/run_mutants.py
+
+conformance-servers: ## compare servers of Server-Sent Events by the generic cases; writes Docs/protocol-servers.md
+	@.ci/packages servers && .build-tools/bin/python Tests/conformance/run_servers.py
 
 soak: ## simulate half an hour of a school on the release build; memory must stay flat
 	@bellhop="$$(.ci/release static)" && python3 Tests/crash/soak.py --binary "$$bellhop"

@@ -119,11 +119,16 @@ extension Authenticator {
 
     /// Admits a stream, whose token may be in a header, a cookie or a body. Opening a stream counts as a request;
     /// otherwise a client that reconnects in a loop would not be limited.
-    func admit(_ token: String) throws(Failure) -> Verdict<Principal> {
+    ///
+    /// - Parameter note: Receives the principal and the state of its rate limit, which the request's answer shows.
+    func admit(
+        _ token: String, note: (Principal, RateBucket.State?) -> Void = { _, _ in }
+    ) throws(Failure) -> Verdict<Principal> {
         let verdict = try identity(of: token)
-        if case .known(let principal) = verdict, let rate = principal.bucket?.take(at: clock.now()), !rate.isAllowed {
-            throw .rateLimited(rate)
-        }
+        guard case .known(let principal) = verdict else { return verdict }
+        let rate = principal.bucket?.take(at: clock.now())
+        note(principal, rate)
+        if let rate, !rate.isAllowed { throw .rateLimited(rate) }
         return verdict
     }
 

@@ -37,7 +37,11 @@ struct StreamRoute: Sendable {
             guard let token = bearer ?? carried else {
                 throw Failure(.unauthenticated, "unauthenticated", "Opening a stream requires a token or a ticket.")
             }
-            switch try dependencies.authenticator.admit(token) {
+            let verdict = try dependencies.authenticator.admit(token) { principal, rate in
+                let trace = RequestTrace.of(request)
+                (trace.principal, trace.rate) = (principal, rate)
+            }
+            switch verdict {
             case .known(let principal): return try open(principal.caller, parameters, [])
             case .pending(let start): return .again { start($0) }
             }
@@ -72,8 +76,9 @@ struct StreamRoute: Sendable {
             default: throw Failure.invalid("?\(name)", "is not a known parameter")
             }
         }
-        // A browser that reconnects by itself sends the header; the value of the query is outdated then.
-        if let header = request.header("Last-Event-ID") { parameters.lastEventID = header }
+        // A browser that reconnects by itself sends the header; the value of the query is outdated then. An empty header
+        // names no position.
+        if let header = request.header("Last-Event-ID"), !header.isEmpty { parameters.lastEventID = header }
         return parameters
     }
 

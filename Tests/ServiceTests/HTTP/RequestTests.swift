@@ -32,6 +32,23 @@ import Values
         #expect(try await user.getBadges().status == 200)
     }
 
+    /// R-CNT-G4: opening a stream counts as a request. Its answer shows the limit, whether the stream opens or not.
+    @Test func rateLimit_isInTheAnswersOfStreams() async throws {
+        let service = try TestService.start(["rateLimitUser": "2"], at: "2026-01-10T12:00:00Z")
+        let raw = try RawConnection(service.port)
+        let token = service.token(for: .user("u1"))
+        try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n")
+        let head = try raw.read(until: "stream:ready")
+        #expect(head.contains("RateLimit-Policy: \"default\";q=2;w=60\r\n"))
+        #expect(head.contains("RateLimit: \"default\";r=1;t="))
+        let user = service.client(as: .user("u1"))
+        for (path, refusal) in [("?topics=x:1", "422 request.invalid"), ("", "429 rate_limited")] {
+            let refused = try await user.get("/v1/stream\(path)")
+            #expect(refused.refusal == refusal)
+            #expect(refused[header: "RateLimit"]?.hasPrefix("\"default\";r=0;t=") == true)
+        }
+    }
+
     @Test func idempotencyKey_repeatsTheAnswer_andNotTheWork() async throws {
         let service = try TestService.start()
         let body: JSON = ["userId": "u1", "category": "news", "priority": "LOW", "title": "T", "message": "M"]

@@ -321,6 +321,18 @@ import Testing
         try await stopping.value
     }
 
+    /// R-SCH-FR-003: an empty header is the same as a missing one, so the position of the query counts. Otherwise a client
+    /// that always sends the header would lose the events that it missed.
+    @Test func emptyLastEventID_leavesThePositionOfTheQuery() async throws {
+        let position = try await service.position(as: .user("u1"))
+        try await Self.notify(service, "u1", "e1")
+        let raw = try RawConnection(service.port)
+        let token = service.token(for: .user("u1"))
+        let headers = "Host: x\r\nAuthorization: Bearer \(token)\r\nLast-Event-ID: \r\n\r\n"
+        try raw.send("GET /v1/stream?lastEventId=\(position) HTTP/1.1\r\n\(headers)")
+        #expect(try raw.read(until: "serverTime").contains("\"replayed\":2"))
+    }
+
     /// R-CUT-N-1, R-CUT-N-2, R-VIS-FR-1.3: `retry` for EventSource, and comments, so that no proxy closes a silent stream.
     @Test func silentStream_receivesComments() throws {
         let service = try TestService.start(["heartbeatSeconds": "1"])

@@ -325,7 +325,7 @@ import Testing
     /// that always sends the header would lose the events that it missed.
     @Test func emptyLastEventID_leavesThePositionOfTheQuery() async throws {
         let position = try await service.position(as: .user("u1"))
-        try await Self.notify(service, "u1", "e1")
+        try await service.publish("e1", to: "u1")
         let raw = try RawConnection(service.port)
         let token = service.token(for: .user("u1"))
         let headers = "Host: x\r\nAuthorization: Bearer \(token)\r\nLast-Event-ID: \r\n\r\n"

@@ -350,18 +350,20 @@ extension PushProbe {
         let owner = Owner(tenant: ID("default"), userId: ID("ada"))
         let now = service.clock.now
         let push = try #require(service.app.runner.settings.push)
-        let row: (number: Int, attempt: Int, createdAt: Timestamp)? = try service.app.store.read { db in
+        let row: (number: Int, attempt: Int, begunAt: Timestamp?, createdAt: Timestamp)? = try service.app.store.read {
+            db in
             try db.row(
                 """
-                SELECT number, attempts, created_at FROM \(PushFeature.outbox, unscoped: .audit("a test"))
+                SELECT number, attempts, tried_at, created_at FROM \(PushFeature.outbox, unscoped: .audit("a test"))
                 WHERE subject = \(subject) AND device_id = \(device)
                 """
-            ) { (try $0.integer(0), try $0.integer(1), try $0.moment(2)) }
+            ) { (try $0.integer(0), try $0.integer(1), try $0.optionalMoment(2), try $0.moment(3)) }
         }
         let found = try #require(row)
         let attempt = PushAttempt(
             number: found.number, owner: owner, device: ID(device), type: .test, subject: subject,
-            attempt: found.attempt, createdAt: found.createdAt, givesUpAt: now.adding(seconds: 60))
+            attempt: found.attempt, begunAt: found.begunAt ?? now, createdAt: found.createdAt,
+            givesUpAt: now.adding(seconds: 60))
         let sources = PushSources(
             notification: { _, _, _ in nil }, message: { _, _, _ in nil }, preferences: { _, _ in Preferences() })
         let delivery = try await service.app.store.write { db in

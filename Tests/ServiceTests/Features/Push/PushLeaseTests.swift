@@ -26,7 +26,7 @@ import Values
                 "SELECT number FROM \(PushFeature.outbox, unscoped: .audit("a test")) WHERE state = 0"
             ) { try $0.integer(0) }
             let attempts = try PushFeature.begin(
-                numbers, at: now, leasedUntil: now.adding(seconds: Self.leaseSeconds), in: db)
+                numbers, at: now, leasedUntil: now.adding(seconds: Self.leaseSeconds), settings.keys, in: db)
             return try attempts.first.flatMap { try PushFeature.delivery(of: $0, settings, sources, at: now, in: db) }
         }
         return try #require(delivery)

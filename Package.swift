@@ -21,7 +21,7 @@ let models = [
 ]
 let machines = [
     "Booking", "Conversation", "Conversations", "Counts", "DJ", "Feature", "Feed", "Invalidation", "Leaderboard",
-    "Notifications", "Outbox", "Queue", "Reconciliation", "Rows", "VisibleRows",
+    "Notifications", "Offline", "Outbox", "Push", "Queue", "Reconciliation", "Requests", "Rows", "VisibleRows",
 ]
 let leftOut =
     Context.environment["BELLHOP_COMMANDS_ALONE"] == nil
@@ -29,14 +29,14 @@ let leftOut =
     : [
         "Bell", "Outbox", "Calls/Booking+Version.swift", "Calls/ServerSentEvent+Typed.swift",
         "Machines/DJQueueState.swift", "Machines/LeaderboardTopState.swift", "Machines/Loading.swift",
+        "Machines/PushPayload.swift",
     ]
         + ["Generated/StreamEvent.swift"]
         + models.flatMap { ["Generated/Bellhop+\($0).swift", "Generated/BellhopClient+\($0).swift"] }
         + machines.map { "Machines/\($0)Machine.swift" }
         + [
             "ApplicationLifecycle", "HapticPlayer", "HapticPulses", "KeychainTokens", "NotificationPlayer",
-            "PathNetwork",
-            "SceneLifecycle",
+            "PathNetwork", "SceneLifecycle", "UserNotificationScreen",
         ].map {
             "Platforms/\($0).swift"
         }

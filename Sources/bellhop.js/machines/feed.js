@@ -94,7 +94,7 @@ function follow(state, input) {
   const since = next.since ?? next.lastEventId;
   const filter = `id=in.(${placed})`;
   const tables = placed ? [{ id: "posts", schema: "bellhop", table: "posts", event: "UPDATE", filter }] : [];
-  // Without a filter, the changes that are missed from here on are those of the next filter.
+  // Without a filter, the next one begins at this position, so that it misses no change.
   const action = { do: "tables", tables, as: "tables", ...(placed && state.placed === "" && since ? { lastEventId: since } : {}) };
   return { state: { ...next, placed, since: placed ? next.since : since }, actions: [action] };
 }

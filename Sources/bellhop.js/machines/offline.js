@@ -1,5 +1,5 @@
 // Decides which stores' states the device keeps, and when they are written: behind, once changes calm down, and within a
-// bound. What was changed last stays longest.
+// bound. The latest changes stay longest.
 
 /**
  * @typedef {Record<string, {bytes: number, at: number}>} Entries by the place of their store

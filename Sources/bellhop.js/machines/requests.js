@@ -1,4 +1,4 @@
-// The requests to a user, or those that the user has made; newest first. The user's own answers and withdrawals show at
+// The requests to a user or by the user; newest first. The user's own answers and withdrawals show at
 // once, and are reverted if the service refuses them.
 import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";

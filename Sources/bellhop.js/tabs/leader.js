@@ -1,4 +1,4 @@
-// The holder's side of the tabs of a user: it knows the tabs, unites what they want, and passes the stream on to them.
+// The holder's side of the tabs of a user: it knows the tabs, unites their wishes, and passes the stream on to them.
 
 /** How long a tab may take to answer a token request, before another tab is asked. */
 const askMs = 5000;

@@ -74,6 +74,18 @@ const visit = (id, userId) => backend("POST", "/v1/events", {
   id, type: "visit.created", userId, data: { visitId: id, visitType: "Check-up", hospital: "St. Mary", status: "confirmed" },
 });
 
+/** A device on which ada has seen three messages, and a service that has stopped since. */
+async function leftByAda() {
+  const server = await streamServer({ "GET /v1/badges": { body: counts(1, 3) } });
+  const phone = device(server.url, "ada");
+  const first = phone.start();
+  await shows(first.badges, (it) => it?.messages === 3);
+  first.close();
+  await until(async () => (await kept(phone.storage, "kept/")).length === 1);
+  await server.stop();
+  return { server, phone };
+}
+
 test("R-VIS-NFR-1.4: a start without a network shows the last state before any request", { skip }, async () => {
   const phone = device(service.url, "off1", { token: service.token("off1") });
   const first = phone.start();
@@ -104,7 +116,7 @@ test("R-VIS-NFR-1.4: a start without a network shows the last state before any r
   await until(() => second.connection.get().status === "offline");
   second.close();
 
-  // The network is back: what the service says takes the place of what was kept.
+  // The network is back: the service's answers replace the kept state.
   await visit("off-v2", "off1");
   phone.isOnline = true;
   const third = phone.start();
@@ -113,13 +125,7 @@ test("R-VIS-NFR-1.4: a start without a network shows the last state before any r
 });
 
 test("R-VIS-NFR-1.4: without the name of the user, what is kept waits for the token", async () => {
-  const server = await streamServer({ "GET /v1/badges": { body: counts(1, 3) } });
-  const phone = device(server.url, "ada");
-  const first = phone.start();
-  await shows(first.badges, (it) => it?.messages === 3);
-  first.close();
-  await until(async () => (await kept(phone.storage, "kept/")).length === 1);
-  await server.stop();
+  const { server, phone } = await leftByAda();
   let give;
   const second = phone.start({ url: server.url, user: undefined, token: () => new Promise((done) => { give = done; }) });
   assert.equal(second.badges.get(), null);
@@ -129,13 +135,7 @@ test("R-VIS-NFR-1.4: without the name of the user, what is kept waits for the to
 });
 
 test("R-VIS-NFR-1.4: another user, and the same user with other rights, see nothing of what was kept", async () => {
-  const server = await streamServer({ "GET /v1/badges": { body: counts(1, 3) } });
-  const phone = device(server.url, "ada");
-  const first = phone.start();
-  await shows(first.badges, (it) => it?.messages === 3);
-  first.close();
-  await until(async () => (await kept(phone.storage, "kept/")).length === 1);
-  await server.stop();
+  const { server, phone } = await leftByAda();
   const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const other = `${part({ alg: "none" })}.${part({ sub: "ada", role: "guest", exp: 9e9 })}.x`;
   const seen = [];
@@ -149,7 +149,7 @@ test("R-VIS-NFR-1.4: another user, and the same user with other rights, see noth
   assert.equal(ben.badges.get(), null);
   ben.close();
 
-  // The name was right, but the token has other rights: what was shown for a moment goes.
+  // The name was right, but the token has other rights: the state that was shown for a moment goes.
   let give;
   const late = phone.start({ url: server.url, token: () => new Promise((done) => { give = done; }) });
   // The last identity of the name is the guest's by now.

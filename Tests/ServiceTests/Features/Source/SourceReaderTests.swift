@@ -61,7 +61,8 @@ import Values
         try publish("c")
         try await eventually("the other messages are published") { taken.withLock { $0 } == ["a", "b", "c"] }
         try await eventually("the rejection is counted") { metrics.rejected.load(ordering: .relaxed) == 1 }
-        #expect(metrics.rows.load(ordering: .relaxed) == 3)
+        // The reader counts a part after its commit, so the last one may not be counted yet.
+        try await eventually("the messages are counted") { metrics.rows.load(ordering: .relaxed) == 3 }
         reader.stop()
         try await app.drop()
     }

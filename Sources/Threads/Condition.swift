@@ -5,14 +5,22 @@ import Glibc
 /// `NSCondition` uses the wall clock: when that is set back by an hour, a wait of a second takes an hour.
 @usableFromInline
 final class Condition {
+    private struct Parts {
+        var mutex = pthread_mutex_t()
+        var condition = pthread_cond_t()
+    }
+
+    /// In one allocation, because a lock is made for each event.
+    private let parts = UnsafeMutablePointer<Parts>.allocate(capacity: 1)
     /// Guards the state of its owner.
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
 
     @usableFromInline
     init() {
-        mutex.initialize(to: pthread_mutex_t())
-        condition.initialize(to: pthread_cond_t())
+        parts.initialize(to: Parts())
+        mutex = withUnsafeMutablePointer(to: &parts.pointee.mutex) { $0 }
+        condition = withUnsafeMutablePointer(to: &parts.pointee.condition) { $0 }
         pthread_mutex_init(mutex, nil)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -24,8 +32,7 @@ final class Condition {
     deinit {
         pthread_cond_destroy(condition)
         pthread_mutex_destroy(mutex)
-        condition.deallocate()
-        mutex.deallocate()
+        parts.deallocate()
     }
 
     @usableFromInline

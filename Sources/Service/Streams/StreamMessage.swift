@@ -44,33 +44,39 @@ final class EncodedEvent: Sendable {
     let isChange: Bool
     /// The span of the delivery, from here to the sockets; nil if it is not traced.
     let span: OpenSpan?
-    private let encoded = Locked<SharedBytes?>(nil)
-    private let parsed: Locked<PublishedChange??>
+    /// What is derived from the event at its first use.
+    private struct Derived {
+        var bytes: SharedBytes?
+        /// Nil as long as the event is not parsed.
+        var change: PublishedChange??
+    }
+
+    private let derived: Locked<Derived>
 
     init(_ logged: LoggedEvent, ids: EventIDs, tracer: Tracer? = nil) {
         event = logged.event
         span = tracer.flatMap { tracer in logged.event.traceparent.flatMap(tracer.begin(behind:)) }
         cursor = ids.cursor(event.sequence)
         isChange = event.isChange
-        parsed = Locked(logged.change.map { .some($0) })
+        derived = Locked(Derived(change: logged.change.map { .some($0) }))
     }
 
     /// Encoded for the first stream that receives the event. Most events are for users without an open stream.
     var bytes: SharedBytes {
-        encoded.withLock { encoded in
-            if let encoded { return encoded }
+        derived.withLock { derived in
+            if let bytes = derived.bytes { return bytes }
             let bytes = SharedBytes(SSE.encode(event, at: cursor))
-            encoded = bytes
+            derived.bytes = bytes
             return bytes
         }
     }
 
     /// The row change. The first shard with an affected stream parses it, once, if another replica wrote it.
     var change: RowChange? {
-        parsed.withLock { parsed in
-            if let parsed { return parsed?.value }
+        derived.withLock { derived in
+            if let change = derived.change { return change?.value }
             let change = RowChange(reading: event.data)
-            parsed = .some(change.map(PublishedChange.init))
+            derived.change = .some(change.map(PublishedChange.init))
             return change
         }
     }

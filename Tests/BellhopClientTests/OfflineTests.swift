@@ -225,6 +225,7 @@ import Testing
         let before = try bell(server.baseURL)
         try await eventually("the identity is stored") { @Sendable in await MainActor.run { before.outbox != nil } }
         before.close()
+        await before.keeping?.value
         let offline = try bell(server.baseURL, isOnline: false)
         try offline.conversation("c1").send("Of an earlier start", id: "w1")
         let files = try storage()
@@ -232,6 +233,7 @@ import Testing
             try await files.keys(beginningWith: "").contains { $0.contains("outbox/") }
         }
         offline.close()
+        await offline.keeping?.value
         let never = Promise<String?>()
         var questions: [[String]] = []
         let bell = try bell(server.baseURL, token: .init { await never.value }) { options in

@@ -27,7 +27,14 @@ final class CurrentTokens: Sendable {
 final class CursorKeeper: Sendable {
     private let storage: any ClientStorage
     private let key: String
-    private let state = Locked<(wanted: String, kept: String, isBusy: Bool)>(("", "", false))
+    private let state = Locked(State())
+
+    private struct State {
+        var wanted = ""
+        var kept = ""
+        /// The running write; nil if none runs.
+        var writing: Task<Void, Never>?
+    }
 
     init(_ storage: any ClientStorage, key: String) {
         self.storage = storage
@@ -36,27 +43,25 @@ final class CursorKeeper: Sendable {
 
     func load() async -> String {
         let text = (try? await storage.get(key)).map { String(decoding: $0, as: UTF8.self) } ?? ""
-        state.withLock { $0 = (text, text, false) }
+        state.withLock { $0 = State(wanted: text, kept: text) }
         return text
     }
 
     func keep(_ id: String) {
-        let begins = state.withLock { state in
+        state.withLock { state in
             state.wanted = id
-            guard !state.isBusy, state.wanted != state.kept else { return false }
-            state.isBusy = true
-            return true
-        }
-        guard begins else { return }
-        Task {
-            while let id = next() { try? await storage.set(key, Data(id.utf8)) }
+            guard state.writing == nil, state.wanted != state.kept else { return }
+            state.writing = Task { while let id = next() { try? await storage.set(key, Data(id.utf8)) } }
         }
     }
+
+    /// Waits until the last position is written. A sign-out deletes it afterwards.
+    func end() async { await state.withLock { $0.writing }?.value }
 
     private func next() -> String? {
         state.withLock { state in
             guard state.wanted != state.kept else {
-                state.isBusy = false
+                state.writing = nil
                 return nil
             }
             state.kept = state.wanted

@@ -41,10 +41,11 @@ extension Bell {
         let (outbox, lastState, user, early) = (outbox, lastState, user, early.map(\.item))
         let (token, registering) = (current.last, registering)
         leave(nil)
-        let forgetting = Task {
+        let forgetting = Task { [keeping] in
             let writes = outbox == nil ? await earlierOutbox(of: user) : outbox
             let unsent = (await writes?.forget() ?? []) + early
             await lastState?.forget()
+            await keeping?.value
             if let user { await deleteState(of: user) }
             return unsent
         }

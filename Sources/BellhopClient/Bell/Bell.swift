@@ -153,7 +153,12 @@ import Foundation
         session += 1
         if let line { Task { await line.close() } }
         outbox?.close()
-        if let lastState { keeping = lastState.flush() }
+        let flushing = lastState?.flush()
+        keeping = Task { [keeping, keeper] in
+            await keeping?.value
+            await flushing?.value
+            await keeper?.end()
+        }
         current.set(nil)
         (line, reading, outbox, keeper, lastStreamID, user, waitingWrites) = (nil, nil, nil, nil, "", next, 0)
         lastState = nil

@@ -51,6 +51,8 @@ import Values
         try await postponed(probe, 1)
         let first = try await begin(probe, at: 20)
         try await probe.notify()
+        // Until then it is due before the first.
+        try await postponed(probe, 1)
         let second = try await begin(probe, at: 20 + Self.leaseSeconds)
         #expect(first.attempt.number == second.attempt.number && second.message.badge == 2)
         try await record(.accepted, of: second, probe)

@@ -240,7 +240,9 @@ private struct JSONReader {
             defer { index += 1 }
             return try text(bytes[start..<index])
         }
-        var decoded = Array(bytes[start..<index])
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(decodedLengthMax(from: start))
+        decoded += bytes[start..<index]
         while let byte {
             switch byte {
             case UInt8(ascii: "\""):
@@ -257,6 +259,23 @@ private struct JSONReader {
             }
         }
         throw failure("an unterminated string")
+    }
+
+    /// Returns the most bytes that the text of a string can have. Each escape is longer than the text it stands for.
+    private func decodedLengthMax(from start: Int) -> Int {
+        bytes.withUnsafeBufferPointer { bytes in
+            var (end, escapes) = (start, 0)
+            while true {
+                end = bytes.endOfPlainText(from: end)
+                guard end < bytes.count, bytes[end] != UInt8(ascii: "\"") else { break }
+                if bytes[end] == UInt8(ascii: "\\") {
+                    escapes += 1
+                    end += 1
+                }
+                end += 1
+            }
+            return min(end, bytes.count) - start - escapes
+        }
     }
 
     /// Advances to the next quotation mark, backslash or control character. U+007F may appear unescaped.

@@ -171,7 +171,7 @@ import Values
                 allocations: 34_500, kibibytes: 2_000),
             Body(
                 "\(name) of escapes", #"{"x":""# + String(repeating: #"\n"#, count: bytes / 2 - 8) + "\"}",
-                allocations: 100, kibibytes: 1_800),
+                allocations: 100, kibibytes: 1_130),
             Body(
                 "\(name) of texts", filled(bytes, #"{"x":["#, { _ in #""aaaaaaaaaaaaaaaa""# }, "]}"),
                 allocations: 18_000, kibibytes: 2_000),

@@ -1,9 +1,24 @@
 import Threads
 
-/// A pool of threads for blocking work, with a bounded queue. The jobs of one owner start in order, and owners take
-/// turns. So an owner with many queued jobs delays another owner by at most one job.
+/// A pool of threads for blocking work, with a bounded queue. Groups of owners take turns, and so do the owners of a
+/// group. So an owner with many queued jobs delays another by at most one job, and a group with many owners delays
+/// another group by at most one.
 public final class WorkerPool: Sendable {
     public typealias Job = @Sendable () -> Void
+
+    /// Whose turn a job waits for.
+    public struct Owner: Sendable {
+        let group: Int
+        let member: Int?
+
+        /// - Parameters:
+        ///   - group: A number that identifies the user's tenant.
+        ///   - member: A number that identifies the user. The jobs of a member start in order. Nil for a job with a turn
+        ///     of its own in the group.
+        public init(group: Int, member: Int?) {
+            (self.group, self.member) = (group, member)
+        }
+    }
 
     /// A first-in, first-out queue.
     private struct Line<Element> {
@@ -27,43 +42,68 @@ public final class WorkerPool: Sendable {
         }
     }
 
-    private struct Queue {
+    /// The jobs of one group.
+    private struct Group {
         private enum Next {
             case job(Job)
-            /// The owner's first job.
-            case owner(Int)
+            /// The member's first job.
+            case member(Int)
         }
 
         private var turns = Line<Next>()
-        /// The jobs of owners that have a turn.
+        /// The jobs of members that have a turn.
         private var waiting: [Int: Line<Job>] = [:]
+
+        var isEmpty: Bool { turns.count == 0 }
+
+        mutating func append(_ job: @escaping Job, of member: Int?, memberMax: Int) -> Bool {
+            guard let member else {
+                turns.append(.job(job))
+                return true
+            }
+            let count = waiting[member]?.count
+            guard count ?? 0 < memberMax else { return false }
+            waiting[member, default: Line()].append(job)
+            if count == nil { turns.append(.member(member)) }
+            return true
+        }
+
+        mutating func popFirst() -> Job? {
+            switch turns.popFirst() {
+            case nil: return nil
+            case .job(let job): return job
+            case .member(let member):
+                let job = waiting[member]?.popFirst()
+                if waiting[member]?.count ?? 0 > 0 { turns.append(.member(member)) } else { waiting[member] = nil }
+                return job
+            }
+        }
+    }
+
+    private struct Queue {
+        private var turns = Line<Int>()
+        /// The groups that have a turn.
+        private var groups: [Int: Group] = [:]
         private(set) var depth = 0
         var isStopping = false
 
         /// - Parameter ownerMax: The maximum number of waiting jobs of one owner.
-        mutating func append(_ job: @escaping Job, of owner: Int?, ownerMax: Int) -> Bool {
-            if let owner {
-                let isNew = waiting[owner] == nil
-                guard isNew || (waiting[owner]?.count ?? 0) < ownerMax else { return false }
-                waiting[owner, default: Line()].append(job)
-                if isNew { turns.append(.owner(owner)) }
-            } else {
-                turns.append(.job(job))
+        mutating func append(_ job: @escaping Job, of owner: Owner, ownerMax: Int) -> Bool {
+            let isNew = groups[owner.group] == nil
+            guard groups[owner.group, default: Group()].append(job, of: owner.member, memberMax: ownerMax) else {
+                return false
             }
+            if isNew { turns.append(owner.group) }
             depth += 1
             return true
         }
 
         mutating func popFirst() -> Job? {
-            guard let next = turns.popFirst() else { return nil }
+            guard let group = turns.popFirst() else { return nil }
             depth -= 1
-            switch next {
-            case .job(let job): return job
-            case .owner(let owner):
-                let job = waiting[owner]?.popFirst()
-                if (waiting[owner]?.count ?? 0) > 0 { turns.append(.owner(owner)) } else { waiting[owner] = nil }
-                return job
-            }
+            let job = groups[group]?.popFirst()
+            if groups[group]?.isEmpty == false { turns.append(group) } else { groups[group] = nil }
+            return job
         }
     }
 
@@ -94,13 +134,13 @@ public final class WorkerPool: Sendable {
 
     /// Adds a job to the queue.
     ///
-    /// - Parameter owner: A number that identifies the job's user; nil for a job with its own turn.
+    /// - Parameter owner: Nil for a job of nobody; these jobs have the turns of one group.
     /// - Returns: False if the job will not run: the queue is full, the owner has too many jobs, or the pool has
     ///   stopped.
-    public func submit(of owner: Int? = nil, _ job: @escaping Job) -> Bool {
+    public func submit(of owner: Owner? = nil, _ job: @escaping Job) -> Bool {
         let isTaken = queue.withLock { queue in
             guard !queue.isStopping, queue.depth < queueMax else { return false }
-            return queue.append(job, of: owner, ownerMax: ownerMax)
+            return queue.append(job, of: owner ?? Owner(group: 0, member: nil), ownerMax: ownerMax)
         }
         if isTaken { queue.signal() }
         return isTaken

@@ -211,9 +211,11 @@ import Testing
         _ = try EchoServer(host: "::1")
     }
 
-    /// Attack: one user queues many jobs. Harm: all other users wait behind them.
-    @Test func workers_takeTurnsBetweenOwners() {
-        let pool = WorkerPool(name: "test", threads: 1, queueMax: 100, ownerMax: 8)
+    /// Queues jobs while the only thread of a pool is busy. Returns the order in which they ran, and those refused.
+    private func order(
+        _ jobs: [(String, WorkerPool.Owner?)], ownerMax: Int
+    ) -> (done: [String], refused: [String]) {
+        let pool = WorkerPool(name: "test", threads: 1, queueMax: 100, ownerMax: ownerMax)
         let (gate, started) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         let done = Collected<String>()
         _ = pool.submit {
@@ -221,15 +223,31 @@ import Testing
             gate.wait()
         }
         started.wait()
-        for number in 0..<8 { #expect(pool.submit(of: 1) { done.append("a\(number)") }) }
-        #expect(!pool.submit(of: 1) {}, "the queue has room, but the owner's share is full")
-        for number in 0..<2 { #expect(pool.submit(of: 2) { done.append("b\(number)") }) }
-        #expect(pool.submit { done.append("c") })
-        #expect(pool.depth == 11)
+        let refused = jobs.filter { name, owner in !pool.submit(of: owner) { done.append(name) } }
+        #expect(pool.depth == jobs.count - refused.count)
         gate.signal()
         pool.shutdown()
-        #expect(done.all == ["a0", "b0", "c", "a1", "b1", "a2", "a3", "a4", "a5", "a6", "a7"])
         #expect(pool.depth == 0)
+        return (done.all, refused.map(\.0))
+    }
+
+    /// Attack: one user queues many jobs. Harm: all other users wait behind them.
+    @Test func workers_takeTurnsBetweenOwners() {
+        // The queue has room for a8, but the owner's share is full.
+        let many = (0..<9).map { number in ("a\(number)", WorkerPool.Owner(group: 1, member: 1)) }
+        let few = (0..<2).map { number in ("b\(number)", WorkerPool.Owner(group: 1, member: 2)) }
+        let (done, refused) = order(many + few + [("c", WorkerPool.Owner(group: 1, member: nil))], ownerMax: 8)
+        #expect(done == ["a0", "b0", "c", "a1", "b1", "a2", "a3", "a4", "a5", "a6", "a7"])
+        #expect(refused == ["a8"])
+    }
+
+    /// Attack: many users and the backend of one tenant queue jobs. Harm: other tenants wait behind them.
+    @Test func workers_takeTurnsBetweenTenants() {
+        let users = (0..<4).map { (user: Int) in ("a\(user)", WorkerPool.Owner(group: 1, member: user)) }
+        let backend = (0..<2).map { number in ("backend\(number)", WorkerPool.Owner(group: 1, member: nil)) }
+        let other = (0..<2).map { number in ("b\(number)", WorkerPool.Owner(group: 2, member: 0)) }
+        let (done, _) = order(users + backend + other + [("nobody", nil)], ownerMax: 8)
+        #expect(done == ["a0", "b0", "nobody", "a1", "b1", "a2", "a3", "backend0", "backend1"])
     }
 
     @Test func workers_refuseMoreThanTheirQueueMax_andFinishWhatTheyTook() {

@@ -266,6 +266,12 @@ extension Bellhop.Problem {
         /// 429: The user's streams have too many filters, or filters without an `eq` or `in` condition.
         public static let subscriptionsTooMany = Code(rawValue: "subscriptions.too_many")
 
+        /// 429: The users and backends of the tenant together sent too many requests. Retry after `Retry-After`.
+        public static let tenantRateLimited = Code(rawValue: "tenant.rate_limited")
+
+        /// 429: The users of the tenant have the maximum number of open streams.
+        public static let tenantTooManyStreams = Code(rawValue: "tenant.too_many_streams")
+
         /// 403: The token has no key that permits subscribing to the topic.
         public static let topicForbidden = Code(rawValue: "topic.forbidden")
 

@@ -48,6 +48,8 @@ enum Limits {
 
     /// Users whose rate is tracked. Above this number, users whose minute is over are dropped.
     static let rateBucketsMax = 100_000
+    /// The tenants that a metric names, those with the largest values.
+    static let tenantsInMetricsMax = 10
     /// The window of the rate limit (R-CNT-G4).
     static let rateWindowSeconds: Int64 = 60
     /// Callers that have used less than this fraction of their limit are not shared with other replicas. Most callers

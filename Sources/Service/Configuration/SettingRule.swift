@@ -76,6 +76,29 @@ enum SettingRule {
     /// Reads the path of a claim, with a dot between its parts.
     static func path(_ text: String) -> [String] { text.split(separator: ".").map(String.init) }
 
+    /// Reads the limits of a tenant, such as `school-7:requests=6000:streams=500`.
+    static func tenantShare(_ text: String) throws -> TenantShare {
+        // A tenant's id may have colons too.
+        var names = text.split(separator: ":", omittingEmptySubsequences: false)
+        var limits: [Substring] = []
+        while let last = names.last, last.contains("=") { limits.append(names.removeLast()) }
+        var share = TenantShare(tenant: ID(names.joined(separator: ":")))
+        guard !share.tenant.text.isEmpty, !limits.isEmpty else {
+            throw Settings.Fault("\(text) is not TENANT:requests=NUMBER:streams=NUMBER")
+        }
+        for limit in limits {
+            guard let number = Int(limit.drop { $0 != "=" }.dropFirst()), (0...1_000_000_000).contains(number) else {
+                throw Settings.Fault("\(limit) of \(share.tenant) is not a whole number between 0 and 1000000000")
+            }
+            switch limit.prefix(while: { $0 != "=" }) {
+            case "requests": share.requests = number
+            case "streams": share.streams = number
+            case let name: throw Settings.Fault("\(name) of \(share.tenant) is not one of requests, streams")
+            }
+        }
+        return share
+    }
+
     static func priority(_ text: String) throws -> Priority {
         guard let priority = Priority(rawValue: text) else {
             throw Settings.Fault("\(text) is not one of \(Priority.allCases.map(\.rawValue).joined(separator: ", "))")

@@ -126,6 +126,10 @@ public final class Settings: @unchecked Sendable {
         .streams, "Maximum number of open streams per user (six tabs on each of three devices).",
         default: 20, in: 1...1_000_000)
     public var streamsPerUserMax: Int
+    @Setting(
+        .streams, "Maximum number of open streams of all users of a tenant; 0 for no limit.", default: 0,
+        in: 0...1_000_000)
+    public var streamsPerTenantMax: Int
     @Setting(.streams, "Seconds between heartbeats (comments) that keep a stream open.", default: 15, in: 1...3600)
     public var heartbeatSeconds: Int
 
@@ -134,6 +138,14 @@ public final class Settings: @unchecked Sendable {
     public var rateLimitUser: Int
     @Setting(.limits, "Requests per minute and backend; 0 for no limit.", default: 0, in: 0...1_000_000_000)
     public var rateLimitService: Int
+    @Setting(
+        .limits, "Requests per minute of all users and backends of a tenant; 0 for no limit.", default: 0,
+        in: 0...1_000_000_000)
+    public var rateLimitTenant: Int
+    @Setting(
+        .limits, "Other limits for single tenants, such as school-7:requests=6000:streams=500.",
+        part: SettingRule.tenantShare)
+    var tenantShares: [TenantShare]
     /// Whether users themselves report their scores, and choose the black card if no claim decides it.
     @Setting(
         .limits, "true if users may post their own scores and use the black-card lane without a claim in the token.")

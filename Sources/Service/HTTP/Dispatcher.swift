@@ -143,8 +143,7 @@ struct Dispatcher: Sendable {
         }
         trace.principal = principal
         // A request with a body was counted when its head arrived.
-        if trace.rate == nil, let bucket = principal.bucket {
-            let rate = bucket.take(at: now)
+        if trace.rate == nil, let rate = principal.allowance?.take(at: now) {
             trace.rate = rate
             guard rate.isAllowed else { throw .rateLimited(rate) }
         }

@@ -23,8 +23,8 @@ struct ResponseDecoration: Sendable {
         response.headers.append(constants[trace.credentials.rawValue])
         response.headers.append("X-Request-Id", trace.id)
         if let span = trace.span { response.headers.append("traceparent", span.context.traceparent) }
-        if let rate = trace.rate, let bucket = trace.principal?.bucket {
-            response.headers.append("RateLimit-Policy", bucket.policy)
+        if let rate = trace.rate, let allowance = trace.principal?.allowance {
+            response.headers.append("RateLimit-Policy", allowance.policy)
             response.headers.append("RateLimit", writing: rate.write)
         }
         if !corsOrigins.isEmpty { appendCORS(request, &response) }

@@ -39,12 +39,14 @@ final class Authenticator: Sendable {
         self.revocations = revocations
         self.generation = generation
         self.scoped = scoped
-        limiter = RateLimiter(limitUser: settings.rateLimitUser, limitService: settings.rateLimitService)
+        limiter = RateLimiter(
+            limitUser: settings.rateLimitUser, limitService: settings.rateLimitService, shares: TenantShares(settings))
         secret = settings.jwtSecret.map { AuthenticationKey($0.utf8) }
         keys = try settings.jwks.map { [verified] source throws(Settings.Mistake) in
             try SigningKeys(source: source, clock: clock, logger: logger, replaced: verified.removeAll)
         }
         keys?.register(in: metrics)
+        limiter.register(in: metrics, clock)
     }
 
     /// Whether tokens can be verified at all.
@@ -66,7 +68,7 @@ final class Authenticator: Sendable {
             case .known(let payload):
                 let caller = try claims.caller(of: payload, at: now)
                 principal = present(
-                    Principal(caller: caller, generation: -1, bucket: limiter.bucket(for: caller, at: now)))
+                    Principal(caller: caller, generation: -1, allowance: limiter.allowance(of: caller, at: now)))
             }
         }
         if principal !== found { verified.store(principal, hash, token, generation) }
@@ -78,7 +80,7 @@ final class Authenticator: Sendable {
     private func present(_ principal: Principal) -> Principal {
         let generation = generation()
         guard principal.generation != generation else { return principal }
-        return Principal(caller: scoped(principal.caller), generation: generation, bucket: principal.bucket)
+        return Principal(caller: scoped(principal.caller), generation: generation, allowance: principal.allowance)
     }
 
     // MARK: The signature
@@ -126,7 +128,7 @@ extension Authenticator {
     ) throws(Failure) -> Verdict<Principal> {
         let verdict = try identity(of: token)
         guard case .known(let principal) = verdict else { return verdict }
-        let rate = principal.bucket?.take(at: clock.now())
+        let rate = principal.allowance?.take(at: clock.now())
         note(principal, rate)
         if let rate, !rate.isAllowed { throw .rateLimited(rate) }
         return verdict
@@ -160,11 +162,11 @@ final class Principal: Sendable {
     /// The generation of memberships that the caller's keys were computed from; see ``Authenticator``.
     let generation: Int
     /// Nil means no limit.
-    let bucket: RateBucket?
+    let allowance: RateAllowance?
 
-    init(caller: Caller, generation: Int, bucket: RateBucket?) {
+    init(caller: Caller, generation: Int, allowance: RateAllowance?) {
         self.caller = caller
         self.generation = generation
-        self.bucket = bucket
+        self.allowance = allowance
     }
 }

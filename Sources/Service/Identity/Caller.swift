@@ -1,3 +1,4 @@
+import MicroHTTP
 import Database
 import Realtime
 import Rows
@@ -50,8 +51,9 @@ final class Caller: Sendable {
         }
     }
 
-    /// The owner of this caller's worker jobs, for turns between owners; nil for backends, which act for many users.
-    var workOwner: Int? { isService ? nil : owner.hashValue }
+    /// The owner of this caller's jobs for the workers. Tenants take turns, and so do a tenant's users and the jobs of
+    /// its backends, which act for many users.
+    var workOwner: WorkerPool.Owner { .init(group: tenant.hashValue, member: isService ? nil : owner.hashValue) }
 
     var tenant: ID<Tenant> { owner.tenant }
     var userId: ID<User> { owner.userId }

@@ -2,7 +2,8 @@ import Domain
 import Threads
 import Values
 
-/// Counts each caller's requests, and the events they publish, in the present minute (R-CNT-G4).
+/// Counts the requests of each caller and of each tenant, and the events that callers publish, in the present minute
+/// (R-CNT-G4).
 ///
 /// The counts are in memory; replicas share the counts of busy callers (`RateSharing`).
 final class RateLimiter: Sendable {
@@ -18,34 +19,103 @@ final class RateLimiter: Sendable {
 
     private let limitUser: Int
     private let limitService: Int
-    private let buckets = Locked<[Owner: RateBucket]>([:])
+    let shares: TenantShares
+    private let callers = RateBuckets()
+    /// The buckets of whole tenants. They are kept apart, so that many users of one tenant do not push them out.
+    private let tenants = RateBuckets()
 
-    init(limitUser: Int, limitService: Int) {
+    init(limitUser: Int, limitService: Int, shares: TenantShares) {
         self.limitUser = limitUser
         self.limitService = limitService
+        self.shares = shares
     }
 
-    /// Returns the bucket that all tokens of a caller share; nil means no limit.
-    func bucket(for caller: Caller, at now: Timestamp) -> RateBucket? {
+    /// Returns the allowance that all tokens of a caller share; nil means no limit.
+    func allowance(of caller: Caller, at now: Timestamp) -> RateAllowance? {
+        let share = shares.requests(of: caller.tenant)
+        let whole = Owner(tenant: caller.tenant, userId: "")
+        return RateAllowance(
+            caller: bucket(of: caller, at: now),
+            tenant: share > 0 ? tenants.find(whole, at: now) { RateBucket(limit: share, of: .tenant) } : nil)
+    }
+
+    /// Returns the caller's own bucket; nil means no limit.
+    func bucket(of caller: Caller, at now: Timestamp) -> RateBucket? {
         let limit = caller.isService ? limitService : limitUser
-        guard limit > 0 else { return nil }
-        return buckets.withLock { buckets in
-            if let bucket = buckets[caller.owner] { return bucket }
+        return limit > 0 ? callers.find(caller.owner, at: now) { RateBucket(limit: limit, of: .caller) } : nil
+    }
+
+    /// Returns the callers and tenants that have used a large part of their minute. A tenant has the empty user id.
+    func busy(at now: Timestamp) -> [BusyCount] { callers.busy(at: now) + tenants.busy(at: now) }
+
+    func register(in metrics: MetricsRegistry, _ clock: Clock) {
+        metrics.register { [self] text in
+            text.family(
+                "bellhop_tenant_requests_used_ratio", .gauge,
+                "Part of its requests per minute that a tenant has used, for the tenants that have used the most.")
+            let now = clock.now()
+            let used = tenants.all.map { owner, bucket in
+                let state = bucket.state(at: now)
+                return (owner.tenant, Double(state.limit - state.remaining) / Double(state.limit))
+            }
+            for (tenant, ratio) in TenantShares.largest(used) {
+                text.sample("bellhop_tenant_requests_used_ratio", [("tenant", tenant.text)], ratio)
+            }
+        }
+    }
+}
+
+/// A bounded set of buckets.
+private final class RateBuckets: Sendable {
+    private let buckets = Locked<[Owner: RateBucket]>([:])
+
+    var all: [Owner: RateBucket] { buckets.withLock { $0 } }
+
+    func find(_ owner: Owner, at now: Timestamp, orElse make: () -> RateBucket) -> RateBucket {
+        buckets.withLock { buckets in
+            if let bucket = buckets[owner] { return bucket }
             if buckets.count >= Limits.rateBucketsMax {
                 buckets = buckets.filter { !$0.value.isOver(at: now) }
-                // All callers are busy: dropping the buckets gives some callers a second allowance, but bounds the
-                // memory.
+                // All are busy: dropping the buckets gives some a second allowance, but bounds the memory.
                 if buckets.count >= Limits.rateBucketsMax { buckets.removeAll() }
             }
-            let bucket = RateBucket(limit: limit)
-            buckets[caller.owner] = bucket
+            let bucket = make()
+            buckets[owner] = bucket
             return bucket
         }
     }
 
-    /// Returns the callers that have used a large part of their minute.
-    func busy(at now: Timestamp) -> [BusyCount] {
-        buckets.withLock { $0 }.compactMap { owner, bucket in bucket.busyCount(of: owner, at: now) }
+    func busy(at now: Timestamp) -> [RateLimiter.BusyCount] {
+        all.compactMap { owner, bucket in bucket.busyCount(of: owner, at: now) }
+    }
+}
+
+/// What limits the requests of one caller: its own bucket, and its tenant's.
+struct RateAllowance: Sendable {
+    private let caller: RateBucket?
+    private let tenant: RateBucket?
+    /// The value of the `RateLimit-Policy` header.
+    let policy: String
+
+    /// Returns nil if there is no limit.
+    init?(caller: RateBucket?, tenant: RateBucket?) {
+        guard caller != nil || tenant != nil else { return nil }
+        (self.caller, self.tenant) = (caller, tenant)
+        policy = [caller, tenant].compactMap(\.?.policy).joined(separator: ", ")
+    }
+
+    /// Counts one request. Returns the state of the caller's bucket, or of the tenant's if only that one limits.
+    func take(at now: Timestamp) -> RateBucket.State? { take { $0.take(at: now) } }
+
+    /// Counts the additional cost of one request, which was itself counted before.
+    func take(_ requests: Int, at now: Timestamp) -> RateBucket.State? { take { $0.take(requests, at: now) } }
+
+    private func take(_ take: (RateBucket) -> RateBucket.State) -> RateBucket.State? {
+        let own = caller.map(take)
+        // A request that the caller's own limit refuses costs the tenant nothing.
+        if let own, !own.isAllowed { return own }
+        guard let shared = tenant.map(take) else { return own }
+        return shared.isAllowed ? own ?? shared : shared
     }
 }
 
@@ -61,17 +131,33 @@ extension Failure {
             retryAfterSeconds: Int(shortage.resetSeconds))
     }
 
-    static func rateLimited(_ rate: RateBucket.State) -> Failure {
-        Failure(
-            .rateLimited, "rate_limited",
-            "You may send \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds.",
-            retryAfterSeconds: Int(rate.resetSeconds))
+    /// - Parameter reason: A further sentence, or nothing.
+    static func rateLimited(_ rate: RateBucket.State, _ reason: String = "") -> Failure {
+        let limit = "\(rate.limit) requests in \(Limits.rateWindowSeconds) seconds."
+        return switch rate.share {
+        case .caller:
+            Failure(
+                .rateLimited, "rate_limited", "You may send \(limit)\(reason)",
+                retryAfterSeconds: Int(rate.resetSeconds))
+        case .tenant:
+            Failure(
+                .rateLimited, "tenant.rate_limited",
+                "All users and backends of your tenant together may send \(limit)\(reason)",
+                retryAfterSeconds: Int(rate.resetSeconds))
+        }
     }
 }
 
-/// One caller's requests in one window: a minute of the clock, which is the same on all replicas.
+/// The requests of one caller or tenant in one window: a minute of the clock, which is the same on all replicas.
 final class RateBucket: Sendable {
+    /// Whose requests a bucket counts, and the name of its policy in headers.
+    enum Share: String, Sendable {
+        case caller = "default"
+        case tenant
+    }
+
     struct State: Sendable, Equatable {
+        let share: Share
         let limit: Int
         let remaining: Int
         /// Seconds until the window ends.
@@ -80,7 +166,7 @@ final class RateBucket: Sendable {
 
         /// Writes it in the format of the `RateLimit` header.
         func write(to text: inout [UInt8]) {
-            text.append(contentsOf: "\"default\";r=".utf8)
+            text.append(contentsOf: "\"\(share.rawValue)\";r=".utf8)
             text.append(decimal: Int64(remaining))
             text.append(contentsOf: ";t=".utf8)
             text.append(decimal: resetSeconds)
@@ -128,11 +214,20 @@ final class RateBucket: Sendable {
     /// The value of the `RateLimit-Policy` header.
     let policy: String
     private let limit: Int
+    private let share: Share
     private let window = Locked(Window())
 
-    init(limit: Int) {
-        self.limit = limit
-        policy = "\"default\";q=\(limit);w=\(Limits.rateWindowSeconds)"
+    init(limit: Int, of share: Share) {
+        (self.limit, self.share) = (limit, share)
+        policy = "\"\(share.rawValue)\";q=\(limit);w=\(Limits.rateWindowSeconds)"
+    }
+
+    /// Returns the present state without counting anything.
+    func state(at now: Timestamp) -> State {
+        window.withLock { window in
+            window.roll(to: now)
+            return state(of: window, at: now, isAllowed: true)
+        }
     }
 
     /// Counts one request.
@@ -178,7 +273,7 @@ final class RateBucket: Sendable {
 
     private func state(of window: Window, at now: Timestamp, isAllowed: Bool) -> State {
         State(
-            limit: limit, remaining: max(0, limit - window.count - window.elsewhere),
+            share: share, limit: limit, remaining: max(0, limit - window.count - window.elsewhere),
             resetSeconds: window.resetSeconds(at: now), isAllowed: isAllowed)
     }
 

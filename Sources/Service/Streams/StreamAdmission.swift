@@ -1,35 +1,59 @@
 import Threads
 import Values
 
-/// The number of open streams of each user, which is limited so that one user cannot take the capacity of all.
+/// The number of open streams of each user and tenant, which is limited so that one cannot take the capacity of all.
 final class StreamAdmission: Sendable {
-    /// The counts by tenant and user.
-    private let counts = Locked([ID<Tenant>: [ID<User>: Int]]())
+    private struct Streams {
+        var users: [ID<User>: Int] = [:]
+        var count = 0
+    }
 
-    /// Returns a lease; nil if the user has the maximum number of streams.
-    func lease(to owner: Owner, max: Int) -> StreamLease? {
-        counts.withLock { counts in
-            let count = counts[owner.tenant]?[owner.userId] ?? 0
-            guard count < max else { return nil }
-            counts[owner.tenant, default: [:]][owner.userId] = count + 1
-            return StreamLease(owner: owner, admission: self)
+    /// Whose limit refuses a further stream.
+    enum Exhausted: Error {
+        case user, tenant
+    }
+
+    private let tenants = Locked([ID<Tenant>: Streams]())
+
+    func register(in metrics: MetricsRegistry) {
+        metrics.register { [self] text in
+            text.family(
+                "bellhop_tenant_streams", .gauge, "Open streams of a tenant's users, for the tenants with the most.")
+            for (tenant, count) in TenantShares.largest(tenants.withLock { $0.map { ($0.key, $0.value.count) } }) {
+                text.sample("bellhop_tenant_streams", [("tenant", tenant.text)], Double(count))
+            }
         }
+    }
+
+    /// Returns a lease.
+    ///
+    /// - Parameter tenantMax: The limit of all users of the tenant; 0 for none.
+    func lease(to owner: Owner, max: Int, tenantMax: Int) throws(Exhausted) -> StreamLease {
+        try tenants.withLock { tenants throws(Exhausted) in
+            let count = tenants[owner.tenant]?.users[owner.userId] ?? 0
+            guard count < max else { throw .user }
+            if tenantMax > 0, tenants[owner.tenant]?.count ?? 0 >= tenantMax { throw .tenant }
+            tenants[owner.tenant, default: Streams()].users[owner.userId] = count + 1
+            tenants[owner.tenant]?.count += 1
+        }
+        return StreamLease(owner: owner, admission: self)
     }
 
     fileprivate func release(_ owner: Owner) {
-        counts.withLock { counts in
-            let count = counts[owner.tenant]?[owner.userId] ?? 0
-            counts[owner.tenant]?[owner.userId] = count > 1 ? count - 1 : nil
-            if counts[owner.tenant]?.isEmpty == true { counts[owner.tenant] = nil }
+        tenants.withLock { tenants in
+            guard var streams = tenants[owner.tenant], let count = streams.users[owner.userId] else { return }
+            streams.users[owner.userId] = count > 1 ? count - 1 : nil
+            streams.count -= 1
+            tenants[owner.tenant] = streams.count > 0 ? streams : nil
         }
     }
 
-    func hasStream(_ owner: Owner) -> Bool { counts.withLock { $0[owner.tenant]?[owner.userId] != nil } }
+    func hasStream(_ owner: Owner) -> Bool { tenants.withLock { $0[owner.tenant]?.users[owner.userId] != nil } }
 
     /// Returns the users of a tenant with an open stream.
-    func users(of tenant: ID<Tenant>) -> [String] { (counts.withLock { $0[tenant] } ?? [:]).keys.map(\.text) }
+    func users(of tenant: ID<Tenant>) -> [String] { (tenants.withLock { $0[tenant]?.users } ?? [:]).keys.map(\.text) }
 
-    func hasUsers(of tenant: ID<Tenant>) -> Bool { counts.withLock { $0[tenant] != nil } }
+    func hasUsers(of tenant: ID<Tenant>) -> Bool { tenants.withLock { $0[tenant] != nil } }
 }
 
 /// The right to one stream. It is returned on deallocation. So it is also returned if the client vanishes between the

@@ -179,6 +179,26 @@ struct StreamRoute: Sendable {
 
     // MARK: Opening
 
+    private func lease(to caller: Caller) throws(Failure) -> StreamLease {
+        let max = dependencies.settings.streamsPerUserMax
+        let tenantMax = dependencies.reader.limiter.shares.streams(of: caller.tenant)
+        do throws(StreamAdmission.Exhausted) {
+            return try dependencies.admission.lease(to: caller.owner, max: max, tenantMax: tenantMax)
+        } catch {
+            throw switch error {
+            case .user:
+                Failure(
+                    .rateLimited, "stream.too_many", "You already have \(max) open streams. Close one first.",
+                    retryAfterSeconds: 10)
+            case .tenant:
+                Failure(
+                    .rateLimited, "tenant.too_many_streams",
+                    "The users of your tenant already have \(tenantMax) open streams, as many as it may have.",
+                    retryAfterSeconds: 10)
+            }
+        }
+    }
+
     /// Opens a stream.
     ///
     /// - Parameter ticketTopics: The topics of the ticket, which the query overrides.
@@ -187,16 +207,7 @@ struct StreamRoute: Sendable {
         let topics = try topics(parameters) ?? ticketTopics
         try StreamTopics.requireReadable(topics, by: caller, dependencies) { _ in "?topics" }
         if let trouble = dependencies.reader.store.trouble, trouble.code == .moved { throw trouble }
-        var lease: StreamLease?
-        if !caller.isService {
-            let max = dependencies.settings.streamsPerUserMax
-            lease = dependencies.admission.lease(to: caller.owner, max: max)
-            guard lease != nil else {
-                throw Failure(
-                    .rateLimited, "stream.too_many", "You already have \(max) open streams. Close one first.",
-                    retryAfterSeconds: 10)
-            }
-        }
+        let lease = caller.isService ? nil : try lease(to: caller)
         let opener = StreamOpener(caller: caller, topics: topics, lastEventID: parameters.lastEventID, lease: lease)
         return .stream(StreamOpening(headers: headers, context: opener))
     }

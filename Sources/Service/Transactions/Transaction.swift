@@ -252,7 +252,7 @@ final class Transaction {
         guard !caller.isService else { return }
         let events = drafts.count - Limits.eventsPerRequest
         let bytes = drafts.reduce(0) { $0 + $1.bytes } - Limits.eventBytesPerRequest
-        guard events > 0 || bytes > 0, let bucket = reader.limiter.bucket(for: caller, at: now) else { return }
+        guard events > 0 || bytes > 0, let bucket = reader.limiter.bucket(of: caller, at: now) else { return }
         if let shortage = bucket.take(events: max(0, events), bytes: max(0, bytes), at: now) {
             throw .eventBudget(shortage)
         }

@@ -9,22 +9,32 @@ import Values
 @Suite(.timed) struct StreamsAdmissionTests {
     private let owner = Owner(tenant: "t", userId: ID("u1"))
 
+    private let neighbour = Owner(tenant: "t", userId: ID("u2"))
+    private let stranger = Owner(tenant: "other", userId: ID("u1"))
+
     /// R-SCH-EC10: a user may have several streams, but not all of the service's.
-    @Test func leases_areBounded_byUserAndTenant() {
+    @Test func leases_areBounded_byUser() throws {
         let admission = StreamAdmission()
-        var leases = (0..<3).map { _ in admission.lease(to: owner, max: 3) }
-        #expect(leases.allSatisfy { $0 != nil })
-        #expect(admission.lease(to: owner, max: 3) == nil)
-        #expect(admission.lease(to: .init(tenant: "t", userId: ID("u2")), max: 3) != nil)
-        #expect(admission.lease(to: .init(tenant: "other", userId: ID("u1")), max: 3) != nil)
+        var leases = try (0..<3).map { _ in try admission.lease(to: owner, max: 3, tenantMax: 0) }
+        #expect(throws: StreamAdmission.Exhausted.user) { try admission.lease(to: owner, max: 3, tenantMax: 0) }
+        for other in [neighbour, stranger] { _ = try admission.lease(to: other, max: 3, tenantMax: 0) }
         leases.removeLast()
-        #expect(admission.lease(to: owner, max: 3) != nil)
+        _ = try admission.lease(to: owner, max: 3, tenantMax: 0)
+    }
+
+    @Test func leases_areBounded_byTenant() throws {
+        let admission = StreamAdmission()
+        var leases = try [owner, owner, neighbour].map { try admission.lease(to: $0, max: 3, tenantMax: 3) }
+        #expect(throws: StreamAdmission.Exhausted.tenant) { try admission.lease(to: neighbour, max: 3, tenantMax: 3) }
+        _ = try admission.lease(to: stranger, max: 3, tenantMax: 3)
+        leases.removeFirst()
+        _ = try admission.lease(to: neighbour, max: 3, tenantMax: 3)
     }
 
     /// R-SCH-FR-002: a stream that never opened leaves no state.
-    @Test func lease_isReleased_whenItsOwnerDisconnects() {
+    @Test func lease_isReleased_whenItsOwnerDisconnects() throws {
         let admission = StreamAdmission()
-        for _ in 0..<100 { #expect(admission.lease(to: owner, max: 1) != nil) }
+        for _ in 0..<100 { _ = try admission.lease(to: owner, max: 1, tenantMax: 1) }
     }
 }
 

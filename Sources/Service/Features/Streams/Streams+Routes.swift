@@ -124,16 +124,12 @@ extension StreamsFeature {
             return sum + filter.utf8.count
         }
         let requests = bytes / Limits.filterBytesPerRequest
-        guard requests > 0, let bucket = call.reader.limiter.bucket(for: call.caller, at: call.now) else { return }
-        let rate = bucket.take(requests, at: call.now)
-        guard rate.isAllowed else {
-            throw Failure(
-                .rateLimited, "rate_limited",
-                """
-                You may send \(rate.limit) requests in \(Limits.rateWindowSeconds) seconds. These filters of \(bytes) \
-                bytes count as \(requests) additional requests.
-                """,
-                retryAfterSeconds: Int(rate.resetSeconds))
+        guard requests > 0,
+            let rate = call.reader.limiter.allowance(of: call.caller, at: call.now)?.take(requests, at: call.now)
+        else { return }
+        if !rate.isAllowed {
+            throw Failure.rateLimited(
+                rate, " These filters of \(bytes) bytes count as \(requests) additional requests.")
         }
     }
 

@@ -1,0 +1,24 @@
+import Values
+
+/// What each tenant may use, so that one tenant cannot take the capacity of the others.
+struct TenantShares: Sendable {
+    private let usual: (requests: Int, streams: Int)
+    private let others: [ID<Tenant>: TenantShare]
+
+    init(_ settings: Settings) {
+        usual = (settings.rateLimitTenant, settings.streamsPerTenantMax)
+        others = Dictionary(settings.tenantShares.map { ($0.tenant, $0) }) { $1 }
+    }
+
+    /// Returns the requests per minute of all users and backends of a tenant; 0 for no limit.
+    func requests(of tenant: ID<Tenant>) -> Int { others[tenant]?.requests ?? usual.requests }
+
+    /// Returns the open streams of all users of a tenant; 0 for no limit.
+    func streams(of tenant: ID<Tenant>) -> Int { others[tenant]?.streams ?? usual.streams }
+
+    /// Returns the tenants with the largest values, for metrics: a label for every tenant could fill a Prometheus.
+    static func largest<Value: Comparable & Numeric>(_ all: [(ID<Tenant>, Value)]) -> [(ID<Tenant>, Value)] {
+        let present = all.filter { $0.1 > 0 }.sorted { $0.1 == $1.1 ? $0.0 < $1.0 : $0.1 > $1.1 }
+        return Array(present.prefix(Limits.tenantsInMetricsMax))
+    }
+}

@@ -1,0 +1,86 @@
+import BellhopClient
+import TestSupport
+import Testing
+import Values
+
+@testable import Service
+
+/// The limits of whole tenants: one tenant cannot take the capacity of the others.
+@Suite(.timed) struct TenantSharesTests {
+    @Test func requests_ofAllCallersOfATenant_haveOneLimit() async throws {
+        let service = try TestService.start(
+            ["rateLimitUser": "300", "rateLimitTenant": "3", "tenantShares": "big:requests=5"],
+            at: "2026-01-10T12:00:00Z")
+        func answer(_ name: String, _ tenant: String) async throws -> ServiceAnswer {
+            try await service.call("GET", "/v1/badges", as: .user(name, tenant: tenant))
+        }
+        let first = try await answer("u1", "small")
+        #expect(first[header: "RateLimit-Policy"] == "\"default\";q=300;w=60, \"tenant\";q=3;w=60")
+        for name in ["u1", "u2"] { #expect(try await answer(name, "small").status == 200) }
+        let refused = try await answer("u3", "small")
+        #expect(refused.refusal == "429 tenant.rate_limited")
+        #expect(refused[header: "RateLimit"]?.hasPrefix("\"tenant\";r=0;t=") == true)
+        #expect(refused[header: "Retry-After"] == "60")
+        let backend = try await service.call("GET", "/v1/me", as: .service(tenant: "small"))
+        #expect(backend.refusal == "429 tenant.rate_limited")
+        // Other tenants have their own, which may be larger.
+        for _ in 0..<5 { #expect(try await answer("u1", "big").status == 200) }
+        #expect(try await answer("u1", "big").refusal == "429 tenant.rate_limited")
+        #expect(try await answer("u1", "third").status == 200)
+        service.clock.advance(seconds: 60)
+        #expect(try await answer("u3", "small").status == 200)
+    }
+
+    @Test func requestsThatTheUsersLimitRefuses_costTheTenantNothing() async throws {
+        let service = try TestService.start(
+            ["rateLimitTenant": "4", "rateLimitUser": "1"], at: "2026-01-10T12:00:00Z")
+        for _ in 0..<10 { _ = try await service.call("GET", "/v1/badges", as: .user("loud")) }
+        for name in ["a", "b", "c"] {
+            #expect(try await service.call("GET", "/v1/badges", as: .user(name)).status == 200)
+        }
+        #expect(try await service.call("GET", "/v1/badges", as: .user("d")).refusal == "429 tenant.rate_limited")
+    }
+
+    @Test func streams_ofATenant_areBounded() async throws {
+        let service = try TestService.start(["tenantShares": "small:streams=1"])
+        let stream = try await service.listen(as: .user("u1", tenant: "small"))
+        let refused = try await service.call("GET", "/v1/stream", as: .user("u2", tenant: "small"))
+        #expect(refused.refusal == "429 tenant.too_many_streams")
+        #expect(refused[header: "Retry-After"] == "10")
+        try await service.listen(as: .user("u1", tenant: "big")).close()
+        stream.close()
+        try await eventually("the place is free again") {
+            (try? await service.listen(as: .user("u2", tenant: "small"))) != nil
+        }
+    }
+
+    /// Each tenant in the metrics is a label, so only the largest are there.
+    @Test func metrics_nameTheLargestTenants() async throws {
+        let service = try TestService.start(["rateLimitTenant": "100"], at: "2026-01-10T12:00:00Z")
+        for number in 0..<(Limits.tenantsInMetricsMax + 3) {
+            for _ in 0...number {
+                _ = try await service.call("GET", "/v1/badges", as: .user("u", tenant: "t\(number)"))
+            }
+        }
+        let lines = try await service.call("GET", "/metrics").text.split(separator: "\n").filter {
+            $0.hasPrefix("bellhop_tenant_requests_used_ratio{")
+        }
+        #expect(lines.count == Limits.tenantsInMetricsMax)
+        #expect(lines.first == "bellhop_tenant_requests_used_ratio{tenant=\"t12\"} 0.13")
+    }
+
+    @Test(arguments: [
+        ("school", "school is not TENANT:"), (":requests=1", ":requests=1 is not TENANT:"),
+        ("t:requests=many", "requests=many of t"), ("t:streams=-1", "streams=-1 of t"),
+        ("t:badges=1", "badges of t is not one of requests, streams"),
+    ])
+    func malformedShare_isAMistake_thatNamesIt(text: String, problem: String) throws {
+        let error = try #require(throws: (any Error).self) { try TestService.start(["tenantShares": text]) }
+        #expect("\(error)".contains(problem))
+    }
+
+    @Test func idOfATenant_mayHaveColons() throws {
+        let share = try SettingRule.tenantShare("urn:school:7:requests=5:streams=0")
+        #expect(share == .init(tenant: "urn:school:7", requests: 5, streams: 0))
+    }
+}

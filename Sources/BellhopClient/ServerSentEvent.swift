@@ -87,6 +87,8 @@ public struct SSEParser: Sendable {
         return events
     }
 
+    /// As in bellhop.js: the longest time that a timer of JavaScript can wait.
+    private static let retryMillisecondsMax = Int(Int32.max)
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     private mutating func endLine(_ events: inout [ServerSentEvent]) {
@@ -115,8 +117,9 @@ public struct SSEParser: Sendable {
             (pendingID, hasID) = (String(decoding: value, as: UTF8.self), true)
         case "retry":
             let isNumber = !value.isEmpty && value.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
-            if isNumber, let milliseconds = Int(String(decoding: value, as: UTF8.self)) {
-                retryMilliseconds = milliseconds
+            if isNumber {
+                let milliseconds = Int(String(decoding: value, as: UTF8.self)) ?? .max
+                retryMilliseconds = min(milliseconds, SSEParser.retryMillisecondsMax)
             }
         default: break
         }

@@ -41,13 +41,18 @@ public struct ServiceAnswer: Sendable {
 
     static func retryAfterMilliseconds(_ text: String?, now: Date) -> Int? {
         guard let text = text?.trimmingCharacters(in: .whitespaces) else { return nil }
-        if let seconds = Int(text) { return seconds >= 0 ? min(seconds, 1 << 32) * 1000 : nil }
+        if !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+            return min(Int(text) ?? .max, 1 << 32) * 1000
+        }
         let format = DateFormatter()
         format.locale = Locale(identifier: "en_US_POSIX")
         format.timeZone = TimeZone(identifier: "GMT")
-        format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss zzz"
-        guard let date = format.date(from: text) else { return nil }
-        return max(0, Int(date.timeIntervalSince(now) * 1000))
+        // The three forms of a date of HTTP (RFC 9110, 5.6.7).
+        for form in ["EEE, dd MMM yyyy HH:mm:ss zzz", "EEEE, dd-MMM-yy HH:mm:ss zzz", "EEE MMM d HH:mm:ss yyyy"] {
+            format.dateFormat = form
+            if let date = format.date(from: text) { return max(0, Int(date.timeIntervalSince(now) * 1000)) }
+        }
+        return nil
     }
 
     static func headers(of response: HTTPURLResponse) -> [String: String] {

@@ -79,10 +79,17 @@ export function makeId() {
   return Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+/** Reads a date of HTTP in any of its three forms; NaN for others, some of which `Date.parse` would accept.
+ * @param {string} value */
+function httpDate(value) {
+  if (!/^(mon|tue|wed|thu|fri|sat|sun)/i.test(value)) return NaN;
+  return Date.parse(value.endsWith("GMT") ? value : `${value} GMT`);
+}
+
 /** Returns `Retry-After`, given in seconds or as a date, in milliseconds.
  * @param {string | null | undefined} value @param {number} now */
 export function afterMs(value, now) {
   if (!value) return 0;
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : httpDate(value) - now;
   return ms > 0 ? ms : 0;
 }

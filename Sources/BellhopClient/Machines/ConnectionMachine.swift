@@ -269,13 +269,14 @@ public struct ConnectionMachine: Sendable, Hashable {
     ) -> [Action] {
         guard tries < limits.triesMax else { return stop(.unreachable, reason) }
         tries += 1
-        let first = Double(retryMilliseconds ?? limits.firstMilliseconds)
+        // A server may ask for no delay at all; it gets a millisecond, which doubles.
+        let first = Double(max(1, retryMilliseconds ?? limits.firstMilliseconds))
         var delay = first
         // Doubling stops at the longest delay; a shift could overflow unnoticed.
         for _ in 1..<tries where delay < Double(limits.delayMillisecondsMax) { delay *= 2 }
         let base = min(delay, Double(limits.delayMillisecondsMax))
         // Jitter of ±20%, so that clients of a restarting server do not all reconnect at the same instant.
-        let own = min(Int(base * (0.8 + 0.4 * min(max(random, 0), 1))), limits.delayMillisecondsMax)
+        let own = min(max(1, Int(base * (0.8 + 0.4 * min(max(random, 0), 1)))), limits.delayMillisecondsMax)
         let asked = serverMilliseconds ?? closing?.retryAfterMilliseconds ?? 0
         serverAt = now + min(asked, limits.serverMillisecondsMax)
         let (at, wasFresh) = (max(now + own, serverAt), isFresh)

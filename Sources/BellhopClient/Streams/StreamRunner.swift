@@ -277,7 +277,8 @@ actor StreamRunner {
             return false
         }
         let type = headers["content-type"] ?? ""
-        guard type.lowercased().hasPrefix("text/event-stream") else {
+        let essence = type.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces)
+        guard essence.lowercased() == "text/event-stream" else {
             report(
                 .ended(code: "media_type", detail: "the response has the type “\(type)”, not text/event-stream"),
                 attempt)

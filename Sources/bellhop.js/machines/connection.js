@@ -151,10 +151,10 @@ function fail(state, { now, random }, reason, serverMs = state.closing?.retryAft
 }
 
 /** Doubles the delay with each failure, with a jitter of ±20%, so that clients of a restarting server do not all
- * reconnect at the same instant.
+ * reconnect at the same instant. A server may ask for no delay at all; it gets a millisecond, which doubles.
  * @param {number} firstMs @param {number} failures @param {number} msMax @param {number} random */
-export const backoff = (firstMs, failures, msMax, random) => Math.min(
-  Math.trunc(Math.min(firstMs * 2 ** failures, msMax) * (0.8 + 0.4 * Math.min(Math.max(random, 0), 1))), msMax);
+export const backoff = (firstMs, failures, msMax, random) => Math.min(Math.max(1, Math.trunc(
+  Math.min(Math.max(1, firstMs) * 2 ** failures, msMax) * (0.8 + 0.4 * Math.min(Math.max(random, 0), 1)))), msMax);
 
 /** @param {State} state @param {import("./inputs").ConnectionInputOf<"head">} input */
 function head(state, input) {

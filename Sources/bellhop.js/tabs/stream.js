@@ -59,6 +59,11 @@ function disconnect(it) {
   it.stop = () => {};
 }
 
+/** Returns a text as the value of a header whose bytes are UTF-8: the characters of such a value are bytes.
+ * @param {string} text */
+const inUTF8 = (text) =>
+  encodeURIComponent(text).replace(/%(..)/g, (_, byte) => String.fromCharCode(parseInt(byte, 16)));
+
 /** @param {StreamState} it @param {import("../internal").ConnectAction} action */
 async function connect(it, { attempt, topics, fresh }) {
   const { token, line, cursor } = it;
@@ -70,7 +75,7 @@ async function connect(it, { attempt, topics, fresh }) {
   it.bearer = bearer;
   const query = topics.length ? `?topics=${topics.map(encodeURIComponent).join(",")}` : "";
   const headers = {
-    Accept: "text/event-stream", Authorization: `Bearer ${bearer}`, ...(cursor && { "Last-Event-ID": cursor }),
+    Accept: "text/event-stream", Authorization: `Bearer ${bearer}`, ...(cursor && { "Last-Event-ID": inUTF8(cursor) }),
   };
   const heard = listener(it, attempt);
   try {
@@ -86,7 +91,7 @@ function listener(it, attempt) {
   const { line, clock, cursor: since } = it;
   const events = parser(since);
   let heardAt = 0;
-  const isOld = () => line.get().attempt !== attempt;
+  const isOld = () => line.get().attempt !== attempt || ["refused", "closed"].includes(line.get().status);
   /** @param {import("../types").Input} input */
   const report = (input) => void line.receive({ ...input, attempt });
 
@@ -96,7 +101,7 @@ function listener(it, attempt) {
         const problem = parsed(await body().catch(() => ""));
         return report({ type: "head", status, retryAfterMs: afterMs(retryAfter, clock.now()), problem });
       }
-      if (type.toLowerCase().startsWith("text/event-stream")) report({ type: "head", status });
+      if (/^text\/event-stream\s*(;|$)/i.test(type)) report({ type: "head", status });
       else report({ type: "ended", code: "media_type", detail: `the answer is "${type}"` });
     },
     text(text) {
@@ -132,7 +137,7 @@ function listener(it, attempt) {
 function receiveEvent(it, { name, data, id, hasId }, since, report) {
   const { line, token } = it;
   const event = { name, data: parsed(data), id: hasId ? id : "" };
-  if (name === "stream:ready" && typeof event.data?.streamId === "string") {
+  if (name === "stream:ready" && typeof event.data?.streamId === "string" && Array.isArray(event.data.topics ?? [])) {
     report({ ...event.data, type: "ready" });
     if (line.get().streamId === null) return;
     const { streamId } = event.data;
@@ -142,10 +147,14 @@ function receiveEvent(it, { name, data, id, hasId }, since, report) {
     it.table?.receive({ type: "ready", streamId, since });
   } else if (name === "stream:expiring") token.receive({ type: "expiring" });
   else if (name === "stream:scope") report({ type: "scope" });
-  else if (name === "stream:closing") report({ ...event.data, type: "closing" });
+  else if (name === "stream:closing") report({ ...event.data, ...wait(event.data?.retryAfterMs), type: "closing" });
   it.cursor = id;
   it.emit({ say: "event", event });
 }
+
+/** Returns the wait that a closing stream asks for; none if it is no number.
+ * @param {unknown} retryAfterMs */
+const wait = (retryAfterMs) => ({ retryAfterMs: typeof retryAfterMs === "number" ? retryAfterMs : 0 });
 
 /** Stores the position of the stream. One write runs at a time; positions that arrive meanwhile go into the next write.
  * @param {StreamState} it */

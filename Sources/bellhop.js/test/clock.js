@@ -5,9 +5,8 @@
  *
  * By default the clock also runs with the system's time. With `isStanding` only `skip` moves it.
  */
-export function movedClock({ isStanding = false } = {}) {
+export function movedClock({ isStanding = false, begin = Date.now() } = {}) {
   const timers = new Set();
-  const begin = Date.now();
   let skipped = 0;
   const now = () => (isStanding ? begin : Date.now()) + skipped;
   return {

@@ -1,9 +1,7 @@
 // The stream by `fetch`, where its body can be read as it arrives: browsers, Node, Deno, Bun, Expo.
+import { problemCharsMax } from "./sse.js";
 
 /** @typedef {import("../types").Transport} Transport */
-
-/** The body of a refusal only serves as a message, so reading stops here. */
-const problemCharsMax = 65_536;
 
 /** Returns whether fetch streams. Where it does not, its Response has no readable body.
  * @param {typeof fetch} [fetch] */

@@ -3,6 +3,12 @@
 /** Limit of one event. Without it, a server that never ends a line would fill the client's memory. */
 const eventCharsMax = 4 << 20;
 
+/** The body of a refusal only serves as a message, so transports stop reading it here. */
+export const problemCharsMax = 65_536;
+
+/** The longest time that a timer can wait. */
+const retryMsMax = 2 ** 31 - 1;
+
 /** @typedef {import("../types").ServerSentEvent} ServerSentEvent */
 
 /** @param {string} [cursor] the id of the last event of the connection before */
@@ -42,7 +48,7 @@ export function parser(cursor = "", charsMax = eventCharsMax) {
     else if (field === "id" && !value.includes("\0")) {
       id = value;
       hasId = true;
-    } else if (field === "retry" && /^[0-9]+$/.test(value)) retryMs = Number(value);
+    } else if (field === "retry" && /^[0-9]+$/.test(value)) retryMs = Math.min(Number(value), retryMsMax);
   }
 
   return {

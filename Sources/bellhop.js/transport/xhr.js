@@ -1,4 +1,5 @@
 // The stream by XMLHttpRequest's progress events, where fetch does not stream: React Native.
+import { problemCharsMax } from "./sse.js";
 
 /** All text of a response stays in its `responseText`, so beyond this size the stream resumes on a new connection.
  * The limit exceeds what the service replays at once (1 MiB), so that each connection makes progress. */
@@ -35,9 +36,18 @@ export function xhrTransport(Request = globalThis.XMLHttpRequest, charsMax = tex
         }),
       });
     }
+    /** Ends a refusal with as much of its body as came. @param {string} text */
+    function refuse(text) {
+      wanted?.(text);
+      stop();
+    }
     function read() {
       head();
-      if (isOver || request.status !== 200) return;
+      if (isOver) return;
+      if (request.status !== 200) {
+        if (request.responseText.length >= problemCharsMax) refuse(request.responseText);
+        return;
+      }
       const text = request.responseText.slice(seen);
       seen += text.length;
       if (text !== "") heard.text(text);
@@ -57,12 +67,13 @@ export function xhrTransport(Request = globalThis.XMLHttpRequest, charsMax = tex
     request.onprogress = read;
     request.onload = () => {
       read();
-      wanted?.(request.responseText);
       if (request.status === 200) end("the stream ended");
+      else refuse(request.responseText);
     };
     request.onerror = () => {
-      wanted?.("");
-      end("the connection broke");
+      // What is known of a refusal suffices.
+      if (wanted) refuse("");
+      else end("the connection broke");
     };
     request.ontimeout = request.onerror;
     request.send();

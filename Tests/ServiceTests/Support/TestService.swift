@@ -31,7 +31,7 @@ final class TestService: @unchecked Sendable {
     /// than a call.
     private(set) var anyone: BellhopClient
     private var overrides: [String: String]
-    private let database: TestDatabase
+    let database: TestDatabase
     private let logger: Logger
     /// The service whose replica this is, which creates and drops the database; nil for the first service.
     private let original: TestService?

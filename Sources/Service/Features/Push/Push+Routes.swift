@@ -95,10 +95,10 @@ extension PushFeature {
         _ = try settings(call)
         let id = try deviceID(call)
         return .write(locking: .user(call.caller.userId)) { tx in
+            try removeMessages(of: id, Owner(tenant: tx.tenant, userId: tx.caller.userId), tx.db)
             let removed = try tx.db.run(
                 "DELETE FROM \(devices, writableBy: tx.scope) WHERE user_id = \(tx.caller.userId) AND id = \(id)")
             guard removed > 0 else { throw Failure.notFound("device") }
-            try removeMessages(of: id, Owner(tenant: tx.tenant, userId: tx.caller.userId), tx.db)
             return .noContent
         }
     }

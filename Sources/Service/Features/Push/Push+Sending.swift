@@ -223,63 +223,68 @@ extension PushFeature {
         case interrupted
     }
 
+    /// Stores the outcome of an attempt: first its message, then what its device shows, as registrations do.
     static func record(
         _ result: Result, of delivery: PushDelivery, at now: Timestamp, in db: DatabaseConnection
     ) throws {
         let attempt = delivery.attempt
-        let own = attempt.isLatest
-        let isUnchanged: SQL = "created_at = \(attempt.createdAt)"
         switch result {
         case .accepted:
-            // The system ignores the number of a withdrawal, which only the app reads. A later attempt has sent a newer
-            // number.
-            if attempt.type != .withdrawal, try isLatest(attempt, in: db) {
-                try noteBadge(delivery.message.badge, of: delivery, at: now, in: db)
-            }
             if !delivery.withdrawals.isEmpty {
                 try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE number IN \(values: delivery.withdrawals)")
             }
-            guard attempt.type == .notification || attempt.type == .message else {
-                return try end(attempt, in: db)
+            let isAlert = attempt.type == .notification || attempt.type == .message
+            let wasLatest = isAlert ? try noteSent(attempt, at: now, in: db) : try end(attempt, in: db)
+            // The system ignores the number of a withdrawal, which only the app reads. A later attempt has sent a newer
+            // number.
+            if attempt.type != .withdrawal, wasLatest {
+                try noteBadge(delivery.message.badge, of: delivery, at: now, in: db)
             }
-            // A message that was added meanwhile, about the same conversation, stays. So does the withdrawal. The pauses
-            // between attempts begin again, because the provider works.
-            try db.run(
-                """
-                UPDATE \(outbox, unscoped: sending)
-                SET leased_until = 0, attempts = 1, state = CASE WHEN \(isUnchanged) THEN 1 ELSE 0 END,
-                    gives_up_at = CASE WHEN \(isUnchanged)
-                        THEN \(now.adding(seconds: PushOutboxLimits.sentSeconds)) ELSE gives_up_at END,
-                    next_at = CASE WHEN \(isUnchanged) OR type = 'withdrawal' THEN next_at ELSE due_at END
-                WHERE \(own)
-                """)
         case .failed(let reason, let nextAt):
+            if let nextAt { try retry(attempt, at: nextAt, in: db) } else { _ = try end(attempt, in: db) }
             try note(reason, of: delivery, at: now, in: db)
-            guard let nextAt else { return try end(attempt, in: db) }
-            try db.run(
-                """
-                UPDATE \(outbox, unscoped: sending)
-                SET leased_until = 0,
-                    next_at = CASE WHEN type = \(attempt.type.rawValue) THEN \(nextAt) ELSE next_at END
-                WHERE \(own)
-                """)
         case .gone:
-            let removed = try db.run(
+            // The device may have been registered with a new token meanwhile. Then that one gets its messages.
+            guard try storedDevice(of: attempt, in: db)?.registeredAt == delivery.registeredAt else {
+                return try release(attempt.isLatest, in: db)
+            }
+            try removeMessages(of: attempt.device, attempt.owner, db)
+            try db.run(
                 """
                 DELETE FROM \(devices, unscoped: sending)
                 WHERE tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId)
                     AND id = \(attempt.device) AND registered_at = \(delivery.registeredAt)
                 """)
-            // The device may have been registered with a new token meanwhile. Then that one gets its messages.
-            guard removed > 0 else { return try release(own, in: db) }
-            try removeMessages(of: attempt.device, attempt.owner, db)
         case .interrupted:
-            try release(own, in: db)
+            try release(attempt.isLatest, in: db)
         }
     }
 
-    private static func isLatest(_ attempt: PushAttempt, in db: DatabaseConnection) throws -> Bool {
-        try db.integer("SELECT 1 FROM \(outbox, unscoped: sending) WHERE \(attempt.isLatest)") != nil
+    /// Notes that an alert was sent. A message that was added meanwhile, about the same conversation, stays. So does the
+    /// withdrawal. The pauses between attempts begin again, because the provider works.
+    ///
+    /// - Returns: Whether the attempt was the latest of its message.
+    private static func noteSent(_ attempt: PushAttempt, at now: Timestamp, in db: DatabaseConnection) throws -> Bool {
+        let isUnchanged: SQL = "created_at = \(attempt.createdAt)"
+        return try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending)
+            SET leased_until = 0, attempts = 1, state = CASE WHEN \(isUnchanged) THEN 1 ELSE 0 END,
+                gives_up_at = CASE WHEN \(isUnchanged)
+                    THEN \(now.adding(seconds: PushOutboxLimits.sentSeconds)) ELSE gives_up_at END,
+                next_at = CASE WHEN \(isUnchanged) OR type = 'withdrawal' THEN next_at ELSE due_at END
+            WHERE \(attempt.isLatest)
+            """) > 0
+    }
+
+    private static func retry(_ attempt: PushAttempt, at nextAt: Timestamp, in db: DatabaseConnection) throws {
+        try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending)
+            SET leased_until = 0,
+                next_at = CASE WHEN type = \(attempt.type.rawValue) THEN \(nextAt) ELSE next_at END
+            WHERE \(attempt.isLatest)
+            """)
     }
 
     private static func release(_ own: SQL, in db: DatabaseConnection) throws {
@@ -287,14 +292,16 @@ extension PushFeature {
     }
 
     /// Removes a message after its last attempt, unless another took its place in the row meanwhile.
-    private static func end(_ attempt: PushAttempt, in db: DatabaseConnection) throws {
+    ///
+    /// - Returns: Whether the attempt was the latest of its message.
+    private static func end(_ attempt: PushAttempt, in db: DatabaseConnection) throws -> Bool {
         let own = attempt.isLatest
-        try delete("\(own) AND created_at = \(attempt.createdAt)", in: db)
-        try db.run(
+        if try delete("\(own) AND created_at = \(attempt.createdAt)", in: db) > 0 { return true }
+        return try db.run(
             """
             UPDATE \(outbox, unscoped: sending)
             SET leased_until = 0, next_at = CASE WHEN type = 'withdrawal' THEN next_at ELSE due_at END WHERE \(own)
-            """)
+            """) > 0
     }
 
     /// Removes an attempt that has nothing to send.
@@ -302,7 +309,8 @@ extension PushFeature {
         try delete("number = \(attempt.number)", in: db)
     }
 
-    private static func delete(_ condition: SQL, in db: DatabaseConnection) throws {
+    @discardableResult
+    private static func delete(_ condition: SQL, in db: DatabaseConnection) throws -> Int {
         try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE \(condition)")
     }
 

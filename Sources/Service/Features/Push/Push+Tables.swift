@@ -104,21 +104,32 @@ extension PushFeature {
     }
 
     /// Removes the registration of an address under another id or by another user: on a shared phone, the messages of
-    /// the former user end.
+    /// the former user end. Until the transaction ends, nobody else registers the address.
     static func removeOthers(with fingerprint: String, than id: ID<Device>, _ tx: Transaction) throws {
+        // The users may be of several tenants.
+        try tx.db.lock([LockKey(kind: addressLock, id: fingerprint).name(in: "")])
         let others = try tx.db.rows(
             """
-            DELETE FROM \(devices, unscoped: .reaction("an address belongs to the user who registered it last"))
+            SELECT tenant, user_id, id FROM \(devices, unscoped: reacting)
             WHERE fingerprint = \(fingerprint)
                 AND NOT (tenant = \(tx.tenant) AND user_id = \(tx.caller.userId) AND id = \(id))
-            RETURNING tenant, user_id, id
             """
-        ) { (tenant: try $0.id(0) as ID<Tenant>, userId: try $0.id(1) as ID<User>, id: try $0.id(2) as ID<Device>) }
+        ) { (owner: Owner(tenant: try $0.id(0), userId: try $0.id(1)), id: try $0.id(2) as ID<Device>) }
         for other in others {
-            try removeMessages(of: other.id, Owner(tenant: other.tenant, userId: other.userId), tx.db)
+            try removeMessages(of: other.id, other.owner, tx.db)
+            try tx.db.run(
+                """
+                DELETE FROM \(devices, unscoped: .reaction("an address belongs to the user who registered it last"))
+                WHERE tenant = \(other.owner.tenant) AND user_id = \(other.owner.userId) AND id = \(other.id)
+                    AND fingerprint = \(fingerprint)
+                """)
         }
     }
 
+    static let addressLock = "address"
+
+    /// Removes the messages of a device. A transaction that changes messages and devices changes the messages first, as
+    /// the sender does; otherwise they could wait for each other.
     static func removeMessages(of device: ID<Device>, _ owner: Owner, _ db: DatabaseConnection) throws {
         try db.run(
             """

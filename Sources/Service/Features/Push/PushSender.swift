@@ -170,18 +170,24 @@ final class PushSender: Sendable {
     /// Stores the outcomes of attempts. Until that succeeds they count as running, and no others begin in their place.
     private func record(_ progress: inout Progress) throws {
         let now = clock.now()
-        let stored = try ended.store { ended in
-            let results = ended.map { (delivery: $0.delivery, result: result(of: $0.delivery, $0.outcome, at: now)) }
-            try store.writeAndWait { db in
-                for (delivery, result) in results { try PushFeature.record(result, of: delivery, at: now, in: db) }
-            }
-            return ended
-        }
-        for (delivery, outcome) in stored ?? [] {
+        let log = { (error: any Error) in self.log(Self.unstored, ["reason": "\(error)"], &progress) }
+        let stored = try ended.store(
+            { ended in
+                let results = ended.map {
+                    (delivery: $0.delivery, result: result(of: $0.delivery, $0.outcome, at: now))
+                }
+                try store.writeAndWait { db in
+                    for (delivery, result) in results { try PushFeature.record(result, of: delivery, at: now, in: db) }
+                }
+                return ended
+            }, refused: log)
+        for (delivery, outcome) in stored {
             progress.busy.remove(delivery.attempt.number)
             note(outcome, of: delivery, &progress)
         }
     }
+
+    private static let unstored: Logger.Message = "The outcome of a push message could not be stored. Retrying."
 
     private func result(
         of delivery: PushDelivery, _ outcome: PushOutcome, at now: Timestamp

@@ -143,14 +143,20 @@ final class WebhookSender: Sendable {
     /// Stores the outcomes of attempts. Until that succeeds they count as running, and no others begin in their place.
     private func record(_ progress: inout Progress) throws {
         let now = clock.now()
-        let results = try ended.store { ended in
-            let results = ended.map { (attempt: $0.attempt, result: result(of: $0.attempt, $0.outcome, at: now)) }
-            try store.writeAndWait { db in
-                for (attempt, result) in results { try WebhooksFeature.record(result, of: attempt, at: now, in: db) }
-            }
-            return results
-        }
-        for (attempt, result) in results ?? [] {
+        let results = try ended.store(
+            { ended in
+                let results = ended.map { (attempt: $0.attempt, result: result(of: $0.attempt, $0.outcome, at: now)) }
+                try store.writeAndWait { db in
+                    for (attempt, result) in results {
+                        try WebhooksFeature.record(result, of: attempt, at: now, in: db)
+                    }
+                }
+                return results
+            },
+            refused: {
+                _ = log("The outcome of a webhook could not be stored. Retrying.", ["reason": "\($0)"], &progress)
+            })
+        for (attempt, result) in results {
             progress.busy.remove(attempt.number)
             note(result, of: attempt, &progress)
         }

@@ -123,8 +123,8 @@ static void open_database(void) {
         " newest_at = max(newest_at + 1000, excluded.newest_at), kept = kept + 1 RETURNING sound, haptics, newest_at");
     notification = prepared(
         "INSERT INTO notifications (tenant, user_id, id, event_id, type, category, priority, title, message, lock_screen, data,"
-        " sounds, vibrates, created_at) VALUES ('" TENANT "', ?1, ?2, ?3, 'VISIT', 'visit', 2, 'Check-up Scheduled',"
-        " 'Your check-up at St. Mary is confirmed', 'You have a new update', ?4, ?5, ?6, ?7)"
+        " sounds, vibrates, created_at, is_ranked) VALUES ('" TENANT "', ?1, ?2, ?3, 'VISIT', 'visit', 2, 'Check-up Scheduled',"
+        " 'Your check-up at St. Mary is confirmed', 'You have a new update', ?4, ?5, ?6, ?7, 0)"
         " ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING");
     badges = prepared(
         "INSERT INTO badges (tenant, user_id, messages, requests, bell, version, updated_at)"

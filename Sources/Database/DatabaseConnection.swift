@@ -45,12 +45,19 @@ public final class DatabaseConnection {
     /// Runs several statements and returns the total number of changed rows. On PostgreSQL this takes one round trip.
     @discardableResult
     public func run(_ statements: [SQL]) throws -> Int {
-        statementCount &+= statements.count
-        return try driver.perform(statements) { _ in true }
+        try perform(statements) { _, _ in true }
     }
 
-    /// Runs statements whose results are not needed, for the last step of a group (``GroupStep``). On PostgreSQL they
-    /// travel with the COMMIT, so that their locks are held as briefly as possible.
+    /// Runs several statements, and passes each row with the place of its statement.
+    @discardableResult
+    func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> Int {
+        statementCount &+= statements.count
+        return try driver.perform(statements, body)
+    }
+
+    /// Runs statements whose results are not needed, and which fail only if the whole group must: on PostgreSQL they
+    /// travel with the next statement, or with the COMMIT. In the last step of a group (``GroupStep``), their locks are
+    /// then held as briefly as possible.
     public func runWithCommit(_ statements: [SQL]) throws {
         statementCount &+= statements.count
         try driver.performWithCommit(statements)
@@ -69,8 +76,7 @@ public final class DatabaseConnection {
     /// Returns the rows of several statements, in order. On PostgreSQL this takes one round trip.
     public func rows<Value>(of statements: [SQL], _ map: (Row) throws -> Value) throws -> [Value] {
         var values: [Value] = []
-        statementCount &+= statements.count
-        _ = try driver.perform(statements) { row in
+        try perform(statements) { _, row in
             values.append(try map(row))
             return true
         }

@@ -123,7 +123,8 @@ struct WriteGroup {
 
 /// How several writers share a queue, so that each commit serves as many jobs as the load allows.
 ///
-/// On PostgreSQL the processor's work for a notification in a group of 16 is a third of that for one alone.
+/// On PostgreSQL the processor's work for a notification falls with the size of its group, because statements, the
+/// commit and its notification are shared.
 struct WriteSharing: Sendable {
     let writers: Int
     /// While one writer collects a group, another begins only if a job has waited for this long: the first may be
@@ -131,8 +132,9 @@ struct WriteSharing: Sendable {
     var patience: Duration = .milliseconds(5)
     /// The longest wait of the first job for further ones.
     var collectingMax: Duration = .milliseconds(5)
-    /// The size at which a group no longer waits. Beyond it the work of each job falls by less than a tenth.
-    var groupWanted = 16
+    /// The size at which a group no longer waits: the rows of the largest statement (`Insertion`). More jobs would
+    /// need more statements.
+    var groupWanted = 64
 }
 
 /// The bounded queue in front of the writers, with the counters of all of them.

@@ -129,7 +129,8 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         return next
     }
 
-    /// Records that another replica has committed.
+    /// Records that another replica has committed. Own commits are not announced; if one is not handed over either, the
+    /// next poll finds its entries.
     ///
     /// - Parameter newest: Nil if announcements may have been missed, for example after a lost connection.
     public mutating func announced(_ newest: Int64?) {

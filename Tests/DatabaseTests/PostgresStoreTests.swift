@@ -71,6 +71,20 @@ import Testing
         #expect(error?.code == .text)
     }
 
+    /// In a read of one statement, a second round trip would be refused.
+    @Test func severalQueries_takeOneRoundTrip() throws {
+        let stores = try makeStores()
+        defer { stores.close() }
+        try stores.postgres.writeAndWait { _ = try $0.run("INSERT INTO items (id, n) VALUES (1, 10), (2, 20)") }
+        let (ids, none, words) = try stores.postgres.read(isSingle: true) { db in
+            try db.rows(
+                RowQuery("SELECT id FROM items ORDER BY id") { try $0.integer(0) },
+                RowQuery("SELECT id FROM items WHERE n = \(30)") { try $0.integer(0) },
+                RowQuery("SELECT \("a") UNION ALL SELECT 'b'") { try $0.text(0) })
+        }
+        #expect(ids == [1, 2] && none.isEmpty && words == ["a", "b"])
+    }
+
     @Test func failedJob_undoesItsOwnChangesOnly_evenIfItSwallowsTheError() throws {
         let stores = try makeStores()
         defer { stores.close() }

@@ -83,6 +83,15 @@ import Values
         #expect(try code { _ = try $0.optionalInteger(2) } == nil)
     }
 
+    @Test func severalQueries_returnTheirOwnRows() throws {
+        let (numbers, none, text) = try store.read { db in
+            try db.rows(
+                RowQuery("SELECT value FROM json_each('[1,2,3]')") { try $0.integer(0) },
+                RowQuery("SELECT id FROM items") { try $0.text(0) }, RowQuery("SELECT \("a")") { try $0.text(0) })
+        }
+        #expect(numbers == [1, 2, 3] && none.isEmpty && text == ["a"])
+    }
+
     @Test func statement_canRunInsideItsOwnCallback() throws {
         func numbers(_ db: DatabaseConnection, _ depth: Int) throws -> Int {
             try db.rows("SELECT value FROM json_each('[1,2,3]')") { row in

@@ -160,7 +160,7 @@ struct ReplicaSimulation {
         case 0: now += .milliseconds(number(700))
         case 1: server.pruned = max(server.pruned, Int(server.newest) - 6)
         case 2: failOver()
-        case 3, 4, 5, 6: commit(isPaused ? 1 - index : index, 1 + number(3))
+        case 3, 4, 5, 6: commit(isPaused ? 1 - index : index, 1 + number(3), isHandedOver: number(8) > 0)
         case 7, 8: handOver(index)
         case 9, 10: hear(index)
         case 11: replicas[index].pausedUntil = step + number(12)
@@ -185,10 +185,13 @@ struct ReplicaSimulation {
         for index in replicas.indices { replicas[index].announcements.append(nil) }
     }
 
-    private mutating func commit(_ index: Int, _ count: Int) {
-        let term = replicas[index].follower.term
-        replicas[index].handOvers.append((server.append(count), term))
-        for other in replicas.indices { replicas[other].announcements.append(server.newest) }
+    /// Commits entries of a replica, and announces them to the other one.
+    ///
+    /// - Parameter isHandedOver: Whether the replica learns of its commit. It does not if the answer was lost.
+    private mutating func commit(_ index: Int, _ count: Int, isHandedOver: Bool = true) {
+        let (term, entries) = (replicas[index].follower.term, server.append(count))
+        if isHandedOver { replicas[index].handOvers.append((entries, term)) }
+        for other in replicas.indices where other != index { replicas[other].announcements.append(server.newest) }
     }
 
     /// The process ends and another starts. It compares the timeline first, as `EventLog.epoch` does.

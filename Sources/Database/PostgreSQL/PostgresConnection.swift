@@ -64,25 +64,26 @@ final class PostgresConnection: DatabaseDriver {
     // MARK: Statements
 
     func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
-        try Self.forEach(of: ask([woven]), [woven], body)
+        try Self.forEach(of: ask([woven]), [woven]) { try body($1) }
     }
 
-    func perform(_ statements: [SQL], _ body: (Row) throws -> Bool) throws -> Int {
+    func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> Int {
         let woven = statements.map { $0.wovenWithoutCheck() }
         return try Self.forEach(of: ask(woven), woven, body)
     }
 
     /// Passes the rows of results to a body, and returns the number of changed rows.
     private static func forEach(
-        of results: [PostgresResult], _ statements: [SQL.Woven], _ body: (Row) throws -> Bool
+        of results: [PostgresResult], _ statements: [SQL.Woven], _ body: (_ place: Int, Row) throws -> Bool
     ) throws -> Int {
-        try zip(results, statements).reduce(0) { changed, answer in
-            let (result, woven) = answer
+        var changed = 0
+        for (place, (result, woven)) in zip(results, statements).enumerated() {
             if result.rowCount > 0 {
-                try result.forEach(text: woven.text, hiddenColumns: woven.hasCheck ? 1 : 0, body)
+                try result.forEach(text: woven.text, hiddenColumns: woven.hasCheck ? 1 : 0) { try body(place, $0) }
             }
-            return changed + result.changedRows
+            changed += result.changedRows
         }
+        return changed
     }
 
     func performWithCommit(_ statements: [SQL]) throws {

@@ -114,8 +114,12 @@ final class SQLiteConnection: DatabaseDriver {
         return Int(sqlite3_changes64(database))
     }
 
-    func perform(_ statements: [SQL], _ body: (Row) throws -> Bool) throws -> Int {
-        try statements.reduce(0) { try $0 + perform($1.wovenWithoutCheck(), body) }
+    func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> Int {
+        var changed = 0
+        for (place, statement) in statements.enumerated() {
+            changed += try perform(statement.wovenWithoutCheck()) { try body(place, $0) }
+        }
+        return changed
     }
 
     func performWithCommit(_ statements: [SQL]) throws {

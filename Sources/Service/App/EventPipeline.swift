@@ -39,7 +39,7 @@ struct EventPipeline {
             ])
         appendEvents = GroupStep<PendingEvents> { db, pending in
             let term = pump.term
-            let events = try EventLog.append(pending, in: db)
+            let events = try EventLog.append(pending, by: pump.replica, in: db)
             db.afterCommit { pump.committed(events, term: term) }
         }
         (self.shards, self.boards) = (shards, boards)

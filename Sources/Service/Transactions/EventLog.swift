@@ -22,7 +22,7 @@ enum EventLog {
     /// A single row: the number of the newest event ever.
     static let counter = Table("event_counter", read: [], write: [])
 
-    /// The channel on which replicas listen: it carries the newest number whenever a transaction with events is
+    /// The channel on which replicas listen: it carries an ``Announcement`` whenever a transaction with events is
     /// committed.
     static let channel: StaticString = "bellhop_events"
 
@@ -108,7 +108,11 @@ enum EventLog {
     ///
     /// The counter's row is locked from here to the commit, on every replica. So numbers have no gaps, and are
     /// committed in order. A reader that has seen a number has seen, or can read, all numbers before it.
-    static func append(_ pending: [PendingEvents], in db: DatabaseConnection) throws -> [LoggedEvent] {
+    ///
+    /// - Parameter replica: The name of this process, which need not read these events.
+    static func append(
+        _ pending: [PendingEvents], by replica: String, in db: DatabaseConnection
+    ) throws -> [LoggedEvent] {
         let count = pending.reduce(0) { $0 + $1.drafts.count }
         let newest = try db.integer(advance.binding(count))
         guard let newest else { throw DatabaseError(.corrupt, "the event log has no counter") }
@@ -128,8 +132,25 @@ enum EventLog {
         try db.runWithCommit(
             intoEvents.statements(of: rows.events) + intoShared.statements(of: rows.shared)
                 + intoRoutes.statements(of: rows.routes))
-        try db.notify(channel, "\(newest)")
+        try db.notify(channel, Announcement(newest: sequence, replica: replica).payload)
         return logged
+    }
+
+    /// The content of a notification on ``channel``: the newest number, and the replica that has it already.
+    struct Announcement {
+        let newest: Int64
+        let replica: String
+
+        var payload: String { "\(newest) \(replica)" }
+
+        init(newest: Int64, replica: String) { (self.newest, self.replica) = (newest, replica) }
+
+        /// Reads a payload; nil if it is none.
+        init?(payload: String) {
+            let parts = payload.split(separator: " ", maxSplits: 1)
+            guard let newest = parts.first.flatMap({ Int64($0) }) else { return nil }
+            self.init(newest: newest, replica: parts.count > 1 ? String(parts[1]) : "")
+        }
     }
 
     private static let advance: SQL =

@@ -21,6 +21,8 @@ final class EventPump: Sendable {
     /// How long the database counts as reachable after the last contact.
     private static let contactTimeoutSeconds: Int64 = 3
 
+    /// The name of this process among the replicas, which distinguishes its own notifications.
+    let replica = String(UInt64.random(in: .min ... .max), radix: 36)
     private let store: DatabaseStore
     private let clock: Clock
     /// The pause between two polls, which back up the notifications.
@@ -123,12 +125,15 @@ final class EventPump: Sendable {
         thread.stop()
     }
 
-    /// Handles a notification.
+    /// Handles a notification. This process has its own events already, or finds them with the next poll if the answer
+    /// to their commit was lost.
     ///
-    /// - Parameter payload: The newest number; nil if notifications may have been missed.
+    /// - Parameter payload: The content of the notification; nil if notifications may have been missed.
     private func notified(_ payload: String?) {
+        let announced = payload.flatMap { EventLog.Announcement(payload: $0) }
+        if announced?.replica == replica { return }
         state.withLock { state in
-            state.follower.announced(payload.flatMap { Int64($0) })
+            state.follower.announced(announced?.newest)
             if state.follower.isWoken { thread.wake() }
         }
     }

@@ -5,7 +5,7 @@ import Values
 extension NotificationsFeature {
     /// Creates notifications from drafts: rows, counts and events in the caller's transaction.
     ///
-    /// It takes two statements for all of them, and one more for each user with a full inbox. The transaction itself
+    /// It takes two statements for all of them, and one or two more for each user with a full inbox. The transaction itself
     /// handles the badges and the event log. The users' rows come first, because they contain the preferences; a
     /// repeated event reverts its count.
     ///
@@ -38,7 +38,10 @@ extension NotificationsFeature {
             return Notification(
                 draft, id: IDSequence.unordered(at: inbox.newestAt), delivery: delivery, createdAt: tx.now)
         }
-        let areAllNew = try insert(candidates, tx) == candidates.count
+        for (draft, inbox) in zip(drafts, inboxes) where inbox.ranking == .begins {
+            try rankNotifications(of: draft.userId, tx)
+        }
+        let areAllNew = try insert(candidates, into: inboxes, tx) == candidates.count
         var created: [(notification: Notification, preferences: Preferences)] = []
         let results = try zip(candidates, inboxes).map { notification, inbox in
             guard try areAllNew || isStored(notification, tx) else {
@@ -60,11 +63,13 @@ extension NotificationsFeature {
     /// removed.
     ///
     /// - Returns: The number of stored notifications.
-    private static func insert(_ notifications: [Notification], _ tx: Transaction) throws -> Int {
+    private static func insert(_ notifications: [Notification], into inboxes: [Inbox], _ tx: Transaction) throws -> Int
+    {
         var rows = RowValues()
         rows.reserveCapacity(notifications.count * insertion.columns)
-        for notification in notifications {
+        for (notification, inbox) in zip(notifications, inboxes) {
             rows.append(tx.tenant)
+            rows.append(inbox.ranking != .absent)
             rows.append(notification)
         }
         return try tx.db.run(insertion.statements(of: rows.values))
@@ -73,8 +78,8 @@ extension NotificationsFeature {
     private static let insertion = Insertion(
         """
         INSERT INTO \(notifications, unscoped: .reaction("the service creates notifications about the actions of other users"))
-            (tenant, \(columns))
-        """, columns: 1 + Notification.columnNames.count,
+            (tenant, is_ranked, \(columns))
+        """, columns: 2 + Notification.columnNames.count,
         "ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING")
 
     private static func isStored(_ notification: Notification, _ tx: Transaction) throws -> Bool {
@@ -102,10 +107,20 @@ extension NotificationsFeature {
 
     // MARK: The inbox
 
+    /// Whether the notifications of an inbox are in the index of the order of eviction.
+    private enum Ranking: Int {
+        /// The inbox was never full, so its notifications are not in the index.
+        case absent
+        /// The inbox is full for the first time, so all its notifications are added now.
+        case begins
+        case isComplete
+    }
+
     /// The state of a user's inbox for a new notification.
     private struct Inbox {
         /// The number of notifications to evict for it.
         let evicting: Int
+        let ranking: Ranking
         /// The timestamp of the notification's id. It is at least a millisecond after the previous one, even if another
         /// replica's clock made that. "Up to this one" and cursors compare ids.
         let newestAt: Timestamp
@@ -120,9 +135,9 @@ extension NotificationsFeature {
     ) throws -> [Inbox] {
         let full = tx.settings.notificationsKept
         let overfull = full + EvictionRule.evictedAtOnceMax
-        let bounds = [full, overfull, full - 1, full, overfull, full - 1].map { SQLValue.integer(Int64($0)) }
+        let bounds = [full, full, overfull, full - 1, full, overfull, full - 1].map { SQLValue.integer(Int64($0)) }
         var rows: [SQLValue] = []
-        rows.reserveCapacity(drafts.count * 8 + bounds.count)
+        rows.reserveCapacity(drafts.count * addition.columns + bounds.count)
         for draft in drafts {
             rows += [
                 .text(tx.tenant.text), .text(draft.userId.text), .text(Preferences.timeZoneDefault), tx.now.sqlValue,
@@ -136,8 +151,12 @@ extension NotificationsFeature {
                     quietHours: try QuietHours(
                         optionalStart: row.optionalInteger(3), optionalEnd: row.optionalInteger(4)),
                     timeZone: try row.text(5))
+                guard let ranking = Ranking(rawValue: try row.integer(8)) else {
+                    throw DatabaseError(.corrupt, "an inbox has an unknown ranking")
+                }
                 let inbox = Inbox(
-                    evicting: try row.integer(0), newestAt: try row.moment(6), preferences: preferences)
+                    evicting: try row.integer(0), ranking: ranking, newestAt: try row.moment(6),
+                    preferences: preferences)
                 return (try row.id(7) as ID<User>, inbox)
             })
         return try drafts.map { draft in
@@ -157,8 +176,9 @@ extension NotificationsFeature {
         ON CONFLICT (tenant, user_id) DO UPDATE SET
             newest_at = CASE WHEN inboxes.newest_at + 1000 > excluded.newest_at THEN inboxes.newest_at + 1000
                 ELSE excluded.newest_at END,
+            ranking = CASE WHEN inboxes.ranking > 0 THEN 2 WHEN inboxes.kept < ? THEN 0 ELSE 1 END,
             evicting = \(excess), kept = inboxes.kept + 1 - \(excess)
-        RETURNING evicting, sound, haptics, quiet_start, quiet_end, time_zone, newest_at, user_id
+        RETURNING evicting, sound, haptics, quiet_start, quiet_end, time_zone, newest_at, user_id, ranking
         """)
 
     /// The number of notifications to evict for a new one. It is more than one if the limit was lowered since the last
@@ -212,10 +232,22 @@ extension NotificationsFeature {
         UPDATE \(notifications, unscoped: .reaction("the limit applies to notifications of every origin"))
         SET removed_at = \(now) WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id IN (
             SELECT id FROM notifications
-            WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id <> \(newcomer)
+            WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND is_ranked = 1
+                AND id <> \(newcomer)
             ORDER BY \(evictionRank), id LIMIT \(count))
         RETURNING \(columns)
         """
+    }
+
+    /// Adds a user's notifications to the index of the order of eviction, once the inbox is full. Most users receive
+    /// fewer notifications than are kept, and never pay for the index.
+    private static func rankNotifications(of userId: ID<User>, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(notifications, unscoped: .reaction("the limit applies to notifications of every origin"))
+            SET is_ranked = 1
+            WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND removed_at IS NULL AND is_ranked = 0
+            """)
     }
 
     /// Removes the least important notifications of a full inbox in favour of the new one.

@@ -4,7 +4,7 @@ import Values
 
 extension NotificationsFeature {
     /// Compares every stored count with a recount, for `bellhop check`: the bell of every user with counts, and the
-    /// numbers of stored notifications.
+    /// numbers of stored notifications. In an inbox that was full, all notifications must be in the order of eviction.
     static let audit = Audit(name: "counts") { db in
         var bells: [Owner: Int] = [:]
         try BadgeLedger.all(in: db) { tenant, userId, counts in
@@ -18,8 +18,21 @@ extension NotificationsFeature {
             return true
         }
         let recounted = try recount(in: db)
+        let unranked = try db.rows(
+            """
+            SELECT inboxes.tenant, inboxes.user_id, COUNT(*)
+            FROM \(inboxes, unscoped: .audit("a recount reads the rows of all users"))
+            JOIN \(notifications, unscoped: .audit("a recount reads the rows of all users"))
+                ON notifications.tenant = inboxes.tenant AND notifications.user_id = inboxes.user_id
+            WHERE inboxes.ranking > 0 AND notifications.removed_at IS NULL AND notifications.is_ranked = 0
+            GROUP BY inboxes.tenant, inboxes.user_id
+            """
+        ) { (Owner(tenant: try $0.id(0), userId: try $0.id(1)), try $0.integer(2)) }
         return Audit.differences("bell", stored: bells, recounted: recounted.bells)
             + Audit.differences("kept", stored: inboxSizes, recounted: recounted.sizes)
+            + Audit.differences(
+                "number of notifications outside the order of eviction", stored: [:],
+                recounted: Dictionary(uniqueKeysWithValues: unranked))
     }
 
     /// Returns every user's share of the bell, and the number of stored notifications.

@@ -94,6 +94,24 @@ extension NotificationsFeature {
                 "CREATE INDEX notifications_listed ON notifications (tenant, user_id, id) WHERE removed_at IS NULL",
                 "DROP INDEX notifications_kept",
             ]),
+        Migration("0006_notifications", sql: evictionOfFullInboxes),
+    ]
+
+    /// Only inboxes that were full are in the index of the order of eviction. Rows from before are in it; replicas of an
+    /// earlier version, which do not name the column, add theirs until they are replaced.
+    private static let evictionOfFullInboxes: [Migration.Step] = [
+        .sqlite("ALTER TABLE notifications ADD COLUMN is_ranked INTEGER NOT NULL DEFAULT 1"),
+        .postgreSQL("ALTER TABLE notifications ADD COLUMN is_ranked BIGINT NOT NULL DEFAULT 1"),
+        .sqlite("ALTER TABLE inboxes ADD COLUMN ranking INTEGER NOT NULL DEFAULT 0"),
+        .postgreSQL("ALTER TABLE inboxes ADD COLUMN ranking BIGINT NOT NULL DEFAULT 0"),
+        "DROP INDEX notifications_eviction",
+        """
+        CREATE INDEX notifications_eviction ON notifications (tenant, user_id, (
+            CASE WHEN read_at IS NOT NULL OR archived_at IS NOT NULL THEN 0 WHEN priority = 3 THEN 8
+                WHEN priority = 2 THEN 6 WHEN seen_at IS NOT NULL THEN 2 ELSE 4 END
+                + CASE WHEN priority = 0 THEN 0 ELSE 1 END), id)
+        WHERE removed_at IS NULL AND is_ranked = 1
+        """,
     ]
 
     /// The limit is a setting now. Before, it was a constraint, which SQLite cannot remove from a table.

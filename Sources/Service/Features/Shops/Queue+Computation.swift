@@ -9,6 +9,8 @@ import Values
 struct ShopQueue {
     let shop: Shop
     let status: QueueStatus
+    /// The queue as it was stored last; nil before the first time.
+    let stored: ShopsFeature.StoredQueue?
     private let waiting: [WaitingCustomer]
     private let averageServiceMinutes: Double
     private let formula: QueueFormula
@@ -20,18 +22,22 @@ struct ShopQueue {
 
     private init(_ shop: Shop, _ tx: Transaction) throws {
         self.shop = shop
-        let bookings = try Self.todaysBookings(of: shop, tx)
-        let onDuty = try ShopsFeature.listBarbers(of: shop.id, tx).filter(\.isOnDuty)
-        // Without a barber on duty there is no estimate, so its inputs need not be read. Every reader of a closed shop
+        // Without a barber on duty there is no estimate, so its inputs are not read. Every reader of a closed shop
         // computes its numbers.
-        let samples = onDuty.isEmpty ? [] : try Self.samples(of: shop.id, tx)
-        let arrivals = onDuty.isEmpty ? ArrivalHistory() : try Self.arrivals(of: shop.id, tx)
+        let isOpen = ShopsFeature.hasBarberOnDuty(shop.id, tx)
+        let (bookings, storedQueues, samples, arrivals, barbers) = try tx.db.rows(
+            Self.todaysBookingQuery(of: shop, tx), ShopsFeature.storedQueueQuery(shop.id, tx),
+            Self.sampleQuery(of: shop.id, where: isOpen, tx), Self.arrivalQuery(of: shop.id, where: isOpen, tx),
+            ShopsFeature.barberQuery(of: shop.id, tx))
+        stored = storedQueues.first
+        let onDuty = barbers.filter(\.isOnDuty)
+        if !onDuty.isEmpty { _ = tx.cached("samples:\(shop.id)") { samples } }
         waiting = bookings.filter { $0.status == .confirmed }.map { Self.customer($0, at: tx.now) }
         let serving = bookings.filter { $0.status == .inProgress }
         let state = ShopState(
             barbers: Self.states(of: onDuty, serving, at: tx.now), waiting: waiting, samples: samples,
-            arrivals: arrivals)
-        let calibration = PercentileCalibration(factor: try ShopsFeature.storedQueue(shop.id, tx)?.calibration ?? 1)
+            arrivals: Self.history(arrivals))
+        let calibration = PercentileCalibration(factor: stored?.calibration ?? 1)
         averageServiceMinutes = QueueFormula.averageServiceMinutes(completedMinutes: samples.map(\.minutes))
         // Whether the black-card wait follows the literal formula of R-CUT-Q-4 (R-3).
         formula = QueueFormula(blackCardRule: tx.settings.literalBlackCardFormula ? .literal : .capped)
@@ -71,10 +77,10 @@ struct ShopQueue {
     /// Bookings of one day that are read. A shop of 64 barbers does not have more.
     static let bookingsMax = 2000
 
-    /// Returns today's confirmed bookings and those in progress (R-CUT-Q-2).
-    private static func todaysBookings(of shop: Shop, _ tx: Transaction) throws -> [Booking] {
+    /// Returns the query for today's confirmed bookings and those in progress (R-CUT-Q-2).
+    private static func todaysBookingQuery(of shop: Shop, _ tx: Transaction) -> RowQuery<Booking> {
         let day = TimeZones.day(of: tx.now, in: shop.timeZone)
-        return try tx.db.rows(
+        return RowQuery(
             """
             SELECT \(ShopsFeature.bookingColumns) FROM \(ShopsFeature.bookings, unscoped: everybody)
             WHERE tenant = \(tx.tenant) AND shop_id = \(shop.id)
@@ -86,19 +92,22 @@ struct ShopQueue {
 
     /// Returns the latest completed services, latest first.
     static func samples(of shopId: ID<Shop>, _ tx: Transaction) throws -> [ServiceSample] {
-        try tx.cached("samples:\(shopId)") {
-            try tx.db.rows(
-                """
-                SELECT completed_at - started_at, duration_minutes
-                FROM \(ShopsFeature.bookings, unscoped: everybody)
-                WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND completed_at IS NOT NULL
-                    AND started_at IS NOT NULL
-                ORDER BY completed_at DESC LIMIT \(WaitLimits.samplesMax)
-                """
-            ) {
-                ServiceSample(
-                    minutes: Double(try $0.integer(0)) / 60_000_000, plannedMinutes: Double(try $0.integer(1)))
-            }
+        try tx.cached("samples:\(shopId)") { try tx.db.rows(sampleQuery(of: shopId, where: "true", tx)) }
+    }
+
+    private static func sampleQuery(
+        of shopId: ID<Shop>, where condition: SQL, _ tx: Transaction
+    ) -> RowQuery<ServiceSample> {
+        RowQuery(
+            """
+            SELECT completed_at - started_at, duration_minutes
+            FROM \(ShopsFeature.bookings, unscoped: everybody)
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND completed_at IS NOT NULL
+                AND started_at IS NOT NULL AND \(condition)
+            ORDER BY completed_at DESC LIMIT \(WaitLimits.samplesMax)
+            """
+        ) {
+            ServiceSample(minutes: Double(try $0.integer(0)) / 60_000_000, plannedMinutes: Double(try $0.integer(1)))
         }
     }
 
@@ -130,26 +139,30 @@ struct ShopQueue {
             plannedMinutes: Double(booking.durationMinutes))
     }
 
-    /// Returns the black-card arrivals of the last four weeks. The shop counts as open in the hours in which a customer
-    /// arrived. Its opening hours are unknown, and hours at night would make the rate too low.
-    private static func arrivals(of shopId: ID<Shop>, _ tx: Transaction) throws -> ArrivalHistory {
-        var history = ArrivalHistory()
-        let since = tx.now.adding(seconds: -28 * 86_400)
-        var hours = 0
-        try tx.db.forEach(
+    /// The arrivals of one tier, and the number of hours in which there were any.
+    private typealias Arrivals = (tier: String, count: Int, hours: Int)
+
+    /// Returns the query for the arrivals of the last four weeks, by tier.
+    private static func arrivalQuery(of shopId: ID<Shop>, where condition: SQL, _ tx: Transaction) -> RowQuery<Arrivals>
+    {
+        RowQuery(
             """
             SELECT tier, count(*), count(DISTINCT scheduled_start / 3600000000)
             FROM \(ShopsFeature.bookings, unscoped: everybody)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND scheduled_start >= \(since)
-                AND scheduled_start <= \(tx.now) AND started_at IS NOT NULL
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId)
+                AND scheduled_start >= \(tx.now.adding(seconds: -28 * 86_400))
+                AND scheduled_start <= \(tx.now) AND started_at IS NOT NULL AND \(condition)
             GROUP BY tier
             """
-        ) { row in
-            if try row.text(0) == Booking.Tier.blackCard.rawValue { history.count = try row.integer(1) }
-            hours = max(hours, try row.integer(2))
-            return true
-        }
-        history.openMinutes = Double(hours * 60)
+        ) { (try $0.text(0), try $0.integer(1), try $0.integer(2)) }
+    }
+
+    /// Returns the black-card arrivals. The shop counts as open in the hours in which a customer arrived. Its opening
+    /// hours are unknown, and hours at night would make the rate too low.
+    private static func history(_ arrivals: [Arrivals]) -> ArrivalHistory {
+        var history = ArrivalHistory()
+        history.count = arrivals.first { $0.tier == Booking.Tier.blackCard.rawValue }?.count ?? history.count
+        history.openMinutes = Double((arrivals.map(\.hours).max() ?? 0) * 60)
         return history
     }
 }

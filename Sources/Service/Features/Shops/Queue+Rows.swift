@@ -21,15 +21,12 @@ extension ShopsFeature {
             """, storedQueue)
     }
 
-    /// Returns the stored queue, read once per transaction.
-    static func storedQueue(_ shopId: ID<Shop>, _ tx: Transaction) throws -> StoredQueue? {
-        try tx.cached("stored:\(shopId)") {
-            try tx.db.row(
-                """
-                SELECT content, updated_at, calibration FROM \(queues, unscoped: bookkeeping)
-                WHERE tenant = \(tx.tenant) AND shop_id = \(shopId)
-                """, storedQueue)
-        }
+    static func storedQueueQuery(_ shopId: ID<Shop>, _ tx: Transaction) -> RowQuery<StoredQueue> {
+        RowQuery(
+            """
+            SELECT content, updated_at, calibration FROM \(queues, unscoped: bookkeeping)
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId)
+            """, storedQueue)
     }
 
     private static func storedQueue(_ row: Row) throws -> StoredQueue {
@@ -37,9 +34,9 @@ extension ShopsFeature {
     }
 
     static func store(_ status: QueueStatus, content: [UInt8], _ tx: Transaction) throws {
-        tx.dropCached("stored:\(status.shopId)")
+        tx.dropCached("queue:\(status.shopId)")
         let isMoving = status.currentlyServing > 0 || status.queueLength > 0 || status.inService > 0
-        try tx.db.run(
+        try tx.db.runWithCommit([
             """
             INSERT INTO \(queues, unscoped: bookkeeping)
                 (tenant, shop_id, content, updated_at, is_moving, calibration)
@@ -47,7 +44,8 @@ extension ShopsFeature {
                 \(tx.now), \(isMoving), 1)
             ON CONFLICT (tenant, shop_id) DO UPDATE SET content = excluded.content, updated_at = excluded.updated_at,
                 is_moving = excluded.is_moving
-            """)
+            """
+        ])
     }
 
     /// Returns shops whose numbers change without a write: open shops, because of the passing time, and closed shops
@@ -108,10 +106,10 @@ extension ShopsFeature {
             RETURNING lane, p50, p90, formula, waited_minutes
             """, outcome)
         guard let outcome else { return }
-        var calibration = PercentileCalibration(factor: try storedQueue(booking.shopId, tx)?.calibration ?? 1)
+        let stored = try tx.db.rows(storedQueueQuery(booking.shopId, tx)).first
+        var calibration = PercentileCalibration(factor: stored?.calibration ?? 1)
         calibration.add(outcome)
         dropComputed(booking.shopId, tx)
-        tx.dropCached("stored:\(booking.shopId)")
         try tx.db.run(
             """
             UPDATE \(queues, unscoped: bookkeeping) SET calibration = \(calibration.factor)

@@ -72,7 +72,6 @@ extension ShopsFeature {
             )
         }
         return .write(locking: .shop(shopId)) { tx in
-            try requireShop(shopId, tx)
             let known = try findBarber(id, of: shopId, tx)
             if known == nil, try listBarbers(of: shopId, tx).count >= barbersMax {
                 throw Failure(.conflict, "shop.full", "A shop can have at most \(barbersMax) barbers.")
@@ -91,7 +90,6 @@ extension ShopsFeature {
         let shopId = try call.pathID(0, Shop.self)
         let id = try call.pathID(1, Barber.self)
         return .write(locking: .shop(shopId)) { tx in
-            try requireShop(shopId, tx)
             guard try findBarber(id, of: shopId, tx) != nil else { throw Failure.notFound("barber") }
             guard try !hasActiveBookings(id, of: shopId, tx) else {
                 throw Failure(.conflict, "barber.booked", "The barber still has bookings. Move or cancel them first.")

@@ -264,22 +264,41 @@ extension ShopsFeature {
     private static let barberReplacement = Barber.replacement(keeping: ["barber_id", "shop_id"])
 
     static func listBarbers(of shopId: ID<Shop>, _ tx: Transaction) throws -> [Barber] {
-        try tx.db.rows(
+        try tx.db.rows(barberQuery(of: shopId, tx))
+    }
+
+    static func barberQuery(of shopId: ID<Shop>, _ tx: Transaction) -> RowQuery<Barber> {
+        RowQuery(
             """
             SELECT \(barberColumns) FROM \(barbers, visibleTo: tx.scope)
             WHERE shop_id = \(shopId) ORDER BY barber_id LIMIT \(barbersMax)
             """, Barber.init(row:))
     }
 
+    /// Returns the condition that the shop has a barber on duty.
+    static func hasBarberOnDuty(_ shopId: ID<Shop>, _ tx: Transaction) -> SQL {
+        """
+        EXISTS (SELECT 1 FROM \(barbers, unscoped: .reaction("only whether the shop is open is used"))
+            WHERE barbers.tenant = \(tx.tenant) AND barbers.shop_id = \(shopId) AND barbers.on_duty = 1)
+        """
+    }
+
     /// Barbers of one shop. The estimate uses at most 64.
     static let barbersMax = 200
 
+    /// Returns a barber, or nil for a new one.
+    ///
+    /// - Throws: 404 for a shop that does not exist.
     static func findBarber(_ id: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws -> Barber? {
-        try tx.db.row(
-            """
-            SELECT \(barberColumns) FROM \(barbers, visibleTo: tx.scope)
-            WHERE shop_id = \(shopId) AND barber_id = \(id)
-            """, Barber.init(row:))
+        let (shops, barbers) = try tx.db.rows(
+            RowQuery(query(shopId, visibleTo: tx.scope), Shop.init(row:)),
+            RowQuery(
+                """
+                SELECT \(barberColumns) FROM \(barbers, visibleTo: tx.scope)
+                WHERE shop_id = \(shopId) AND barber_id = \(id)
+                """, Barber.init(row:)))
+        _ = try tx.cached("shop:\(shopId)") { try shops.first.required("shop") }
+        return barbers.first
     }
 
     static func store(_ barber: Barber, _ tx: Transaction) throws {

@@ -98,11 +98,10 @@ enum ShopsFeature {
     private static func recompute(_ shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.lock(.shop(shopId))
         guard let shop = try findShop(shopId, tx) else { return }
-        let known = try storedQueue(shopId, tx)
-        let status = try ShopQueue.of(shop, tx).status
-        let content = status.content
-        try store(status, content: content, tx)
-        guard known?.content != content else { return }
+        let queue = try ShopQueue.of(shop, tx)
+        let content = queue.status.content
+        try store(queue.status, content: content, tx)
+        guard queue.stored?.content != content else { return }
         let audience = queues.read.audience { _ in nil }
         tx.publish(
             "queue:update", audience: audience, topic: "queue:\(shopId)", collapse: "queue:\(shopId)",

@@ -1,4 +1,5 @@
 import BellhopClient
+import Database
 import Domain
 import Foundation
 import Rows
@@ -294,6 +295,30 @@ import Values
             #expect(gone == [try #require(expected).id])
             #expect(after.last == made)
         }
+        try service.expectExactCounts()
+    }
+
+    /// The index of the order of eviction has no rows of inboxes that were never full, and all rows of the others.
+    @Test func evictionIndex_holdsFullInboxesOnly() async throws {
+        func ranked() throws -> Int? {
+            let table = NotificationsFeature.notifications
+            return try service.app.store.read { db in
+                try db.integer(
+                    """
+                    SELECT COUNT(*) FROM \(table, unscoped: .audit("a test looks")) WHERE removed_at IS NULL AND is_ranked = 1
+                    """)
+            }
+        }
+        var ids: [String] = []
+        for index in 0..<50 { ids.append(try await service.publish(Self.event("e\(index)")).notificationID) }
+        #expect(try ranked() == 0)
+        // A repeated event evicts nothing, but finds the inbox full.
+        #expect(try await service.publish(Self.event("e0")).status == 200)
+        #expect(try ranked() == 50)
+        try await service.client("u1").deleteNotification(id: ids[7])
+        #expect(try ranked() == 49)
+        for _ in 0..<3 { try await service.notify(Self.draft("a")) }
+        #expect(try ranked() == 50)
         try service.expectExactCounts()
     }
 

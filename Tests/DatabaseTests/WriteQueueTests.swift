@@ -1,0 +1,71 @@
+import TestSupport
+import Testing
+
+@testable import Database
+
+/// How writers that share a queue form groups.
+@Suite(.timed) struct WriteQueueTests {
+    /// Longer than any test: a writer that waits for it would not end.
+    private static let never: Duration = .seconds(3600)
+
+    private static func job(lane: Int) -> WriteJob {
+        WriteJob(lane: lane, run: { _ in { _ in } }, fail: { _ in })
+    }
+
+    private static func add(_ count: Int, to queue: WriteQueue) throws {
+        for lane in 0..<count { #expect(try queue.append(job(lane: lane))) }
+    }
+
+    /// Takes a group and commits it.
+    private static func commitGroup(of queue: WriteQueue, by writer: Int = 0) -> Int {
+        let taken = queue.take(512, by: writer)?.count ?? 0
+        queue.finishCollecting(by: writer)
+        queue.finishBatch(by: writer, isFull: false) { _ in }
+        return taken
+    }
+
+    @Test func groupOfMany_isFollowedByAGroupThatWaitsForAsMany() async throws {
+        let queue = WriteQueue(depthMax: 512, sharing: WriteSharing(writers: 2, collectingMax: Self.never))
+        try Self.add(40, to: queue)
+        #expect(Self.commitGroup(of: queue) == 40)
+        try Self.add(39, to: queue)
+        let next = Task.detached { Self.commitGroup(of: queue) }
+        try Self.add(1, to: queue)
+        #expect(await next.value == 40)
+    }
+
+    /// A full statement does not wait for more rows, even if more jobs are expected.
+    @Test func group_waitsForNoMoreThanAFullStatement() throws {
+        let queue = WriteQueue(depthMax: 512, sharing: WriteSharing(writers: 2, collectingMax: Self.never))
+        try Self.add(200, to: queue)
+        #expect(Self.commitGroup(of: queue) == 200)
+        try Self.add(64, to: queue)
+        #expect(Self.commitGroup(of: queue) == 64)
+    }
+
+    @Test func singleClient_neverWaits() throws {
+        let queue = WriteQueue(depthMax: 512, sharing: WriteSharing(writers: 4, collectingMax: Self.never))
+        for _ in 0..<3 {
+            try Self.add(1, to: queue)
+            #expect(Self.commitGroup(of: queue) == 1)
+        }
+    }
+
+    @Test func nextWriter_beginsDuringACommit_andNotBeforeIt() async throws {
+        let queue = WriteQueue(
+            depthMax: 512, sharing: WriteSharing(writers: 2, patience: Self.never, collectingMax: .zero))
+        try Self.add(1, to: queue)
+        #expect(queue.take(512, by: 0)?.count == 1)
+        #expect(try queue.append(Self.job(lane: 7)))
+        let isCommitting = Gate()
+        let next = Task.detached { () -> Bool in
+            let taken = queue.take(512, by: 1)
+            return taken?.count == 1 && isCommitting.isOpen
+        }
+        isCommitting.open()
+        queue.finishCollecting(by: 0)
+        #expect(await next.value)
+        queue.finishBatch(by: 0, isFull: false) { _ in }
+        queue.finishBatch(by: 1, isFull: false) { _ in }
+    }
+}

@@ -227,7 +227,9 @@ def swift_files(contract, operations, events):
                  ["import Foundation", "", "extension Bellhop {"], models(members))
         mine = [operation for operation in operations if operation.tag == tag and not operation.is_stream]
         if mine:
-            file(f"BellhopClient+{pascal(tag) if tag != 'dj' else 'DJ'}.swift", ["extension BellhopClient {"],
+            dates = any(type.swift == "Date" for operation in mine for _, type in operation.parameters)
+            file(f"BellhopClient+{pascal(tag) if tag != 'dj' else 'DJ'}.swift",
+                 (["import Foundation", ""] if dates else []) + ["extension BellhopClient {"],
                  lambda writer, mine=mine: calls(writer, mine))
     file("StreamEvent.swift", ["extension Bellhop {"], lambda writer: event_enum(writer, events))
     file("Problem+Code.swift", ["extension Bellhop.Problem {"],

@@ -21,6 +21,9 @@ public final class DatabaseConnection {
     /// row is undone even if the error is caught.
     private var violation: DatabaseError?
 
+    /// The record of what the present caller does to rows of other users; nil if it is not recorded.
+    private var oversight: Oversight?
+
     /// The number of statements run since the connection was opened, except statements that control transactions. Tests
     /// use it to bound the cost of operations.
     public private(set) var statementCount = 0
@@ -136,16 +139,20 @@ public final class DatabaseConnection {
     @discardableResult
     private func execute(_ sql: SQL, _ body: (Row) throws -> Bool) throws -> Int {
         statementCount &+= 1
-        let woven = sql.woven()
-        guard woven.hasCheck else { return try driver.perform(woven, body) }
+        let woven = sql.woven(showingUsers: oversight != nil)
+        oversight?.noteReads(of: woven.scoped)
+        guard woven.hiddenColumns > 0 else { return try driver.perform(woven, body) }
         var continues = true
         // Rows of RETURNING arrive after all changes are made, but each still carries its check.
         return try driver.perform(woven) { row in
-            if try !row.isWithinPolicy() {
+            if woven.hasCheck, try !row.isWithinPolicy() {
                 let error = DatabaseError(
                     .notPermitted, "the caller's scope does not permit writing this row", sql: sql.text)
                 violation = error
                 throw error
+            }
+            if woven.users > 0, let target = sql.target {
+                try oversight?.noteWrite(target.verb, of: target.table, users: row.users(woven.users))
             }
             if continues { continues = try body(row) }
             return true
@@ -160,6 +167,19 @@ public final class DatabaseConnection {
     /// Sets the scope under which the following statements run. On SQLite, statements carry their policy and nothing
     /// else is needed. On PostgreSQL, row-level security checks the policy once more.
     public func enter(_ scope: Scope?) throws { try driver.enter(scope) }
+
+    /// Runs a body and records what it does to rows of other users; without a record, only runs it.
+    public func recording<Value>(into record: Oversight?, _ body: () throws -> Value) rethrows -> Value {
+        let former = oversight
+        oversight = record
+        defer { oversight = former }
+        return try body()
+    }
+
+    /// Records that a statement without a scope inserted a row of a user.
+    public func noteInsertion(into table: Table, of user: String) {
+        oversight?.noteWrite(.insert, of: table, users: [user])
+    }
 
     /// Acquires the locks of these names until the transaction ends, and waits for transactions that hold them.
     ///
@@ -176,7 +196,7 @@ public final class DatabaseConnection {
     /// Makes the body's changes atomic: an error undoes them and is rethrown. Savepoints may be nested.
     public func savepoint<Value>(_ body: () throws -> Value) throws -> Value {
         try driver.control(.savepoint)
-        let (actionsBefore, itemsBefore) = (commitActions.count, items.count)
+        let (actionsBefore, itemsBefore, actsBefore) = (commitActions.count, items.count, oversight?.mark)
         do {
             let value = try body()
             if let violation { throw violation }
@@ -185,6 +205,7 @@ public final class DatabaseConnection {
         } catch {
             commitActions.removeSubrange(min(actionsBefore, commitActions.count)...)
             items.removeSubrange(min(itemsBefore, items.count)...)
+            if let actsBefore { oversight?.returnTo(actsBefore) }
             violation = nil
             // After a full disk, an I/O error or a lost server, the whole transaction has already ended, and the
             // savepoint with it.
@@ -207,11 +228,12 @@ public final class DatabaseConnection {
         items.append((step, item))
     }
 
-    /// Runs the last steps of the group that was written on this connection: each once, with all of its items.
+    /// Runs the last steps of the group that was written on this connection: each once, with all of its items, in the
+    /// same order in every group. So the locks of the steps cannot deadlock.
     func runGroupSteps() throws {
         guard !items.isEmpty else { return }
         try driver.prepareGroupSteps()
-        while let step = items.first?.step {
+        while let step = items.min(by: { $0.step.order < $1.step.order })?.step {
             let own = items.filter { $0.step === step }.map(\.item)
             items.removeAll { $0.step === step }
             try step.run(own, in: self)

@@ -77,6 +77,14 @@ public struct Row {
         source.columns.integer(at: source.columnCount - 1) == 1
     }
 
+    /// Returns the users to whom the row belongs, from the first of its hidden columns; nil for a null.
+    func users(_ number: Int) throws -> [String?] {
+        try (count..<count + number).map { index in
+            let found = source.columns.type(at: index)
+            return found == .null ? nil : try text(index, of: found)
+        }
+    }
+
     private func type(at index: Int) -> SQLValueType {
         precondition(generation == source.generation, "a row must not be used after its callback: \(source.text)")
         precondition(index >= 0 && index < count, "there is no column \(index): \(source.text)")

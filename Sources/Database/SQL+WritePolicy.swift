@@ -6,12 +6,17 @@ extension SQL {
         /// Whether the last column of each returned row contains the result of the check that the written row is within
         /// the scope.
         var hasCheck: Bool
+        /// The number of columns before the check that name the users of each written row.
+        var users = 0
         /// The table that is written under a scope.
         var written: Table?
         /// The tables that are named without a scope.
         var unscoped: [String] = []
         /// The tables that are read under a scope.
         var scoped: [String] = []
+
+        /// The number of last columns that the author of the statement did not ask for.
+        var hiddenColumns: Int { users + (hasCheck ? 1 : 0) }
     }
 
     /// Returns the statement in that form. It must not need a check, because several statements run together.
@@ -28,7 +33,9 @@ extension SQL {
     ///   becomes `WHERE (policy) AND (x)`.
     /// - `INSERT` and `UPDATE` leave only rows within the policy: `RETURNING` gets a last column with the result of the
     ///   check, and the connection refuses rows outside.
-    func woven() -> Woven {
+    ///
+    /// - Parameter showingUsers: Whether a writing statement also returns the users of each row that it writes.
+    func woven(showingUsers: Bool = false) -> Woven {
         guard let target else {
             return Woven(text: text, binds: binds, hasCheck: false, unscoped: unscoped, scoped: scoped)
         }
@@ -59,9 +66,15 @@ extension SQL {
             woven.text = text
             woven.binds = binds
         }
+        // Without the name of the table: SQLite knows no alias in RETURNING of DELETE.
+        var returned = showingUsers ? target.table.userColumns : []
+        woven.users = returned.count
         if woven.hasCheck {
-            woven.text += clauses.hasReturning ? ", (\(predicate.text))" : " RETURNING (\(predicate.text))"
+            returned.append("(\(predicate.text))")
             woven.binds += predicate.binds
+        }
+        if !returned.isEmpty {
+            woven.text += (clauses.hasReturning ? ", " : " RETURNING ") + returned.joined(separator: ", ")
         }
         return woven
     }

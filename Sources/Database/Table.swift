@@ -8,6 +8,8 @@ public struct Table: Sendable {
     public let tenantColumn: String
     public let read: Policy
     public let write: Policy
+    /// The columns that name the users to whom a row belongs: those of `user:{column}` in the write policy.
+    let userColumns: [String]
 
     /// Creates a table.
     ///
@@ -21,6 +23,14 @@ public struct Table: Sendable {
         self.tenantColumn = tenantColumn
         self.read = read
         self.write = write
+        userColumns = write.templates.filter(\.namesUser).flatMap(\.columns)
+    }
+
+    /// Whether its rows belong to users, and a scope with one of the keys may read rows of all of them.
+    public func opensOthers(to keys: some Sequence<String>) -> Bool {
+        let shared = read.templates.filter { !$0.namesUser }
+        return (read.templates + write.templates).contains(where: \.namesUser)
+            && keys.contains { key in shared.contains { $0.columnValues(of: key) != nil } }
     }
 }
 
@@ -45,4 +55,9 @@ func isSQLIdentifier(_ name: String) -> Bool {
     return name.utf8.allSatisfy { byte in
         (97...122).contains(byte) || (48...57).contains(byte) || byte == UInt8(ascii: "_")
     }
+}
+
+extension AudienceTemplate {
+    /// Whether its keys belong to one user each, whom a column names: `user:{column}`.
+    fileprivate var namesUser: Bool { segments.first == .constant("user") && segments.count == 2 && columns.count == 1 }
 }

@@ -495,6 +495,42 @@ export type WebhookType =
   | "notification.unreached" | "notification.withdrawn" | "message.unreached" | "message.withdrawn"
   | "booking.changed" | Word;
 
+export interface AuditEntry {
+  /** Number of the entry in the chain of the tenant. */
+  sequence: number;
+  at: string;
+  actorKind: AuditActorKind;
+  /** Id of the caller; null after the erasure of the person. */
+  actorId: string | null;
+  /** Keyed digest of the id. It stays after an erasure. */
+  actorDigest: string;
+  /** Method and path of the operation, or the command `bellhop push rotate`. */
+  action: string;
+  /** Table of the rows; null if the operation concerned no row of one user. */
+  targetKind: string | null;
+  /** Id of the user whose data was concerned; null if there is none, and after an erasure. */
+  targetId: string | null;
+  /** Keyed digest of that id. */
+  targetDigest: string | null;
+  /** Value of `X-Request-Id`; null for calls that are counted. */
+  requestId: string | null;
+  outcome: AuditOutcome;
+  /** Number of calls or rows for which the entry stands. */
+  count: number;
+  previousHash: string;
+  /** SHA-256 in hexadecimal. */
+  hash: string;
+}
+
+/** `service` is a backend, and `operator` a person at the command line of the service. */
+export type AuditActorKind = "service" | "administrator" | "staff" | "operator" | Word;
+
+/**
+ * `shown` means that rows were read (only with `auditReads`), and `accepted` that the operation wrote no row of one
+ * user.
+ */
+export type AuditOutcome = "stored" | "changed" | "removed" | "shown" | "accepted" | Word;
+
 export interface ExplainBody {
   eventId: string;
   token?: string;
@@ -1839,6 +1875,21 @@ export interface Operations {
     body: undefined;
     status: 202;
     answer: DeadWebhook;
+  };
+  /** List audit entries */
+  "GET /v1/audit": {
+    query: {
+      actor?: string;
+      target?: string;
+      action?: string;
+      from?: string;
+      to?: string;
+      limit?: number;
+      cursor?: string;
+    };
+    body: undefined;
+    status: 200;
+    answer: Page<AuditEntry>;
   };
   /** Explain a delivery */
   "POST /v1/explain": {

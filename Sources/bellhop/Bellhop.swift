@@ -31,7 +31,7 @@ struct Bellhop: AsyncParsableCommand {
                 name: "Run",
                 subcommands: [
                     Serve.self, Health.self, Migrate.self, Backup.self, Restore.self, Source.self, Push.self,
-                    Check.self, Doctor.self,
+                    AuditCommand.self, Check.self, Doctor.self,
                 ]),
             CommandGroup(name: "Try", subcommands: [Token.self, Listen.self, Demo.self]),
             CommandGroup(name: "Understand", subcommands: [Policies.self, Routes.self]),

@@ -172,7 +172,7 @@ import Testing
     }
 
     /// Assigns the next number to each item.
-    private static let numbering = GroupStep<String> { db, items in
+    private static let numbering = GroupStep<String>(order: 0) { db, items in
         let newest =
             try db.integer("UPDATE counter SET newest = newest + \(items.count) WHERE id = 1 RETURNING newest") ?? 0
         try db.runWithCommit(

@@ -260,7 +260,7 @@ import Values
 
     @Test func commitActions_runBeforeTheAnswer_andNeverForUndoneWork() throws {
         let log = Collected<String>()
-        let step = GroupStep<String> { db, items in
+        let step = GroupStep<String>(order: 0) { db, items in
             log.append("last step: \(items)")
             db.afterCommit { log.append("after it") }
         }

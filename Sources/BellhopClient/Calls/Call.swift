@@ -39,6 +39,7 @@ extension Bellhop {
 
         mutating func query(_ name: String, _ value: Int?) { query(name, value.map(String.init)) }
         mutating func query(_ name: String, _ value: Bool?) { query(name, value.map { $0 ? "true" : "false" }) }
+        mutating func query(_ name: String, _ value: Date?) { query(name, value.map(Moment.text)) }
         mutating func query(_ name: String, _ value: (any Word)?) { query(name, value?.rawValue) }
 
         /// Sets a header. A line break in its value is refused: it would begin another header.

@@ -79,7 +79,7 @@ final class PostgresConnection: DatabaseDriver {
         var changed = 0
         for (place, (result, woven)) in zip(results, statements).enumerated() {
             if result.rowCount > 0 {
-                try result.forEach(text: woven.text, hiddenColumns: woven.hasCheck ? 1 : 0) { try body(place, $0) }
+                try result.forEach(text: woven.text, hiddenColumns: woven.hiddenColumns) { try body(place, $0) }
             }
             changed += result.changedRows
         }
@@ -191,9 +191,13 @@ final class PostgresConnection: DatabaseDriver {
     // MARK: Locks
 
     /// Asks for the transaction's id with the next command. It is needed if the answer to COMMIT gets lost.
+    ///
+    /// The last steps wait for their locks. Only last steps of other groups hold such locks, and none of them waits for
+    /// a lock of this group.
     func prepareGroupSteps() throws {
         try enter(nil)
         isNaming = true
+        waitsForLocks = true
     }
 
     func lock(_ subjects: () -> [String]) throws {

@@ -109,7 +109,7 @@ final class SQLiteConnection: DatabaseDriver {
         defer { checkIn(statement) }
         try statement.bind(woven.binds)
         while try statement.step() {
-            if try !body(Row(statement.source, hiddenColumns: woven.hasCheck ? 1 : 0)) { break }
+            if try !body(Row(statement.source, hiddenColumns: woven.hiddenColumns)) { break }
         }
         return Int(sqlite3_changes64(database))
     }

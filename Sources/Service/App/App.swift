@@ -71,7 +71,7 @@ public final class App: Sendable {
         // The path from a commit to the streams.
         let pipeline = EventPipeline(start, shards: shards, boards: boards, admission: admission, tracer: tracer)
         (pump, rankUpdates) = (pipeline.pump, pipeline.rankUpdates)
-        let runner = TransactionRunner(reader: reader, tenants: start.tenants, appendEvents: pipeline.appendEvents)
+        let runner = start.runner(reader, pipeline)
         self.runner = runner
 
         // The streams.

@@ -27,6 +27,7 @@ enum Catalog {
             PushFeature.feature,
             ClientLibraryFeature.feature,
             ConsoleFeature.feature,
+            AuditFeature.feature,
         ]
         // This feature shows the constants of the others.
         return features + [

@@ -37,7 +37,7 @@ struct EventPipeline {
                 { try start.memberships.reload(in: $0) },
                 { _ in boards.forget() },
             ])
-        appendEvents = GroupStep<PendingEvents> { db, pending in
+        appendEvents = GroupStep<PendingEvents>(order: 1) { db, pending in
             let term = pump.term
             let events = try EventLog.append(pending, by: pump.replica, in: db)
             db.afterCommit { pump.committed(events, term: term) }

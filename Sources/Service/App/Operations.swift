@@ -101,7 +101,32 @@ public enum Operations {
         let store = try DatabaseStore.open(
             settings.database, options: settings.storeOptions, tables: Catalog.tables)
         defer { store.close() }
-        return try store.writeAndWait { try PushFeature.rotate(push.keys, in: $0) }
+        return try store.writeAndWait { db in
+            let (changed, unreadable) = try PushFeature.rotate(push.keys, in: db)
+            let act = AuditedAct(
+                office: .operator, actor: "bellhop", action: "bellhop push rotate", requestId: nil,
+                isAlwaysNoted: true, isCounted: false)
+            let notes = changed.map { tenant, count in
+                AuditNotes(
+                    tenant: tenant, at: Clock.system.now(),
+                    .each(act, [.init(outcome: .changed, table: PushFeature.devices.name, count: count)]))
+            }
+            try AuditLog().append(notes, in: db)
+            return (changed.values.reduce(0, +), unreadable)
+        }
+    }
+
+    /// Verifies the audit log of each tenant. It also works while the service is running.
+    ///
+    /// - Parameter known: Lines of earlier verifications (``AuditVerification/line``).
+    public static func verifyAudit(_ settings: Settings, known: String = "") throws -> [AuditVerification] {
+        let store = try openToRead(settings)
+        defer { store.close() }
+        let pending = try store.pendingMigrations(Catalog.migrations)
+        guard pending.isEmpty else {
+            throw DatabaseError(.schema, "\(pending.count) migrations have not been applied: run bellhop migrate")
+        }
+        return try store.read { try AuditFeature.verify(known: AuditVerification.places(in: known), in: $0) }
     }
 
     /// Checks a copy, and makes its log take a new epoch at its first start.

@@ -27,7 +27,14 @@ extension ServiceStart {
     func reader(_ limiter: RateLimiter) -> TransactionReader {
         TransactionReader(
             store: store, clock: clock, settings: settings, log: log, positions: positions,
-            reactions: features.compactMap(\.reaction), limiter: limiter)
+            reactions: features.compactMap(\.reaction), tables: Catalog.tables, limiter: limiter)
+    }
+
+    func runner(_ reader: TransactionReader, _ pipeline: EventPipeline) -> TransactionRunner {
+        let audit = AuditLog()
+        return TransactionRunner(
+            reader: reader, tenants: tenants, appendEvents: pipeline.appendEvents,
+            appendNotes: GroupStep<AuditNotes>(order: 0) { try audit.append($1, in: $0) })
     }
 
     func streams(

@@ -46,6 +46,10 @@ enum Limits {
     /// How long the issuer may take to answer.
     static let keyFetchTimeoutSeconds = 5
 
+    /// Users whom the audit log names for one request; further rows are counted. Without this limit, a request that
+    /// writes for every member of a large conversation would write as many entries.
+    static let auditedUsersMax = 256
+
     /// Users whose rate is tracked. Above this number, users whose minute is over are dropped.
     static let rateBucketsMax = 100_000
     /// The tenants that a metric names, those with the largest values.

@@ -69,6 +69,8 @@ public final class Settings: @unchecked Sendable {
         .storage, "Maximum number of stored notifications per user; beyond it, the least important is evicted.",
         default: 500, in: EvictionRule.notificationsRange)
     public var notificationsKept: Int
+    @Setting(.storage, "Days for which entries of the audit log are kept.", default: 365, in: 1...36_500)
+    public var auditKeptDays: Int
 
     // MARK: Tokens
     @Setting(
@@ -280,6 +282,9 @@ public final class Settings: @unchecked Sendable {
     @Setting(.operation, "Log format: text, or json with one object per line.", default: .text)
     public var logFormat: LogOutput.Format
     @Setting(.operation, "true to log a line for each request.") public var logRequests: Bool
+    @Setting(
+        .operation, "true to note in the audit log also that backends, administrators and staff read data of others.")
+    public var auditReads: Bool
     @Setting(
         .operation, "URL for spans by OTLP/HTTP, such as http://collector:4318/v1/traces; not set: no tracing.",
         isSecret: true, check: TraceSettings.checkEndpoint)

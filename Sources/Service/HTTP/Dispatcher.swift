@@ -18,14 +18,13 @@ struct Dispatcher: Sendable {
 
     /// Returns the route of an endpoint, with its metrics.
     func route(_ endpoint: Endpoint, _ metrics: EndpointMetrics) -> Route {
-        let name = "\(endpoint.method.rawValue) \(endpoint.pattern)"
         let credentials: RequestTrace.Credentials = endpoint.access == .anyone ? .none : .token
         return Route(
             endpoint.method, endpoint.pattern, bodyBytesMax: endpoint.bodyBytesMax, admit: admission(endpoint, metrics)
         ) { request in
             let trace = RequestTrace.of(request, endpoint: metrics, by: credentials, tracer: tracer)
             do {
-                return try reply(to: request, trace, endpoint, name: name)
+                return try reply(to: request, trace, endpoint)
             } catch {
                 return .response(problem(error, trace))
             }
@@ -63,7 +62,7 @@ struct Dispatcher: Sendable {
     }
 
     private func reply(
-        to request: Request, _ trace: RequestTrace, _ endpoint: Endpoint, name: String
+        to request: Request, _ trace: RequestTrace, _ endpoint: Endpoint
     ) throws -> Reply {
         let isLarge = request.body.count > Limits.inlineBodyBytesMax
         let now = runner.clock.now()
@@ -76,7 +75,7 @@ struct Dispatcher: Sendable {
                 }
                 trace.noteBackend()
                 let call = try makeCall(request, as: feed, endpoint, at: runner.clock.now())
-                return try answer(call, trace, endpoint, name: name)
+                return try answer(call, trace, endpoint)
             }
         }
         let caller: Caller
@@ -89,8 +88,8 @@ struct Dispatcher: Sendable {
             }
         }
         let call = try makeCall(request, as: caller, endpoint, at: now)
-        guard endpoint.effort == .work, isLarge else { return try answer(call, trace, endpoint, name: name) }
-        return onWorker(trace) { try answer(call, trace, endpoint, name: name) }
+        guard endpoint.effort == .work, isLarge else { return try answer(call, trace, endpoint) }
+        return onWorker(trace) { try answer(call, trace, endpoint) }
     }
 
     /// - Throws: 422 for query items that the endpoint does not take.
@@ -172,7 +171,10 @@ struct Dispatcher: Sendable {
         case .anyone, .bearer: return
         case .service where caller.isService, .feed where caller.isService: return
         case .staffOrService where caller.isService || caller.isStaff: return
+        case .adminOrService where caller.isService || caller.office == .administrator: return
         case .service, .feed: throw .forbidden("Only a backend of the tenant may call this endpoint.")
+        case .adminOrService:
+            throw .forbidden("Only an administrator or a backend of the tenant may call this endpoint.")
         case .staffOrService: throw .forbidden("Only staff or a backend of the tenant may call this endpoint.")
         }
     }
@@ -183,16 +185,23 @@ struct Dispatcher: Sendable {
 
     // MARK: Responses
 
-    private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint, name: String) throws -> Reply {
-        let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: name)
+    private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint) throws -> Reply {
+        let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: endpoint.name)
+        let act = act(of: call, trace, endpoint)
         switch try endpoint.handler(call) {
         case .now(let response): return .response(conditional(response, call.request))
         case .later(let start):
             return .deferred { responder in start { complete(responder, trace, $0) } }
         case .read(let body):
+            if let noted = act?.reading(as: call.caller, runner.reader, isRoleBound: endpoint.access.isRoleBound) {
+                return reading(call, trace, noted, body)
+            }
             guard isInstant(endpoint) else { return waiting(call, trace) { try read(call, body) } }
             return .response(conditional(try read(call, body), call.request))
         case .query(let sql, let body):
+            if let noted = act?.reading(as: call.caller, runner.reader, isRoleBound: endpoint.access.isRoleBound) {
+                return reading(call, trace, noted) { tx in try tx.db.withRows(sql) { try body($0) } }
+            }
             guard runner.store.engine == .sqlite else { return querying(call, trace, sql, body) }
             guard isInstant(endpoint) else { return waiting(call, trace) { try rows(of: sql, call, body) } }
             return .response(conditional(try rows(of: sql, call, body), call.request))
@@ -200,18 +209,50 @@ struct Dispatcher: Sendable {
             let lane = (key ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
             return writing(trace) { span, completion throws(StoreBusy) in
                 try runner.store.write(
-                    lane: lane, { try write(call, claim, key, span, body, $0) }, completion: completion)
+                    lane: lane, { try write(call, claim, key, span, act, body, $0) }, completion: completion)
             }
         case .writeTogether(let key, let request):
             let lane = key.lane(in: call.caller.tenant)
             return writing(trace) { span, completion throws(StoreBusy) in
                 // A traced write gets its own transaction: events of several requests belong to several traces.
                 guard claim != nil || span != nil else {
-                    return try request.queue(call.caller, runner, lane, completion)
+                    return try request.queue(call.caller, runner, act, lane, completion)
                 }
                 try runner.store.write(
-                    lane: lane, { try write(call, claim, key, span, request.answerAlone, $0) }, completion: completion)
+                    lane: lane, { try write(call, claim, key, span, act, request.answerAlone, $0) },
+                    completion: completion)
             }
+        }
+    }
+
+    /// Returns the act for the audit log; nil for an ordinary user, who acts on data of other users by no position.
+    private func act(of call: Call, _ trace: RequestTrace, _ endpoint: Endpoint) -> AuditedAct? {
+        call.caller.office.map { office in
+            AuditedAct(
+                office: office, actor: call.caller.userId, action: endpoint.name, requestId: trace.id,
+                isAlwaysNoted: endpoint.access.isRoleBound || office == .service,
+                isCounted: endpoint.noting == .count && office == .service)
+        }
+    }
+
+    /// Reads in a transaction that also writes the entry of the audit log: the answer leaves after the entry is on disk.
+    private func reading(
+        _ call: Call, _ trace: RequestTrace, _ act: AuditedAct,
+        _ body: @escaping @Sendable (Transaction) throws -> Response
+    ) -> Reply {
+        writing(trace) { span, completion throws(StoreBusy) in
+            try runner.store.write(
+                lane: LockKey.user(call.caller.userId).lane(in: call.caller.tenant),
+                { db in
+                    let known = call.knownPosition
+                    return try runner.write(as: call.caller, in: db, acts: [act]) { tx in
+                        // Read first: statements of a writing transaction see later commits too.
+                        let records = try tx.db.records(EventLog.records(after: known.head))
+                        let response = try body(tx)
+                        guard response.status == 200 else { return response }
+                        return conditional(response.positioned(known: known, records, call), call.request)
+                    }
+                }, completion: completion)
         }
     }
 
@@ -292,19 +333,22 @@ struct Dispatcher: Sendable {
     }
 
     private func write(
-        _ call: Call, _ claim: Idempotency.Claim?, _ key: LockKey?, _ span: OpenSpan?,
+        _ call: Call, _ claim: Idempotency.Claim?, _ key: LockKey?, _ span: OpenSpan?, _ act: AuditedAct?,
         _ body: (Transaction) throws -> Response, _ db: DatabaseConnection
     ) throws -> Response {
         try db.lock([key?.name(in: call.caller.tenant), claim?.lockName].compactMap(\.self))
         let traceparent = span?.context.traceparent
-        guard let claim else { return try runner.write(as: call.caller, in: db, traceparent: traceparent, body) }
+        let acts = [act].compactMap(\.self)
+        guard let claim else {
+            return try runner.write(as: call.caller, in: db, traceparent: traceparent, acts: acts, body)
+        }
         let now = runner.clock.now()
         if let stored = try Idempotency.find(claim, at: now, in: db) { return stored }
         let response: Response
         do {
             // The savepoint lets a refusal undo the started work and still be stored as the answer.
             response = try db.savepoint {
-                try runner.write(as: call.caller, in: db, traceparent: traceparent, body)
+                try runner.write(as: call.caller, in: db, traceparent: traceparent, acts: acts, body)
             }
         } catch {
             // Transient errors are not stored: a retry may succeed.

@@ -6,9 +6,21 @@ import Values
 final class Endpoint: Sendable {
     /// The role check. Row access is decided by the tables' policies, never here.
     enum Access: String, Sendable {
-        case anyone, bearer, service, staffOrService
+        case anyone, bearer, service, staffOrService, adminOrService
         /// A backend, or a feed of table changes that authenticates with a secret (`FeedCredentials`).
         case feed
+
+        /// Whether only callers with a certain role may call.
+        var isRoleBound: Bool { self != .anyone && self != .bearer }
+    }
+
+    /// How the audit log notes the calls of callers with a position (``Office``).
+    enum Noting: Sendable {
+        /// An entry for each.
+        case each
+        /// The number of each minute for a backend, which sends such calls in large numbers; an entry for each call of
+        /// others.
+        case count
     }
 
     /// The kind of thread that answers.
@@ -24,18 +36,25 @@ final class Endpoint: Sendable {
     let access: Access
     let query: QueryNames
     let effort: Effort
+    let noting: Noting
     let bodyBytesMax: Int
     let handler: @Sendable (Call) throws -> Answer
 
+    /// The name in metrics, in stored answers and in the audit log: `PATCH /v1/bookings/{id}`.
+    let name: String
+
     init(
         _ method: HTTPMethod, _ pattern: String, access: Access, query: QueryNames = [], effort: Effort = .work,
-        bodyBytesMax: Int = Limits.bodyBytesMax, _ handler: @escaping @Sendable (Call) throws -> Answer
+        noting: Noting = .each, bodyBytesMax: Int = Limits.bodyBytesMax,
+        _ handler: @escaping @Sendable (Call) throws -> Answer
     ) {
+        name = "\(method.rawValue) \(pattern)"
         self.method = method
         self.pattern = pattern
         self.access = access
         self.query = query
         self.effort = effort
+        self.noting = noting
         self.bodyBytesMax = method == .get ? 0 : bodyBytesMax
         self.handler = handler
     }

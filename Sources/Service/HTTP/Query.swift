@@ -73,6 +73,15 @@ struct Query: Sendable {
         return word
     }
 
+    /// Returns a moment in the form of RFC 3339.
+    func moment(_ name: String) throws(Failure) -> Timestamp? {
+        guard let text = try string(name) else { return nil }
+        guard let moment = Timestamp(rfc3339: text) else {
+            throw Failure.invalid("?\(name)", "must be a time such as 2026-01-10T10:00:00Z")
+        }
+        return moment
+    }
+
     func id<E>(_ name: String, _: E.Type) throws(Failure) -> ID<E>? {
         guard let text = try string(name) else { return nil }
         guard Fields.isIdentifier(text) else {

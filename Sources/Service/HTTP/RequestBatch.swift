@@ -10,6 +10,7 @@ final class RequestBatch<Item: Sendable>: Sendable {
         let item: Item
         let caller: Caller
         let runner: TransactionRunner
+        let act: AuditedAct?
     }
 
     private let body: @Sendable (Transaction, [Item]) throws -> [Response]
@@ -25,8 +26,8 @@ final class RequestBatch<Item: Sendable>: Sendable {
     func request(_ item: Item) -> BatchedRequest {
         BatchedRequest(
             answerAlone: { [body] tx in try body(tx, [item])[0] },
-            queue: { [write] caller, runner, lane, completion throws(StoreBusy) in
-                let entry = Entry(item: item, caller: caller, runner: runner)
+            queue: { [write] caller, runner, act, lane, completion throws(StoreBusy) in
+                let entry = Entry(item: item, caller: caller, runner: runner, act: act)
                 try runner.store.write(lane: lane, entry, in: write, completion: completion)
             })
     }
@@ -36,7 +37,9 @@ final class RequestBatch<Item: Sendable>: Sendable {
     ) throws -> [Response] {
         guard let first = entries.first else { return [] }
         if entries.allSatisfy({ $0.caller.writesTogether(with: first.caller) }) {
-            return try first.runner.write(as: first.caller, in: db) { try body($0, entries.map { $0.item }) }
+            return try first.runner.write(as: first.caller, in: db, acts: entries.compactMap(\.act)) {
+                try body($0, entries.map { $0.item })
+            }
         }
         // With several backends, each backend's items are written separately, and the responses are restored to the
         // original order.
@@ -59,7 +62,8 @@ struct BatchedRequest: Sendable {
     /// Answers the request in its own transaction.
     let answerAlone: @Sendable (Transaction) throws -> Response
     /// Queues the request for the next group of writes of a lane.
-    let queue: @Sendable (Caller, TransactionRunner, _ lane: Int, @escaping Completion) throws(StoreBusy) -> Void
+    let queue:
+        @Sendable (Caller, TransactionRunner, AuditedAct?, _ lane: Int, @escaping Completion) throws(StoreBusy) -> Void
 }
 
 extension Caller {

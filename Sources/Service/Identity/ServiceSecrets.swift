@@ -12,7 +12,7 @@ enum ServiceSecrets {
 
     /// Returns the stored secret, or creates one with 256 bits of the system's random generator.
     static func secret(named name: String, in db: DatabaseConnection) throws -> [UInt8] {
-        if let known = try find(name, in: db) { return known }
+        if let known = try find(named: name, in: db) { return known }
         let secret = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
         // Another replica may create it at the same moment. Then this waits for it, and both use that one.
         try db.run(
@@ -20,10 +20,11 @@ enum ServiceSecrets {
             INSERT INTO \(secrets, unscoped: bookkeeping) (name, secret) VALUES (\(name), \(secret))
             ON CONFLICT (name) DO NOTHING
             """)
-        return try find(name, in: db) ?? secret
+        return try find(named: name, in: db) ?? secret
     }
 
-    private static func find(_ name: String, in db: DatabaseConnection) throws -> [UInt8]? {
+    /// Returns the stored secret; nil if there is none.
+    static func find(named name: String, in db: DatabaseConnection) throws -> [UInt8]? {
         try db.row("SELECT secret FROM \(secrets, unscoped: bookkeeping) WHERE name = \(name)") { try $0.blob(0) }
     }
 }

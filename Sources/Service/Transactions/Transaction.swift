@@ -27,6 +27,8 @@ final class Transaction {
     private var counts: [ID<User>: Badges] = [:]
     private var cache: [ID<Transaction>: Any] = [:]
     private var isWakingSenders = false
+    /// Notes for the audit log that belong to no request.
+    private(set) var auditNotes: [AuditNotes] = []
 
     init(db: DatabaseConnection, caller: Caller, reader: TransactionReader, traceparent: String? = nil) {
         self.db = db
@@ -94,6 +96,9 @@ final class Transaction {
         guard db.engine == .postgreSQL else { return }
         publish(name, audience: [], data: data)
     }
+
+    /// Adds a note to the audit log that belongs to no request.
+    func note(_ notes: AuditNotes) { auditNotes.append(notes) }
 
     // MARK: Locks
 

@@ -9,6 +9,8 @@ struct TransactionRunner: Sendable {
     let tenants: Tenants
     /// Numbers and stores the events of a group of transactions, and publishes them once they are committed.
     let appendEvents: GroupStep<PendingEvents>
+    /// Stores the audit notes of a group of transactions.
+    let appendNotes: GroupStep<AuditNotes>
 
     var store: DatabaseStore { reader.store }
     var clock: Clock { reader.clock }
@@ -17,15 +19,21 @@ struct TransactionRunner: Sendable {
     /// Runs one write transaction inside a writer's group. To be called on the writer's thread, within
     /// `DatabaseStore.write`.
     ///
-    /// - Parameter traceparent: The trace of its events; nil if it is not recorded.
+    /// - Parameters:
+    ///   - traceparent: The trace of its events; nil if it is not recorded.
+    ///   - acts: The requests of callers with a position that it performs, for the audit log. Several requests are of a
+    ///     kind that is counted.
     func write<Result>(
-        as caller: Caller, in db: DatabaseConnection, traceparent: String? = nil, _ body: (Transaction) throws -> Result
+        as caller: Caller, in db: DatabaseConnection, traceparent: String? = nil, acts: [AuditedAct] = [],
+        _ body: (Transaction) throws -> Result
     ) throws -> Result {
         try db.enter(caller.scope)
         try tenants.note(caller.tenant, in: db)
         let tx = Transaction(db: db, caller: caller, reader: reader, traceparent: traceparent)
-        let result = try body(tx)
-        if let events = try tx.finish() { db.leave(events, for: appendEvents) }
+        let oversight = acts.first?.oversight(of: caller)
+        let (result, events) = try db.recording(into: oversight) { (try body(tx), try tx.finish()) }
+        if let events { db.leave(events, for: appendEvents) }
+        for notes in AuditedAct.notes(of: acts, oversight, tx) + tx.auditNotes { db.leave(notes, for: appendNotes) }
         return result
     }
 }
@@ -41,6 +49,8 @@ final class TransactionReader: Sendable {
     let log: LogIdentity
     let positions: TenantPositions
     let reactions: [Reaction]
+    /// The tables of the service, to find those whose rows belong to users.
+    let tables: [Table]
     let badgeVersions: BadgeVersions
     let limiter: RateLimiter
     /// Wakes the senders of outboxes after a commit that has added to one.
@@ -50,8 +60,7 @@ final class TransactionReader: Sendable {
 
     init(
         store: DatabaseStore, clock: Clock, settings: Settings, log: LogIdentity, positions: TenantPositions,
-        reactions: [Reaction],
-        limiter: RateLimiter
+        reactions: [Reaction], tables: [Table], limiter: RateLimiter
     ) {
         self.store = store
         self.limiter = limiter
@@ -60,6 +69,7 @@ final class TransactionReader: Sendable {
         self.log = log
         self.positions = positions
         self.reactions = reactions
+        self.tables = tables
         badgeVersions = BadgeVersions(isAlone: store.engine == .sqlite)
     }
 

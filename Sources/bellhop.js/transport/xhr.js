@@ -36,16 +36,16 @@ export function xhrTransport(Request = globalThis.XMLHttpRequest, charsMax = tex
         }),
       });
     }
-    /** Ends a refusal with as much of its body as came. @param {string} text */
-    function refuse(text) {
+    // Ends a refusal with as much of its body as came.
+    const refuse = (text = request.responseText) => {
       wanted?.(text);
       stop();
-    }
+    };
     function read() {
       head();
       if (isOver) return;
       if (request.status !== 200) {
-        if (request.responseText.length >= problemCharsMax) refuse(request.responseText);
+        if (request.responseText.length >= problemCharsMax) refuse();
         return;
       }
       const text = request.responseText.slice(seen);
@@ -68,13 +68,10 @@ export function xhrTransport(Request = globalThis.XMLHttpRequest, charsMax = tex
     request.onload = () => {
       read();
       if (request.status === 200) end("the stream ended");
-      else refuse(request.responseText);
+      else refuse();
     };
-    request.onerror = () => {
-      // What is known of a refusal suffices.
-      if (wanted) refuse("");
-      else end("the connection broke");
-    };
+    // What is known of a refusal suffices.
+    request.onerror = () => wanted ? refuse("") : end("the connection broke");
     request.ontimeout = request.onerror;
     request.send();
     return stop;

@@ -6,8 +6,8 @@ struct Check: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Check the database for wrong counts and damage, or check a running service.",
         discussion: """
-            Without --url: opens the database, recounts all badges, and looks for overlapping bookings and \
-            damage of the file. The exit code is 1 if it finds a difference.
+            Without --url: opens the database, recounts all badges, verifies the audit log, and looks for overlapping \
+            bookings and damage of the file. The exit code is 1 if it finds a difference.
             With --url: the exit code is 0 if the address answers 200 within three seconds. For the service on this machine, \
             `bellhop health` is simpler.
 
@@ -27,7 +27,8 @@ struct Check: AsyncParsableCommand {
         for difference in differences { Terminal.line("\(Terminal.paint("✗", .red)) \(difference)") }
         guard differences.isEmpty else { throw Terminal.failure("differences: \(differences.count)") }
         Terminal.line(
-            "\(Terminal.paint("✓", .green)) All counts are correct, no bookings overlap, and the file is undamaged.")
+            "\(Terminal.paint("✓", .green)) All counts are correct, no bookings overlap, the audit log is intact, and the file is undamaged."
+        )
     }
 
     private func checkHealth(_ text: String) async throws {

@@ -46,7 +46,7 @@ import Yams
             let operation = try #require(operations["\(route.method) \(route.pattern)"])
             let isOpen = operation["security"]?.sequence?.isEmpty == true
             #expect(isOpen == (route.access == "anyone"), "\(route.pattern)")
-            let isRoleBound = route.access == "service" || route.access == "staffOrService"
+            let isRoleBound = ["service", "staffOrService", "adminOrService"].contains(route.access)
             #expect(!isRoleBound || Self.answers(operation, "403"), "\(route.method) \(route.pattern)")
         }
     }

@@ -334,7 +334,7 @@ struct VisibilityWorld {
             "GET /asyncapi.json", "GET /console/tokens", "GET /bellhop.js",
             "GET /bellhop-core.js", "GET /bellhop-features.js", "GET /bellhop-tabs.js", "GET /bellhop-worker.js",
             "GET /bellhop-offline.js", "GET /bellhop-push.js", "GET /bellhop-sw.js",
-            "GET /v1/webhooks", "GET /v1/webhooks/dead":
+            "GET /v1/webhooks", "GET /v1/webhooks/dead", "GET /v1/audit":
             at([:], nil)
         case "POST /v1/webhooks/dead/{id}/retry": at(["id": "w1"], nil)
         case "GET /console/{name}": at(["name": "app.js"], nil)

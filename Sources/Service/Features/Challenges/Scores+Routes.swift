@@ -6,7 +6,9 @@ import Values
 extension ChallengesFeature {
     static func scoreEndpoints(_ boards: Leaderboards?) -> [Endpoint] {
         [
-            Endpoint(.post, "/v1/challenges/{id}/scores", access: .bearer, Endpoint.serving(boards, addScore)),
+            Endpoint(
+                .post, "/v1/challenges/{id}/scores", access: .bearer, noting: .count,
+                Endpoint.serving(boards, addScore)),
             Endpoint(
                 .delete, "/v1/challenges/{id}/scores/{userId}", access: .bearer, Endpoint.serving(boards, withdraw)),
             Endpoint(

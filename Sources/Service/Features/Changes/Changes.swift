@@ -19,7 +19,8 @@ enum ChangesFeature {
     /// - Parameter parts: Nil lists tables and routes without serving them, for `bellhop routes` and `policies`.
     static func feature(_ parts: Parts?) -> Feature {
         let intake = Endpoint(
-            .post, "/v1/changes", access: .feed, query: ["format"], bodyBytesMax: ChangeLimits.bodyBytesMax,
+            .post, "/v1/changes", access: .feed, query: ["format"], noting: .count,
+            bodyBytesMax: ChangeLimits.bodyBytesMax,
             Endpoint.serving(parts, takeChanges))
         return Feature(
             name: "changes", tables: [deliveries, SourcePosition.positions],

@@ -128,7 +128,9 @@ struct SourceIntake: Sendable {
         for case .change(let change) in rows { changes.append(change) }
         for case .rejected(let reason) in rows { outcome.rejected.append(reason) }
         guard !changes.isEmpty else { return }
-        let outcomes = try runner.write(as: Self.caller, in: db) { try self.changes.take(changes, $0) }
+        let outcomes = try runner.write(as: Self.caller, in: db, acts: [Self.act]) {
+            try self.changes.take(changes, $0)
+        }
         for (change, result) in zip(changes, outcomes) {
             switch result {
             case .accepted: outcome.taken += 1
@@ -147,13 +149,20 @@ struct SourceIntake: Sendable {
                 throw Failure.invalid("/kind", "must be one of \(receivers.keys.sorted().joined(separator: ", "))")
             }
             try db.savepoint {
-                try runner.write(as: .system(tenant: message.tenant), in: db) { try receiver(message.members, $0) }
+                try runner.write(as: .system(tenant: message.tenant), in: db, acts: [Self.act]) {
+                    try receiver(message.members, $0)
+                }
             }
             outcome.taken += 1
         } catch let failure as Failure {
             outcome.rejected.append(Self.reason(of: failure, in: "bellhop.\(message.kind)"))
         }
     }
+
+    /// What the audit log counts.
+    private static let act = AuditedAct(
+        office: .service, actor: "source", action: "bellhop source", requestId: nil, isAlwaysNoted: true,
+        isCounted: true)
 
     static func reason(of failure: Failure, in subject: String) -> String {
         let place = failure.fields.first.map { "\($0.pointer) \($0.detail)" }

@@ -130,6 +130,7 @@ extension ConversationsFeature {
                 (tenant, user_id, conversation_id, joined, position, excluded)
             VALUES (\(tx.tenant), \(userId), \(id), \(place.joined), \(place.position), \(place.excluded))
             """)
+        tx.db.noteInsertion(into: members, of: userId.text)
     }
 
     /// Adds a user to the list of members, unless the user is already in it.

@@ -13,7 +13,7 @@ enum PublishFeature {
             name: "publish",
             endpoints: [
                 Endpoint(
-                    .post, "/v1/publish", access: .service, bodyBytesMax: PublishLimits.bodyBytesMax,
+                    .post, "/v1/publish", access: .service, noting: .count, bodyBytesMax: PublishLimits.bodyBytesMax,
                     Endpoint.serving(parts, publish))
             ],
             constants: Feature.constants(

@@ -449,8 +449,10 @@ extension PushFeature {
 
     /// Encrypts the addresses of devices with the first key that others have encrypted.
     ///
-    /// - Returns: The number of devices that were changed, and of those that no key opens.
-    static func rotate(_ keys: PushKeyRing, in db: DatabaseConnection) throws -> (changed: Int, unreadable: Int) {
+    /// - Returns: The number of devices that were changed, by tenant, and of those that no key opens.
+    static func rotate(
+        _ keys: PushKeyRing, in db: DatabaseConnection
+    ) throws -> (changed: [ID<Tenant>: Int], unreadable: Int) {
         var (old, unreadable) = ([(owner: Owner, id: ID<Device>, former: [UInt8], address: [UInt8])](), 0)
         try db.forEach("SELECT tenant, user_id, id, address FROM \(devices, unscoped: sending)") { row in
             let (owner, id) = (Owner(tenant: try row.id(0), userId: try row.id(1)), try row.id(2) as ID<Device>)
@@ -463,14 +465,15 @@ extension PushFeature {
             old.append((owner, id, sealed, keys.seal(address, context: place(of: id, owner))))
             return true
         }
-        var changed = 0
+        var changed: [ID<Tenant>: Int] = [:]
         for (owner, id, former, address) in old {
             // The device may have been registered with a new token since it was read. Then the new one stays.
-            changed += try db.run(
+            let count = try db.run(
                 """
                 UPDATE \(devices, unscoped: sending) SET address = \(address)
                 WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id) AND address = \(former)
                 """)
+            if count > 0 { changed[owner.tenant, default: 0] += count }
         }
         return (changed, unreadable)
     }

@@ -107,7 +107,7 @@ extension PushFeature {
     /// the former user end. Until the transaction ends, nobody else registers the address.
     static func removeOthers(with fingerprint: String, than id: ID<Device>, _ tx: Transaction) throws {
         // The users may be of several tenants.
-        try tx.db.lock([LockKey(kind: addressLock, id: fingerprint).name(in: "")])
+        try tx.db.lock([address(fingerprint).name(in: "")])
         let others = try tx.db.rows(
             """
             SELECT tenant, user_id, id FROM \(devices, unscoped: reacting)
@@ -126,7 +126,7 @@ extension PushFeature {
         }
     }
 
-    static let addressLock = "address"
+    private static func address(_ fingerprint: String) -> LockKey { LockKey(kind: "address", id: fingerprint) }
 
     /// Removes the messages of a device. A transaction that changes messages and devices changes the messages first, as
     /// the sender does; otherwise they could wait for each other.

@@ -12,7 +12,7 @@ import Values
 enum PushFeature {
     static let feature = Feature(
         name: "push", tables: [devices, outbox], migrations: [migration], endpoints: endpoints, reaction: reaction,
-        locks: [addressLock],
+        locks: ["address"],
         constants: { writer, settings in
             writer.member("push") { push in
                 push.member("enabled", settings.push != nil)

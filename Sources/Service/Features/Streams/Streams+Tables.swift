@@ -69,6 +69,7 @@ extension StreamsFeature {
                     THEN excluded.issued_before ELSE revocations.issued_before END,
                 created_at = excluded.created_at
             """)
+        if revocation.kind == .user { connection.noteInsertion(into: revocations, of: revocation.subject) }
     }
 
     /// Returns all stored revocations, for the list in memory, at start.

@@ -293,7 +293,7 @@ import Values
         _ = try await probe.messages(1)
         let ring = try #require(probe.service.app.runner.settings.push?.keys)
         let counts = try await probe.service.app.store.write { try PushFeature.rotate(ring, in: $0) }
-        #expect(counts.changed == 1 && counts.unreadable == 0)
+        #expect(counts.changed == ["default": 1] && counts.unreadable == 0)
         try await probe.service.restart(with: ["pushKeys": PushProbe.keys[1]])
         try await probe.notify()
         #expect(try await probe.messages(2).count == 2)

@@ -1,0 +1,192 @@
+import Cryptography
+import Database
+import Domain
+import Threads
+import Values
+
+/// The writer of the audit log: the last step of a group of transactions turns their notes into entries, in the same
+/// commit.
+///
+/// The lock of a tenant's chain is taken only here, after all other locks of the group and before the counter of the
+/// event log. So the chain has one order on all replicas, and no two groups wait for each other.
+final class AuditLog: Sendable {
+    private let secrets = Locked([ID<Tenant>: AuthenticationKey]())
+
+    /// The last entry of a tenant's chain.
+    private struct Head {
+        var sequence = 0
+        var hash = AuditEntry.origin
+        var at = Timestamp(microseconds: .min)
+    }
+
+    private struct Rows {
+        var entries: [SQLValue] = []
+        var heads: [SQLValue] = []
+        var counts: [SQLValue] = []
+    }
+
+    func append(_ notes: [AuditNotes], in db: DatabaseConnection) throws {
+        let byTenant = Dictionary(grouping: notes, by: \.tenant)
+        let tenants = byTenant.keys.sorted()
+        try db.lock(tenants.map { AuditFeature.chain.name(in: $0) })
+        var rows = Rows()
+        for tenant in tenants {
+            let notes = byTenant[tenant] ?? []
+            add(notes, to: &rows)
+            let drafts = try drafts(of: notes, in: db)
+            if !drafts.isEmpty { try add(drafts, of: tenant, to: &rows, in: db) }
+        }
+        try db.runWithCommit(
+            Self.intoCounts.statements(of: rows.counts) + Self.intoEntries.statements(of: rows.entries)
+                + Self.intoHeads.statements(of: rows.heads))
+    }
+
+    // MARK: Entries
+
+    /// Returns the entries without their places in the chain.
+    private func drafts(of notes: [AuditNotes], in db: DatabaseConnection) throws -> [AuditEntry] {
+        try notes.flatMap { notes -> [AuditEntry] in
+            switch notes.kind {
+            case .each(let act, let items):
+                return items.map { item in
+                    AuditEntry(
+                        at: notes.at, actorKind: act.office, actorId: act.actor, action: act.action,
+                        targetKind: item.table, targetId: item.userId, requestId: act.requestId, outcome: item.outcome,
+                        count: item.count)
+                }
+            case .count: return []
+            case .endOfMinutes(let moment): return try endedWindows(of: notes.tenant, before: moment, in: db)
+            }
+        }
+    }
+
+    private func add(
+        _ drafts: [AuditEntry], of tenant: ID<Tenant>, to rows: inout Rows, in db: DatabaseConnection
+    ) throws {
+        let key = try secret(of: tenant, in: db)
+        var head =
+            try db.row(
+                """
+                SELECT sequence, hash, noted_at FROM \(AuditFeature.heads, unscoped: Self.bookkeeping)
+                WHERE tenant = \(tenant)
+                """
+            ) { Head(sequence: try $0.integer(0), hash: try $0.text(1), at: try $0.moment(2)) } ?? Head()
+        var values = RowValues()
+        for var entry in drafts {
+            // Clocks of replicas differ, but the times of a chain never go back.
+            entry.at = max(entry.at, head.at)
+            entry.sequence = head.sequence + 1
+            entry.actorDigest = Self.digest(of: entry.actorId, by: key) ?? ""
+            entry.targetDigest = Self.digest(of: entry.targetId, by: key)
+            entry.previousHash = head.hash
+            entry.hash = entry.computedHash(of: tenant)
+            head = Head(sequence: entry.sequence, hash: entry.hash, at: entry.at)
+            values.append(tenant)
+            values.append(entry)
+        }
+        rows.entries += values.values
+        rows.heads += [
+            tenant.sqlValue, head.sequence.sqlValue, head.hash.sqlValue, head.at.sqlValue,
+        ]
+    }
+
+    static func digest(of user: ID<User>?, by key: AuthenticationKey) -> String? {
+        user.map { AuditEntry.hexadecimal(key.code(for: $0.text.utf8)) }
+    }
+
+    /// Returns the key of a tenant's digests, created once. It is kept in memory only after the commit, because the
+    /// transaction that creates it may be rolled back.
+    private func secret(of tenant: ID<Tenant>, in db: DatabaseConnection) throws -> AuthenticationKey {
+        if let known = secrets.withLock({ $0[tenant] }) { return known }
+        let key = AuthenticationKey(try ServiceSecrets.secret(named: Self.secretName(of: tenant), in: db))
+        db.afterCommit { [secrets] in
+            secrets.withLock { secrets in
+                if secrets.count >= AuditLimits.secretsMax { secrets = [:] }
+                secrets[tenant] = key
+            }
+        }
+        return key
+    }
+
+    static func secretName(of tenant: ID<Tenant>) -> String { "audit:\(tenant.text)" }
+
+    // MARK: Counted calls
+
+    private func add(_ notes: [AuditNotes], to rows: inout Rows) {
+        struct Key: Hashable {
+            let window: Int64
+            let office: Office
+            let actor: ID<User>
+            let action: String
+        }
+        var counts: [Key: Int] = [:]
+        for notes in notes {
+            guard case .count(let act, let count) = notes.kind else { continue }
+            let window = notes.at.seconds / AuditLimits.windowSeconds
+            counts[Key(window: window, office: act.office, actor: act.actor, action: act.action), default: 0] += count
+        }
+        guard let tenant = notes.first?.tenant else { return }
+        for (key, count) in counts {
+            rows.counts += [
+                tenant.sqlValue, key.window.sqlValue, key.office.rawValue.sqlValue, key.actor.sqlValue,
+                key.action.sqlValue, count.sqlValue,
+            ]
+        }
+    }
+
+    /// Deletes the numbers of ended windows and returns their entries.
+    private func endedWindows(
+        of tenant: ID<Tenant>, before moment: Timestamp, in db: DatabaseConnection
+    ) throws -> [AuditEntry] {
+        let windows: SQL = "tenant = \(tenant) AND minute < \(moment.seconds / AuditLimits.windowSeconds)"
+        let ended = try db.rows(
+            """
+            SELECT minute, actor_kind, actor_id, action, count
+            FROM \(AuditFeature.counts, unscoped: Self.bookkeeping) WHERE \(windows)
+            ORDER BY minute, actor_kind, actor_id, action LIMIT \(AuditLimits.windowsAtOnceMax)
+            """
+        ) { row -> (window: Int, entry: AuditEntry) in
+            guard let office = Office(rawValue: try row.text(1)) else { throw row.unknownValue(1) }
+            let window = try row.integer(0)
+            return (
+                window,
+                AuditEntry(
+                    at: Timestamp(microseconds: Int64(window) * AuditLimits.windowSeconds * 1_000_000),
+                    actorKind: office, actorId: try row.id(2), action: try row.text(3), outcome: .accepted,
+                    count: try row.integer(4))
+            )
+        }
+        for (window, entry) in ended {
+            try db.run(
+                """
+                DELETE FROM \(AuditFeature.counts, unscoped: Self.bookkeeping)
+                WHERE tenant = \(tenant) AND minute = \(window) AND actor_kind = \(entry.actorKind.rawValue)
+                    AND actor_id = \(entry.actorId) AND action = \(entry.action)
+                """)
+        }
+        return ended.map(\.entry)
+    }
+
+    // MARK: Statements
+
+    private static let bookkeeping = Unscoped.bookkeeping("the service writes the audit log, never a caller")
+    private static let intoEntries = Insertion(
+        """
+        INSERT INTO \(AuditFeature.entries, unscoped: bookkeeping) (tenant, \(AuditFeature.entryColumns))
+        """, columns: 15)
+    private static let intoHeads = Insertion(
+        "INSERT INTO \(AuditFeature.heads, unscoped: bookkeeping) (tenant, sequence, hash, noted_at)", columns: 4,
+        """
+        ON CONFLICT (tenant) DO UPDATE SET
+            sequence = excluded.sequence, hash = excluded.hash, noted_at = excluded.noted_at
+        """)
+    private static let intoCounts = Insertion(
+        """
+        INSERT INTO \(AuditFeature.counts, unscoped: bookkeeping)
+            (tenant, minute, actor_kind, actor_id, action, count)
+        """, columns: 6,
+        """
+        ON CONFLICT (tenant, minute, actor_kind, actor_id, action) DO UPDATE SET
+            count = audit_counts.count + excluded.count
+        """)
+}

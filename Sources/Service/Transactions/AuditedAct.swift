@@ -1,0 +1,107 @@
+import Database
+import Domain
+import Values
+
+/// A request of a caller with a position, for the audit log. The dispatcher makes one for each, before the handler runs.
+struct AuditedAct: Sendable {
+    let office: Office
+    let actor: ID<User>
+    /// The name of the endpoint.
+    let action: String
+    /// Nil for a command.
+    let requestId: String?
+    /// Whether it is noted even if it touches no row of another user: the endpoint is open to certain roles only, or the
+    /// caller is a backend.
+    var isAlwaysNoted: Bool
+    var isCounted: Bool
+    /// The tables whose reading is noted; nil for a write.
+    var readable: Set<String>?
+
+    /// Returns the record of the act's rows; nil if the act is only counted.
+    func oversight(of caller: Caller) -> Oversight? {
+        isCounted
+            ? nil : Oversight(of: ID(caller.userId.text), readable: readable ?? [], actsMax: Limits.auditedUsersMax)
+    }
+
+    /// Returns the act as a read; nil if the settings do not ask for reads.
+    ///
+    /// - Parameter isRoleBound: Whether the endpoint is open to certain roles only, so that each answer is noted.
+    func reading(as caller: Caller, _ reader: TransactionReader, isRoleBound: Bool) -> AuditedAct? {
+        guard reader.settings.auditReads else { return nil }
+        var act = self
+        (act.isAlwaysNoted, act.isCounted) = (isRoleBound, false)
+        let keys = caller.scope.keys.filter(Office.opens)
+        act.readable = Set(reader.tables.filter { $0.opensOthers(to: keys) }.map(\.name))
+        return act
+    }
+
+    /// Returns the notes of a transaction.
+    ///
+    /// - Parameter oversight: The record of the first act.
+    static func notes(of acts: [AuditedAct], _ oversight: Oversight?, _ tx: Transaction) -> [AuditNotes] {
+        guard let first = acts.first else { return [] }
+        guard let oversight else {
+            return Dictionary(grouping: acts, by: \.action).values.map { acts in
+                AuditNotes(tenant: tx.tenant, at: tx.now, .count(acts[0], acts.count))
+            }
+        }
+        var items = oversight.acts.map(AuditNotes.Item.init)
+        if oversight.omitted > 0 { items.append(AuditNotes.Item(outcome: .accepted, count: oversight.omitted)) }
+        let isRead = first.readable != nil
+        if items.isEmpty, first.isAlwaysNoted { items.append(AuditNotes.Item(outcome: isRead ? .shown : .accepted)) }
+        return items.isEmpty ? [] : [AuditNotes(tenant: tx.tenant, at: tx.now, .each(first, items))]
+    }
+}
+
+/// The notes that a transaction leaves for the audit log.
+struct AuditNotes: Sendable {
+    enum Kind: Sendable {
+        /// An entry for each item.
+        case each(AuditedAct, [Item])
+        /// A number of requests, which the entry of their minute counts.
+        case count(AuditedAct, Int)
+        /// The entries of all minutes before this moment.
+        case endOfMinutes(before: Timestamp)
+    }
+
+    /// What an act did to the rows of one user in one table.
+    struct Item: Sendable {
+        var outcome: AuditOutcome
+        var table: String?
+        var userId: ID<User>?
+        var count = 1
+    }
+
+    let tenant: ID<Tenant>
+    let at: Timestamp
+    let kind: Kind
+
+    init(tenant: ID<Tenant>, at: Timestamp, _ kind: Kind) {
+        (self.tenant, self.at, self.kind) = (tenant, at, kind)
+    }
+}
+
+/// What an act did.
+enum AuditOutcome: String, Sendable, CaseIterable, MemberValue {
+    /// Rows were inserted, or replaced by an upsert.
+    case stored
+    case changed
+    case removed
+    /// Rows were read.
+    case shown
+    /// The operation was performed; it wrote no row that belongs to one user.
+    case accepted
+}
+
+extension AuditNotes.Item {
+    fileprivate init(_ act: Oversight.Act) {
+        outcome =
+            switch act.verb {
+            case .insert: .stored
+            case .update: .changed
+            case .delete: .removed
+            case .read: .shown
+            }
+        (table, userId) = (act.table, act.user.map { ID($0.text) })
+    }
+}

@@ -1,0 +1,38 @@
+import ArgumentParser
+import Foundation
+import Service
+
+struct AuditCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "audit", abstract: "Verify the audit log.", subcommands: [Verify.self])
+
+    struct Verify: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Recompute the hashes of all audit entries, and name the first broken one.",
+            discussion: """
+                Prints the last entry of each tenant: tenant, number and hash. The exit code is 1 if an entry was changed or is \
+                missing. Works while the service is running, and on a backup.
+
+                Keep the output outside the database and pass it next time: then a chain that was rewritten as a whole is found, \
+                too.
+
+                  bellhop audit verify >heads.txt
+                  bellhop audit verify --known heads.txt
+                  bellhop audit verify --database sqlite:backup.sqlite
+                """)
+
+        @Option(help: ArgumentHelp("File with the output of an earlier verification.", valueName: "file"))
+        var known: String?
+
+        @OptionGroup var settings: SettingsFlags
+
+        func run() async throws {
+            let settings = try await settings.load(verifiesTokens: false)
+            let known = try known.map { try String(contentsOfFile: $0, encoding: .utf8) } ?? ""
+            let found = try SettingsLoading.explainingFailure { try Operations.verifyAudit(settings, known: known) }
+            for chain in found { Terminal.line(chain.line) }
+            let faults = found.compactMap { chain in chain.fault.map { "tenant \(chain.tenant): \($0)" } }
+            guard faults.isEmpty else { throw Terminal.failure(faults.joined(separator: "\n")) }
+        }
+    }
+}

@@ -115,7 +115,7 @@ public final class APNs: Sendable {
         let reason = answer.string("reason") ?? "status_\(status)"
         switch (status, reason) {
         case (410, _):
-            let since = answer.integer("timestamp").map { Timestamp(microseconds: min($0, 1 << 50) * 1000) }
+            let since = answer.integer("timestamp").map { Timestamp(microseconds: min(max($0, 0), 1 << 50) * 1000) }
             return .gone(reason: reason, since: since)
         case (400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"): return .gone(reason: reason, since: nil)
         case (403, "ExpiredProviderToken"):

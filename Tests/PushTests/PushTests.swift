@@ -215,6 +215,14 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
             410, #"{"reason":"Unregistered","timestamp":1800000000000}"#,
             .gone(reason: "Unregistered", since: Timestamp(microseconds: 1_800_000_000_000_000))
         ),
+        (
+            410, #"{"reason":"Unregistered","timestamp":-9223372036854775808}"#,
+            .gone(reason: "Unregistered", since: Timestamp(microseconds: 0))
+        ),
+        (
+            410, #"{"reason":"Unregistered","timestamp":9223372036854775807}"#,
+            .gone(reason: "Unregistered", since: Timestamp(microseconds: (1 << 50) * 1000))
+        ),
         (410, "", .gone(reason: "status_410", since: nil)),
         (400, #"{"reason":"BadDeviceToken"}"#, .gone(reason: "BadDeviceToken", since: nil)),
         (400, #"{"reason":"DeviceTokenNotForTopic"}"#, .gone(reason: "DeviceTokenNotForTopic", since: nil)),

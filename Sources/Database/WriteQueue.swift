@@ -157,7 +157,8 @@ final class WriteQueue: Sendable {
         var holdings: [Holding]
         /// The lanes of jobs that are being done, with their writer.
         var lanes: [Int: Int] = [:]
-        /// The jobs to be expected in the next group: all that were here when the last one ended.
+        /// The jobs to be expected in the next group: all that were here when the last one ended, with those of other
+        /// writers. Clients of two groups that take turns so come together in one.
         var expected = 1
         var isClosed = false
         var isFull = false
@@ -285,7 +286,7 @@ final class WriteQueue: Sendable {
     /// - Parameter isFull: Whether the database lacked room for some of it; nil if nothing was written.
     func finishBatch(by writer: Int = 0, isFull: Bool?, _ change: (inout StoreMetrics) -> Void) {
         state.withLock { queue in
-            queue.expected = queue.holdings[writer].jobs + queue.jobs.count
+            queue.expected = queue.depth
             queue.release(writer)
             queue.isFull = isFull ?? queue.isFull
             change(&queue.metrics)

@@ -12,8 +12,8 @@ import Testing
         WriteJob(lane: lane, run: { _ in { _ in } }, fail: { _ in })
     }
 
-    private static func add(_ count: Int, to queue: WriteQueue) throws {
-        for lane in 0..<count { #expect(try queue.append(job(lane: lane))) }
+    private static func add(_ count: Int, to queue: WriteQueue, from first: Int = 0) throws {
+        for lane in first..<(first + count) { #expect(try queue.append(job(lane: lane))) }
     }
 
     /// Takes a group and commits it.
@@ -41,6 +41,22 @@ import Testing
         #expect(Self.commitGroup(of: queue) == 200)
         try Self.add(64, to: queue)
         #expect(Self.commitGroup(of: queue) == 64)
+    }
+
+    /// Two writers with a group each take turns. Their clients meet in one group.
+    @Test func groupsOfTwoWriters_becomeOne() async throws {
+        let queue = WriteQueue(depthMax: 512, sharing: WriteSharing(writers: 2, collectingMax: Self.never))
+        for writer in 0..<2 {
+            try Self.add(10, to: queue, from: writer * 10)
+            #expect(queue.take(512, by: writer)?.count == 10)
+            queue.finishCollecting(by: writer)
+        }
+        queue.finishBatch(by: 0, isFull: false) { _ in }
+        try Self.add(10, to: queue, from: 20)
+        let next = Task.detached { Self.commitGroup(of: queue) }
+        queue.finishBatch(by: 1, isFull: false) { _ in }
+        try Self.add(10, to: queue, from: 30)
+        #expect(await next.value == 20)
     }
 
     @Test func singleClient_neverWaits() throws {

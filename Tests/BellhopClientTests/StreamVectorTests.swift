@@ -150,6 +150,8 @@ struct StreamVectorTests {
         let (clock, waits, reasons) = (StandingClock(), Collected<Int>(), Collected<String>())
         var options = BellhopStream.Options()
         options.clock = clock.clock
+        // More than the largest case, so that no connection is dropped because the reader is slow.
+        options.bufferBytesMax = 4 << 20
         options.onConnection = { connection in
             if let code = connection.reason?.code { reasons.append(code) }
             guard connection.status == .waiting, let at = connection.retryAt else { return }

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import time
 
 # Statuses after which a request is repeated: the service is starting, stopping or overloaded.
 BUSY = {429, 502, 503}
@@ -10,10 +11,14 @@ PAUSE_SECONDS = 0.05
 
 
 class Client:
-    """The requests of one household, one after the other."""
+    """The requests of one household, one after the other.
 
-    def __init__(self, replicas):
+    - refusals: gets the time and the status of each answer after which a request is repeated.
+    """
+
+    def __init__(self, replicas, refusals):
         self.replicas = replicas
+        self.refusals = refusals
         self.connections = {}
 
     async def ask(self, bearer, method, path, body=None, replica=0, key=None, expect=(200, 201, 202, 204)):
@@ -25,6 +30,7 @@ class Client:
                     return json.loads(content) if content else None
                 if status not in BUSY:
                     raise AssertionError(f"{method} {path} {body} answered {status}: {content[:300]!r}")
+                self.refusals.append((time.monotonic(), status))
             self.close(replica)
             await asyncio.sleep(PAUSE_SECONDS)
             replica = (replica + 1) % len(self.replicas)

@@ -42,10 +42,11 @@ class Count:
             self.until.append(time.monotonic())
 
     def age(self, value, at, expecting=None):
-        """Returns for how many seconds a value had been replaced by another at a time; None if it never was the total.
+        """Returns for how many seconds a value had been replaced by another at a time; None if it was not the total then
+        or before.
 
         - expecting: the total after the step that runs now."""
-        if value in (self.now, expecting):
+        if value == expecting:
             return 0.0
         for index in range(bisect.bisect_right(self.since, at) - 1, -1, -1):
             if self.values[index] == value:
@@ -76,22 +77,41 @@ class Phone:
         self.since = 0.0
         # The user whose registration is under way: the service may know it before its answer arrives.
         self.joining = None
-        # When the registration of a former user ended.
-        self.left = {}
+        # When the registration of a former user ended, and when a former token was replaced.
+        self.left, self.replaced = {}, {}
         self.screen = set()
-        self.badge = None
-        # The number of accepted alerts by registration and what they were about; and when the first arrived.
+        # The number on the icon; None if the registration has brought none yet. It is unknown after a message that the
+        # push service has refused.
+        self.badge, self.is_badge_unknown = None, False
+        # The accepted alerts by registration and what they were about.
         self.alerts = {}
         self.texts = {}
         self.dropped = set()
 
-    def leave(self):
+    def clear(self):
+        self.screen.clear()
+        self.badge, self.is_badge_unknown = None, False
+
+    def join(self, user, start):
+        """Begins the registration of another user. The app clears its screen. The service knows of it before the answer
+        arrives, or only then: so long, messages for the former user arrive too."""
+        self.leave(at=float("inf"))
+        self.joining, self.since = user, start
+        self.left.pop(user, None)
+
+    def joined(self):
+        """Ends a registration: from now on, nothing may be sent to former users and to former tokens."""
+        now = time.monotonic()
+        self.left = {user: min(at, now) for user, at in self.left.items()}
+        self.replaced = {token: min(at, now) for token, at in self.replaced.items()}
+        self.user, self.joining = self.joining or self.user, None
+
+    def leave(self, at=None):
         """Ends the registration: the app clears its screen."""
         if self.user is not None:
-            self.left[self.user] = time.monotonic()
+            self.left[self.user] = at or time.monotonic()
         self.user = None
-        self.screen.clear()
-        self.badge = None
+        self.clear()
 
 
 class Household:
@@ -102,7 +122,7 @@ class Household:
         self.name = f"h{number}"
         self.users = [f"{self.name}-{name}" for name in ("ada", "ben", "cleo")]
         self.bearers = {user: model.stage.user(user) for user in self.users}
-        self.client = Client(model.stage.replicas)
+        self.client = Client(model.stage.replicas, model.refusals)
         self.counts = {user: Count() for user in self.users}
         # Totals that the running step may lead to.
         self.expected = {}
@@ -116,8 +136,9 @@ class Household:
         self.read_to = dict.fromkeys(self.users, 0)
         # When the answer said that all messages were read.
         self.read_at = dict.fromkeys(self.users)
-        # The users whose total rose without a message since their phones knew it.
-        self.rose_quietly = set()
+        # How much the total of a user rose without a message since the last one, and when it last fell.
+        self.rose_quietly = dict.fromkeys(self.users, 0)
+        self.fell_at = dict.fromkeys(self.users, 0.0)
         self.step_count = 0
 
     async def ask(self, user, method, path, body=None, **options):
@@ -157,7 +178,7 @@ class Household:
         """Notes the total of a user after a step."""
         total = self.total(user)
         if total < self.counts[user].now:
-            self.rose_quietly.discard(user)
+            self.rose_quietly[user], self.fell_at[user] = 0, start
         self.counts[user].change(total, start)
 
     # MARK: Notifications
@@ -175,10 +196,10 @@ class Household:
         self.unseen[user][note.id] = note
         self.changed(user, start)
         if priority in PUSHED:
-            self.rose_quietly.discard(user)
-            self.model.early(self, note)
+            self.rose_quietly[user] = 0
+            self.model.judge.early(self, note)
         else:
-            self.rose_quietly.add(user)
+            self.rose_quietly[user] += 1
 
     def mark_seen(self, user, notes, start):
         for note in notes:
@@ -223,7 +244,7 @@ class Household:
         # The bulk change of the model relies on the order.
         self.unseen[user] = dict(sorted(self.unseen[user].items()))
         self.changed(user, start)
-        self.rose_quietly.add(user)
+        self.rose_quietly[user] += 1
 
     # MARK: Messages
 
@@ -237,7 +258,7 @@ class Household:
         await self.ask(user, "POST", f"/v1/conversations/{self.conversation}/messages", body)
         for other in others:
             self.changed(other, start)
-            self.rose_quietly.discard(other)
+            self.rose_quietly[other] = 0
 
     async def read(self, user):
         if not self.unread(user):
@@ -280,17 +301,10 @@ class Household:
         subscription = phone.browser and phone.browser.subscription(self.model.stage.providers.webpush.server.url)
         address = {"subscription": subscription} if subscription else {"token": phone.token}
         body = {"platform": phone.platform, **address}
-        start, was = time.monotonic(), phone.user
-        if was not in (None, user):
-            phone.leave()
-        phone.joining = user
+        if phone.user != user:
+            phone.join(user, time.monotonic())
         await self.ask(user, "PUT", f"/v1/devices/{phone.name}", body)
-        phone.joining = None
-        if was != user:
-            phone.screen.clear()
-            phone.badge, phone.since = None, start
-            phone.user = user
-            phone.left.pop(user, None)
+        phone.joined()
         if phone.token in self.model.dead:
             # The provider said so while the request ran, or before it did.
             phone.leave()

@@ -58,6 +58,8 @@ class Server:
         self.context.set_alpn_protocols(["h2"])
         self.numbers = itertools.count(1)
         self.connections = set()
+        # When a connection ended, by its number.
+        self.ended = {}
         self.server = None
         self.port = None
 
@@ -109,6 +111,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, _):
         self.server.connections.discard(self)
+        self.server.ended[self.number] = time.monotonic()
         for task in self.tasks:
             task.cancel()
 

@@ -7,8 +7,8 @@ import Visibility
 /// Features add keys of their own kinds, and list the kinds (`Feature.locks`). Two features with the same kind would
 /// wait for each other.
 ///
-/// The lock order prevents deadlocks: a challenge before a shop; a shop, its music or a conversation before users; the
-/// posts' order and a post before authors.
+/// The lock order prevents deadlocks: a challenge before a shop; a shop, its music, a conversation, the address of a
+/// device or periodic work before users; the posts' order and a post before authors.
 struct LockKey: Sendable {
     /// The kinds that belong to no feature.
     static let coreKinds = ["user", "tick"]

@@ -66,11 +66,12 @@ extension PushFeature {
             throw Failure.invalid("/platform", "\(draft.platform.rawValue) is not set up here; use one of \(known)")
         }
         let target = try PushTarget(draft, push)
-        return .write(locking: .user(call.caller.userId)) { tx in
-            let known = try find(id, tx)
-            if known == nil { try requireRoom(tx) }
+        return .write { tx in
             let address = target.stored
             let fingerprint = try fingerprint(of: address, tx)
+            try lockUsers(of: fingerprint, tx)
+            let known = try find(id, tx)
+            if known == nil { try requireRoom(tx) }
             try removeOthers(with: fingerprint, than: id, tx)
             let device = Device(id: id, draft, createdAt: known?.createdAt, at: tx.now)
             let owner = Owner(tenant: tx.tenant, userId: tx.caller.userId)

@@ -104,8 +104,8 @@ extension PushFeature {
     /// Begins attempts of those messages that still exist and may still be sent. Once this commits, it can no longer be
     /// known whether they were sent.
     ///
-    /// The caller holds the lock of senders: each replica sees what another has begun. The conditions are of the updated
-    /// row itself: if a user sees the message at this moment, PostgreSQL waits for that transaction and checks them again.
+    /// The caller holds the lock of senders, so each replica sees what another has begun, and the locks of the users, so
+    /// that it sees what they have seen.
     static func begin(
         _ numbers: [Int], at now: Timestamp, leasedUntil: Timestamp, _ keys: PushKeyRing, in db: DatabaseConnection
     ) throws -> [PushAttempt] {
@@ -223,7 +223,7 @@ extension PushFeature {
         case interrupted
     }
 
-    /// Stores the outcome of an attempt: first its message, then what its device shows, as registrations do.
+    /// Stores the outcome of an attempt: its message, and what its device shows. The caller holds the lock of the user.
     static func record(
         _ result: Result, of delivery: PushDelivery, at now: Timestamp, in db: DatabaseConnection
     ) throws {
@@ -420,31 +420,45 @@ extension PushFeature {
     }
 
     /// Deletes what is too old, and the oldest messages of an outbox that is too long. Corrects times of rows that were
-    /// written while the clock was ahead.
+    /// written while the clock was ahead. It changes a part of the rows, whose users it locks first.
     ///
-    /// - Returns: The number of messages that were deleted unsent.
-    static func prune(at now: Timestamp, in db: DatabaseConnection) throws -> Int {
-        let unsent =
-            try db.integer(
-                "SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0 AND \(isOver(at: now))") ?? 0
-        try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE \(isOver(at: now))")
+    /// - Returns: The number of messages that were deleted unsent, and whether there may be more to do.
+    static func prune(at now: Timestamp, in db: DatabaseConnection) throws -> (unsent: Int, isMore: Bool) {
+        let waiting = try db.integer("SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0") ?? 0
+        let over = try places(isOver(at: now), in: db)
+        let ahead = try places(isAhead(of: now), in: db)
+        let oldest = try places("state = 0", atMost: max(0, waiting - PushOutboxLimits.waitingMax), in: db)
+        let all = [over, ahead, oldest]
+        try lock(all.flatMap { $0.map(\.owner) }, in: db)
+        let isOver: SQL = "\(isAmong(over)) AND \(isOver(at: now))"
+        var unsent = try delete("\(isOver) AND state = 0", in: db)
+        try delete(isOver, in: db)
         try db.run(
             """
             UPDATE \(outbox, unscoped: sending)
             SET created_at = \(now), due_at = \(now), next_at = \(now), leased_until = 0,
                 gives_up_at = \(now.adding(seconds: PushOutboxLimits.secondsToLive))
-            WHERE \(isAhead(of: now))
+            WHERE \(isAmong(ahead)) AND \(isAhead(of: now))
             """)
-        let excess =
-            (try db.integer("SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0") ?? 0)
-            - PushOutboxLimits.waitingMax
-        guard excess > 0 else { return unsent }
-        return unsent
-            + (try db.run(
-                """
-                DELETE FROM \(outbox, unscoped: sending) WHERE number IN (
-                    SELECT number FROM push_outbox WHERE state = 0 ORDER BY number LIMIT \(excess))
-                """))
+        unsent += try delete("\(isAmong(oldest)) AND state = 0", in: db)
+        return (unsent, all.contains { $0.count == PushOutboxLimits.prunedAtOnceMax })
+    }
+
+    private typealias Place = (number: Int, owner: Owner)
+
+    private static func places(
+        _ condition: SQL, atMost limit: Int = PushOutboxLimits.prunedAtOnceMax, in db: DatabaseConnection
+    ) throws -> [Place] {
+        try db.rows(
+            """
+            SELECT number, tenant, user_id FROM \(outbox, unscoped: sending) WHERE \(condition)
+            ORDER BY number LIMIT \(min(limit, PushOutboxLimits.prunedAtOnceMax))
+            """
+        ) { (try $0.integer(0), Owner(tenant: try $0.id(1), userId: try $0.id(2))) }
+    }
+
+    private static func isAmong(_ places: [Place]) -> SQL {
+        places.isEmpty ? "FALSE" : "number IN \(values: places.map(\.number))"
     }
 
     /// Encrypts the addresses of devices with the first key that others have encrypted.

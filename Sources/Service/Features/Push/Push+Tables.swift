@@ -104,10 +104,8 @@ extension PushFeature {
     }
 
     /// Removes the registration of an address under another id or by another user: on a shared phone, the messages of
-    /// the former user end. Until the transaction ends, nobody else registers the address.
+    /// the former user end. The caller holds the locks of ``lockUsers(of:_:)``.
     static func removeOthers(with fingerprint: String, than id: ID<Device>, _ tx: Transaction) throws {
-        // The users may be of several tenants.
-        try tx.db.lock([address(fingerprint).name(in: "")])
         let others = try tx.db.rows(
             """
             SELECT tenant, user_id, id FROM \(devices, unscoped: reacting)
@@ -126,10 +124,24 @@ extension PushFeature {
         }
     }
 
-    private static func address(_ fingerprint: String) -> LockKey { LockKey(kind: "address", id: fingerprint) }
+    /// Locks the caller, and the user to whom an address belongs. Until the transaction ends, nobody else registers the
+    /// address.
+    static func lockUsers(of fingerprint: String, _ tx: Transaction) throws {
+        // The users may be of several tenants.
+        try tx.db.lock([LockKey(kind: "address", id: fingerprint).name(in: "")])
+        let former = try tx.db.rows(
+            "SELECT tenant, user_id FROM \(devices, unscoped: reacting) WHERE fingerprint = \(fingerprint)"
+        ) { Owner(tenant: try $0.id(0), userId: try $0.id(1)) }
+        try lock(former + [Owner(tenant: tx.tenant, userId: tx.caller.userId)], in: tx.db)
+    }
 
-    /// Removes the messages of a device. A transaction that changes messages and devices changes the messages first, as
-    /// the sender does; otherwise they could wait for each other.
+    /// Locks users. Their devices and messages change only under this lock: a sender changes those of many users in one
+    /// transaction, and would deadlock with requests.
+    static func lock(_ owners: [Owner], in db: DatabaseConnection) throws {
+        try db.lock(owners.map { LockKey.user($0.userId).name(in: $0.tenant) })
+    }
+
+    /// Removes the messages of a device.
     static func removeMessages(of device: ID<Device>, _ owner: Owner, _ db: DatabaseConnection) throws {
         try db.run(
             """

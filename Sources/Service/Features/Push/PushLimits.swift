@@ -22,6 +22,8 @@ enum PushOutboxLimits {
     /// With several replicas, how long each has to say that the user has a stream there. It is longer than their pause
     /// between two looks.
     static let presenceSeconds: Int64 = 3
+    /// Rows that one transaction of upkeep changes. It locks their users, and PostgreSQL has room for some thousand locks.
+    static let prunedAtOnceMax = 512
     /// Rows of one statement.
     static let rowsAtOnceMax = 128
 }

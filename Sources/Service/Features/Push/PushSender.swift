@@ -99,6 +99,7 @@ final class PushSender: Sendable {
         guard !present.isEmpty else { return }
         try store.writeAndWait { db in
             try db.lock([LockKey.tick("push").name(in: "")])
+            try PushFeature.lock(present, in: db)
             for owner in present { try PushFeature.postpone(of: owner, patience: patience, in: db) }
         }
     }
@@ -120,14 +121,15 @@ final class PushSender: Sendable {
                     at: now, patience: settings.afterSeconds, except: busy, settings.keys, limit: limit, in: db)
             }
             // A message that came after the last look at the streams waits for the next look.
-            let numbers = due.filter { !($0.isEarly && admission.hasStream($0.owner)) }.map(\.number)
-            progress.mustLookAgain = numbers.count < due.count
-            guard !numbers.isEmpty else { return now }
+            let sendable = due.filter { !($0.isEarly && admission.hasStream($0.owner)) }
+            progress.mustLookAgain = sendable.count < due.count
+            guard !sendable.isEmpty else { return now }
             let leasedUntil = now.adding(seconds: Int64(settings.timeoutSeconds) + PushOutboxLimits.leaseSeconds)
             let deliveries = try store.writeAndWait { [settings, sources, now] db in
                 try db.lock([LockKey.tick("push").name(in: "")])
+                try PushFeature.lock(sendable.map(\.owner), in: db)
                 let attempts = try PushFeature.begin(
-                    numbers, at: now, leasedUntil: leasedUntil, settings.keys, in: db)
+                    sendable.map(\.number), at: now, leasedUntil: leasedUntil, settings.keys, in: db)
                 return try attempts.compactMap { attempt in
                     let delivery = try PushFeature.delivery(of: attempt, settings, sources, at: now, in: db)
                     if delivery == nil { try PushFeature.drop(attempt, in: db) }
@@ -177,6 +179,7 @@ final class PushSender: Sendable {
                     (delivery: $0.delivery, result: result(of: $0.delivery, $0.outcome, at: now))
                 }
                 try store.writeAndWait { db in
+                    try PushFeature.lock(results.map(\.delivery.attempt.owner), in: db)
                     for (delivery, result) in results { try PushFeature.record(result, of: delivery, at: now, in: db) }
                 }
                 return ended
@@ -250,15 +253,24 @@ final class PushSender: Sendable {
         let now = clock.now()
         var figures = try store.read { try PushFeature.figures(at: now, in: $0) }
         if figures.needsUpkeep {
-            let unsent = try store.writeAndWait { db in
-                try db.lock([LockKey.tick("push").name(in: "")])
-                return try PushFeature.prune(at: now, in: db)
-            }
-            metrics.noteUnsent(unsent)
+            metrics.noteUnsent(try prune(at: now))
             figures = try store.read { try PushFeature.figures(at: now, in: $0) }
         }
         metrics.note(figures)
         progress.prunedAt = uptime
+    }
+
+    /// Returns the number of messages that were deleted unsent.
+    private func prune(at now: Timestamp) throws -> Int {
+        var unsent = 0
+        while true {
+            let part = try store.writeAndWait { db in
+                try db.lock([LockKey.tick("push").name(in: "")])
+                return try PushFeature.prune(at: now, in: db)
+            }
+            unsent += part.unsent
+            guard part.isMore else { return unsent }
+        }
     }
 }
 

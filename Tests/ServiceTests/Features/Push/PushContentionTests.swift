@@ -37,9 +37,8 @@ import Testing
         }
     }
 
-    /// Phones change hands and users sign out while two senders send to them. Transactions that would wait for each other
-    /// are repeated, so no request fails.
-    @Test func registrations_andSignOuts_succeed_besideTheSenders() async throws {
+    /// Phones change hands and users sign out while two senders send to them. PostgreSQL counts each deadlock.
+    @Test func registrations_andSignOuts_neverDeadlock_withTheSenders() async throws {
         let probe = try PushProbe(["pushAfterSeconds": "0"], replicas: true)
         let other = try #require(probe.other)
         let users = (1...8).map { "u\($0)" }
@@ -73,6 +72,30 @@ import Testing
             }
             try await group.waitForAll()
         }
+        let name = try #require(probe.service.database.name)
+        // A session reports its deadlocks at its end.
+        await other.app.shutdown()
+        await probe.service.app.shutdown()
+        try await eventually("the sessions end") { try PushContention.sessions(in: name) == 0 }
+        #expect(try PushContention.deadlocks(in: name) == 0)
+    }
+
+    /// Upkeep changes a part of the rows at a time, because it locks their users.
+    @Test func allMessagesThatAreTooOld_areDeleted() async throws {
+        let probe = try PushProbe()
+        try await probe.service.app.store.write { db in
+            for number in 0...PushOutboxLimits.prunedAtOnceMax {
+                try db.run(
+                    """
+                    INSERT INTO \(PushFeature.outbox, unscoped: .audit("a test")) (tenant, user_id, device_id, type, subject,
+                        state, created_at, due_at, next_at, leased_until, gives_up_at, attempts)
+                    VALUES ('', \("u\(number)"), 'd', 'test', 'test', 0, 0, 0, 0, 0, 1, 0)
+                    """)
+            }
+        }
+        try await eventually("the outbox is empty", step: { probe.service.clock.advance(seconds: 1) }) {
+            try probe.rows() == 0
+        }
     }
 
     /// The database refuses to store that a message was accepted for one device. The outcome for the other is stored;
@@ -105,6 +128,14 @@ enum PushContention {
     /// Returns the number of sessions that wait for the lock of another transaction.
     static func waiting(in database: String) throws -> Int {
         try count("SELECT count(*) FROM pg_stat_activity WHERE datname = '\(database)' AND wait_event_type = 'Lock'")
+    }
+
+    static func sessions(in database: String) throws -> Int {
+        try count("SELECT count(*) FROM pg_stat_activity WHERE datname = '\(database)'")
+    }
+
+    static func deadlocks(in database: String) throws -> Int {
+        try count("SELECT deadlocks FROM pg_stat_database WHERE datname = '\(database)'")
     }
 
     /// Makes the database refuse updates of devices.

@@ -53,6 +53,14 @@ static inline CURLcode ccurl_set_receivers(CURL *handle, void *context, ccurl_re
     return curl_easy_setopt(handle, CURLOPT_WRITEDATA, context);
 }
 
+typedef int (*ccurl_leave)(void *context, char *, char *, int, int);
+
+// Calls a function when the connection of a request is ready. A result other than 0 ends the request.
+static inline void ccurl_set_leave(CURL *handle, void *context, ccurl_leave leave) {
+    curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, leave);
+    curl_easy_setopt(handle, CURLOPT_PREREQDATA, context);
+}
+
 // Returns a request that has ended, and its result; NULL if there is none.
 static inline CURL *ccurl_take_ended(CURLM *multi, CURLcode *code) {
     int left;

@@ -70,6 +70,13 @@
         /// Trusts the certificates of a file (PEM), instead of the system's.
         func trust(_ certificates: String) { _ = ccurl_set_text(handle, CURLOPT_CAINFO, certificates) }
 
+        /// Asks the exchange whether the prepared request may leave.
+        func askBeforeLeaving(_ exchange: Exchange) {
+            ccurl_set_leave(handle, Unmanaged.passUnretained(exchange).toOpaque()) { context, _, _, _, _ in
+                Exchange.of(context)?.mayLeave() == true ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+            }
+        }
+
         /// Adds the prepared request to those of `multi`, which shares connections among them.
         func add(to multi: UnsafeMutableRawPointer) -> Bool {
             // A request waits for a connection that is being opened, instead of opening another one.
@@ -107,7 +114,7 @@
             }
             if exchange.hasRefusedAddress, !exchange.hasOpenedSocket { return .failed(.privateAddress) }
             switch code {
-            case CURLE_ABORTED_BY_CALLBACK: return .failed(.stopped)
+            case CURLE_ABORTED_BY_CALLBACK: return .failed(exchange.refusal ?? .stopped)
             case CURLE_OPERATION_TIMEDOUT: return .failed(.timeout)
             case CURLE_COULDNT_RESOLVE_HOST: return .failed(.unresolved)
             case CURLE_COULDNT_CONNECT: return .failed(.unreachable)

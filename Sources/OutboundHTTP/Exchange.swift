@@ -10,6 +10,11 @@
         var hasOpenedSocket = false
         var headBytes = 0
         var bodyBytes = 0
+        /// The time by which the request must leave; nil for no limit.
+        var leavesBy: ContinuousClock.Instant?
+        private var hasLeft = false
+        /// Why the request may not leave; nil if it may.
+        private(set) var refusal: OutboundFailure?
         /// Whether the head of the last answer is complete. A 1xx answer may precede it.
         var isHeadComplete = false
         /// The receiver of the body; nil if nothing observes the answer.
@@ -26,6 +31,20 @@
         /// Returns the exchange of the pointer that libcurl hands back while `perform` runs.
         static func of(_ context: UnsafeMutableRawPointer?) -> Exchange? {
             context.map { Unmanaged<Exchange>.fromOpaque($0).takeUnretainedValue() }
+        }
+
+        /// Decides whether the request may leave, when its connection is ready.
+        ///
+        /// libcurl sends a request again by itself if its connection ends before an answer. The first one may have
+        /// taken effect, and this one may be outdated. So only the caller may repeat it.
+        func mayLeave() -> Bool {
+            if hasLeft {
+                refusal = .broken
+            } else if let leavesBy, ContinuousClock.now > leavesBy {
+                refusal = .late
+            }
+            hasLeft = true
+            return refusal == nil
         }
 
         /// Handles one line of the head.

@@ -16,6 +16,7 @@
 
         private struct Submitted {
             let post: OutboundPost
+            let leavesBy: ContinuousClock.Instant?
             let complete: Completion
         }
 
@@ -75,12 +76,17 @@
             thread.stop()
         }
 
-        /// Sends a request. After ``stop()`` it fails at once.
-        public func submit(_ post: OutboundPost, _ complete: @escaping Completion) {
+        /// Sends a request, once at most. After ``stop()`` it fails at once.
+        ///
+        /// - Parameter leavesBy: The time by which its connection must be ready. Later, it fails as
+        ///   ``OutboundFailure/late``.
+        public func submit(
+            _ post: OutboundPost, leavingBy leavesBy: ContinuousClock.Instant? = nil, _ complete: @escaping Completion
+        ) {
             let isTaken = submitted.withLock { submitted in
                 // Under the lock: the thread takes the last requests after it has seen the flag.
                 guard !isStopping.load(ordering: .relaxed) else { return false }
-                submitted.append(Submitted(post: post, complete: complete))
+                submitted.append(Submitted(post: post, leavesBy: leavesBy, complete: complete))
                 return true
             }
             guard isTaken else { return complete(.failed(.stopped), []) }
@@ -112,9 +118,10 @@
         private func begin(_ next: Submitted) {
             let curl = idle.popLast() ?? CurlHandle()
             let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in isStopping.load(ordering: .relaxed) }
-            exchange.keepsBody = true
+            (exchange.keepsBody, exchange.leavesBy) = (true, next.leavesBy)
             curl.prepare(
                 next.post, exchange, version: Int(CURL_HTTP_VERSION_2TLS), timeoutMilliseconds: timeoutMilliseconds)
+            curl.askBeforeLeaving(exchange)
             if let certificates { curl.trust(certificates) }
             running[curl.handle] = Running(curl, exchange, next.complete)
             if !curl.add(to: multi) { end(curl.handle, CURLE_FAILED_INIT) }

@@ -33,4 +33,6 @@ public enum OutboundFailure: String, Sendable, CaseIterable {
     case broken = "no_answer"
     /// The service is stopping.
     case stopped
+    /// The request has not left, because its connection was not ready in time.
+    case late
 }

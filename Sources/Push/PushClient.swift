@@ -32,31 +32,34 @@ public final class PushClient: Sendable {
     public func stop() { http.stop() }
 
     public func send(_ message: PushMessage, to target: PushTarget, _ complete: @escaping Completion) {
+        let leavesBy = ContinuousClock.now + PushLimits.waitMax
         switch target {
         case .apns(let token, let topic, let isSandbox):
             guard let apns else { return complete(.refused(reason: "apns_off")) }
             let request = apns.request(message, token: token, topic: topic, isSandbox: isSandbox, at: clock())
             let used = request.headers.first { $0.name == "authorization" }?.value
-            submit(request, complete) { apns.outcome(status: $0, retryAfterSeconds: $1, body: $2, used: used) }
+            submit(request, leavesBy, complete) {
+                apns.outcome(status: $0, retryAfterSeconds: $1, body: $2, used: used)
+            }
         case .fcm(let token):
             guard let fcm else { return complete(.refused(reason: "fcm_off")) }
-            send(message, to: token, fcm, complete)
+            send(message, to: token, fcm, leavesBy, complete)
         case .webPush(let subscription):
             guard let webPush else { return complete(.refused(reason: "web_push_off")) }
-            submit(webPush.request(message, to: subscription, at: clock()), complete) { status, seconds, _ in
+            submit(webPush.request(message, to: subscription, at: clock()), leavesBy, complete) { status, seconds, _ in
                 webPush.outcome(status: status, retryAfterSeconds: seconds)
             }
         }
     }
 
     private func submit(
-        _ request: OutboundPost, _ complete: @escaping Completion,
+        _ request: OutboundPost, _ leavesBy: ContinuousClock.Instant, _ complete: @escaping Completion,
         _ meaning: @escaping @Sendable (Int, Int?, [UInt8]) -> PushOutcome
     ) {
-        http.submit(request) { outcome, body in
+        http.submit(request, leavingBy: leavesBy) { outcome, body in
             switch outcome {
             case .answered(let status, let seconds): complete(meaning(status, seconds, body))
-            case .failed(.stopped): complete(.interrupted)
+            case .failed(.stopped), .failed(.late): complete(.interrupted)
             case .failed(let failure): complete(.failed(reason: failure.rawValue, retryAfterSeconds: nil))
             }
         }
@@ -64,9 +67,13 @@ public final class PushClient: Sendable {
 
     // MARK: FCM
 
-    private func send(_ message: PushMessage, to token: String, _ fcm: FCM, _ complete: @escaping Completion) {
+    private func send(
+        _ message: PushMessage, to token: String, _ fcm: FCM, _ leavesBy: ContinuousClock.Instant,
+        _ complete: @escaping Completion
+    ) {
         let post: @Sendable (String) -> Void = { [self] accessToken in
-            submit(fcm.request(message, token: token, accessToken: accessToken), complete) { status, seconds, body in
+            let request = fcm.request(message, token: token, accessToken: accessToken)
+            submit(request, leavesBy, complete) { status, seconds, body in
                 let outcome = fcm.outcome(status: status, retryAfterSeconds: seconds, body: body, used: accessToken)
                 if outcome == .accepted { fcm.access.noteServed() }
                 return outcome

@@ -58,7 +58,7 @@ public enum PushOutcome: Sendable, Equatable {
     case failed(reason: String, retryAfterSeconds: Int?)
     /// The provider does not accept the key or another setting. Every message fails until an operator mends it.
     case misconfigured(reason: String)
-    /// The service stops.
+    /// The message may not have left: the service stops, or the connection or the access token took too long.
     case interrupted
 }
 
@@ -71,6 +71,9 @@ public enum PushLimits {
     /// Bytes of one text of an alert. Title, body and data fit the payload together, even if every character is escaped.
     static let titleBytesMax = 256
     static let bodyBytesMax = 1024
+    /// The time in which a message must leave. It has the number of the moment when it was read, and may be seen
+    /// meanwhile. One that waits longer, for its connection or for an access token, is read again.
+    static let waitMax: Duration = .seconds(1)
     /// Messages that wait for an access token of FCM. More fail and are tried again.
     static let waitingMax = 1024
 }

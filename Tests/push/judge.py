@@ -7,8 +7,9 @@ from datetime import datetime
 from household import PUSHED
 
 # How long a message is on its way, from the moment when the service reads its content until it arrives; and the time in
-# which the service stores an answer. Both are some milliseconds. A busy machine adds to them (`Lag`).
-WAY_SECONDS = 1.0
+# which the service stores an answer. Both are some milliseconds. A message may wait a second for its connection
+# (`PushLimits.waitMax`), and a busy machine adds to that (`Lag`).
+WAY_SECONDS = 2.0
 # How long a former user counts as a possible receiver of a message that names none.
 FORMER_SECONDS = 20
 

@@ -1,7 +1,7 @@
 # `make run` starts the service, `make test` tests a change, `make help` lists all targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long models conformance conformance-mutants conformance-servers soak bench bench-quick package package-test upgrade-test image image-test format clean
+.PHONY: help run test test-long models push-model conformance conformance-mutants conformance-servers soak bench bench-quick package package-test upgrade-test image image-test format clean
 
 help: ## list the targets and the stages of make test
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): .*## (.*)/  make \1\t\2/' | expand -t 22
@@ -18,6 +18,9 @@ test-long: ## long random runs on each store, 100,000 malformed requests, an hou
 
 models: ## check the formal models exhaustively, and print a counterexample for each defect that a switch puts back
 	@.ci/packages models && python3 Tests/models/check.py --show
+
+push-model: ## play STEPS (100,000) random steps of users with phones on each store, and judge each push message (an hour)
+	@.build-tools/bin/python Tests/push/model.py --binary .build/debug/bellhop --steps $(or $(STEPS),100000) --kills 40 --whole
 
 conformance: ## check a service against Docs/protocol.md: URL=http://… SECRET=… or TOKEN_COMMAND=…; without URL, the built one
 	@CONFORMANCE_SECRET='$(SECRET)' .build-tools/bin/python -m pytest -q Tests/conformance -c Tests/conformance/pytest.ini \

@@ -44,8 +44,13 @@ class APNs(Provider):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.topics = {}
-        # By connection: the provider token, and when it arrived first.
-        self.tokens = {}
+        # By connection: the provider token, and when it arrived first. The tokens that are refused from now on.
+        self.tokens, self.expired = {}, set()
+
+    def expire(self):
+        """Lets all provider tokens expire, as if Apple's clock had advanced. New ones are no mistake then."""
+        self.expired |= {token for token, _ in self.tokens.values()}
+        self.tokens.clear()
 
     def read(self, request):
         if request.method != "POST":
@@ -56,11 +61,13 @@ class APNs(Provider):
         device = found[1]
         if not re.fullmatch(r"([0-9A-Fa-f]{2}){8,100}", device):
             refuse("BadDeviceToken")
-        self.check_token(request)
+        if self.check_token(request) in self.expired:
+            return error("ExpiredProviderToken")
         self.check_topic(request, device)
         return self.message(request, device, self.check_headers(request))
 
     def check_token(self, request):
+        """Checks the provider token; returns it."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             refuse("MissingProviderToken")
@@ -76,11 +83,14 @@ class APNs(Provider):
             refuse("InvalidProviderToken")
         if issued < now - TOKEN_SECONDS:
             refuse("ExpiredProviderToken")
+        if token in self.expired:
+            return token
         known, since = self.tokens.get(request.connection, (None, None))
         if known is not None and known != token and now < since + RENEWAL_SECONDS:
             refuse("TooManyProviderTokenUpdates")
         if known != token:
             self.tokens[request.connection] = token, now
+        return token
 
     def check_topic(self, request, device):
         topic = request.headers.get("apns-topic")

@@ -113,7 +113,8 @@ class Judge:
             found = household.counts[user].age(push.badge, push.at, household.expected.get(user))
             return float("inf") if found is None else found
 
-        return min(users, key=age)
+        # The number of the present user may have changed while the message was on its way.
+        return next((user for user in users if age(user) <= WAY_SECONDS), None) or min(users, key=age)
 
     @staticmethod
     def sender(household, push):

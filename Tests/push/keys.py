@@ -62,6 +62,8 @@ def unreadable(stage):
     phones = [Phone(stage, f"una-{number}", "apns") for number in range(4)]
     if len(stage.replicas) == 1:
         stage.restart(BELLHOP_PUSH_KEYS=new)
+        # The sender says it after its start.
+        wait_until(lambda: UNREADABLE in stage.replicas[0].log(), "the warning")
         log = stage.replicas[0].log()
         expect(log.count(UNREADABLE) == 1 and "Add the former key behind the new one" in log, "one line", log)
         tags = [notify(stage, phone.user) for phone in phones]

@@ -15,8 +15,8 @@ It checks that
     stream,
   - no token is in the database, its log, a backup or the logs of the service.
 
-What was on its way is counted, and refused if it cannot have been: a message arrives within a second, and three times
-what this process and the replicas were late meanwhile.
+What was on its way is counted, and refused if it cannot have been: a message arrives within two seconds, and three
+times what this process and the replicas were late meanwhile.
 
 It ends after --minutes, even if steps are left. At the end it waits for retries. With --whole it also waits for
 everything that has a pause of its own, such as numbers (30 s); without, a waiting row of the outbox explains a

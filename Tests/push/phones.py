@@ -37,13 +37,18 @@ class Phone:
         return [push for push in self.stage.providers.pushes if push.device == self.token]
 
     @property
+    def rows(self):
+        """Its rows of the outbox."""
+        return self.stage.outbox(f"device_id = '{self.name}'")
+
+    @property
     def is_registered(self):
         items = self.stage.ask("GET", "/v1/devices", self.stage.user(self.user))["items"]
         return self.name in [item["id"] for item in items]
 
     def wait(self, count):
         """Waits until this number of messages has arrived; returns them."""
-        wait_until(lambda: len(self.pushes) >= count, lambda: f"{count} messages for {self.name}, not {self.pushes}")
+        wait_until(lambda: len(self.pushes) >= count, lambda: f"{count} messages for {self.name}, not {self.pushes}: {self.rows}")
         return self.pushes
 
     def wait_for(self, tag):

@@ -16,7 +16,7 @@ SAYINGS = {
 # they are no defect.
 EVERY = 4
 # Later than any message is on its way on a machine that is not busy.
-LATE_SECONDS = 3
+LATE_SECONDS = 4
 
 
 class Plants:

@@ -88,7 +88,13 @@ def check_apple(accounts):
     expect_problem(apple, request(path, late, good), None)
     expect_problem(apple, request(path, headers, good, connection=2), None)
     expect_problem(apple, request(path, headers, b"", method="GET"), "MethodNotAllowed")
-    return count + 3
+    # When its clock advances, it refuses the former token and takes a new one at once.
+    apple.expire()
+    expired = expect_problem(apple, request(path, late, good), None)
+    renewed = expect_problem(apple, request(path, headers | {"authorization": apple_token(accounts, iat=NOW + 1201)}, good), None)
+    if (expired.status, renewed.status) != (403, 200):
+        raise Failed(f"an expired provider token is answered {expired}, and a new one {renewed}")
+    return count + 5
 
 
 def expect_problem(provider, wrong, reason):

@@ -94,7 +94,7 @@ struct ReplicaSimulation {
     /// How far the clock advances with each step of the traffic after the schedule.
     private static let beat = Duration.milliseconds(250)
 
-    private var random: SeededGenerator
+    private let schedule: Schedule
     private var server = SimulatedServer()
     private var replicas: [SimulatedReplica] = []
     private var now = Duration.zero
@@ -103,25 +103,28 @@ struct ReplicaSimulation {
     private var told: [(epoch: String, entry: SimulatedEntry)] = []
     private(set) var failure: String?
 
-    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+    private mutating func number(_ bound: Int) -> Int { schedule.number(bound) }
 
-    private mutating func number(_ bound: Int) -> Int { Int(random.next() % UInt64(bound)) }
+    private func tell(_ text: @autoclosure () -> String) { schedule.tell(text()) }
 
     /// Runs one schedule.
     ///
     /// - Returns: the violated invariant, or nil.
-    static func run(seed: UInt64) -> String? {
-        var simulation = ReplicaSimulation(seed: seed)
+    static func run(_ schedule: Schedule) -> String? {
+        var simulation = ReplicaSimulation(schedule: schedule)
         simulation.run()
         return simulation.failure
     }
 
     private mutating func run() {
         replicas = [SimulatedReplica(server, at: now), SimulatedReplica(server, at: now)]
-        for _ in 0..<(8 + number(24)) where failure == nil {
+        for _ in 0..<schedule.count(8...31) where failure == nil {
             step += 1
+            schedule.step()
             act()
         }
+        schedule.step()
+        tell("both replicas keep writing")
         for index in replicas.indices { replicas[index].pausedUntil = 0 }
         // Both replicas keep writing, and so announce to each other: the log is never silent for a second.
         for _ in 0..<8 where failure == nil {
@@ -157,16 +160,31 @@ struct ReplicaSimulation {
         let index = number(2)
         let isPaused = replicas[index].pausedUntil > step
         switch number(isPaused ? 4 : 16) {
-        case 0: now += .milliseconds(number(700))
-        case 1: server.pruned = max(server.pruned, Int(server.newest) - 6)
+        case 0: pass(number(700))
+        case 1: prune()
         case 2: failOver()
         case 3, 4, 5, 6: commit(isPaused ? 1 - index : index, 1 + number(3), isHandedOver: number(8) > 0)
         case 7, 8: handOver(index)
         case 9, 10: hear(index)
-        case 11: replicas[index].pausedUntil = step + number(12)
+        case 11: pause(index, number(12))
         case 12: restart(index)
         default: if replicas[index].pending != nil { work(index) } else { _ = ask(index) }
         }
+    }
+
+    private mutating func pass(_ milliseconds: Int) {
+        now += .milliseconds(milliseconds)
+        if milliseconds > 0 { tell("\(milliseconds) ms pass") }
+    }
+
+    private mutating func prune() {
+        server.pruned = max(server.pruned, Int(server.newest) - 6)
+        tell("the log keeps what follows \(server.pruned)")
+    }
+
+    private mutating func pause(_ index: Int, _ steps: Int) {
+        replicas[index].pausedUntil = step + steps
+        tell("replica \(index) pauses for \(steps) steps")
     }
 
     /// Completes all pending work and advances the clock.
@@ -180,7 +198,9 @@ struct ReplicaSimulation {
     }
 
     private mutating func failOver() {
+        let newest = server.newest
         server.failOver(losing: number(5))
+        tell("a standby takes over without the entries after \(server.newest) of \(newest)")
         // All connections end, and each replica notices at a different time.
         for index in replicas.indices { replicas[index].announcements.append(nil) }
     }
@@ -191,6 +211,7 @@ struct ReplicaSimulation {
     private mutating func commit(_ index: Int, _ count: Int, isHandedOver: Bool = true) {
         let (term, entries) = (replicas[index].follower.term, server.append(count))
         if isHandedOver { replicas[index].handOvers.append((entries, term)) }
+        tell("replica \(index) commits entries up to \(server.newest)\(isHandedOver ? "" : ", and its answer is lost")")
         for other in replicas.indices where other != index { replicas[other].announcements.append(server.newest) }
     }
 
@@ -198,6 +219,7 @@ struct ReplicaSimulation {
     private mutating func restart(_ index: Int) {
         if server.timeline != server.epochTimeline { server.renew("\(server.epoch)") }
         replicas[index] = SimulatedReplica(server, at: now)
+        tell("replica \(index) ends, and another starts at \(server.newest)")
     }
 
     // MARK: The steps of a replica
@@ -207,6 +229,7 @@ struct ReplicaSimulation {
             let head = replicas[index].base + Int64(replicas[index].received.count)
             if entry.sequence != head + 1 { fail("replica \(index) publishes \(entry.sequence) after \(head)") }
             replicas[index].received.append(entry)
+            tell("replica \(index) publishes \(entry.sequence), content \(entry.content)")
             told.append((replicas[index].follower.epoch, entry))
         }
     }
@@ -214,18 +237,24 @@ struct ReplicaSimulation {
     private mutating func begin(_ index: Int) {
         replicas[index].base = replicas[index].follower.head
         replicas[index].received = []
+        tell(
+            "replica \(index) restarts its streams after \(replicas[index].base), epoch \(replicas[index].follower.epoch)"
+        )
         publish(replicas[index].follower.publishable(), by: index)
     }
 
     private mutating func handOver(_ index: Int) {
         guard !replicas[index].handOvers.isEmpty else { return }
         let (entries, term) = replicas[index].handOvers.removeFirst()
+        tell("replica \(index) hands over \(entries.map(\.sequence)) of term \(term)")
         publish(replicas[index].follower.committed(entries, term: term), by: index)
     }
 
     private mutating func hear(_ index: Int) {
         guard !replicas[index].announcements.isEmpty else { return }
-        replicas[index].follower.announced(replicas[index].announcements.removeFirst())
+        let newest = replicas[index].announcements.removeFirst()
+        tell("replica \(index) hears \(newest.map { "of \($0)" } ?? "that its connection was lost")")
+        replicas[index].follower.announced(newest)
     }
 
     /// Performs the next step of the polling loop.
@@ -234,10 +263,12 @@ struct ReplicaSimulation {
         replicas[index].pending = nil
         switch pending {
         case .read(let request, let entries, let isAll):
+            tell("replica \(index) receives the entries \(entries.map(\.sequence))")
             let outcome = replicas[index].follower.read(entries, isAll: isAll, answering: request)
             publish(outcome.publish, by: index)
             if let missed = outcome.missed { replicas[index].pending = .restart(after: missed) }
         case .poll(let request, let state):
+            tell("replica \(index) sees the log at \(state.newest), epoch \(state.epoch)")
             switch replicas[index].follower.polled(state, answering: request) {
             case .unchanged: break
             case .adopt: replicas[index].pending = .adopt(request, state)
@@ -260,8 +291,10 @@ struct ReplicaSimulation {
         }
         if number(16) == 0 {
             replicas[index].follower.failed(request)
+            tell("replica \(index) cannot \(request.kind) the log")
             return false
         }
+        tell("replica \(index) asks to \(request.kind) after \(request.head)")
         switch request.kind {
         case .read:
             let (entries, isAll) = server.following(request.head - 1, limit: 4)

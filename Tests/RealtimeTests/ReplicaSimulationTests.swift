@@ -5,13 +5,9 @@ import Testing
 
 @Suite(.timed) struct ReplicaSimulationTests {
     @Test func streamsGetEveryEntryOnce_orAreToldOfTheGap_underAnySchedule() {
-        let seed = randomSeed()
-        for number in 0..<UInt64(effort(quick: 10_000, full: 10_000, long: 10_000_000)) {
-            if let failure = ReplicaSimulation.run(seed: seed &+ number) {
-                Issue.record("seed \(seed &+ number): \(failure)")
-                return
-            }
-        }
+        let runs = effort(quick: 20_000, full: 20_000, long: 10_000_000)
+        let failure = Schedule.failure(seed: randomSeed(), runs: runs) { ReplicaSimulation.run($0) }
+        #expect(failure == nil, "\(failure ?? "")")
     }
 }
 

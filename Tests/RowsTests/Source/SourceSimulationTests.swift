@@ -41,21 +41,27 @@ private struct SourceSimulation {
         }
     }
 
-    private var random: SeededGenerator
+    private let schedule: Schedule
     private var server = Server()
     private var stored = Stored.none
     private var isConnected = false
     /// The rows of the last snapshot, and the rows that were read after it.
     private var known: [Int] = []
 
-    init(seed: UInt64) { random = SeededGenerator(seed: seed) }
+    private init(_ schedule: Schedule) { self.schedule = schedule }
 
-    private mutating func number(_ bound: Int) -> Int { Int(random.next() % UInt64(bound)) }
+    private mutating func number(_ bound: Int) -> Int { schedule.number(bound) }
+
+    private func tell(_ text: @autoclosure () -> String) { schedule.tell(text()) }
 
     /// - Returns: the violated invariant, or nil.
-    static func run(seed: UInt64) -> String? {
-        var simulation = SourceSimulation(seed: seed)
-        for _ in 0..<(10 + simulation.number(40)) { simulation.act() }
+    static func run(_ schedule: Schedule) -> String? {
+        var simulation = SourceSimulation(schedule)
+        for _ in 0..<schedule.count(10...49) {
+            schedule.step()
+            simulation.act()
+        }
+        schedule.step()
         simulation.putBack()
         for _ in 0..<2 {
             simulation.connect(endsAt: nil)
@@ -70,14 +76,30 @@ private struct SourceSimulation {
         case 0, 1, 2: write(1 + number(3))
         case 3, 4: read(1 + number(3))
         case 5: connect(endsAt: number(4) == 0 ? number(3) : nil)
-        case 6: isConnected = false
+        case 6: disconnect()
         case 7: restore()
         case 8: promote()
-        case 12: server.entry = nil
+        case 12: withdraw()
         case 13: putBack()
-        case 9: if !isConnected { server.slot = nil }
+        case 9: dropSlot()
         default: connect(endsAt: nil)
         }
+    }
+
+    private mutating func disconnect() {
+        isConnected = false
+        tell("the reader disconnects")
+    }
+
+    private mutating func withdraw() {
+        server.entry = nil
+        tell("the table is removed from the publication")
+    }
+
+    private mutating func dropSlot() {
+        guard !isConnected else { return }
+        server.slot = nil
+        tell("the slot is dropped")
     }
 
     private mutating func write(_ count: Int) {
@@ -86,6 +108,7 @@ private struct SourceSimulation {
             if server.entry == nil { server.unpublished.insert(server.written) }
             server.rows.append(server.written)
         }
+        tell("the server has the rows \(server.rows)")
     }
 
     private mutating func read(_ count: Int) {
@@ -96,12 +119,14 @@ private struct SourceSimulation {
         known += rows.filter { !server.unpublished.contains($0) }
         stored = .read(source: source, lsn: rows.endIndex, publication: publication)
         if number(2) == 0 { server.slot?.confirmed = rows.endIndex }
+        tell("the reader reads up to position \(rows.endIndex) and knows \(known)")
     }
 
     private mutating func putBack() {
         guard server.entry == nil else { return }
         server.entriesMade += 1
         server.entry = server.entriesMade
+        tell("the table is added to the publication")
     }
 
     private func publication(_ entry: Int) -> SourcePublication {
@@ -116,6 +141,7 @@ private struct SourceSimulation {
         isConnected = false
         server.rows.removeLast(server.rows.count - place)
         if let confirmed = server.slot?.confirmed { server.slot = Slot(confirmed: min(confirmed, place)) }
+        tell("an older disk is restored, with the rows \(server.rows)")
         putBack()
         connect(endsAt: number(4) == 0 ? number(3) : nil)
     }
@@ -128,6 +154,7 @@ private struct SourceSimulation {
         if let confirmed = server.slot?.confirmed {
             server.slot = number(2) == 0 ? nil : Slot(confirmed: min(confirmed, server.rows.count))
         }
+        tell("a standby takes over with the rows \(server.rows), \(server.slot == nil ? "without" : "with") the slot")
         write(number(6))
     }
 
@@ -146,6 +173,7 @@ private struct SourceSimulation {
         let publication = publication(entry)
         let continuity = SourceContinuity(stored.position(publication), slot, of: identity, end: end)
         isConnected = continuity == .resumes
+        tell("the reader connects: \(continuity)\(endsAt.map { ", and its process ends at step \($0)" } ?? "")")
         if isConnected { return }
         stored = .making(isFirst: continuity == .begins)
         if endsAt == 0 { return }
@@ -160,13 +188,9 @@ private struct SourceSimulation {
 
 @Suite(.timed) struct SourceSimulationTests {
     @Test func everyRowArrivesOnce_orTheSnapshotRestarts_underAnySchedule() {
-        let seed = randomSeed()
-        for number in 0..<UInt64(effort(quick: 10_000, full: 10_000, long: 10_000_000)) {
-            if let failure = SourceSimulation.run(seed: seed &+ number) {
-                Issue.record("seed \(seed &+ number): \(failure)")
-                return
-            }
-        }
+        let runs = effort(quick: 20_000, full: 20_000, long: 10_000_000)
+        let failure = Schedule.failure(seed: randomSeed(), runs: runs) { SourceSimulation.run($0) }
+        #expect(failure == nil, "\(failure ?? "")")
     }
 
     private static let identity = SourceIdentity(system: "1", database: "app", timeline: "2")

@@ -79,7 +79,7 @@ extension ServiceStart {
 
     func ticker(_ runner: TransactionRunner, _ limiter: RateLimiter) -> Ticker {
         Ticker(
-            runner: runner, ticks: features.flatMap(\.ticks),
+            runner: runner, ticks: features.flatMap(\.ticks), sweeps: features.flatMap(\.sweeps),
             prunings: [Pruning(name: "idempotency", due: Idempotency.pruningDue(at:), prune: Idempotency.prune)],
             limiter: limiter, logger: logger)
     }

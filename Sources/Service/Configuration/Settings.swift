@@ -69,6 +69,12 @@ public final class Settings: @unchecked Sendable {
         .storage, "Maximum number of stored notifications per user; beyond it, the least important is evicted.",
         default: 500, in: EvictionRule.notificationsRange)
     public var notificationsKept: Int
+    @Setting(
+        .storage, "Days after which notifications are removed; 0 to keep them.", default: 0, in: 0...36_500)
+    public var notificationsKeptDays: Int
+    @Setting(
+        .storage, "Days after which messages of conversations are deleted; 0 to keep them.", default: 0, in: 0...36_500)
+    public var messagesKeptDays: Int
     @Setting(.storage, "Days for which entries of the audit log are kept.", default: 365, in: 1...36_500)
     public var auditKeptDays: Int
 

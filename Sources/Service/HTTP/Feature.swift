@@ -12,6 +12,7 @@ struct Feature: Sendable {
     var reaction: Reaction?
     var topics: [TopicKind] = []
     var ticks: [Tick] = []
+    var sweeps: [Sweep] = []
     /// The checks of `bellhop check` for this feature: each finds contradictions in its rows.
     var audits: [Audit] = []
     /// Memberships whose keys are granted to open streams.

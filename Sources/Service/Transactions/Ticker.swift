@@ -47,13 +47,23 @@ final class Ticker: Sendable {
     private let dueQueries: [DueQuery]
     /// The work found by the last query of each interval, and when it was found.
     private let found = Locked([Int: (at: ContinuousClock.Instant, names: Set<String>)]())
+    /// How far each sweep is, by its name and tenant. After a restart it begins again.
+    private let sweeping = Locked([SweepKey: (place: String?, dueAt: Duration)]())
+
+    private struct SweepKey: Hashable {
+        let name: String
+        let tenant: ID<Tenant>
+    }
 
     /// The pause between two checks of the clock.
     private let pause: Duration
     /// Consecutive steps of one kind of pruning; the next round continues.
     private static let stepsMax = 100
 
-    init(runner: TransactionRunner, ticks: [Tick], prunings: [Pruning], limiter: RateLimiter, logger: Logger) {
+    init(
+        runner: TransactionRunner, ticks: [Tick], sweeps: [Sweep], prunings: [Pruning], limiter: RateLimiter,
+        logger: Logger
+    ) {
         self.runner = runner
         self.logger = logger
         let now = runner.clock.uptime()
@@ -62,6 +72,9 @@ final class Ticker: Sendable {
             Job(name: tick.name, everySeconds: tick.everySeconds, dueAt: now + .seconds(tick.everySeconds)) {
                 try $0.run(tick)
             }
+        }
+        jobs += sweeps.filter { $0.isOn(runner.settings) }.map { sweep in
+            Job(name: sweep.name, everySeconds: 5, dueAt: now + .seconds(5)) { try $0.run(sweep) }
         }
         let storage = StorageWatch(store: runner.store, clock: runner.clock, logger: logger)
         jobs.append(Job(name: "storage", everySeconds: 1, dueAt: now) { _ in storage.check() })
@@ -146,17 +159,42 @@ final class Ticker: Sendable {
         if tick.due != nil {
             guard try isDue(tick.name, everySeconds: tick.everySeconds) else { return }
         }
+        for tenant in try tenants() {
+            try write(tick.name, in: tenant) { try tick.body($0) }
+            if thread.isStopping { return }
+        }
+    }
+
+    private func run(_ sweep: Sweep) throws {
+        for tenant in try tenants() {
+            let key = SweepKey(name: sweep.name, tenant: tenant)
+            for _ in 0..<Sweep.stepsAtOnceMax {
+                let (place, dueAt) = sweeping.withLock { $0[key] } ?? (nil, .zero)
+                let now = runner.clock.uptime()
+                guard dueAt <= now else { break }
+                let next = try write(sweep.name, in: tenant) { try sweep.step(place, $0) }
+                let nextAt = next == nil ? now + .seconds(Sweep.pauseSeconds) : now
+                sweeping.withLock { $0[key] = (next, nextAt) }
+                if thread.isStopping { return }
+            }
+        }
+    }
+
+    /// Returns the known tenants, also those that other replicas have met.
+    private func tenants() throws -> [ID<Tenant>] {
         if runner.store.engine == .postgreSQL {
             try runner.store.read(isSingle: true) { try runner.tenants.refresh(in: $0) }
         }
-        for tenant in runner.tenants.all {
-            let runner = runner
-            try runner.store.writeAndWait { db in
-                // One replica at a time; the next one finds little left to do.
-                try db.lock([LockKey.tick(tick.name).name(in: tenant)])
-                try runner.write(as: .system(tenant: tenant), in: db) { try tick.body($0) }
-            }
-            if thread.isStopping { return }
+        return Array(runner.tenants.all)
+    }
+
+    /// Does periodic work in a write transaction. Replicas do it one at a time; the next one finds little left to do.
+    private func write<Result: Sendable>(
+        _ name: String, in tenant: ID<Tenant>, _ body: @escaping @Sendable (Transaction) throws -> Result
+    ) throws -> Result {
+        try runner.store.writeAndWait { [runner] db in
+            try db.lock([LockKey.tick(name).name(in: tenant)])
+            return try runner.write(as: .system(tenant: tenant), in: db) { try body($0) }
         }
     }
 

@@ -169,31 +169,43 @@ extension ConversationsFeature {
             let last = try require(id, tx).lastSequence
             let userId = tx.caller.userId
             let before = try findPlace(of: userId, in: id, tx).required("membership")
-            var place = before
-            try place.move(to: try place.target(of: change, last: last), last: last) { run in
-                try tx.db.integer(countExcluded(in: run, of: userId, in: id, tenant: tx.tenant)) ?? 0
-            }
-            let isMoved = place != before
-            if isMoved {
-                try store(place, of: userId, in: id, tx)
-                try tx.adjustBadges(of: userId, messages: place.unread(of: last) - before.unread(of: last))
-                if place.unread(of: last) == 0 { tx.record(.conversationRead(id, by: userId)) }
-            }
-            let badges = try tx.badges(of: userId)
-            let body = JSONWriter.object { writer in
-                writer.member("conversationId", id)
-                writer.member("readPosition", place.position)
-                writer.member("unread", place.unread(of: last))
-                writer.member("badges", badges)
-            }
-            if isMoved {
-                // The event carries a state: of several moves, the last is enough.
-                tx.publish(
-                    "conversation:read", audience: audience(of: userId),
-                    collapse: "read:" + AudienceKey.make(id.text, userId.text), data: body)
-            }
-            return Response.json(200, body)
+            let target = try before.target(of: change, last: last)
+            let place = try move(before, of: userId, to: target, in: id, last: last, tx)
+            let state = readState(place, of: id, last: last, try tx.badges(of: userId))
+            if place != before { publish(readState: state, of: userId, in: id, tx) }
+            return Response.json(200, state)
         }
+    }
+
+    /// Moves a member's read position, and changes the counts. To be called with the conversation and the member locked.
+    static func move(
+        _ before: ReadPlace, of userId: ID<User>, to target: Int, in id: ID<Conversation>, last: Int, _ tx: Transaction
+    ) throws -> ReadPlace {
+        var place = before
+        try place.move(to: target, last: last) { run in
+            try tx.db.integer(countExcluded(in: run, of: userId, in: id, tenant: tx.tenant)) ?? 0
+        }
+        guard place != before else { return place }
+        try store(place, of: userId, in: id, tx)
+        try tx.adjustBadges(of: userId, messages: place.unread(of: last) - before.unread(of: last))
+        if place.unread(of: last) == 0 { tx.record(.conversationRead(id, by: userId)) }
+        return place
+    }
+
+    static func readState(_ place: ReadPlace, of id: ID<Conversation>, last: Int, _ badges: SentBadges) -> [UInt8] {
+        JSONWriter.object { writer in
+            writer.member("conversationId", id)
+            writer.member("readPosition", place.position)
+            writer.member("unread", place.unread(of: last))
+            writer.member("badges", badges)
+        }
+    }
+
+    /// Publishes a member's read position. The event carries a state: of several moves, the last is enough.
+    static func publish(readState: [UInt8], of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) {
+        tx.publish(
+            "conversation:read", audience: audience(of: userId),
+            collapse: "read:" + AudienceKey.make(id.text, userId.text), data: readState)
     }
 
     private static func response(_ status: Int, _ conversation: Conversation, _ tx: Transaction) throws -> Response {

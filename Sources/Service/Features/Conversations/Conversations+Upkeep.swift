@@ -69,18 +69,19 @@ extension ConversationsFeature {
         try sequenceGaps(in: db) + memberDifferences(in: db) + unreadDifferences(in: db)
     }
 
-    /// Checks that numbers have no gaps up to the last. A conversation that is being deleted loses its first messages
-    /// gradually.
+    /// Checks that numbers have no gaps up to the last. The first messages of a conversation are deleted when they
+    /// expire, and gradually when it ends. If the last one has expired, the conversation names none.
     private static func sequenceGaps(in db: DatabaseConnection) throws -> [String] {
-        try db.rows(
+        let expired: SQL = "CASE WHEN c.last_message_id IS NULL THEN c.last_sequence ELSE 0 END"
+        let last: SQL = "COALESCE(MAX(m.sequence), \(expired))"
+        let first: SQL = "COALESCE(MIN(m.sequence), \(expired) + 1)"
+        return try db.rows(
             """
-            SELECT c.tenant, c.id, c.last_sequence, COUNT(m.sequence), COALESCE(MAX(m.sequence), 0),
-                COALESCE(MIN(m.sequence), 1)
+            SELECT c.tenant, c.id, c.last_sequence, COUNT(m.sequence), \(last), \(first)
             FROM \(conversations, unscoped: recounting) AS c
             LEFT JOIN \(messages, unscoped: recounting) AS m ON m.tenant = c.tenant AND m.conversation_id = c.id
-            GROUP BY c.tenant, c.id, c.last_sequence
-            HAVING COALESCE(MAX(m.sequence), 0) <> c.last_sequence
-                OR COUNT(m.sequence) <> c.last_sequence - COALESCE(MIN(m.sequence), 1) + 1
+            GROUP BY c.tenant, c.id, c.last_sequence, c.last_message_id
+            HAVING \(last) <> c.last_sequence OR COUNT(m.sequence) <> c.last_sequence - \(first) + 1
             """
         ) { row in
             """

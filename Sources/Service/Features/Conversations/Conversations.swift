@@ -5,7 +5,7 @@ import Values
 enum ConversationsFeature {
     static let feature = Feature(
         name: "conversations", tables: [members, conversations, rosters, messages], migrations: migrations,
-        endpoints: endpoints + messageEndpoints, ticks: [pruning], audits: [audit],
+        endpoints: endpoints + messageEndpoints, ticks: [pruning], sweeps: [retention], audits: [audit],
         events: [
             "message:created", "message:deleted", "conversation:read", "conversation:updated", "conversation:removed",
         ],

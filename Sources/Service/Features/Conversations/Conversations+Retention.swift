@@ -1,0 +1,80 @@
+import Database
+import Domain
+import Values
+
+extension ConversationsFeature {
+    private static let expiring = Unscoped.bookkeeping("messages of all conversations expire")
+
+    /// Messages of one conversation that one transaction deletes.
+    private static let expiredAtOnceMax = 500
+
+    /// Deletes messages that are older than the setting. The numbers of the others stay.
+    static let retention = Sweep(name: "messages.retention", isOn: { $0.messagesKeptDays > 0 }) { place, tx in
+        let end = Sweep.end(ofDays: tx.settings.messagesKeptDays, tx)
+        let first = place ?? ""
+        let page: [ID<Conversation>] = try tx.db.rows(
+            """
+            SELECT id FROM \(conversations, unscoped: expiring)
+            WHERE tenant = \(tx.tenant) AND id > \(first) ORDER BY id LIMIT \(Sweep.rowsAtOnceMax)
+            """
+        ) { try $0.id(0) }
+        guard let last = page.last else { return nil }
+        let found: ID<Conversation>? = try tx.db.row(
+            """
+            SELECT c.id FROM \(conversations, unscoped: expiring) AS c
+            WHERE c.tenant = \(tx.tenant) AND c.id > \(first) AND c.id <= \(last)
+                AND (SELECT m.sent_at FROM \(messages, unscoped: expiring) AS m
+                    WHERE m.tenant = c.tenant AND m.conversation_id = c.id ORDER BY m.sequence LIMIT 1) < \(end)
+            ORDER BY c.id LIMIT 1
+            """
+        ) { try $0.id(0) }
+        guard let found else { return page.count == Sweep.rowsAtOnceMax ? last.text : nil }
+        try deleteMessages(before: end, in: found, tx)
+        // The next step looks at the same conversations, because this one may have more.
+        return first
+    }
+
+    private static func deleteMessages(
+        before end: Timestamp, in id: ID<Conversation>, _ tx: Transaction
+    ) throws {
+        try tx.lock(.conversation(id))
+        let oldest = try tx.db.rows(
+            """
+            SELECT sequence, sent_at FROM \(messages, unscoped: expiring)
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) ORDER BY sequence LIMIT \(expiredAtOnceMax)
+            """
+        ) { (sequence: try $0.integer(0), sentAt: try $0.moment(1)) }
+        guard let last = try find(id, tx)?.lastSequence,
+            let newest = oldest.prefix(while: { $0.sentAt < end }).last?.sequence
+        else { return }
+        try skipUnread(through: newest, in: id, last: last, tx)
+        try tx.db.run(
+            """
+            DELETE FROM \(messages, unscoped: expiring)
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND sequence <= \(newest)
+            """)
+        guard newest == last else { return }
+        try tx.db.run(
+            """
+            UPDATE \(conversations, unscoped: expiring)
+            SET last_message_id = NULL, last_sender_id = NULL, last_preview = NULL, last_sent_at = NULL
+            WHERE tenant = \(tx.tenant) AND id = \(id)
+            """)
+    }
+
+    /// Moves the members that have not read the messages behind them, so that the counts stay exact.
+    private static func skipUnread(
+        through sequence: Int, in id: ID<Conversation>, last: Int, _ tx: Transaction
+    ) throws {
+        let behind = try places(in: id, tx).filter { $0.place.position < sequence }
+        try tx.lock(behind.map { .user($0.userId) })
+        let moved = try behind.map { userId, place in
+            (userId: userId, place: try move(place, of: userId, to: sequence, in: id, last: last, tx))
+        }
+        try tx.storeCounts(of: moved.map(\.userId))
+        for (userId, place) in moved {
+            let state = readState(place, of: id, last: last, try tx.badges(of: userId))
+            publish(readState: state, of: userId, in: id, tx)
+        }
+    }
+}

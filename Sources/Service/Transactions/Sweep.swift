@@ -1,0 +1,25 @@
+import Values
+
+/// A periodic walk over all rows of a kind, some rows in each write transaction. It is for rare work, such as retention,
+/// for which an index would cost each write more than the walk costs.
+struct Sweep: Sendable {
+    let name: String
+    /// Whether the settings ask for it.
+    let isOn: @Sendable (Settings) -> Bool
+    /// Works on the rows after a place, from the beginning if it is nil.
+    ///
+    /// - Returns: The place for the next step; nil at the end.
+    let step: @Sendable (_ place: String?, Transaction) throws -> String?
+
+    /// The time between the end of a walk and the next one. What expires is gone at most this much later.
+    static let pauseSeconds = 3600
+    /// Rows that a step looks at. It takes some milliseconds, for which other writes wait.
+    static let rowsAtOnceMax = 1000
+    /// Steps before other periodic work has its turn.
+    static let stepsAtOnceMax = 20
+
+    /// The moment before which rows are older than a number of days.
+    static func end(ofDays days: Int, _ tx: Transaction) -> Timestamp {
+        tx.now.adding(seconds: -Int64(days) * 86_400)
+    }
+}

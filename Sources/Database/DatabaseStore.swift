@@ -157,7 +157,22 @@ public final class DatabaseStore: Sendable {
 
     // MARK: Upkeep
 
+    /// Writes an SQLite file anew, without what deleted rows have left between the rows of a page. Writes wait meanwhile,
+    /// and the disk needs room for two copies. Must be followed by ``checkpoint()``. It does nothing on a server.
+    public func rewrite() throws {
+        precondition(!backend.isOnWriter, "the writer must not wait for itself")
+        let outcome = Locked<Result<Void, any Error>?>(nil)
+        // Completions run on the writer's thread, between two transactions.
+        try write({ _ in }) { [backend] result in
+            outcome.withLock { $0 = result.flatMap { Result(catching: backend.rewrite) } }
+            outcome.signal()
+        }
+        try outcome.wait { $0 }.get()
+    }
+
     /// Moves all pages from SQLite's WAL into the database and truncates the WAL.
+    ///
+    /// - Throws: `.busy` while a read still uses the WAL.
     public func checkpoint() throws { try backend.checkpoint() }
 
     /// Returns the problems that the engine's own file check finds; empty for a sound database. It reads the whole

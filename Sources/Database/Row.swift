@@ -62,6 +62,20 @@ public struct Row {
     public func optionalInteger(_ index: Int) throws -> Int? { isNull(index) ? nil : try integer(index) }
     public func optionalBytes(_ index: Int) throws -> [UInt8]? { isNull(index) ? nil : try bytes(index) }
 
+    /// Returns the value in the form in which it can be bound again.
+    public func value(_ index: Int) -> SQLValue {
+        switch type(at: index) {
+        case .null: .null
+        case .integer: .integer(source.columns.integer(at: index))
+        case .real: .real(source.columns.real(at: index))
+        case .text: .text(String(decoding: source.columns.bytes(at: index, isText: true), as: UTF8.self))
+        case .blob: .blob(Array(source.columns.bytes(at: index, isText: false)))
+        }
+    }
+
+    /// Returns the name of a column.
+    public func name(_ index: Int) -> String { source.columns.name(at: index) }
+
     public func isNull(_ index: Int) -> Bool { type(at: index) == .null }
 
     /// Returns the error for a value of the right type that is not one of the values that the column may hold.

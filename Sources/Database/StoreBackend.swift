@@ -11,6 +11,7 @@ protocol StoreBackend: Sendable {
     var isOnWriter: Bool { get }
     var sizeBytes: Int { get }
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)?
+    func rewrite() throws
     func checkpoint() throws
     func integrityCheck() throws -> [String]
     /// The permanent problem that blocks reading and writing; nil for a server.

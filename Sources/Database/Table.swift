@@ -10,11 +10,16 @@ public struct Table: Sendable {
     public let write: Policy
     /// The columns that name the users to whom a row belongs: those of `user:{column}` in the write policy.
     let userColumns: [String]
+    /// How a person leaves the table. The service does not start without it.
+    public let person: PersonPolicy?
 
     /// Creates a table.
     ///
     /// - Parameter name: Lower-case letters, digits and `_`, because SQL uses the name without quotes.
-    public init(_ name: String, tenantColumn: String = Table.tenantColumnDefault, read: Policy, write: Policy) {
+    public init(
+        _ name: String, tenantColumn: String = Table.tenantColumnDefault, read: Policy, write: Policy,
+        person: PersonPolicy? = nil
+    ) {
         precondition(isSQLIdentifier(name), "a table cannot be named \(name)")
         for column in [tenantColumn] + (read.entries + write.entries).flatMap(\.columns) {
             precondition(isSQLIdentifier(column), "a column cannot be named \(column)")
@@ -23,6 +28,7 @@ public struct Table: Sendable {
         self.tenantColumn = tenantColumn
         self.read = read
         self.write = write
+        self.person = person
         userColumns = write.templates.filter(\.namesUser).flatMap(\.columns)
     }
 

@@ -30,6 +30,8 @@ public enum Fact: Sendable {
     case requestNotificationsMarked([ID<UserRequest>], isSeen: Bool)
     /// The caller has seen these requests. The notifications feature marks the notifications that ask for them.
     case requestsSeen([ID<UserRequest>])
+    /// A person is being erased: the person's tokens are refused from now on. The mark recognizes them without the id.
+    case personLeft(ID<User>, mark: String)
     /// The subject of an event's notification is settled, so the user no longer needs the notification.
     case notificationSettled(eventId: String, of: ID<User>, NotificationOutcome)
 }

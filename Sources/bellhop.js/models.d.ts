@@ -531,6 +531,15 @@ export type AuditActorKind = "service" | "administrator" | "staff" | "operator" 
  */
 export type AuditOutcome = "stored" | "changed" | "removed" | "shown" | "accepted" | Word;
 
+export interface Erasure {
+  userId: string;
+  state: ErasureState;
+  requestedAt: string;
+  doneAt: string | null;
+}
+
+export type ErasureState = "pending" | "done" | Word;
+
 export interface ExplainBody {
   eventId: string;
   token?: string;
@@ -1891,6 +1900,13 @@ export interface Operations {
     status: 200;
     answer: Page<AuditEntry>;
   };
+  /** Get the erasure of a user */
+  "GET /v1/users/{id}/erasure": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Erasure;
+  };
   /** Explain a delivery */
   "POST /v1/explain": {
     query: {};
@@ -2220,6 +2236,13 @@ export interface Operations {
     body: undefined;
     status: 200;
     answer: UserProfile;
+  };
+  /** Erase a user */
+  "DELETE /v1/users/{id}": {
+    query: {};
+    body: undefined;
+    status: 202;
+    answer: Erasure;
   };
   /** List followers */
   "GET /v1/users/{id}/followers": {

@@ -60,7 +60,7 @@ import Testing
         ]
         try stores.postgres.writeAndWait { db in
             for row in rows { try db.run("INSERT INTO mixed VALUES (\(row[0]), \(row[1]), \(row[2]), \(row[3]))") }
-            let found = try db.rows("SELECT t, i, r, b FROM mixed") { row in try (0..<4).map { try row.value($0) } }
+            let found = try db.rows("SELECT t, i, r, b FROM mixed") { row in (0..<4).map { row.value($0) } }
             #expect(Set(found) == Set(rows))
             let isNull = try db.rows("SELECT t IS NULL FROM mixed ORDER BY 1") { try $0.bool(0) }
             #expect(isNull == [false, false, false, true])

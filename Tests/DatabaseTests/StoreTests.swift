@@ -48,7 +48,7 @@ import Values
         ]
         try store.read { db in
             for value in values + values {
-                let found = try db.row("SELECT \(value)") { try $0.value(0) }
+                let found = try db.row("SELECT \(value)") { $0.value(0) }
                 #expect(found == value)
             }
             let real = try db.row("SELECT \(2.0)") { try $0.real(0) }

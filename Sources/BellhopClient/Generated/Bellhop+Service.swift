@@ -157,6 +157,29 @@ extension Bellhop {
         public static let accepted = AuditOutcome(rawValue: "accepted")
     }
 
+    public struct Erasure: Codable, Sendable, Hashable {
+        public internal(set) var userId: String
+        public internal(set) var state: ErasureState
+        public internal(set) var requestedAt: Date
+        public internal(set) var doneAt: Date?
+
+        public init(userId: String, state: ErasureState, requestedAt: Date, doneAt: Date? = nil) {
+            self.userId = userId
+            self.state = state
+            self.requestedAt = requestedAt
+            self.doneAt = doneAt
+        }
+    }
+
+    public struct ErasureState: Word {
+        public let rawValue: String
+
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        public static let pending = ErasureState(rawValue: "pending")
+        public static let done = ErasureState(rawValue: "done")
+    }
+
     public struct Me: Codable, Sendable, Hashable {
         public internal(set) var userId: String
         public internal(set) var tenant: String

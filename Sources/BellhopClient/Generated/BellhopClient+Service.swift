@@ -101,6 +101,32 @@ extension BellhopClient {
         }
     }
 
+    /// Get the erasure of a user
+    ///
+    /// Requires a service token or the role `admin`. A finished erasure is forgotten once no token of the user can be
+    /// valid any more.
+    ///
+    /// `GET /v1/users/{id}/erasure`
+    public func getErasure(id: String) async throws -> Bellhop.Answer<Bellhop.Erasure> {
+        let call = try Bellhop.Call("GET", "/v1/users/{id}/erasure", ["id": id])
+        return try await answer(call)
+    }
+
+    /// Erase a user
+    ///
+    /// Requires a service token or the role `admin`. Erases everything that the tenant stores about the user, in many
+    /// small steps (Docs/privacy.md). The user's streams close at once, and tokens that were issued before are refused.
+    /// Messages keep their place without text and sender; the user's bookings stay without name and note. Other users'
+    /// counts stay exact. While an erasure is pending, the call returns it. The answer is not stored for an
+    /// `Idempotency-Key`.
+    ///
+    /// `DELETE /v1/users/{id}`
+    @discardableResult
+    public func eraseUser(id: String) async throws -> Bellhop.Answer<Bellhop.Erasure> {
+        let call = try Bellhop.Call("DELETE", "/v1/users/{id}", ["id": id])
+        return try await answer(call)
+    }
+
     /// Get the caller's identity
     ///
     /// Returns the caller's token as the service reads it.

@@ -127,6 +127,7 @@ final class PostgresBackend: StoreBackend {
     var trouble: DatabaseError? { nil }
     var hasRoom: Bool { true }
     var sizeBytes: Int { size.load(ordering: .relaxed) }
+    func rewrite() throws {}
     func checkpoint() throws {}
     func integrityCheck() throws -> [String] { [] }
     var path: String { "" }

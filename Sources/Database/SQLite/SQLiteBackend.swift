@@ -97,9 +97,22 @@ final class SQLiteBackend: StoreBackend {
     /// Returns nil, because one process owns the file and no other process writes.
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? { nil }
 
-    func checkpoint() throws {
+    func rewrite() throws {
         readers.releaseSnapshots()
         let connection = try SQLiteConnection(file, role: .checkpointer, options: options)
+        // The copy is as large as the file: too large for memory, and for many directories of temporary files.
+        let directory = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let quoted = "'" + directory.replacing("'", with: "''") + "'"
+        try connection.runScript("PRAGMA temp_store_directory = \(quoted); PRAGMA temp_store = FILE; VACUUM")
+    }
+
+    func checkpoint() throws {
+        readers.releaseSnapshots()
+        var options = options
+        // Truncation keeps writers waiting while a read still uses the WAL.
+        options.busyTimeout = .milliseconds(200)
+        let connection = try SQLiteConnection(file, role: .checkpointer, options: options)
+        _ = try connection.checkpoint(.passive)
         _ = try connection.checkpoint(.truncate)
     }
 

@@ -226,6 +226,8 @@ final class SQLiteConnection: DatabaseDriver {
             // FULL: the WAL is synced at each commit, so that a 201 means durable.
             try runScript("PRAGMA synchronous = FULL; PRAGMA cache_size = -\(options.writerCacheKiB)")
             try runScript("PRAGMA journal_size_limit = \(options.journalBytesMax)")
+            // Deleted content is overwritten. Otherwise erased persons would stay readable in free pages.
+            try runScript("PRAGMA secure_delete = ON")
             if options.pagesMax > 0 { try runScript("PRAGMA max_page_count = \(options.pagesMax)") }
             countWALPages()
         case .reader:

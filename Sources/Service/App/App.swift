@@ -32,7 +32,7 @@ public final class App: Sendable {
     /// - Parameter patience: How long to wait for a database file and an address that another process holds.
     /// - Throws: An error that describes the obstacle in one line.
     public init(settings: Settings, logger: Logger, clock: Clock, patience: Duration = .zero) throws {
-        precondition(Catalog.ambiguities.isEmpty, "the catalog is ambiguous: \(Catalog.ambiguities)")
+        Catalog.requireSound()
         let logger = Self.configured(logger, by: settings)
         (self.settings, self.logger) = (settings, logger)
         let metrics = MetricsRegistry()
@@ -93,7 +93,7 @@ public final class App: Sendable {
             try ServiceRoutes.server(dispatcher, features, streams, http, shards, logger: logger)
         }
         start.register(server, pipeline)
-        ticker = start.ticker(runner, authenticator.limiter)
+        ticker = start.ticker(runner, features, authenticator.limiter)
         webhooks = start.webhooks(reader, admission)
         push = start.push(reader, admission)
         source = start.source(runner, pipeline)

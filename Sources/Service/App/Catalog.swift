@@ -29,9 +29,12 @@ enum Catalog {
             ConsoleFeature.feature,
             AuditFeature.feature,
         ]
-        // This feature shows the constants of the others.
+        // These features know the tables, steps and constants of the others.
         return features + [
-            MetaFeature.feature(dependencies?.report, constants: features.compactMap(\.constants))
+            ErasureFeature.feature(
+                dependencies?.erasure, tables: coreTables + features.flatMap(\.tables),
+                steps: [MembershipRegistry.personStep] + features.flatMap(\.personSteps)),
+            MetaFeature.feature(dependencies?.report, constants: features.compactMap(\.constants)),
         ]
     }
 
@@ -61,6 +64,16 @@ enum Catalog {
 
     /// Names that two parts both claim. If it is not empty, the service does not start.
     static let ambiguities = ambiguousTemplates + sharedNames
+
+    /// Ends the process if the catalog has mistakes. Tests find them first.
+    static func requireSound() {
+        precondition(ambiguities.isEmpty, "the catalog is ambiguous: \(ambiguities)")
+        let undeclared = undeclared(tables)
+        precondition(undeclared.isEmpty, "tables do not declare how a person leaves them: \(undeclared)")
+    }
+
+    /// Returns the tables that do not declare how a person leaves them. They would keep persons after their erasure.
+    static func undeclared(_ tables: [Table]) -> [String] { tables.filter { $0.person == nil }.map(\.name) }
 
     /// Pairs of templates with different meanings that could make the same key. Each would open the other's rows.
     private static var ambiguousTemplates: [String] {

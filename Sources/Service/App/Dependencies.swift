@@ -6,4 +6,5 @@ struct Dependencies: Sendable {
     let changes: ChangesFeature.Parts
     let explain: ExplainFeature.Parts
     let publish: PublishFeature.Parts
+    let erasure: ErasureFeature.Parts
 }

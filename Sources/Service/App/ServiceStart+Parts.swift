@@ -66,7 +66,7 @@ extension ServiceStart {
             explain: .init(
                 memberships: memberships, authenticator: streams.authenticator, log: log, live: streams.live,
                 tables: streams.tables),
-            publish: publishRules)
+            publish: publishRules, erasure: .init(seal: personSeal, router: pipeline.router))
     }
 
     private var publishRules: PublishFeature.Parts {
@@ -77,9 +77,10 @@ extension ServiceStart {
         ChangeIntake(memberships: memberships, restartStreams: { try pump.renewEpoch(in: $0) })
     }
 
-    func ticker(_ runner: TransactionRunner, _ limiter: RateLimiter) -> Ticker {
+    func ticker(_ runner: TransactionRunner, _ features: [Feature], _ limiter: RateLimiter) -> Ticker {
         Ticker(
             runner: runner, ticks: features.flatMap(\.ticks), sweeps: features.flatMap(\.sweeps),
+            longWork: features.flatMap(\.longWork),
             prunings: [Pruning(name: "idempotency", due: Idempotency.pruningDue(at:), prune: Idempotency.prune)],
             limiter: limiter, logger: logger)
     }

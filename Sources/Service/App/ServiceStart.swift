@@ -16,6 +16,8 @@ struct ServiceStart {
     let positions: TenantPositions
     /// Signs the cursors of lists, and tickets.
     let cursorSecret: [UInt8]
+    /// Recognizes erased persons.
+    let personSeal: PersonSeal
     let memberships: MembershipRegistry
     let revocations: RevocationList
     let tenants: Tenants
@@ -26,14 +28,16 @@ struct ServiceStart {
         (self.store, self.settings, self.clock) = (store, settings, clock)
         (self.metrics, self.logger) = (metrics, logger)
         try Self.prepare(store, logger)
-        (log, cursorSecret) = try store.writeAndWait { db in
+        let personSecret: [UInt8]
+        (log, cursorSecret, personSecret) = try store.writeAndWait { db in
             // Created once, by the first replica.
             try db.lock(["bellhop:start"])
             return (
                 LogIdentity(
                     try EventLog.epoch(at: clock.now(), in: db),
                     secret: try ServiceSecrets.secret(named: "event-ids", in: db)),
-                try ServiceSecrets.secret(named: "page-cursors", in: db)
+                try ServiceSecrets.secret(named: "page-cursors", in: db),
+                try ServiceSecrets.secret(named: "erased-persons", in: db)
             )
         }
         let memberships = MembershipRegistry(settings.tables)
@@ -46,7 +50,8 @@ struct ServiceStart {
         }
         self.head = head
         positions = TenantPositions(head: head, ids: log.ids)
-        revocations = RevocationList(revoked)
+        personSeal = PersonSeal(secret: personSecret)
+        revocations = RevocationList(revoked, seal: personSeal)
         self.tenants = tenants
     }
 

@@ -78,6 +78,12 @@ public final class Settings: @unchecked Sendable {
     @Setting(.storage, "Days for which entries of the audit log are kept.", default: 365, in: 1...36_500)
     public var auditKeptDays: Int
 
+    @Setting(
+        .storage,
+        "SQLite: hour of the day (UTC) in which erasures rewrite a file of more than 256 MiB; writes wait meanwhile.",
+        default: 3, in: 0...23)
+    public var erasureHour: Int
+
     // MARK: Tokens
     @Setting(
         .tokens, "Secret that verifies HS256 tokens, at least 32 bytes.",

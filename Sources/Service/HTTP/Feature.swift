@@ -13,6 +13,10 @@ struct Feature: Sendable {
     var topics: [TopicKind] = []
     var ticks: [Tick] = []
     var sweeps: [Sweep] = []
+    /// Work in many small transactions, of tenants that have some.
+    var longWork: [LongWork] = []
+    /// The steps in which a person leaves the feature, besides the declarations of its tables.
+    var personSteps: [PersonStep] = []
     /// The checks of `bellhop check` for this feature: each finds contradictions in its rows.
     var audits: [Audit] = []
     /// Memberships whose keys are granted to open streams.

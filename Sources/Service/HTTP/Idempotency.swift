@@ -10,7 +10,10 @@ import Visibility
 /// answer not stored. Two requests with the same key are never both "in flight": the second waits for the first, on
 /// whichever replica it arrives.
 enum Idempotency {
-    static let answers = Table("idempotent_answers", read: [], write: [])
+    static let answers = Table(
+        "idempotent_answers", read: [], write: [],
+        person: .rows(
+            by: ["user_id", "route", "key"], [.deleted("user_id")], content: "body", isExported: false))
 
     static let migration = Migration(
         "0001_idempotency",

@@ -25,6 +25,9 @@ struct Claims: Sendable {
         guard isService || !Self.backendNames.contains(subject) else {
             throw Self.refusal("The token's sub is reserved for backends.")
         }
+        guard !ID<User>(subject).isOfErased else {
+            throw Self.refusal("The token's sub is reserved for erased users.")
+        }
         let (issuedAt, expiresAt) = try lifetime(of: members, at: now, isService: isService)
         if isFromIssuer { try checkOrigin(of: members) }
         let named = try text(payload, .tenant)

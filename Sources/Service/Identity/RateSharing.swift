@@ -7,7 +7,8 @@ import Values
 /// A caller that spreads requests over replicas can exceed the limit by one second's requests, and by the tenth that
 /// each replica does not share. Idle callers cost nothing.
 enum RateSharing {
-    static let counts = Table("rate_counts", read: [], write: [])
+    static let counts = Table(
+        "rate_counts", read: [], write: [], person: .rows(by: ["user_id", "started_at"], [.deleted("user_id")]))
 
     static let migration = Migration(
         "0001_rate_counts",

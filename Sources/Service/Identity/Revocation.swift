@@ -7,19 +7,22 @@ import Values
 struct Revocation: Sendable, Hashable {
     enum Kind: String, CaseIterable {
         case token, session, user
+        /// An erased user, whose id is known only as a mark (``PersonSeal``).
+        case person
 
-        func subject(of caller: Caller) -> String? {
+        func subject(of caller: Caller, _ seal: PersonSeal? = nil) -> String? {
             switch self {
             case .token: caller.tokenId
             case .session: caller.sessionId
             case .user: caller.userId.text
+            case .person: seal?.mark(of: caller.owner)
             }
         }
     }
 
     let tenant: ID<Tenant>
     let kind: Kind
-    /// The id of the token, of the session or of the user.
+    /// The id of the token, of the session or of the user, or the mark of an erased user.
     let subject: String
     /// For a user, every token issued before this time is revoked. Nil for a token or a session, which is revoked for
     /// good.
@@ -47,13 +50,20 @@ final class RevocationList: Sendable {
     private let moments = Locked([Key: Timestamp]())
     /// Makes the usual case, no revocation at all, lock-free.
     private let isEmpty = Atomic<Bool>(true)
+    /// Whether users were erased. Only then is the mark of each caller computed.
+    private let hasErased = Atomic<Bool>(false)
+    private let seal: PersonSeal?
     /// Whether this replica has missed other replicas' possible revocations for longer than allowed.
     private let isOutdated = Atomic<Bool>(false)
 
     /// The code of a refusal while it is unknown here whether a token was revoked.
     static let unknownCode = "revocations.unknown"
 
-    init(_ revocations: [Revocation] = []) { insert(revocations) }
+    /// - Parameter seal: recognizes erased users; nil if there are none
+    init(_ revocations: [Revocation] = [], seal: PersonSeal? = nil) {
+        self.seal = seal
+        insert(revocations)
+    }
 
     func insert(_ revocations: [Revocation]) {
         moments.withLock { moments in
@@ -63,14 +73,17 @@ final class RevocationList: Sendable {
                 moments[key] = max(moment, moments[key] ?? moment)
             }
             isEmpty.store(moments.isEmpty, ordering: .releasing)
+            if revocations.contains(where: { $0.kind == .person }) { hasErased.store(true, ordering: .releasing) }
         }
     }
 
     func isRevoked(_ caller: Caller) -> Bool {
         guard !isEmpty.load(ordering: .acquiring) else { return false }
+        // Computed outside the lock, for which all requests wait.
+        let mark = hasErased.load(ordering: .acquiring) ? Revocation.Kind.person.subject(of: caller, seal) : nil
         return moments.withLock { moments in
             Revocation.Kind.allCases.contains { kind in
-                guard let subject = kind.subject(of: caller),
+                guard let subject = kind == .person ? mark : kind.subject(of: caller),
                     let moment = moments[Key(tenant: caller.tenant, kind: kind, subject: subject)]
                 else { return false }
                 return caller.issuedAt < moment

@@ -2,7 +2,8 @@ import Database
 
 /// Random secrets of this database, created once, so that signatures survive a restart.
 enum ServiceSecrets {
-    static let secrets = Table("service_secrets", read: [], write: [])
+    static let secrets = Table(
+        "service_secrets", read: [], write: [], person: .nothing("keys of the service"))
 
     static let migration = Migration(
         "0001_secrets",

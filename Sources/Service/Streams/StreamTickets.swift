@@ -4,7 +4,9 @@ import Values
 
 /// Tickets for EventSource, which cannot send headers. Each ticket opens one stream.
 enum StreamTickets {
-    static let table = Table("stream_tickets", read: [], write: [])
+    static let table = Table(
+        "stream_tickets", read: [], write: [],
+        person: .rows(by: ["hash"], [.deleted("user_id")], isExported: false))
 
     private static let bookkeeping = Unscoped.bookkeeping("tickets belong to the service, not to a user")
 

@@ -5,7 +5,8 @@ import Values
 
 /// The stored counts of every user. The transactions that change the counted rows also change the counts.
 enum BadgeLedger {
-    static let badges = Table("badges", read: ["user:{user_id}"], write: [])
+    static let badges = Table(
+        "badges", read: ["user:{user_id}"], write: [], person: .rows(by: ["user_id"], [.deleted("user_id")]))
 
     static let migration = Migration(
         "0001_badges",

@@ -70,7 +70,8 @@ extension EventLog {
     }
 
     /// Returns the events of the given routes with `after < sequence ≤ through` that a scope may see, oldest first. Row
-    /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit.
+    /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit, or if
+    /// one was erased: the client may show what is gone.
     static func replay(
         in db: DatabaseConnection, tenant: ID<Tenant>, routes: [String], scope: Scope, after: Int64, through: Int64,
         limit: Int
@@ -102,7 +103,7 @@ extension EventLog {
         }
         guard found.count(where: { $0 <= Int(through) }) <= limit else { return nil }
         let events = try fetch(found.sorted(), after: after, through: through, in: db)
-        guard events.count <= limit else { return nil }
+        guard events.count <= limit, !events.contains(where: { $0.name == erasedName }) else { return nil }
         return events.filter { $0.isChange || scope.sees(tenant: $0.tenant, audience: $0.audience) }
     }
 

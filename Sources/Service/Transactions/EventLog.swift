@@ -13,14 +13,19 @@ import Visibility
 /// row for each of its *routes*: the audience's keys, or `#topic` for events of a topic. A resuming stream reads only
 /// its routes, so the cost of its replay depends on the events that it may see, not on all events.
 enum EventLog {
-    static let events = Table("events", read: [], write: [])
-    static let routes = Table("event_routes", read: [], write: [])
+    static let events = Table(
+        "events", read: [], write: [], person: .copies("a step erases the events that name the person"))
+    static let routes = Table(
+        "event_routes", read: [], write: [], person: .copies("keys of events, erased with them"))
     /// The shared members of events, with the number of the last event that uses them. They are removed with that
     /// event.
-    static let shared = Table("event_shared", read: [], write: [])
-    static let epochs = Table("event_epochs", read: [], write: [])
+    static let shared = Table(
+        "event_shared", read: [], write: [], person: .copies("parts of events, erased with them"))
+    static let epochs = Table(
+        "event_epochs", read: [], write: [], person: .nothing("names of the log"))
     /// A single row: the number of the newest event ever.
-    static let counter = Table("event_counter", read: [], write: [])
+    static let counter = Table(
+        "event_counter", read: [], write: [], person: .nothing("a number"))
 
     /// The channel on which replicas listen: it carries an ``Announcement`` whenever a transaction with events is
     /// committed.

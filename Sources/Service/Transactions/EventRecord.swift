@@ -112,6 +112,13 @@ struct EarlierEvents {
         let name: String
         let isSharing: Bool
         let data: ArraySlice<UInt8>
+
+        /// The event without its content.
+        var erased: Event {
+            Event(
+                sequence: sequence, collapse: 0, name: EventLog.erasedName, isSharing: false,
+                data: Array("{}".utf8)[...])
+        }
     }
 
     private let bytes: [UInt8]
@@ -143,6 +150,20 @@ struct EarlierEvents {
         return Event(
             sequence: sequence, collapse: collapse, name: name, isSharing: isSharing,
             data: bytes[index..<index + length])
+    }
+
+    /// Writes the column again.
+    ///
+    /// - Parameter isLastShared: see ``isLastShared``
+    static func column(_ events: [Event], isLastShared: Bool) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for event in events {
+            bytes.append(event.isSharing ? EventRecord.isSharing : EventRecord.isAlone)
+            bytes += Array("\(event.sequence) \(event.collapse) \(event.name) \(event.data.count) ".utf8)
+            bytes += event.data
+        }
+        bytes.append(isLastShared ? EventRecord.isSharing : EventRecord.isAlone)
+        return bytes
     }
 
     private mutating func field() -> String {

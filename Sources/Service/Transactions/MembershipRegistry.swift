@@ -14,7 +14,8 @@ final class MembershipRegistry: Sendable {
     /// The event in the log that memberships have changed.
     static let event: StaticString = "bellhop:memberships"
 
-    static let facts = Table("membership_facts", read: [], write: [])
+    static let facts = Table(
+        "membership_facts", read: [], write: [], person: .copies("a step erases what the app's rows say"))
 
     static let migration = Migration(
         "0001_memberships",
@@ -98,19 +99,21 @@ final class MembershipRegistry: Sendable {
 
     /// Stores the effect of a change on memberships, and publishes it to all replicas.
     static func store(_ update: MembershipUpdate, version: Int64, _ tx: Transaction) throws {
-        for fact in update.facts {
-            try tx.db.run(
-                """
-                INSERT INTO \(facts, unscoped: bookkeeping)
-                    (tenant, membership, identity, row_id, subject, object, counts, version)
-                VALUES (\(fact.tenant), \(fact.membership), \(fact.identity), \(fact.row), \(fact.subject),
-                    \(fact.object), \(fact.counts ? 1 : 0), \(version))
-                ON CONFLICT (tenant, membership, identity) DO UPDATE SET row_id = excluded.row_id,
-                    subject = excluded.subject, object = excluded.object, counts = excluded.counts,
-                    version = excluded.version
-                """)
-        }
+        for fact in update.facts { try insert(fact, version: version, tx) }
         tx.publish(event, audience: [], data: JSONWriter.bytes(MembershipChange(version: version, update: update)))
+    }
+
+    static func insert(_ fact: MembershipFact, version: Int64, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            INSERT INTO \(facts, unscoped: bookkeeping)
+                (tenant, membership, identity, row_id, subject, object, counts, version)
+            VALUES (\(fact.tenant), \(fact.membership), \(fact.identity), \(fact.row), \(fact.subject),
+                \(fact.object), \(fact.counts ? 1 : 0), \(version))
+            ON CONFLICT (tenant, membership, identity) DO UPDATE SET row_id = excluded.row_id,
+                subject = excluded.subject, object = excluded.object, counts = excluded.counts,
+                version = excluded.version
+            """)
     }
 
     // MARK: From the log

@@ -4,7 +4,8 @@ import Values
 
 /// The tenants that have rows, for the periodic work of each tenant.
 final class Tenants: Sendable {
-    static let tenants = Table("tenants", read: [], write: [])
+    static let tenants = Table(
+        "tenants", read: [], write: [], person: .nothing("ids of tenants"))
 
     static let migration = Migration(
         "0001_tenants", sql: ["CREATE TABLE tenants (tenant TEXT NOT NULL PRIMARY KEY) STRICT"])

@@ -13,6 +13,16 @@ struct Tick: Sendable {
     let body: @Sendable (Transaction) throws -> Void
 }
 
+/// Work that takes many small transactions, such as the erasure of a person. It is done as fast as other writes allow,
+/// and continues after a restart where its last transaction ended.
+struct LongWork: Sendable {
+    let name: String
+    /// Returns the tenants with work, in the first column.
+    let due: @Sendable (_ now: Timestamp) -> SQL
+    /// Performs the next step for a tenant.
+    let step: @Sendable (TransactionRunner, ID<Tenant>) throws -> Void
+}
+
 /// The deletion of expired rows, a limited number at once.
 struct Pruning: Sendable {
     let name: String
@@ -57,11 +67,12 @@ final class Ticker: Sendable {
 
     /// The pause between two checks of the clock.
     private let pause: Duration
-    /// Consecutive steps of one kind of pruning; the next round continues.
+    /// Consecutive steps of one kind of pruning or of long work; the next round continues.
     private static let stepsMax = 100
 
     init(
-        runner: TransactionRunner, ticks: [Tick], sweeps: [Sweep], prunings: [Pruning], limiter: RateLimiter,
+        runner: TransactionRunner, ticks: [Tick], sweeps: [Sweep], longWork: [LongWork], prunings: [Pruning],
+        limiter: RateLimiter,
         logger: Logger
     ) {
         self.runner = runner
@@ -90,11 +101,16 @@ final class Ticker: Sendable {
         dueQueries =
             ticks.compactMap { tick in
                 tick.due.map { DueQuery(name: tick.name, everySeconds: tick.everySeconds, due: $0) }
-            } + prunings.map { DueQuery(name: $0.name, everySeconds: tidyingSeconds, due: $0.due) }
+            }
+            + longWork.map { DueQuery(name: $0.name, everySeconds: 1, due: $0.due) }
+            + prunings.map { DueQuery(name: $0.name, everySeconds: tidyingSeconds, due: $0.due) }
         jobs += prunings.map { pruning in
             Job(name: pruning.name, everySeconds: tidyingSeconds, dueAt: now + .seconds(tidyingSeconds)) {
                 try $0.run(pruning, everySeconds: tidyingSeconds)
             }
+        }
+        jobs += longWork.map { work in
+            Job(name: work.name, everySeconds: 1, dueAt: now + .seconds(1)) { try $0.run(work) }
         }
         self.jobs = jobs
     }
@@ -196,6 +212,29 @@ final class Ticker: Sendable {
             try db.lock([LockKey.tick(name).name(in: tenant)])
             return try runner.write(as: .system(tenant: tenant), in: db) { try body($0) }
         }
+    }
+
+    /// Performs steps for all tenants that have work, until none has or the round is long enough. An error of one tenant
+    /// does not stop the others.
+    private func run(_ work: LongWork) throws {
+        guard try isDue(work.name, everySeconds: 1) else { return }
+        var failed: [ID<Tenant>: any Error] = [:]
+        for _ in 0..<Self.stepsMax {
+            let now = runner.clock.now()
+            let tenants = try runner.store.read(isSingle: true) { db in
+                try db.rows(work.due(now)) { try $0.id(0) as ID<Tenant> }
+            }.filter { failed[$0] == nil }
+            if tenants.isEmpty { break }
+            for tenant in tenants {
+                do {
+                    try work.step(runner, tenant)
+                } catch {
+                    failed[tenant] = error
+                }
+                if thread.isStopping { return }
+            }
+        }
+        if let error = failed.values.first { throw error }
     }
 
     /// Prunes step by step, until a step finds less than its limit.

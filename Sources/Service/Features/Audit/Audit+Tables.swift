@@ -4,13 +4,29 @@ import Values
 
 extension AuditFeature {
     /// Administrators and backends read it; only the service writes it.
-    static let entries = Table("audit", read: ["tenant:admin", "tenant:service"], write: [])
+    ///
+    /// The ids of an erased person are blanked. The digests stay, and with them the chain.
+    static let entries = Table(
+        "audit", read: ["tenant:admin", "tenant:service"], write: [],
+        person: .rows(
+            by: ["sequence"],
+            [.changedByScan("actor_id", .null("actor_id")), .changedByScan("target_id", .null("target_id"))],
+            impersonal: [
+                "actor_kind", "actor_digest", "action", "target_kind", "target_digest", "request_id", "outcome",
+                "previous_hash", "hash",
+            ]))
     /// The last entry of each tenant's chain.
-    static let heads = Table("audit_heads", read: [], write: [])
+    static let heads = Table(
+        "audit_heads", read: [], write: [], person: .nothing("numbers and hashes of entries"))
     /// The last entry of each tenant that was deleted because of its age: the chain begins behind it.
-    static let anchors = Table("audit_anchors", read: [], write: [])
+    static let anchors = Table(
+        "audit_anchors", read: [], write: [], person: .nothing("numbers and hashes of entries"))
     /// The numbers of counted calls in the present minute and in minutes whose entry is not written yet.
-    static let counts = Table("audit_counts", read: [], write: [])
+    static let counts = Table(
+        "audit_counts", read: [], write: [],
+        person: .rows(
+            by: ["minute", "actor_kind", "actor_id", "action"], [.step("actor_id", isBounded: false)],
+            isExported: false))
 
     static let entryColumns = AuditEntry.columns()
 
@@ -110,16 +126,20 @@ extension AuditFeature {
 
     // MARK: Erasure
 
-    /// Blanks the ids of a person in all entries. The digests stay, and with them the chain.
-    static func forget(_ user: ID<User>, _ tx: Transaction) throws {
+    /// Counts the calls of an erased administrator under the id of erased persons.
+    static let personStep = PersonStep("audit_counts") { person, _, tx in
         let why = Unscoped.reaction("an erased person is not named any more")
-        for column: SQL in ["actor_id", "target_id"] {
-            try tx.db.run(
-                """
-                UPDATE \(entries, unscoped: why) SET \(column) = NULL
-                WHERE tenant = \(tx.tenant) AND \(column) = \(user)
-                """)
-        }
+        try tx.db.run(
+            """
+            INSERT INTO \(counts, unscoped: why) (tenant, minute, actor_kind, actor_id, action, count)
+            SELECT tenant, minute, actor_kind, \(ID<User>.erased), action, count FROM \(counts, unscoped: why)
+            WHERE tenant = \(tx.tenant) AND actor_id = \(person)
+            ON CONFLICT (tenant, minute, actor_kind, actor_id, action) DO UPDATE SET
+                count = audit_counts.count + excluded.count
+            """)
+        try tx.db.run(
+            "DELETE FROM \(counts, unscoped: why) WHERE tenant = \(tx.tenant) AND actor_id = \(person)")
+        return nil
     }
 
     // MARK: Upkeep

@@ -15,7 +15,7 @@ enum AuditFeature {
                 .get, "/v1/audit", access: .adminOrService,
                 query: ["actor", "target", "action", "from", "to", "limit", "cursor"], showList)
         ],
-        ticks: [endingMinutes, pruning], audits: [chains], locks: [chain.kind])
+        ticks: [endingMinutes, pruning], personSteps: [personStep], audits: [chains], locks: [chain.kind])
 
     /// The lock of a tenant's chain.
     static let chain = LockKey(kind: "audit")

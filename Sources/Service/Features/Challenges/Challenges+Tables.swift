@@ -2,17 +2,22 @@ import Database
 
 extension ChallengesFeature {
     static let challenges = Table(
-        "challenges", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+        "challenges", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
+        person: .nothing("challenges belong to shops"))
 
     /// The leaderboard of each challenge: the number of its changes, and up to which of them are published.
-    static let boardRows = Table("challenge_boards", read: [], write: [])
+    static let boardRows = Table(
+        "challenge_boards", read: [], write: [], person: .nothing("counters of boards"))
 
     /// All users see all scores. Users write their own; admins and backends write all.
     static let scores = Table(
-        "challenge_scores", read: ["everyone"], write: ["user:{user_id}", "tenant:admin", "tenant:service"])
+        "challenge_scores", read: ["everyone"], write: ["user:{user_id}", "tenant:admin", "tenant:service"],
+        person: .rows(by: ["board_id", "user_id"], [.step("user_id", isBounded: false)]))
 
     /// The first lines of each leaderboard, as last sent to its watchers.
-    static let tops = Table("challenge_tops", read: [], write: [])
+    static let tops = Table(
+        "challenge_tops", read: [], write: [], person: .copies("first lines of boards, stored again without the person")
+    )
 
     static let migrations = [
         Migration("0001_challenges", sql: definitions),

@@ -43,7 +43,9 @@ extension ChallengesFeature {
     }
 
     /// Notifies every replica to check a leaderboard again.
-    static func notifyReplicas(of board: BoardRow, _ tx: Transaction) {
+    ///
+    /// - Parameter isReloaded: Whether they must load it again, because the rows no longer tell what has changed.
+    static func notifyReplicas(of board: BoardRow, isReloaded: Bool = false, _ tx: Transaction) {
         tx.notifyReplicas(
             movedMessage,
             data: JSONWriter.object { writer in
@@ -51,6 +53,7 @@ extension ChallengesFeature {
                 writer.member("challengeId", board.challenge.id)
                 writer.member("order", board.challenge.order.rawValue)
                 writer.member("revision", board.revision)
+                if isReloaded { writer.member("reloaded", true) }
             })
     }
 

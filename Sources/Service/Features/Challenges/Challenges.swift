@@ -10,7 +10,8 @@ enum ChallengesFeature {
         Feature(
             name: "challenges", tables: [challenges, boardRows, scores, tops], migrations: migrations,
             endpoints: challengeEndpoints(boards) + scoreEndpoints(boards), topics: [leaderboardTopic],
-            ticks: [updateTick, removalTick], audits: [boardAudit, orderAudit], events: ["leaderboard:update"],
+            ticks: [updateTick, removalTick], personSteps: [personStep(boards)], audits: [boardAudit, orderAudit],
+            events: ["leaderboard:update"],
             locks: ["challenge"],
             constants: Feature.constants(
                 "leaderboards",

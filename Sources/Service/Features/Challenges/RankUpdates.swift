@@ -48,9 +48,9 @@ struct RankUpdates: Sendable {
             let order = members.string("order").flatMap(Challenge.Order.init(rawValue:)),
             let revision = members.integer("revision")
         else { return }
-        boards.noteRemoteChange(
-            Board.Key(tenant: event.tenant, id: id, challengeId: ID(challengeId), order: order), revision: revision,
-            isWanted: hasUsers(event.tenant))
+        let key = Board.Key(tenant: event.tenant, id: id, challengeId: ID(challengeId), order: order)
+        if members.bool("reloaded") == true { boards.forget(key) }
+        boards.noteRemoteChange(key, revision: revision, isWanted: hasUsers(event.tenant))
     }
 
     /// Begins a round if the leaderboard's pause is over and its last round has ended. Until then the leaderboard stays

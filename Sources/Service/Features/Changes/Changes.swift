@@ -68,7 +68,8 @@ enum ChangesFeature {
     // MARK: Deliveries
 
     /// The ids of accepted changes, which identify repeated deliveries.
-    static let deliveries = Table("change_deliveries", read: [], write: [])
+    static let deliveries = Table(
+        "change_deliveries", read: [], write: [], person: .nothing("ids that feeds give their deliveries"))
 
     static let migration = Migration(
         "0001_changes",

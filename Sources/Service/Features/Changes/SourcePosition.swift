@@ -16,7 +16,8 @@ struct SourcePosition: Sendable, Hashable {
     /// The publication of the tables (``SourcePublication``); nil in positions of versions before 1.0.
     var publication: String?
 
-    static let positions = Table("source_positions", read: [], write: [])
+    static let positions = Table(
+        "source_positions", read: [], write: [], person: .nothing("positions in the app's log"))
 
     static let migration = Migration(
         "0002_source_positions",

@@ -120,7 +120,7 @@ extension ConversationsFeature {
 
     /// Publishes a deletion. Members whose counts have changed receive the counts; the others only receive the
     /// deletion.
-    private static func publish(deletionOf erased: Message, last: Int, _ tx: Transaction) throws {
+    static func publish(deletionOf erased: Message, last: Int, _ tx: Transaction) throws {
         let changed = try exclude(erased, tx)
         try tx.lock(changed.map { .user($0.userId) })
         for (userId, _) in changed { try tx.adjustBadges(of: userId, messages: -1) }

@@ -127,19 +127,11 @@ extension ConversationsFeature {
             var conversation = try require(id, tx)
             let members = try memberIds(of: id, tx)
             guard members.contains(userId) else { throw Failure.notFound("member") }
-            try tx.lock(.user(userId))
-            // Written while the caller still has the right.
-            conversation.memberCount -= 1
-            try storeMemberCount(of: conversation, tx)
-            guard let place = try deletePlace(of: userId, in: id, tx) else {
+            guard let unread = try remove(userId, from: &conversation, members, tx) else {
                 throw Failure.forbidden(
                     "A member may only remove themselves; only a backend may remove other members.",
                     code: "conversation.not_yours")
             }
-            let unread = place.unread(of: conversation.lastSequence)
-            try tx.adjustBadges(of: userId, messages: -unread)
-            tx.record(.conversationRead(id, by: userId))
-            publish(conversation, to: members.filter { $0 != userId }, left: [userId], tx)
             let own = try tx.badges(of: tx.caller.userId)
             // The counts of another user are available only if this transaction has changed them.
             let badges = userId == tx.caller.userId ? own : unread == 0 ? nil : try tx.badges(of: userId)
@@ -151,6 +143,24 @@ extension ConversationsFeature {
                 })
             return Response.json(200) { $0.member("badges", own) }
         }
+    }
+
+    /// Removes a member, and publishes that to the others.
+    ///
+    /// - Returns: The number of messages that were unread; nil if the caller may not remove the member.
+    static func remove(
+        _ userId: ID<User>, from conversation: inout Conversation, _ members: [ID<User>], _ tx: Transaction
+    ) throws -> Int? {
+        try tx.lock(.user(userId))
+        // Written while the caller still has the right.
+        conversation.memberCount -= 1
+        try storeMemberCount(of: conversation, tx)
+        guard let place = try deletePlace(of: userId, in: conversation.id, tx) else { return nil }
+        let unread = place.unread(of: conversation.lastSequence)
+        try tx.adjustBadges(of: userId, messages: -unread)
+        tx.record(.conversationRead(conversation.id, by: userId))
+        publish(conversation, to: members.filter { $0 != userId }, left: [userId], tx)
+        return unread
     }
 
     private static func requireGroup(_ conversation: Conversation) throws(Failure) {

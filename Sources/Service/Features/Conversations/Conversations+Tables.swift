@@ -7,22 +7,35 @@ extension ConversationsFeature {
     /// Each member's own place in a conversation, visible to that member and to backends, but to no other user. These
     /// rows grant keys: a user with one sees the whole conversation, from its first message.
     static let members = Table(
-        "conversation_members", read: ["user:{user_id}", "tenant:service"], write: ["user:{user_id}", "tenant:service"])
+        "conversation_members", read: ["user:{user_id}", "tenant:service"],
+        write: ["user:{user_id}", "tenant:service"],
+        person: .rows(by: ["user_id", "conversation_id"], [.step("user_id")]))
 
     static let conversations = Table(
         "conversations", read: [seat("conversation:{id}"), "tenant:service"],
-        write: [seat("conversation:{id}"), "tenant:service"])
+        write: [seat("conversation:{id}"), "tenant:service"],
+        person: .rows(
+            by: ["id"],
+            [
+                .changedByScan("created_by", .pseudonym("created_by")),
+                .changedByScan("last_sender_id", .pseudonym("last_sender_id"), .null("last_preview")),
+            ],
+            // The pair names both users; the messages' step clears it.
+            hidden: ["pair"], impersonal: ["kind", "title", "list_order", "last_message_id"]))
 
     /// The members of a conversation, visible to its members and to backends. Members add others; each member leaves on
     /// their own, and backends remove any.
     static let rosters = Table(
         "conversation_rosters", read: [seat("conversation:{conversation_id}"), "tenant:service"],
-        write: [seat("conversation:{conversation_id}"), "tenant:service"])
+        write: [seat("conversation:{conversation_id}"), "tenant:service"],
+        person: .rows(by: ["conversation_id", "user_id"], [.step("user_id", isBounded: false)]))
 
     /// Senders write messages, which also requires the conversation, whose row provides the number. Backends moderate.
     static let messages = Table(
         "messages", read: [seat("conversation:{conversation_id}"), "tenant:service"],
-        write: ["user:{sender_id}", "tenant:service"])
+        write: ["user:{sender_id}", "tenant:service"],
+        person: .rows(
+            by: ["conversation_id", "sequence"], [.step("sender_id", isBounded: false)], impersonal: ["id"]))
 
     private static func seat(_ template: AudienceTemplate) -> PolicyEntry {
         .granted(template, by: members, member: "user_id", of: "conversation_id")

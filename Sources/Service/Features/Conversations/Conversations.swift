@@ -5,7 +5,8 @@ import Values
 enum ConversationsFeature {
     static let feature = Feature(
         name: "conversations", tables: [members, conversations, rosters, messages], migrations: migrations,
-        endpoints: endpoints + messageEndpoints, ticks: [pruning], sweeps: [retention], audits: [audit],
+        endpoints: endpoints + messageEndpoints, ticks: [pruning], sweeps: [retention],
+        personSteps: [messagesStep, membersStep], audits: [audit],
         events: [
             "message:created", "message:deleted", "conversation:read", "conversation:updated", "conversation:removed",
         ],

@@ -200,6 +200,38 @@ extension DJFeature {
         try tx.db.run(statement)
     }
 
+    /// Votes of one transaction of an erasure.
+    private static let erasedAtOnceMax = 100
+
+    /// Withdraws the votes of an erased person. The changed counts are published with the next updates.
+    static let personStep = PersonStep.repeating("dj.votes") { person, tx in
+        let found = try tx.db.rows(
+            """
+            SELECT shop_id, item_id, side FROM \(votes, unscoped: counting)
+            WHERE tenant = \(tx.tenant) AND user_id = \(person) ORDER BY shop_id, item_id LIMIT \(erasedAtOnceMax)
+            """
+        ) { (shopId: try $0.id(0) as ID<Shop>, item: try $0.id(1) as ID<DJQueueItem>, side: try $0.integer(2)) }
+        try tx.lock(found.map { .dj($0.shopId) })
+        for (shopId, id, side) in found {
+            try tx.db.run(
+                """
+                DELETE FROM \(votes, unscoped: counting)
+                WHERE tenant = \(tx.tenant) AND user_id = \(person) AND shop_id = \(shopId) AND item_id = \(id)
+                """)
+            let item = try tx.db.row(
+                """
+                SELECT \(trackColumns) FROM \(tracks, unscoped: counting)
+                WHERE tenant = \(tx.tenant) AND item_id = \(id) AND removed_at IS NULL
+                """, DJQueueItem.init(row:))
+            guard var item else { continue }
+            item.tally = item.tally.replacing(DJVote(side: side) ?? .none, by: .none)
+            try storeTally(of: item, isPublished: false, tx)
+            var shop = try requireShop(shopId, tx)
+            try store(&shop, tx)
+        }
+        return !found.isEmpty
+    }
+
     /// Marks a shop's pending updates as published, and returns their tracks.
     static func takePendingVotes(of shopId: ID<Shop>, _ tx: Transaction) throws -> [DJQueueItem] {
         try tx.db.rows(

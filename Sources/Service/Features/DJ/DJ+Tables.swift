@@ -3,20 +3,29 @@ import Database
 extension DJFeature {
     /// A shop in DJ mode: its session, and whether guests must enter a code to prove their presence.
     static let shops = Table(
-        "dj_shops", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+        "dj_shops", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
+        person: .nothing("the sessions of shops"))
 
     static let tracks = Table(
         "dj_tracks", read: ["everyone"],
-        write: ["user:{added_by}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+        write: ["user:{added_by}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
+        person: .rows(
+            by: ["item_id"], [.changedByScan("added_by", .pseudonym("added_by"))],
+            impersonal: ["shop_id", "track_id", "track_name", "artist_name", "album_art"]))
 
     /// The votes, visible only to the voter: neither to the shop nor to backends (R-CUT-D-4).
-    static let votes = Table("dj_votes", read: ["user:{user_id}"], write: ["user:{user_id}"])
+    static let votes = Table(
+        "dj_votes", read: ["user:{user_id}"], write: ["user:{user_id}"],
+        person: .rows(by: ["user_id", "shop_id", "item_id"], [.step("user_id")]))
 
     /// A user's current location, visible only to that user.
-    static let presences = Table("presences", read: ["user:{user_id}"], write: ["user:{user_id}"])
+    static let presences = Table(
+        "presences", read: ["user:{user_id}"], write: ["user:{user_id}"],
+        person: .rows(by: ["user_id", "booking_id"], [.deleted("user_id")]))
 
     /// Wrong codes. No caller reads or writes these rows.
-    static let attempts = Table("presence_attempts", read: [], write: [])
+    static let attempts = Table(
+        "presence_attempts", read: [], write: [], person: .rows(by: ["user_id"], [.deleted("user_id")]))
 
     static let migrations = [Migration("0001_dj", sql: definitions + knownShops)]
 

@@ -8,7 +8,7 @@ enum DJFeature {
     static let feature = Feature(
         name: "dj", tables: [shops, tracks, votes, presences, attempts], migrations: migrations,
         endpoints: sessionEndpoints + voteEndpoints + presenceEndpoints, reaction: reaction, topics: [topic],
-        ticks: [updatesTick, votesTick, presenceTick], audits: [audit],
+        ticks: [updatesTick, votesTick, presenceTick], personSteps: [personStep], audits: [audit],
         events: ["dj:session", "dj:queue_update", "track:added", "track:playing", "track:removed"], locks: ["dj"],
         constants: Feature.constants(
             "dj",

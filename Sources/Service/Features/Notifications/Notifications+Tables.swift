@@ -5,11 +5,18 @@ import Values
 extension NotificationsFeature {
     /// Backends write notifications, but do not read them: only the user sees them (R-VIS-NFR-3.1).
     static let notifications = Table(
-        "notifications", read: ["user:{user_id}"], write: ["user:{user_id}", "tenant:service"])
+        "notifications", read: ["user:{user_id}"], write: ["user:{user_id}", "tenant:service"],
+        // Removed notifications without the id of an event are deleted at once. Each condition has its index.
+        person: .rows(
+            by: ["user_id", "id"],
+            [
+                .deleted("user_id", where: "removed_at IS NULL"), .deleted("user_id", where: "event_id IS NOT NULL"),
+            ]))
 
     /// One row for each user that was ever notified: the number of stored notifications, and the user's data for
     /// creating the next one. So a notification needs neither a `COUNT(*)` nor a read of the preferences.
-    static let inboxes = Table("inboxes", read: [], write: [])
+    static let inboxes = Table(
+        "inboxes", read: [], write: [], person: .rows(by: ["user_id"], [.deleted("user_id")]))
 
     static let migrations = [
         Migration(

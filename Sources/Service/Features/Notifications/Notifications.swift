@@ -7,7 +7,8 @@ import Values
 enum NotificationsFeature {
     static let feature = Feature(
         name: "notifications", tables: [notifications, inboxes], migrations: migrations, endpoints: endpoints,
-        reaction: reaction, ticks: [pruning], sweeps: [retention], audits: [audit],
+        reaction: reaction, ticks: [pruning], sweeps: [retention], personSteps: [keptStep, removedStep],
+        audits: [audit],
         events: ["notification:created", "notification:updated", "notification:removed"])
 
     static let reaction: Reaction = { tx, fact in

@@ -35,7 +35,7 @@ extension PostsFeature {
         }
     }
 
-    private static func note(_ kind: Engagement.Kind, _ change: Int, of id: ID<Post>, _ tx: Transaction) throws {
+    static func note(_ kind: Engagement.Kind, _ change: Int, of id: ID<Post>, _ tx: Transaction) throws {
         if let post = try count(kind, change, of: id, tx) {
             tx.publish(post.engagementChange(readers: readers(of: post)))
         }

@@ -86,7 +86,7 @@ extension PostsFeature {
     }
 
     /// Changes both counts, and at once the keys of the follower's open streams.
-    private static func note(
+    static func note(
         _ followerId: ID<User>, follows authorId: ID<User>, _ follows: Bool, _ tx: Transaction
     ) throws {
         try add(followers: follows ? 1 : -1, to: authorId, tx)

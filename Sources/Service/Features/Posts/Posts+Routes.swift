@@ -69,14 +69,19 @@ extension PostsFeature {
                 throw Failure.forbidden(
                     "Only the author, an administrator or a backend may remove a post.", code: "post.not_yours")
             }
-            try tx.lock(.author(removed.authorId))
-            try add(posts: -1, to: removed.authorId, tx)
-            tx.publish(
-                "feed:post_removed", audience: feedAudience(of: removed.authorId),
-                data: JSONWriter.object { $0.member("postId", removed.id) })
-            tx.publish(removed.removalChange(readers: readers(of: removed), at: tx.now))
+            try finishRemoval(of: removed, tx)
             return .noContent
         }
+    }
+
+    /// Counts and publishes the removal of a post.
+    static func finishRemoval(of removed: Post, _ tx: Transaction) throws {
+        try tx.lock(.author(removed.authorId))
+        try add(posts: -1, to: removed.authorId, tx)
+        tx.publish(
+            "feed:post_removed", audience: feedAudience(of: removed.authorId),
+            data: JSONWriter.object { $0.member("postId", removed.id) })
+        tx.publish(removed.removalChange(readers: readers(of: removed), at: tx.now))
     }
 
     /// Returns the audience of the feeds that contain the post: the followers, and the author's other devices.

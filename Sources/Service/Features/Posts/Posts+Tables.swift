@@ -8,10 +8,12 @@ extension PostsFeature {
     /// author's key.
     static let follows = Table(
         "follows", read: ["user:{follower_id}", "user:{author_id}", "tenant:service"],
-        write: ["user:{follower_id}", "tenant:service"])
+        write: ["user:{follower_id}", "tenant:service"],
+        person: .rows(by: ["follower_id", "author_id"], [.step("follower_id"), .step("author_id")]))
 
     /// Three counts of each user, visible to all users. They are derived from other rows, and no caller writes them.
-    static let authors = Table("authors", read: ["everyone"], write: [])
+    static let authors = Table(
+        "authors", read: ["everyone"], write: [], person: .rows(by: ["user_id"], [.deleted("user_id")]))
 
     static let posts = Table(
         "posts",
@@ -19,18 +21,21 @@ extension PostsFeature {
             "user:{author_id}", .when("everyone", "visibility", is: "public"), followersKey, "tenant:service",
             "tenant:admin",
         ],
-        write: ["user:{author_id}", "tenant:service", "tenant:admin"])
+        write: ["user:{author_id}", "tenant:service", "tenant:admin"],
+        person: .rows(by: ["id"], [.step("author_id")]))
 
     /// Each user's likes and reposts, visible to that user and to backends. Other users see only their number, at the
     /// post.
     static let engagements = Table(
-        "post_engagements", read: ["user:{user_id}", "tenant:service"], write: ["user:{user_id}", "tenant:service"])
+        "post_engagements", read: ["user:{user_id}", "tenant:service"], write: ["user:{user_id}", "tenant:service"],
+        person: .rows(by: ["post_id", "kind", "user_id"], [.step("user_id", isBounded: false)]))
 
     /// The highest number of a post that each tenant ever had.
-    static let counters = Table("post_counters", read: [], write: [])
+    static let counters = Table(
+        "post_counters", read: [], write: [], person: .nothing("a number of each tenant"))
 
     /// Removed posts, until their engagements are deleted.
-    static let removals = Table("post_removals", read: [], write: [])
+    static let removals = Table("post_removals", read: [], write: [], person: .nothing("ids of removed posts"))
 
     private static let followersKey: PolicyEntry = .granted(
         "follower:{author_id}", by: follows, member: "follower_id", of: "author_id")

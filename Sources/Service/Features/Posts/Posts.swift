@@ -9,7 +9,8 @@ enum PostsFeature {
     static let feature = Feature(
         name: "posts", tables: [follows, authors, posts, engagements, counters, removals], migrations: migrations,
         endpoints: postEndpoints + engagementEndpoints + followEndpoints, ticks: [engagementTick, pruning],
-        audits: [audit], live: [LiveGrant(grant: followed, keysMax: PostLimits.followedMax)],
+        personSteps: [postsStep, followsStep, engagementsStep], audits: [audit],
+        live: [LiveGrant(grant: followed, keysMax: PostLimits.followedMax)],
         watched: [
             .init(schema: Post.subscribable.schema, table: Post.subscribable.table, columns: Post.rowColumns)
         ],

@@ -36,7 +36,9 @@ enum PreferencesFeature {
 
     // MARK: Rows
 
-    static let preferences = Table("preferences", read: ["user:{user_id}"], write: ["user:{user_id}"])
+    static let preferences = Table(
+        "preferences", read: ["user:{user_id}"], write: ["user:{user_id}"],
+        person: .rows(by: ["user_id"], [.deleted("user_id")]))
 
     static let migrations = [
         Migration(

@@ -4,10 +4,13 @@ import Values
 
 extension PushFeature {
     /// Each user's own devices.
-    static let devices = Table("devices", read: ["user:{user_id}"], write: ["user:{user_id}"])
+    static let devices = Table(
+        "devices", read: ["user:{user_id}"], write: ["user:{user_id}"],
+        person: .rows(by: ["user_id", "id"], [.deleted("user_id")], hidden: ["address", "fingerprint"]))
 
     /// The messages to send, one row for each device. No user reads them.
-    static let outbox = Table("push_outbox", read: [], write: [])
+    static let outbox = Table(
+        "push_outbox", read: [], write: [], person: .rows(by: ["number"], [.deleted("user_id")]))
 
     static let migration = Migration(
         "0001_push",

@@ -5,7 +5,8 @@ import Values
 extension RequestsFeature {
     static let requests = Table(
         "user_requests", read: ["user:{from_user_id}", "user:{to_user_id}", "tenant:service"],
-        write: ["user:{from_user_id}", "user:{to_user_id}", "tenant:service"])
+        write: ["user:{from_user_id}", "user:{to_user_id}", "tenant:service"],
+        person: .rows(by: ["id"], [.step("from_user_id"), .step("to_user_id")]))
 
     static let migrations = [
         Migration(

@@ -8,7 +8,7 @@ import Values
 enum RequestsFeature {
     static let feature = Feature(
         name: "requests", tables: [requests], migrations: migrations, endpoints: endpoints,
-        reaction: reaction, ticks: [pruning], audits: [audit],
+        reaction: reaction, ticks: [pruning], personSteps: [personStep], audits: [audit],
         events: ["request:created", "request:updated", "request:removed"],
         constants: { writer, _ in
             writer.member(
@@ -120,16 +120,38 @@ enum RequestsFeature {
         return .write { tx in
             let request = try locked(id, tx)
             try request.checkWithdrawal(by: actor(in: request, tx))
-            try delete(request, tx)
-            try adjust(-BadgeChange.share(of: request).requests, of: request.toUserId, tx)
-            tx.record(
-                .notificationSettled(eventId: RequestNotification.eventId(request), of: request.toUserId, .withdrawn))
-            publish("request:removed", request, tx)
+            try remove(request, tx)
             return try Response.withBadges(tx)
         }
     }
 
     // MARK: Parts
+
+    /// Removes a request with the notification about it.
+    private static func remove(_ request: UserRequest, _ tx: Transaction) throws {
+        try delete(request, tx)
+        try adjust(-BadgeChange.share(of: request).requests, of: request.toUserId, tx)
+        let notified = request.status == .open ? request.toUserId : request.fromUserId
+        tx.record(.notificationSettled(eventId: RequestNotification.eventId(request), of: notified, .withdrawn))
+        publish("request:removed", request, tx)
+    }
+
+    /// Requests of one transaction of an erasure. Each changes the counts and the notifications of two users.
+    private static let erasedAtOnceMax = 32
+
+    /// Removes the requests of an erased person, also from the lists of the other users.
+    static let personStep = PersonStep.repeating("requests") { person, tx in
+        let found = try ["from_user_id", "to_user_id"].flatMap { (column: SQL) in
+            try tx.db.rows(
+                """
+                SELECT \(columns) FROM \(requests, unscoped: .reaction("an erased person's requests end for both users"))
+                WHERE tenant = \(tx.tenant) AND \(column) = \(person) ORDER BY id LIMIT \(erasedAtOnceMax)
+                """, UserRequest.init(row:))
+        }
+        try tx.lock(found.flatMap { [.user($0.fromUserId), .user($0.toUserId)] })
+        for request in found { try remove(request, tx) }
+        return !found.isEmpty
+    }
 
     private static func adjust(_ change: Int, of userId: ID<User>, _ tx: Transaction) throws {
         guard change != 0 else { return }

@@ -4,27 +4,49 @@ import Values
 
 extension ShopsFeature {
     static let shops = Table(
-        "shops", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+        "shops", read: ["everyone"], write: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
+        person: .nothing("shops belong to tenants"))
 
-    static let barbers = Table("barbers", read: shops.read, write: shops.write)
+    static let barbers = Table(
+        "barbers", read: shops.read, write: shops.write,
+        person: .rows(by: ["shop_id", "barber_id"], [.step("barber_id", isBounded: false)]))
 
     static let bookings = Table(
         "bookings", read: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
-        write: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"])
+        write: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
+        person: .rows(
+            by: ["id"],
+            [
+                .changed(
+                    "user_id", where: "user_id IS NOT NULL", .null("user_id"), .null("customer_name"),
+                    .empty("service"), .next("version")),
+                .changedByScan("barber_id", .null("barber_id"), .next("version")),
+            ], impersonal: ["shop_id", "tier", "status", "source"]))
 
     /// Append-only: a trigger refuses everything else.
     static let history = Table(
         "booking_history", read: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
-        write: [])
+        write: [],
+        person: .rows(
+            by: ["booking_id", "version"],
+            [
+                .changedByScan("user_id", .null("user_id")), .changedByScan("actor_id", .pseudonym("actor_id")),
+                .changedByScan("barber_id", .null("barber_id")),
+            ], impersonal: ["shop_id", "actor_role", "previous_status", "status"]))
 
     /// The last computed queue of each shop.
-    static let queues = Table("shop_queues", read: ["everyone"], write: [])
+    static let queues = Table(
+        "shop_queues", read: ["everyone"], write: [], person: .nothing("numbers of waiting customers"))
 
     /// The estimates that customers received when they joined the queue, and their actual waits.
     static let estimates = Table(
-        "wait_estimates", read: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"], write: [])
+        "wait_estimates", read: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"], write: [],
+        person: .nothing("waits of bookings, without their customers"))
 
-    static let migrations = [Migration("0001_shops", sql: shopTables + bookingTables + queueTables)]
+    static let migrations = [
+        Migration("0001_shops", sql: shopTables + bookingTables + queueTables),
+        Migration("0002_shops", sql: erasableHistory),
+    ]
 
     private static let shopTables: [Migration.Step] = [
         """
@@ -204,6 +226,53 @@ extension ShopsFeature {
         CREATE INDEX wait_estimates_done ON wait_estimates (tenant, shop_id, joined_at)
         WHERE waited_minutes IS NOT NULL
         """,
+    ]
+
+    /// The condition under which a row of the history may change: it forgets a person. `\(same)` compares two values that
+    /// may be null.
+    private static func forgets(_ same: String) -> String {
+        let kept = [
+            "tenant", "booking_id", "version", "shop_id", "at", "actor_role", "previous_status", "status",
+            "scheduled_start", "duration_minutes",
+        ]
+        return kept.map { "NEW.\($0) \(same) OLD.\($0)" }.joined(separator: " AND ")
+            + " AND (NEW.user_id \(same) OLD.user_id OR NEW.user_id IS NULL)"
+            + " AND (NEW.barber_id \(same) OLD.barber_id OR NEW.barber_id IS NULL)"
+            + " AND (NEW.actor_id = OLD.actor_id OR NEW.actor_id = '\(ID<User>.erased)')"
+    }
+
+    /// From this migration on, the history forgets erased persons, and is deleted after its booking.
+    private static let erasableHistory: [Migration.Step] = [
+        .sqlite("DROP TRIGGER booking_history_is_append_only"),
+        .sqlite("DROP TRIGGER booking_history_is_kept"),
+        .sqlite(
+            """
+            CREATE TRIGGER booking_history_is_append_only BEFORE UPDATE ON booking_history WHEN NOT (\(forgets("IS")))
+            BEGIN SELECT RAISE(ABORT, 'history is append-only'); END
+            """),
+        .sqlite(
+            """
+            CREATE TRIGGER booking_history_is_kept BEFORE DELETE ON booking_history
+            WHEN EXISTS (SELECT 1 FROM bookings WHERE tenant = OLD.tenant AND id = OLD.booking_id)
+            BEGIN SELECT RAISE(ABORT, 'history is append-only'); END
+            """),
+        .postgreSQL(
+            """
+            CREATE OR REPLACE FUNCTION booking_history_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+            DECLARE
+                opened text := current_setting('bellhop.unscoped', true);
+                is_kept boolean;
+            BEGIN
+                IF TG_OP = 'UPDATE' AND \(forgets("IS NOT DISTINCT FROM")) THEN RETURN NEW; END IF;
+                IF TG_OP = 'DELETE' THEN
+                    PERFORM set_config('bellhop.unscoped', '{bookings}', true);
+                    is_kept := EXISTS (SELECT 1 FROM bookings WHERE tenant = OLD.tenant AND id = OLD.booking_id);
+                    PERFORM set_config('bellhop.unscoped', coalesce(opened, ''), true);
+                    IF NOT is_kept THEN RETURN OLD; END IF;
+                END IF;
+                RAISE EXCEPTION 'history is append-only' USING ERRCODE = 'integrity_constraint_violation';
+            END $$
+            """),
     ]
 
     // MARK: Shops

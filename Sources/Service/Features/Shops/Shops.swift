@@ -11,7 +11,8 @@ enum ShopsFeature {
     static let feature = Feature(
         name: "shops", tables: [shops, barbers, bookings, history, queues, estimates], migrations: migrations,
         endpoints: shopEndpoints + bookingEndpoints + queueEndpoints, reaction: reaction, topics: [queueTopic],
-        ticks: [queueTick], audits: [overlapAudit], events: ["booking:status_change", "queue:update"],
+        ticks: [queueTick], personSteps: [personStep], audits: [overlapAudit],
+        events: ["booking:status_change", "queue:update"],
         locks: ["shop"])
 
     static let reaction: Reaction = { tx, fact in

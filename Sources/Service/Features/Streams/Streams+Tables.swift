@@ -3,7 +3,9 @@ import Values
 
 extension StreamsFeature {
     /// Records of the service, which no caller reads or writes.
-    static let revocations = Table("revocations", read: [], write: [])
+    static let revocations = Table(
+        "revocations", read: [], write: [],
+        person: .rows(by: ["kind", "subject"], [.deleted("subject", where: "kind = 'user'")], isExported: false))
 
     static let migrations = [
         Migration(
@@ -80,7 +82,7 @@ extension StreamsFeature {
             let kind = Revocation.Kind(rawValue: try row.text(1)) ?? .user
             return Revocation(
                 tenant: try row.id(0), kind: kind, subject: try row.text(2),
-                issuedBefore: kind == .user ? try row.moment(3) : nil)
+                issuedBefore: kind == .user || kind == .person ? try row.moment(3) : nil)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Domain
 import Rows
 import Values
 
@@ -21,12 +22,19 @@ enum StreamsFeature {
     static func feature(_ parts: Parts?) -> Feature {
         Feature(
             name: "streams", tables: [StreamTickets.table, revocations], migrations: migrations,
-            endpoints: endpoints(parts), ticks: [pruning],
+            endpoints: endpoints(parts), reaction: reaction, ticks: [pruning],
             // The events about streams themselves, and the events made from changes of rows.
             events: [
                 "stream:ready", "stream:resync", "stream:scope", "stream:expiring", "stream:closing",
                 "query:invalidate", "table:change", "engagement_update",
             ], constants: writeConstants)
+    }
+
+    /// Stores the revocation of an erased person's tokens.
+    private static let reaction: Reaction = { tx, fact in
+        guard case .personLeft(_, mark: let mark) = fact else { return }
+        let revocation = Revocation(tenant: tx.tenant, kind: .person, subject: mark, issuedBefore: tx.now)
+        try insertRevocation(revocation, at: tx.now, in: tx.db)
     }
 
     /// Writes the constants for opening streams, and for splitting filters in clients (R-ENG-E-2).

@@ -4,7 +4,9 @@ import Values
 
 extension WebhooksFeature {
     /// For the tenant's backends, to which webhooks are sent.
-    static let outbox = Table("webhook_outbox", read: ["tenant:service"], write: ["tenant:service"])
+    static let outbox = Table(
+        "webhook_outbox", read: ["tenant:service"], write: ["tenant:service"],
+        person: .rows(by: ["number"], [.deletedByScan("user_id")], content: "data"))
 
     static let migrations = [
         Migration("0001_webhooks", sql: creation),

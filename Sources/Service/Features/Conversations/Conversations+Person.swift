@@ -1,0 +1,92 @@
+import Database
+import Domain
+import Values
+import Visibility
+
+extension ConversationsFeature {
+    private static let leaving = Unscoped.reaction("an erased person's messages and memberships end for all members")
+
+    /// Messages of one transaction. Each may change the counts of 256 members.
+    private static let erasedAtOnceMax = 16
+
+    /// Deletes the person's messages as the person could, and removes the sender from all of them.
+    ///
+    /// It visits every conversation of the tenant, because the person may have left some. An index finds the person's
+    /// messages in each.
+    static let messagesStep = PersonStep("conversations.messages") { person, place, tx in
+        let last = try PersonStep.lastID(
+            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: "\(conversations, unscoped: leaving)", tx)
+        guard let last else { return nil }
+        let found = try tx.db.row(
+            """
+            SELECT c.id FROM \(conversations, unscoped: leaving) AS c
+            WHERE c.tenant = \(tx.tenant) AND c.id > \(place ?? "") AND c.id <= \(last) AND EXISTS (
+                SELECT 1 FROM \(messages, unscoped: leaving) AS m
+                WHERE m.tenant = c.tenant AND m.conversation_id = c.id AND m.sender_id = \(person))
+            ORDER BY c.id LIMIT 1
+            """
+        ) { try $0.id(0) as ID<Conversation> }
+        if let found {
+            try eraseMessages(of: person, in: found, tx)
+            return place ?? ""
+        }
+        try forgetPairs(of: person, after: place ?? "", through: last, tx)
+        return last
+    }
+
+    private static func eraseMessages(of person: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws {
+        try tx.lock(.conversation(id))
+        guard let last = try find(id, tx)?.lastSequence else { return }
+        let own = try tx.db.rows(
+            """
+            SELECT \(messageColumns) FROM \(messages, unscoped: leaving)
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND sender_id = \(person)
+            ORDER BY sequence LIMIT \(erasedAtOnceMax)
+            """, Message.init(row:))
+        for message in own where message.deletedAt == nil {
+            if let erased = try erase(message.id, in: id, tx) { try publish(deletionOf: erased, last: last, tx) }
+        }
+        try tx.db.run(
+            """
+            UPDATE \(messages, unscoped: leaving) SET sender_id = \(ID<User>.erased)
+            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND sender_id = \(person)
+                AND sequence <= \(own.last?.sequence ?? 0)
+            """)
+    }
+
+    /// Clears the names of the pairs of direct conversations with the person.
+    private static func forgetPairs(
+        of person: ID<User>, after first: String, through last: String, _ tx: Transaction
+    ) throws {
+        let (start, end) = ("\(AudienceKey.make("pair", person.text)):", ":\(AudienceKey.make(person.text))")
+        try tx.db.run(
+            """
+            UPDATE \(conversations, unscoped: leaving) SET pair = NULL
+            WHERE tenant = \(tx.tenant) AND id > \(first) AND id <= \(last) AND pair IS NOT NULL
+                AND (substr(pair, 1, \(start.utf8.count)) = \(start)
+                    OR substr(pair, length(pair) + 1 - \(end.utf8.count)) = \(end))
+            """)
+    }
+
+    /// Conversations of one transaction. Each names the person to its 256 members.
+    private static let leftAtOnceMax = 8
+
+    static let membersStep = PersonStep.repeating("conversations.members") { person, tx in
+        let ids: [ID<Conversation>] = try tx.db.rows(
+            """
+            SELECT conversation_id FROM \(members, unscoped: leaving)
+            WHERE tenant = \(tx.tenant) AND user_id = \(person) ORDER BY conversation_id LIMIT \(leftAtOnceMax)
+            """
+        ) { try $0.id(0) }
+        try tx.lock(ids.map { .conversation($0) })
+        for id in ids {
+            let members = try memberIds(of: id, tx)
+            if var conversation = try find(id, tx), members.contains(person) {
+                _ = try remove(person, from: &conversation, members, tx)
+            } else {
+                _ = try deletePlace(of: person, in: id, tx)
+            }
+        }
+        return !ids.isEmpty
+    }
+}

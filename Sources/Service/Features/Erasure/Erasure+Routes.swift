@@ -1,0 +1,58 @@
+import Database
+import Domain
+import MicroHTTP
+import Values
+
+extension ErasureFeature {
+    static func endpoints(_ parts: Parts?) -> [Endpoint] {
+        [
+            Endpoint(.delete, "/v1/users/{id}", access: .adminOrService, Endpoint.serving(parts, erase)),
+            Endpoint(.get, "/v1/users/{id}/erasure", access: .adminOrService, Endpoint.serving(parts, show)),
+        ]
+    }
+
+    /// `DELETE /v1/users/{id}`: refuses the person's tokens at once, and erases everything about the person soon.
+    @Sendable private static func erase(_ call: Call, _ parts: Parts) throws -> Answer {
+        let userId = try person(call)
+        let mark = parts.seal.mark(of: Owner(tenant: call.caller.tenant, userId: userId))
+        return .write { tx in
+            let known = try find(mark, tx)
+            if let known, known.doneAt == nil { return response(202, known, of: userId) }
+            try insert(mark, of: userId, tx)
+            tx.record(.personLeft(userId, mark: mark))
+            let revocation = Revocation(
+                tenant: tx.tenant, kind: .user, subject: userId.text, issuedBefore: tx.now)
+            tx.notifyReplicas(Revocation.event, data: revocation.json)
+            tx.afterCommit { parts.router.revoke(revocation) }
+            return response(202, try find(mark, tx).required("erasure"), of: userId)
+        }
+    }
+
+    @Sendable private static func show(_ call: Call, _ parts: Parts) throws -> Answer {
+        let userId = try person(call)
+        let mark = parts.seal.mark(of: Owner(tenant: call.caller.tenant, userId: userId))
+        return .read { tx in response(200, try find(mark, tx).required("erasure"), of: userId) }
+    }
+
+    /// The answer is not stored for its idempotency key, because it names the person.
+    private static func response(_ status: Int, _ erasure: Erasure, of userId: ID<User>) -> Response {
+        Response.json(
+            status,
+            headers: [
+                ("Cache-Control", "no-store"), ("Location", "/v1/users/\(Response.encoded(userId.text))/erasure"),
+            ]
+        ) { writer in
+            writer.member("userId", userId)
+            writer.member("state", erasure.doneAt == nil ? "pending" : "done")
+            writer.member("requestedAt", erasure.requestedAt)
+            writer.member("doneAt", erasure.doneAt)
+        }
+    }
+
+    /// Returns the person in the path.
+    private static func person(_ call: Call) throws -> ID<User> {
+        let userId = try call.pathUser(0)
+        guard !userId.isOfErased else { throw Failure.notFound("user") }
+        return userId
+    }
+}

@@ -1,0 +1,19 @@
+/// The limits of erasures, each with its reason.
+enum ErasureLimits {
+    /// Rows of a table that one transaction looks through. All writes wait for it: a millisecond or two.
+    static let scannedAtOnceMax = 1000
+    /// The same for rows whose content is read.
+    static let readAtOnceMax = 300
+    /// Seconds until every replica has published the events that are about to be erased. A replica that is further behind
+    /// finds a log that differs from what it has published, and its streams resync.
+    static let logPauseSeconds: Int64 = 10
+    /// Repetitions of an erasure for which rows of the person appear while it runs. An app that stores new rows about the
+    /// person again and again would keep it from ending.
+    static let passesMax = 3
+    /// Bytes of a file of SQLite that is rewritten at once. All writes wait for it: about a second. A larger file is
+    /// rewritten in an hour that a setting names.
+    static let rewrittenAtOnceBytesMax = 256 << 20
+    /// Seconds after which a last step is tried again, while a long read keeps the write-ahead log in use or the disk is
+    /// full.
+    static let retrySeconds: Int64 = 5
+}

@@ -1,0 +1,146 @@
+import Database
+import Values
+
+/// The rows of a person in one table, as the table declares them.
+struct PersonRows: Sendable {
+    let table: Table
+    let policy: PersonPolicy
+
+    /// Creates them; nil for a table without rows of persons.
+    init?(_ table: Table) {
+        guard let policy = table.person, !policy.links.isEmpty else { return nil }
+        (self.table, self.policy) = (table, policy)
+    }
+
+    static let leaving = Unscoped.bookkeeping("an erasure concerns the rows of one person")
+
+    private var scanned: [PersonLink] { policy.links.filter { !$0.isBounded } }
+    private var keyColumns: SQL { SQL(unchecked: policy.key.joined(separator: ", ")) }
+
+    /// The condition that a link makes a row the person's.
+    private func condition(_ link: PersonLink, _ person: ID<User>) -> SQL {
+        let isMeant: SQL = "\(SQL(unchecked: link.column)) = \(person)"
+        return link.condition.map { "\(isMeant) AND \(SQL(unchecked: "\($0)"))" } ?? isMeant
+    }
+
+    // MARK: Erasing
+
+    /// Erases the rows, except those that a step of the feature erases.
+    var step: PersonStep {
+        PersonStep("table \(table.name)") { person, place, tx in
+            // Requests and senders change rows of a user under this lock, such as those of devices.
+            try tx.lock(.user(person))
+            if place == nil {
+                for link in policy.links where link.isBounded { try erase(link, of: person, "TRUE", tx) }
+            }
+            guard policy.content != nil || scanned.contains(where: { !$0.isStep }) else { return nil }
+            let after = place.map(Self.key) ?? nil
+            let last = try last(
+                after: after,
+                of: policy.content == nil ? ErasureLimits.scannedAtOnceMax : ErasureLimits.readAtOnceMax, tx.tenant,
+                tx.db)
+            let range = range(after: after, through: last)
+            for link in scanned { try erase(link, of: person, range, tx) }
+            if let content = policy.content { try eraseMentions(of: person, in: content, range, tx) }
+            return last.map(Self.text)
+        }
+    }
+
+    private func erase(_ link: PersonLink, of person: ID<User>, _ range: SQL, _ tx: Transaction) throws {
+        let rows: SQL = "tenant = \(tx.tenant) AND \(range) AND \(condition(link, person))"
+        switch link.end {
+        case .step: return
+        case .deleted: try tx.db.run("DELETE FROM \(table, unscoped: Self.leaving) WHERE \(rows)")
+        case .changed(let changes):
+            let values = changes.map { change -> SQL in
+                let column = SQL(unchecked: change.column)
+                return switch change {
+                case .null: "\(column) = NULL"
+                case .empty: "\(column) = ''"
+                case .pseudonym: "\(column) = \(ID<User>.erased)"
+                case .next: "\(column) = \(column) + 1"
+                }
+            }
+            try tx.db.run(
+                "UPDATE \(table, unscoped: Self.leaving) SET \(SQL.joined(values, separator: ", ")) WHERE \(rows)")
+        }
+    }
+
+    /// Deletes rows whose content names the person.
+    private func eraseMentions(of person: ID<User>, in content: String, _ range: SQL, _ tx: Transaction) throws {
+        let names = PersonNames(person)
+        let column = SQL(unchecked: content)
+        let found = try tx.db.rows(
+            """
+            SELECT \(keyColumns), \(column) FROM \(table, unscoped: Self.leaving) WHERE tenant = \(tx.tenant) AND \(range)
+            """
+        ) { row -> [SQLValue]? in
+            names.arePerson(in: try row.bytes(policy.key.count)) ? policy.key.indices.map { row.value($0) } : nil
+        }
+        for key in found.compactMap(\.self) {
+            try tx.db.run(
+                """
+                DELETE FROM \(table, unscoped: Self.leaving)
+                WHERE tenant = \(tx.tenant) AND (\(keyColumns)) = \(values: key)
+                """)
+        }
+    }
+
+    /// Whether the table has rows of the person that one statement finds.
+    func hasRows(of person: ID<User>, _ tx: Transaction) throws -> Bool {
+        try policy.links.contains { link in
+            try link.isBounded
+                && tx.db.exists(
+                    """
+                    SELECT 1 FROM \(table, unscoped: Self.leaving)
+                    WHERE tenant = \(tx.tenant) AND \(condition(link, person)) LIMIT 1
+                    """)
+        }
+    }
+
+    // MARK: The order of the key
+
+    /// Returns the key of the last of the next rows of the tenant; nil if fewer are left.
+    private func last(
+        after key: [SQLValue]?, of count: Int, _ tenant: ID<Tenant>, _ db: DatabaseConnection
+    ) throws -> [SQLValue]? {
+        try db.row(
+            """
+            SELECT \(keyColumns) FROM \(table, unscoped: Self.leaving)
+            WHERE tenant = \(tenant) AND \(range(after: key, through: nil))
+            ORDER BY \(keyColumns) LIMIT 1 OFFSET \(count - 1)
+            """
+        ) { row in policy.key.indices.map { row.value($0) } }
+    }
+
+    private func range(after key: [SQLValue]?, through last: [SQLValue]?) -> SQL {
+        SQL.all([
+            key.map { "(\(keyColumns)) > \(values: $0)" }, last.map { "(\(keyColumns)) <= \(values: $0)" },
+        ])
+    }
+
+    /// Writes a key as JSON.
+    static func text(_ key: [SQLValue]) -> String {
+        let bytes = JSONWriter.bytes(
+            JSONValue.array(
+                key.map { value in
+                    switch value {
+                    case .integer(let number): .integer(number)
+                    case .text(let text): .string(text)
+                    case .null, .real, .utf8, .blob: .null
+                    }
+                }))
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    static func key(_ text: String) -> [SQLValue]? {
+        guard case .array(let values)? = try? JSONValue(parsing: Array(text.utf8)) else { return nil }
+        return values.map { value in
+            switch value {
+            case .integer(let number): .integer(number)
+            case .string(let text): .text(text)
+            default: .null
+            }
+        }
+    }
+}

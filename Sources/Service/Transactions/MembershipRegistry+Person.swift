@@ -1,0 +1,65 @@
+import Database
+import Rows
+import Values
+import Visibility
+
+extension MembershipRegistry {
+    private static let leaving = Unscoped.bookkeeping("memberships of an erased person end")
+
+    /// Facts that one transaction of an erasure looks through. One event names those of the person.
+    private static let lookedThroughAtOnce = 500
+
+    /// Ends the memberships that the app's rows give an erased person, and deletes their facts.
+    ///
+    /// One row of each membership keeps the number of its last change, after which all replicas number further changes.
+    static let personStep = PersonStep("memberships") { person, place, tx in
+        let declared = tx.settings.tables.tables.flatMap(\.memberships).filter { $0.subject.shape == "user:{}" }
+        guard !declared.isEmpty else { return nil }
+        try tx.db.lock(["bellhop:memberships"])
+        // A membership's name and the identity of a fact. A name contains no line feed.
+        let parts = place?.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let (membership, identity) = (parts?.first ?? "", parts?.last ?? "")
+        let page = try tx.db.rows(
+            """
+            SELECT membership, identity, subject, row_id, object FROM \(facts, unscoped: leaving)
+            WHERE tenant = \(tx.tenant) AND (membership, identity) > (\(membership), \(identity))
+            ORDER BY membership, identity LIMIT \(lookedThroughAtOnce)
+            """
+        ) { row in
+            (
+                identity: try row.text(1), subject: try row.optionalText(2),
+                fact: MembershipFact(
+                    tenant: tx.tenant, membership: try row.text(0), row: try row.optionalText(3),
+                    subject: person.text, object: try row.optionalText(4), counts: false)
+            )
+        }
+        let isMore = page.count == lookedThroughAtOnce
+        let next = isMore ? page.last.map { "\($0.fact.membership)\n\($0.identity)" } : nil
+        let found = page.filter { fact in
+            fact.subject == person.text && declared.contains { $0.name == fact.fact.membership }
+        }
+        guard !found.isEmpty else { return next }
+        let version = Int64(try tx.db.integer("SELECT max(version) FROM \(facts, unscoped: leaving)") ?? 0) + 1
+        var update = MembershipUpdate()
+        update.facts = found.map(\.fact)
+        for membership in declared {
+            guard let key = membership.subject.key(of: { _ in person.text }) else { continue }
+            update.holders.insert(.init(tenant: tx.tenant, key: key))
+        }
+        try store(update, version: version, tx)
+        for (identity, _, fact) in found {
+            try tx.db.run(
+                """
+                DELETE FROM \(facts, unscoped: leaving)
+                WHERE tenant = \(tx.tenant) AND membership = \(fact.membership) AND identity = \(identity)
+                """)
+        }
+        for membership in Set(found.map(\.fact.membership)) {
+            let row = MembershipFact(
+                tenant: tx.tenant, membership: membership, row: nil, subject: ID<User>.erased.text, object: nil,
+                counts: false)
+            try insert(row, version: version, tx)
+        }
+        return next
+    }
+}

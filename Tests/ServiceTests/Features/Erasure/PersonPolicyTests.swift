@@ -1,0 +1,68 @@
+import Database
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Service
+
+/// The declarations of how a person leaves each table.
+@Suite(.timed) struct PersonPolicyTests {
+    /// The columns of all tables, as the migrations create them.
+    private static func columns(of table: Table, in db: DatabaseConnection) throws -> [(name: String, isText: Bool)] {
+        switch db.engine {
+        case .sqlite:
+            try db.rows("SELECT name, type FROM pragma_table_info(\(table.name))") {
+                (try $0.text(0), try $0.text(1) == "TEXT")
+            }
+        case .postgreSQL:
+            try db.rows(
+                """
+                SELECT column_name::text, data_type::text FROM information_schema.columns
+                WHERE table_name = \(table.name) AND table_schema = current_schema()
+                """
+            ) { (try $0.text(0), try $0.text(1) == "text") }
+        }
+    }
+
+    @Test func tableWithoutADeclaration_stopsTheStart() {
+        let table = Table("reminders", read: ["user:{user_id}"], write: ["user:{user_id}"])
+        #expect(Catalog.undeclared(Catalog.tables + [table]) == ["reminders"])
+        #expect(Catalog.undeclared(Catalog.tables).isEmpty)
+    }
+
+    /// A table that a migration creates has a declaration, and its columns exist. Rows that stay say of each text what
+    /// becomes of it.
+    @Test func declarations_areThoseOfTheTables() throws {
+        let service = try TestService.start()
+        try service.app.store.read { db in
+            let stored: [String] =
+                switch db.engine {
+                case .sqlite: try db.rows("SELECT name FROM sqlite_schema WHERE type = 'table'") { try $0.text(0) }
+                case .postgreSQL:
+                    try db.rows("SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema()") {
+                        try $0.text(0)
+                    }
+                }
+            let known = Set(Catalog.tables.map(\.name))
+            #expect(
+                Set(stored).subtracting(known).filter { !$0.hasPrefix("sqlite_") }.subtracting(["schema_migrations"])
+                    == [])
+            for table in Catalog.tables {
+                guard let policy = table.person, !policy.links.isEmpty else { continue }
+                let columns = try Self.columns(of: table, in: db)
+                let changes = policy.links.flatMap(\.changes)
+                let named =
+                    policy.key + policy.links.map(\.column) + changes.map(\.column) + Array(policy.hidden)
+                    + Array(policy.impersonal) + [policy.content].compactMap(\.self)
+                #expect(Set(named).subtracting(columns.map(\.name)) == [], "\(table.name)")
+                guard !changes.isEmpty else { continue }
+                let explained = Set(changes.map(\.column)).union(policy.impersonal).union(policy.key).union(
+                    policy.hidden
+                )
+                .union(policy.links.map(\.column)).union([table.tenantColumn])
+                let texts = columns.filter(\.isText).map(\.name)
+                #expect(Set(texts).subtracting(explained) == [], "\(table.name): what becomes of these texts?")
+            }
+        }
+    }
+}

@@ -60,11 +60,9 @@ public final class DatabaseStore: Sendable {
     /// must be on the database. `completion` is called on the writer's thread when the changes are durable, or with the
     /// error. It must be quick, because the next group waits for it.
     ///
-    /// - Parameter lane: Work of one lane is done in order, by one writer at a time. For work that would otherwise wait
-    ///   for each other's locks.
     /// - Throws: `StoreBusy` if the queue is full. Then `completion` is not called.
     public func write<Value: Sendable>(
-        lane: Int = 0, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value,
+        lane: WriteLane = .service, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) throws(StoreBusy) {
         try queue(
@@ -81,7 +79,7 @@ public final class DatabaseStore: Sendable {
     /// together.
     @inlinable
     public func write<Item: Sendable, Value: Sendable>(
-        lane: Int = 0, _ item: Item, in batch: BatchedWrite<Item, Value>,
+        lane: WriteLane = .service, _ item: Item, in batch: BatchedWrite<Item, Value>,
         completion: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) throws(StoreBusy) {
         let share = BatchShare(item, of: batch, completion: completion)
@@ -101,7 +99,7 @@ public final class DatabaseStore: Sendable {
     /// Writes and waits without blocking a thread. Cancelling the task does not undo a queued write.
     @discardableResult
     public func write<Value: Sendable>(
-        lane: Int = 0, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value
+        lane: WriteLane = .service, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value
     ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             do {
@@ -116,7 +114,7 @@ public final class DatabaseStore: Sendable {
     /// cooperative pool, or on a writer's own thread.
     @discardableResult
     public func writeAndWait<Value: Sendable>(
-        lane: Int = 0, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value
+        lane: WriteLane = .service, _ body: @escaping @Sendable (DatabaseConnection) throws -> Value
     ) throws -> Value {
         precondition(!backend.isOnWriter, "the writer must not wait for itself")
         let answer = Locked<Result<Value, any Error>?>(nil)

@@ -20,11 +20,10 @@ struct WriteJob: Sendable {
     /// The number of attempts. Lost connections, deadlocks and locks held elsewhere are temporary.
     private(set) var attempts = 0
     let queuedAt = ContinuousClock.now
-    /// Jobs of one lane are done in order, by one writer at a time.
-    let lane: Int
+    let lane: WriteLane
 
     init(
-        lane: Int,
+        lane: WriteLane,
         run: @escaping @Sendable (DatabaseConnection) throws -> Completion,
         fail: @escaping @Sendable (any Error) -> Void
     ) {
@@ -32,7 +31,7 @@ struct WriteJob: Sendable {
     }
 
     @usableFromInline
-    init(lane: Int, share: any WriteShare, fail: @escaping @Sendable (any Error) -> Void) {
+    init(lane: WriteLane, share: any WriteShare, fail: @escaping @Sendable (any Error) -> Void) {
         (work, self.lane, self.fail) = (.together(share), lane, fail)
     }
 
@@ -139,6 +138,9 @@ struct WriteSharing: Sendable {
 
 /// The bounded queue in front of the writers, with the counters of all of them.
 ///
+/// Tenants take turns (``WriteLane/group``); the jobs of each keep their order. While only one tenant has jobs, nothing is
+/// counted.
+///
 /// A writer takes all jobs that wait. Meanwhile and until its commit, no other writer takes any, so that the next group
 /// becomes large; during the commit the next group is collected. A group that could begin at once waits shortly if the
 /// group before shows that more jobs are to be expected. A single client never waits, because its next job follows the
@@ -152,8 +154,18 @@ final class WriteQueue: Sendable {
         var isCollecting = false
     }
 
+    private enum Crowding {
+        case unknown
+        case none
+        case by(Int)
+    }
+
     private struct State {
         var jobs: [WriteJob] = []
+        /// Whether the jobs may belong to several tenants.
+        var isMixed = false
+        /// The tenant of most of the jobs, while the queue is full.
+        var crowding: Crowding = .unknown
         var holdings: [Holding]
         /// The lanes of jobs that are being done, with their writer.
         var lanes: [Int: Int] = [:]
@@ -166,8 +178,53 @@ final class WriteQueue: Sendable {
 
         var depth: Int { jobs.count + holdings.reduce(0) { $0 + $1.jobs } }
 
-        /// Takes the oldest jobs that a writer may do, in order.
+        mutating func append(_ job: WriteJob) {
+            if let last = jobs.last, last.lane.group != job.lane.group { isMixed = true }
+            jobs.append(job)
+        }
+
+        /// Puts jobs that were taken back to the front.
+        mutating func putBack(_ rest: [WriteJob]) {
+            jobs.insert(contentsOf: rest, at: 0)
+            isMixed = isMixed || jobs.contains { $0.lane.group != jobs[0].lane.group }
+        }
+
+        /// Whether a job may enter the full queue: that of another tenant than the one that fills it.
+        mutating func hasReserve(for job: WriteJob, depth: Int, depthMax: Int) -> Bool {
+            guard depth < depthMax + depthMax / WriteQueue.reserveFraction else { return false }
+            if case .unknown = crowding { crowding = majority() }
+            guard case .by(let group) = crowding else { return false }
+            return group != job.lane.group
+        }
+
+        /// Returns the tenant of more than half of the jobs (Boyer and Moore's vote).
+        private func majority() -> Crowding {
+            var (group, votes) = (0, 0)
+            for job in jobs {
+                if votes == 0 { group = job.lane.group }
+                votes += job.lane.group == group ? 1 : -1
+            }
+            let count = jobs.reduce(0) { $0 + ($1.lane.group == group ? 1 : 0) }
+            return count > jobs.count / 2 ? .by(group) : .none
+        }
+
+        /// Sorts the jobs so that tenants take turns: first the first job of each, then the second of each.
+        private mutating func arrangeTurns() {
+            var taken: [Int: Int] = [:]
+            let turns = jobs.map { job in
+                taken[job.lane.group, default: 0] += 1
+                return taken[job.lane.group] ?? 0
+            }
+            isMixed = taken.count > 1
+            guard isMixed else { return }
+            let order = jobs.indices.sorted { turns[$0] == turns[$1] ? $0 < $1 : turns[$0] < turns[$1] }
+            jobs = order.map { jobs[$0] }
+        }
+
+        /// Takes the next jobs that a writer may do, in order.
         mutating func take(_ countMax: Int, by writer: Int) -> [WriteJob] {
+            crowding = .unknown
+            if isMixed { arrangeTurns() }
             var taken: [WriteJob] = []
             if holdings.count == 1 {
                 taken = Array(jobs.prefix(countMax))
@@ -176,11 +233,12 @@ final class WriteQueue: Sendable {
                 let waiting = jobs
                 jobs = []
                 for job in waiting {
-                    guard taken.count < countMax, isFree(job.lane, for: writer) else {
+                    let lane = job.lane.number
+                    guard taken.count < countMax, isFree(lane, for: writer) else {
                         jobs.append(job)
                         continue
                     }
-                    if lanes.updateValue(writer, forKey: job.lane) == nil { holdings[writer].lanes.append(job.lane) }
+                    if lanes.updateValue(writer, forKey: lane) == nil { holdings[writer].lanes.append(lane) }
                     taken.append(job)
                 }
             }
@@ -199,7 +257,7 @@ final class WriteQueue: Sendable {
 
         /// Returns how long an idle writer must wait before it takes jobs; nil if there are none for it.
         func pause(_ sharing: WriteSharing) -> Duration? {
-            guard let oldest = jobs.first(where: { lanes[$0.lane] == nil }) else { return nil }
+            guard let oldest = jobs.first(where: { lanes[$0.lane.number] == nil }) else { return nil }
             if isClosed || sharing.writers == 1 { return .zero }
             let age = ContinuousClock.now - oldest.queuedAt
             if holdings.contains(where: \.isCollecting) { return sharing.patience - age }
@@ -208,6 +266,10 @@ final class WriteQueue: Sendable {
 
         func wanted(_ sharing: WriteSharing) -> Int { min(expected, sharing.groupWanted) }
     }
+
+    /// The part of the queue's length that is added for other tenants while one tenant fills it. Without it, that tenant
+    /// would cause the refusal of the others' writes.
+    private static let reserveFraction = 8
 
     /// Signalled when a writer may find jobs to take.
     private let state: Locked<State>
@@ -227,18 +289,18 @@ final class WriteQueue: Sendable {
         try state.withLock { queue throws(StoreBusy) in
             if queue.isClosed { return false }
             let depth = queue.depth
-            if depth >= depthMax {
+            if depth >= depthMax, !queue.hasReserve(for: job, depth: depth, depthMax: depthMax) {
                 queue.metrics.refused += 1
                 throw StoreBusy(queueDepth: depth)
             }
-            queue.jobs.append(job)
+            queue.append(job)
             queue.metrics.queueDepthLargest = max(queue.metrics.queueDepthLargest, depth + 1)
             if queue.jobs.count == 1 || queue.jobs.count == queue.wanted(sharing) { state.signal() }
             return true
         }
     }
 
-    /// Returns the next jobs, oldest first; waits for one. Nil once the queue is closed and empty.
+    /// Returns the next jobs, in order; waits for one. Nil once the queue is closed and empty.
     func take(_ countMax: Int, by writer: Int = 0) -> [WriteJob]? {
         while true {
             let pause: Duration? = state.wait { queue in
@@ -275,7 +337,7 @@ final class WriteQueue: Sendable {
     /// Puts back jobs that were taken and not done; they are first again.
     func putBack(_ rest: [WriteJob], by writer: Int = 0) {
         state.withLock { queue in
-            queue.jobs.insert(contentsOf: rest, at: 0)
+            queue.putBack(rest)
             queue.holdings[writer].jobs -= rest.count
         }
     }

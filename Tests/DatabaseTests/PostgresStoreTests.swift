@@ -159,7 +159,7 @@ import Testing
         }
         try await concurrently(0..<400) { index in
             let store = index % 2 == 0 ? stores.postgres : other
-            try await store.write(lane: index) { db in
+            try await store.write(lane: WriteLane(index)) { db in
                 // The locks are taken in both orders. The transaction that a deadlock aborts is repeated.
                 for id in index % 3 == 0 ? [index % 4, (index + 1) % 4] : [(index + 1) % 4, index % 4] {
                     try db.lock(["item:\(id)"])
@@ -194,7 +194,7 @@ import Testing
         let gate = Gate()
         // The first transaction starts long before the others and ends long after them.
         let slow = Task {
-            try await stores.postgres.write(lane: 0) { db in
+            try await stores.postgres.write(lane: .service) { db in
                 try db.run("INSERT INTO items (id, n) VALUES (1, 1)")
                 db.leave("slow", for: Self.numbering)
                 entered.open()
@@ -207,7 +207,7 @@ import Testing
         try await concurrently(0..<500) { index in
             // Lane 1: the second writer of the first replica, and the other replica.
             let store = index % 2 == 0 ? stores.postgres : other
-            try await store.write(lane: 1) { db in db.leave("\(index)", for: Self.numbering) }
+            try await store.write(lane: WriteLane(1)) { db in db.leave("\(index)", for: Self.numbering) }
         }
         gate.open()
         try await slow.value

@@ -231,6 +231,21 @@ import Values
         #expect(store.metrics().batchJobsLargest > 1)
     }
 
+    /// A tenant's write joins the next group, however many writes of another tenant wait.
+    @Test func tenantsTakeTurns_acrossGroups() throws {
+        let store = try Self.makeStore { $0.batchJobsMax = 4 }
+        defer { store.close() }
+        let gate = Gate()
+        let done = Collected<Int>()
+        try store.write({ _ in gate.wait() }, completion: { _ in })
+        for number in 0..<41 {
+            let lane = WriteLane(number, group: number < 40 ? 1 : 2)
+            try store.write(lane: lane, { try Self.insert("\(number)", into: $0) }) { _ in done.append(number) }
+        }
+        gate.open()
+        #expect(done.wait(for: 41) == [0, 40] + Array(1..<40))
+    }
+
     @Test func fullQueue_refuses_andKeepsAcceptedJobs() throws {
         let store = try Self.makeStore { $0.queueDepthMax = 8 }
         defer { store.close() }

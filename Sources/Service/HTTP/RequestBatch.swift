@@ -63,7 +63,8 @@ struct BatchedRequest: Sendable {
     let answerAlone: @Sendable (Transaction) throws -> Response
     /// Queues the request for the next group of writes of a lane.
     let queue:
-        @Sendable (Caller, TransactionRunner, AuditedAct?, _ lane: Int, @escaping Completion) throws(StoreBusy) -> Void
+        @Sendable (Caller, TransactionRunner, AuditedAct?, _ lane: WriteLane, @escaping Completion) throws(StoreBusy) ->
+            Void
 }
 
 extension Caller {

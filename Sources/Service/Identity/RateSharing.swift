@@ -48,12 +48,12 @@ enum RateSharing {
             let part = busy[start..<min(start + sharedAtOnceMax, busy.count)].sorted {
                 ($0.owner.tenant, $0.owner.userId) < ($1.owner.tenant, $1.owner.userId)
             }
-            let sums = try store.writeAndWait(lane: 1) { db in try add(part, in: db) }
+            let sums = try store.writeAndWait(lane: WriteLane(1)) { db in try add(part, in: db) }
             for (count, sum) in zip(part, sums) { count.bucket.noteShared(count, sum: sum) }
         }
         guard !busy.isEmpty else { return }
         let oldest = now.seconds - 2 * Limits.rateWindowSeconds
-        try store.writeAndWait(lane: 1) { db in
+        try store.writeAndWait(lane: WriteLane(1)) { db in
             _ = try db.run("DELETE FROM \(counts, unscoped: bookkeeping) WHERE started_at < \(oldest)")
         }
     }

@@ -156,7 +156,7 @@ struct ReplicaRequests: StreamRequests {
     ) {
         do throws(StoreBusy) {
             try runner.store.write(
-                lane: .random(in: 0...1023),
+                lane: WriteLane(.random(in: 0...1023), group: tenant.hashValue),
                 { db in try runner.write(as: .system(tenant: tenant), in: db) { $0.notifyReplicas(name, data: data) } },
                 completion: { result in
                     guard case .failure(let error) = result else { return }

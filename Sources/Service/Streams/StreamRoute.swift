@@ -144,7 +144,7 @@ struct StreamRoute: Sendable {
             let (store, now) = (dependencies.reader.store, dependencies.now)
             do throws(StoreBusy) {
                 try store.write(
-                    lane: ticket.hashValue,
+                    lane: WriteLane(ticket.hashValue),
                     { try StreamTickets.redeem(ticket, at: now, in: $0) },
                     completion: { result in
                         self.note(self.outcome(of: result), for: request)

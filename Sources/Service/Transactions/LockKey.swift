@@ -1,3 +1,4 @@
+import Database
 import Values
 import Visibility
 
@@ -24,12 +25,13 @@ struct LockKey: Sendable {
     /// equal bytes.
     func name(in tenant: ID<Tenant>) -> String { AudienceKey.make(kind, tenant.text, id) }
 
-    /// Writes with equal keys are done by the same writer.
-    func lane(in tenant: ID<Tenant>) -> Int {
+    /// Writes with equal keys are done by the same writer. Tenants take turns.
+    func lane(in tenant: ID<Tenant>) -> WriteLane {
+        let group = tenant.hashValue
         var hasher = Hasher()
         hasher.combine(kind)
-        hasher.combine(tenant)
+        hasher.combine(group)
         hasher.combine(ID<LockKey>(id))
-        return hasher.finalize()
+        return WriteLane(hasher.finalize(), group: group)
     }
 }

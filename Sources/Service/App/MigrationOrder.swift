@@ -12,7 +12,8 @@ struct MigrationOrder {
         "0001_conversations", "0001_user_requests", "0002_user_requests", "0001_posts", "0001_webhooks",
         "0002_event_counter", "0001_rate_counts", "0001_memberships",
         "0003_event_shared", "0004_event_records", "0005_event_epochs", "0006_event_traces", "0001_push",
-        "0002_webhooks", "0006_notifications", "0001_audit", "0002_shops", "0001_erasures",
+        "0002_webhooks", "0006_notifications", "0001_audit", "0002_shops", "0001_erasures", "0003_webhooks",
+        "0002_push",
     ])
 
     let ids: [String]

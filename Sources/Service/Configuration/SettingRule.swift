@@ -93,7 +93,10 @@ enum SettingRule {
             switch limit.prefix(while: { $0 != "=" }) {
             case "requests": share.requests = number
             case "streams": share.streams = number
-            case let name: throw Settings.Fault("\(name) of \(share.tenant) is not one of requests, streams")
+            case "webhooks": share.webhooks = number
+            case "push": share.push = number
+            case let name:
+                throw Settings.Fault("\(name) of \(share.tenant) is not one of requests, streams, webhooks, push")
             }
         }
         return share

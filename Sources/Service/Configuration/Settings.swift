@@ -157,6 +157,16 @@ public final class Settings: @unchecked Sendable {
         in: 0...1_000_000_000)
     public var rateLimitTenant: Int
     @Setting(
+        .limits,
+        "Webhooks per minute of a tenant on each replica, including retries; more wait. 0 for no limit.", default: 0,
+        in: 0...1_000_000_000)
+    public var webhookLimitTenant: Int
+    @Setting(
+        .limits,
+        "Push messages per minute of a tenant on each replica, including retries; more wait. 0 for no limit.",
+        default: 0, in: 0...1_000_000_000)
+    public var pushLimitTenant: Int
+    @Setting(
         .limits, "Other limits for single tenants, such as school-7:requests=6000:streams=500.",
         part: SettingRule.tenantShare)
     var tenantShares: [TenantShare]

@@ -7,4 +7,8 @@ struct TenantShare: Sendable, Equatable {
     var requests: Int?
     /// Open streams of all users; 0 for no limit.
     var streams: Int?
+    /// Webhooks per minute; 0 for no limit.
+    var webhooks: Int?
+    /// Push messages per minute; 0 for no limit.
+    var push: Int?
 }

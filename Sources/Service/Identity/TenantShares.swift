@@ -2,11 +2,14 @@ import Values
 
 /// What each tenant may use, so that one tenant cannot take the capacity of the others.
 struct TenantShares: Sendable {
-    private let usual: (requests: Int, streams: Int)
+    private let usual: (requests: Int, streams: Int, webhooks: Int, push: Int)
     private let others: [ID<Tenant>: TenantShare]
 
     init(_ settings: Settings) {
-        usual = (settings.rateLimitTenant, settings.streamsPerTenantMax)
+        usual = (
+            settings.rateLimitTenant, settings.streamsPerTenantMax, settings.webhookLimitTenant,
+            settings.pushLimitTenant
+        )
         others = Dictionary(settings.tenantShares.map { ($0.tenant, $0) }) { $1 }
     }
 
@@ -15,6 +18,12 @@ struct TenantShares: Sendable {
 
     /// Returns the open streams of all users of a tenant; 0 for no limit.
     func streams(of tenant: ID<Tenant>) -> Int { others[tenant]?.streams ?? usual.streams }
+
+    /// Returns the webhooks per minute of a tenant on this replica; 0 for no limit.
+    func webhooks(of tenant: ID<Tenant>) -> Int { others[tenant]?.webhooks ?? usual.webhooks }
+
+    /// Returns the push messages per minute of a tenant on this replica; 0 for no limit.
+    func push(of tenant: ID<Tenant>) -> Int { others[tenant]?.push ?? usual.push }
 
     /// Returns the tenants with the largest values, for metrics: a label for every tenant could fill a Prometheus.
     static func largest<Value: Comparable & Numeric>(_ all: [(ID<Tenant>, Value)]) -> [(ID<Tenant>, Value)] {

@@ -72,7 +72,7 @@ import Values
     @Test(arguments: [
         ("school", "school is not TENANT:"), (":requests=1", ":requests=1 is not TENANT:"),
         ("t:requests=many", "requests=many of t"), ("t:streams=-1", "streams=-1 of t"),
-        ("t:badges=1", "badges of t is not one of requests, streams"),
+        ("t:badges=1", "badges of t is not one of requests, streams, webhooks, push"),
     ])
     func malformedShare_isAMistake_thatNamesIt(text: String, problem: String) throws {
         let error = try #require(throws: (any Error).self) { try TestService.start(["tenantShares": text]) }
@@ -80,7 +80,7 @@ import Values
     }
 
     @Test func idOfATenant_mayHaveColons() throws {
-        let share = try SettingRule.tenantShare("urn:school:7:requests=5:streams=0")
-        #expect(share == .init(tenant: "urn:school:7", requests: 5, streams: 0))
+        let share = try SettingRule.tenantShare("urn:school:7:requests=5:streams=0:push=9")
+        #expect(share == .init(tenant: "urn:school:7", requests: 5, streams: 0, push: 9))
     }
 }

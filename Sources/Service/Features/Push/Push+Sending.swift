@@ -63,25 +63,30 @@ extension PushFeature {
     }
 
     /// A due message.
-    struct Due: Sendable {
+    struct Due: OutboxRow {
         let number: Int
         let owner: Owner
         let isEarly: Bool
+
+        var tenant: ID<Tenant> { owner.tenant }
     }
+
+    /// The outbox as the sender's statements name it.
+    static let sent: SQL = "\(outbox, unscoped: sending)"
 
     /// Returns the due messages.
     ///
     /// - Parameter busy: The messages that this process is already sending.
     static func due(
-        at now: Timestamp, patience seconds: Int, except busy: Set<Int>, _ keys: PushKeyRing, limit: Int,
-        in db: DatabaseConnection
+        at now: Timestamp, patience seconds: Int, except busy: Set<Int>, _ keys: PushKeyRing, _ condition: SQL?,
+        limit: Int, in db: DatabaseConnection
     ) throws -> [Due] {
         let notBusyCondition: SQL? = busy.isEmpty ? nil : "o.number NOT IN \(values: busy.sorted())"
         return try db.rows(
             """
             SELECT o.number, o.tenant, o.user_id, CASE WHEN \(isEarly(seconds)) THEN 1 ELSE 0 END
             FROM \(outbox, unscoped: sending) AS o
-            WHERE \(SQL.all([sendableCondition(at: now, keys), notBusyCondition]))
+            WHERE \(SQL.all([condition, sendableCondition(at: now, keys), notBusyCondition]))
             ORDER BY o.next_at, o.number LIMIT \(limit)
             """
         ) { row in
@@ -388,6 +393,8 @@ extension PushFeature {
         var devices = 0
         /// The due time of the message that has waited longest.
         var oldestDueAt: Timestamp?
+        /// The tenants with the most due messages.
+        fileprivate(set) var dueByTenant: [(ID<Tenant>, Int)] = []
         /// Whether ``prune(at:in:)`` has work to do.
         var needsUpkeep = false
     }
@@ -401,22 +408,25 @@ extension PushFeature {
     }
 
     static func figures(at now: Timestamp, in db: DatabaseConnection) throws -> Figures {
-        let table: SQL = "\(outbox, unscoped: sending)"
-        return try db.row(
-            """
-            SELECT (SELECT count(*) FROM \(table) WHERE state = 0 AND due_at <= \(now)),
-                (SELECT count(*) FROM \(devices, unscoped: sending)),
-                (SELECT min(due_at) FROM \(table) WHERE state = 0),
-                CASE WHEN EXISTS (SELECT 1 FROM \(table) WHERE \(isOver(at: now)))
-                    OR EXISTS (SELECT 1 FROM \(table) WHERE \(isAhead(of: now)))
-                    OR (SELECT count(*) FROM \(table) WHERE state = 0) > \(PushOutboxLimits.waitingMax)
-                THEN 1 ELSE 0 END
-            """
-        ) { row in
-            Figures(
-                waiting: try row.integer(0), devices: try row.integer(1), oldestDueAt: try row.optionalMoment(2),
-                needsUpkeep: try row.bool(3))
-        } ?? Figures()
+        let table = sent
+        var figures =
+            try db.row(
+                """
+                SELECT (SELECT count(*) FROM \(table) WHERE state = 0 AND due_at <= \(now)),
+                    (SELECT count(*) FROM \(devices, unscoped: sending)),
+                    (SELECT min(due_at) FROM \(table) WHERE state = 0),
+                    CASE WHEN EXISTS (SELECT 1 FROM \(table) WHERE \(isOver(at: now)))
+                        OR EXISTS (SELECT 1 FROM \(table) WHERE \(isAhead(of: now)))
+                        OR (SELECT count(*) FROM \(table) WHERE state = 0) > \(PushOutboxLimits.waitingMax)
+                    THEN 1 ELSE 0 END
+                """
+            ) { row in
+                Figures(
+                    waiting: try row.integer(0), devices: try row.integer(1), oldestDueAt: try row.optionalMoment(2),
+                    needsUpkeep: try row.bool(3))
+            } ?? Figures()
+        if figures.waiting > 0 { figures.dueByTenant = try OutboxTurns.longest(from: sent, at: now, in: db) }
+        return figures
     }
 
     /// Deletes what is too old, and the oldest messages of an outbox that is too long. Corrects times of rows that were

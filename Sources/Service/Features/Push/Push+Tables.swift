@@ -12,7 +12,14 @@ extension PushFeature {
     static let outbox = Table(
         "push_outbox", read: [], write: [], person: .rows(by: ["number"], [.deleted("user_id")]))
 
-    static let migration = Migration(
+    static let migrations = [
+        creation,
+        // The tenants with waiting messages, and the due messages of one.
+        Migration(
+            "0002_push", sql: ["CREATE INDEX push_outbox_turns ON push_outbox (tenant, next_at) WHERE state = 0"]),
+    ]
+
+    private static let creation = Migration(
         "0001_push",
         sql: [
             """

@@ -11,7 +11,7 @@ import Values
 /// reads their content only then.
 enum PushFeature {
     static let feature = Feature(
-        name: "push", tables: [devices, outbox], migrations: [migration], endpoints: endpoints, reaction: reaction,
+        name: "push", tables: [devices, outbox], migrations: migrations, endpoints: endpoints, reaction: reaction,
         locks: ["address"],
         constants: { writer, settings in
             writer.member("push") { push in

@@ -19,6 +19,7 @@ final class PushMetrics: Sendable {
         var misconfigured: Set<Device.Platform> = []
         var unsent = 0
         var figures = PushFeature.Figures()
+        var throttled = 0
     }
 
     /// Different reasons of failures. A provider's word is counted as "other" beyond them.
@@ -65,6 +66,13 @@ final class PushMetrics: Sendable {
                 "bellhop_push_expired_total", .counter, "Push messages that were deleted unsent.", state.unsent)
             text.single("bellhop_push_waiting", .gauge, "Due push messages, over all replicas.", state.figures.waiting)
             text.single("bellhop_push_devices", .gauge, "Registered devices.", state.figures.devices)
+            text.family(
+                "bellhop_tenant_push_waiting", .gauge, "Due push messages of a tenant, for the tenants with the most.",
+                by: "tenant", state.figures.dueByTenant.map { ($0.0.text, $0.1) })
+            text.single(
+                "bellhop_push_throttled_tenants", .gauge,
+                "Tenants whose push messages wait for the next minute, because those of this minute are used up.",
+                state.throttled)
             let age = state.figures.oldestDueAt.map { max(0, now.seconds - $0.seconds) } ?? 0
             text.single(
                 "bellhop_push_oldest_seconds", .gauge, "Seconds for which the oldest due push message has waited.", age)
@@ -92,5 +100,7 @@ final class PushMetrics: Sendable {
 
     func noteUnsent(_ count: Int) { state.withLock { $0.unsent += count } }
 
-    func note(_ figures: PushFeature.Figures) { state.withLock { $0.figures = figures } }
+    func note(_ figures: PushFeature.Figures, throttled: Int) {
+        state.withLock { ($0.figures, $0.throttled) = (figures, throttled) }
+    }
 }

@@ -13,7 +13,7 @@ import Values
 final class PushSender: Sendable {
     /// The state of the polling loop.
     private struct Progress {
-        var busy: Set<Int> = []
+        var turns: OutboxTurns
         /// Times by the clock's uptime.
         var prunedAt: Duration?
         var loggedAt: Duration?
@@ -27,6 +27,7 @@ final class PushSender: Sendable {
     private let store: DatabaseStore
     private let clock: Clock
     let admission: StreamAdmission
+    private let shares: TenantShares
     private let metrics: PushMetrics
     private let logger: Logger
     private let client: PushClient
@@ -38,7 +39,7 @@ final class PushSender: Sendable {
         metrics: MetricsRegistry, logger: Logger
     ) {
         (self.settings, self.sources, self.admission, self.logger) = (settings, sources, admission, logger)
-        (store, clock) = (reader.store, reader.clock)
+        (store, clock, shares) = (reader.store, reader.clock, reader.limiter.shares)
         self.metrics = PushMetrics(metrics, clock: clock)
         client = PushClient(settings, clock: clock)
         reader.senders.add(thread)
@@ -47,7 +48,8 @@ final class PushSender: Sendable {
     func start() {
         client.start()
         thread.start { [self] in
-            var progress = Progress()
+            var progress = Progress(
+                turns: OutboxTurns(tenantMax: PushOutboxLimits.tenantSlots) { [shares] in shares.push(of: $0) })
             // No other process sends, so the previous process was killed and its leases can end.
             if store.engine == .sqlite { try? store.writeAndWait { try PushFeature.endLeases(in: $0) } }
             warnOfUnreadable()
@@ -113,12 +115,13 @@ final class PushSender: Sendable {
     private func begin(_ progress: inout Progress) throws -> Timestamp {
         var now = clock.now()
         progress.mustLookAgain = false
-        while progress.busy.count < PushOutboxLimits.slots {
+        while progress.turns.count < PushOutboxLimits.slots {
             now = clock.now()
-            let limit = min(PushOutboxLimits.slots - progress.busy.count, PushOutboxLimits.rowsAtOnceMax)
-            let due = try store.read { [settings, now, busy = progress.busy] db in
+            let limit = min(PushOutboxLimits.slots - progress.turns.count, PushOutboxLimits.rowsAtOnceMax)
+            let running = progress.turns.numbers
+            let due = try progress.turns.choose(limit, at: now, from: PushFeature.sent, in: store) {
                 try PushFeature.due(
-                    at: now, patience: settings.afterSeconds, except: busy, settings.keys, limit: limit, in: db)
+                    at: now, patience: settings.afterSeconds, except: running, settings.keys, $0, limit: $1, in: $2)
             }
             // A message that came after the last look at the streams waits for the next look.
             let sendable = due.filter { !($0.isEarly && admission.hasStream($0.owner)) }
@@ -138,7 +141,7 @@ final class PushSender: Sendable {
             }
             let begunAt = clock.uptime()
             for delivery in deliveries {
-                progress.busy.insert(delivery.attempt.number)
+                progress.turns.began(delivery.attempt.number, of: delivery.attempt.owner.tenant)
                 send(delivery, begunAt: begunAt)
             }
         }
@@ -185,7 +188,7 @@ final class PushSender: Sendable {
                 return ended
             }, refused: log)
         for (delivery, outcome) in stored {
-            progress.busy.remove(delivery.attempt.number)
+            progress.turns.ended(delivery.attempt.number)
             note(outcome, of: delivery, &progress)
         }
     }
@@ -256,7 +259,7 @@ final class PushSender: Sendable {
             metrics.noteUnsent(try prune(at: now))
             figures = try store.read { try PushFeature.figures(at: now, in: $0) }
         }
-        metrics.note(figures)
+        metrics.note(figures, throttled: progress.turns.throttledCount)
         progress.prunedAt = uptime
     }
 

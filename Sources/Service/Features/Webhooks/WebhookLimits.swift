@@ -2,7 +2,10 @@
 enum WebhookLimits {
     /// Requests that wait for the receiver at the same time, on each replica. If the receiver never answers, this many
     /// users' webhooks wait for the timeout, but no request of the service does.
-    static let slots = 16
+    static let slots = 20
+    /// Those of one tenant. The rest is for other tenants, whose webhooks would otherwise wait while the receiver is slow
+    /// to answer those of one.
+    static let tenantSlots = 16
     /// Waiting webhooks of all tenants. Above this number, the oldest become dead. Otherwise a receiver that is away
     /// would fill the disk.
     static let waitingMax = 100_000

@@ -10,6 +10,7 @@ final class WebhookMetrics: Sendable {
         var failed: [String: Int] = [:]
         var dead: [WebhookFailureReason: Int] = [:]
         var figures = WebhooksFeature.Figures()
+        var throttled = 0
     }
 
     private let state = Locked(State())
@@ -31,6 +32,13 @@ final class WebhookMetrics: Sendable {
                 "bellhop_webhooks_waiting", .gauge, "Webhooks waiting to be sent, over all replicas.",
                 state.figures.waiting)
             text.single("bellhop_webhooks_dead", .gauge, "Stored dead webhooks.", state.figures.dead)
+            text.family(
+                "bellhop_tenant_webhooks_waiting", .gauge, "Due webhooks of a tenant, for the tenants with the most.",
+                by: "tenant", state.figures.dueByTenant.map { ($0.0.text, $0.1) })
+            text.single(
+                "bellhop_webhooks_throttled_tenants", .gauge,
+                "Tenants whose webhooks wait for the next minute, because those of this minute are used up.",
+                state.throttled)
             let age = state.figures.oldestDueAt.map { max(0, now.seconds - $0.seconds) } ?? 0
             text.single(
                 "bellhop_webhooks_oldest_seconds", .gauge, "Seconds for which the oldest due webhook has waited.", age)
@@ -43,5 +51,7 @@ final class WebhookMetrics: Sendable {
 
     func noteDead(_ dead: [WebhookFailureReason: Int]) { state.withLock { $0.dead.merge(dead, uniquingKeysWith: +) } }
 
-    func note(_ figures: WebhooksFeature.Figures) { state.withLock { $0.figures = figures } }
+    func note(_ figures: WebhooksFeature.Figures, throttled: Int) {
+        state.withLock { ($0.figures, $0.throttled) = (figures, throttled) }
+    }
 }

@@ -15,7 +15,7 @@ import Values
 final class WebhookSender: Sendable {
     /// The state of the polling loop.
     private struct Progress {
-        var busy: Set<Int> = []
+        var turns: OutboxTurns
         /// The highest outbox number that was checked for user presence.
         var checkedNumber = 0
         var failuresInARow = 0
@@ -34,6 +34,7 @@ final class WebhookSender: Sendable {
     private let clock: Clock
     /// The users with an open stream. Nil if other replicas, about which this one knows nothing, have streams too.
     private let admission: StreamAdmission?
+    private let shares: TenantShares
     private let metrics: WebhookMetrics
     private let logger: Logger
     private let client: OutboundClient
@@ -51,7 +52,7 @@ final class WebhookSender: Sendable {
         (self.settings, self.sources, store, clock) = (settings, sources, reader.store, reader.clock)
         epoch = { [log = reader.log] in log.epoch }
         self.admission = store.engine == .sqlite ? admission : nil
-        self.logger = logger
+        (self.logger, shares) = (logger, reader.limiter.shares)
         self.metrics = WebhookMetrics(metrics, clock: clock)
         client = OutboundClient(allowsPrivate: settings.allowsPrivate, timeoutSeconds: settings.timeoutSeconds)
     }
@@ -59,7 +60,8 @@ final class WebhookSender: Sendable {
     func start() {
         thread.start { [self] in
             let workers = WorkerPool(name: "webhook", threads: WebhookLimits.slots, queueMax: WebhookLimits.slots)
-            var progress = Progress()
+            var progress = Progress(
+                turns: OutboxTurns(tenantMax: WebhookLimits.tenantSlots) { [shares] in shares.webhooks(of: $0) })
             // No other process sends, so the previous process was killed and its leases can end.
             if store.engine == .sqlite { try? store.writeAndWait { try WebhooksFeature.endLeases(in: $0) } }
             while thread.wait(atMost: pause) { round(&progress, workers) }
@@ -91,12 +93,14 @@ final class WebhookSender: Sendable {
     // MARK: Attempts
 
     private func begin(_ progress: inout Progress, _ workers: WorkerPool) throws {
-        let free = (isDown(progress) ? 1 : WebhookLimits.slots) - progress.busy.count
+        let free = (isDown(progress) ? 1 : WebhookLimits.slots) - progress.turns.count
         guard free > 0, !isPausing(progress) else { return }
         progress.polledAt = clock.uptime()
         let (now, begunAt) = (clock.now(), clock.uptime())
-        let due = WebhooksFeature.due(at: now, except: progress.busy, limit: free)
-        let numbers = try store.read(isSingle: true) { db in try db.rows(due) { try $0.integer(0) } }
+        let running = progress.turns.numbers
+        let numbers = try progress.turns.choose(free, at: now, from: WebhooksFeature.sent, in: store) {
+            try WebhooksFeature.due(at: now, except: running, $0, limit: $1, in: $2)
+        }.map(\.number)
         guard !numbers.isEmpty else { return }
         let leasedUntil = now.adding(seconds: Int64(settings.timeoutSeconds) + WebhookLimits.leaseSeconds)
         let attempts = try store.writeAndWait { [sources, epoch] db in
@@ -106,7 +110,7 @@ final class WebhookSender: Sendable {
             }
         }
         for attempt in attempts {
-            progress.busy.insert(attempt.number)
+            progress.turns.began(attempt.number, of: attempt.tenant)
             let isTaken = workers.submit { [self] in finish(attempt, send(attempt, begunAt: begunAt)) }
             if !isTaken { finish(attempt, .failed(.stopped)) }
         }
@@ -157,7 +161,7 @@ final class WebhookSender: Sendable {
                 _ = log("The outcome of a webhook could not be stored. Retrying.", ["reason": "\($0)"], &progress)
             })
         for (attempt, result) in results {
-            progress.busy.remove(attempt.number)
+            progress.turns.ended(attempt.number)
             note(result, of: attempt, &progress)
         }
     }
@@ -239,7 +243,7 @@ final class WebhookSender: Sendable {
         let uptime = clock.uptime()
         if let last = progress.prunedAt, uptime < last + WebhookLimits.upkeepPause { return }
         let now = clock.now()
-        var figures = try store.read { try WebhooksFeature.figures(in: $0) }
+        var figures = try store.read { try WebhooksFeature.figures(at: now, in: $0) }
         let pauseSeconds = max(Int64(WebhookRetry.pauseMax), Int64(settings.afterSeconds))
         if figures.needsUpkeep(at: now, pauseSeconds: pauseSeconds) {
             let dead = try store.writeAndWait { db in
@@ -247,9 +251,9 @@ final class WebhookSender: Sendable {
                 return try WebhooksFeature.prune(at: now, pauseSeconds: pauseSeconds, in: db)
             }
             metrics.noteDead(dead)
-            figures = try store.read { try WebhooksFeature.figures(in: $0) }
+            figures = try store.read { try WebhooksFeature.figures(at: now, in: $0) }
         }
-        metrics.note(figures)
+        metrics.note(figures, throttled: progress.turns.throttledCount)
         progress.prunedAt = uptime
     }
 }

@@ -70,15 +70,30 @@ extension WebhooksFeature {
         """
     }
 
-    /// Returns the due webhooks.
+    /// The outbox as the sender's statements name it.
+    static let sent: SQL = "\(outbox, unscoped: sending)"
+
+    struct Due: OutboxRow {
+        let number: Int
+        let tenant: ID<Tenant>
+    }
+
+    /// Returns the due webhooks, oldest first.
     ///
-    /// - Parameter busy: The webhooks that this process is already sending.
-    static func due(at now: Timestamp, except busy: Set<Int>, limit: Int) -> SQL {
+    /// - Parameters:
+    ///   - busy: The webhooks that this process is already sending.
+    ///   - condition: A further condition.
+    static func due(
+        at now: Timestamp, except busy: Set<Int>, _ condition: SQL?, limit: Int, in db: DatabaseConnection
+    ) throws -> [Due] {
         let notBusyCondition: SQL? = busy.isEmpty ? nil : "o.number NOT IN \(values: busy.sorted())"
-        return """
-            SELECT o.number FROM \(outbox, unscoped: sending) AS o
-            WHERE \(SQL.all([sendableCondition(at: now), notBusyCondition])) ORDER BY o.next_at, o.number LIMIT \(limit)
+        return try db.rows(
             """
+            SELECT o.number, o.tenant FROM \(outbox, unscoped: sending) AS o
+            WHERE \(SQL.all([condition, sendableCondition(at: now), notBusyCondition]))
+            ORDER BY o.next_at, o.number LIMIT \(limit)
+            """
+        ) { Due(number: try $0.integer(0), tenant: try $0.id(1)) }
     }
 
     /// Begins attempts of those webhooks that still exist and may still be sent. Once this commits, it can no longer be
@@ -220,6 +235,8 @@ extension WebhooksFeature {
         var dead = 0
         /// The due time of the webhook that has waited longest.
         var oldestDueAt: Timestamp?
+        /// The tenants with the most due webhooks.
+        fileprivate(set) var dueByTenant: [(ID<Tenant>, Int)] = []
         fileprivate var nextEndAt: Timestamp?
         fileprivate var oldestSentAt: Timestamp?
         fileprivate var oldestDeadAt: Timestamp?
@@ -240,23 +257,26 @@ extension WebhooksFeature {
         }
     }
 
-    static func figures(in db: DatabaseConnection) throws -> Figures {
-        let table: SQL = "\(outbox, unscoped: sending)"
-        return try db.row(
-            """
-            SELECT (SELECT count(*) FROM \(table) WHERE state = 0), (SELECT count(*) FROM \(table) WHERE state = 2),
-                (SELECT min(due_at) FROM \(table) WHERE state = 0), (SELECT min(gives_up_at) FROM \(table) WHERE state = 0),
-                (SELECT min(settled_at) FROM \(table) WHERE state = 1),
-                (SELECT min(settled_at) FROM \(table) WHERE state = 2), (SELECT max(next_at) FROM \(table) WHERE state = 0),
-                (SELECT max(\(touchedAt)) FROM \(table) AS o WHERE state = 0)
-            """
-        ) { row in
-            Figures(
-                waiting: try row.integer(0), dead: try row.integer(1), oldestDueAt: try row.optionalMoment(2),
-                nextEndAt: try row.optionalMoment(3), oldestSentAt: try row.optionalMoment(4),
-                oldestDeadAt: try row.optionalMoment(5), lastAttemptAt: try row.optionalMoment(6),
-                lastTouchedAt: try row.optionalMoment(7))
-        } ?? Figures()
+    static func figures(at now: Timestamp, in db: DatabaseConnection) throws -> Figures {
+        let table = sent
+        var figures =
+            try db.row(
+                """
+                SELECT (SELECT count(*) FROM \(table) WHERE state = 0), (SELECT count(*) FROM \(table) WHERE state = 2),
+                    (SELECT min(due_at) FROM \(table) WHERE state = 0), (SELECT min(gives_up_at) FROM \(table) WHERE state = 0),
+                    (SELECT min(settled_at) FROM \(table) WHERE state = 1),
+                    (SELECT min(settled_at) FROM \(table) WHERE state = 2), (SELECT max(next_at) FROM \(table) WHERE state = 0),
+                    (SELECT max(\(touchedAt)) FROM \(table) AS o WHERE state = 0)
+                """
+            ) { row in
+                Figures(
+                    waiting: try row.integer(0), dead: try row.integer(1), oldestDueAt: try row.optionalMoment(2),
+                    nextEndAt: try row.optionalMoment(3), oldestSentAt: try row.optionalMoment(4),
+                    oldestDeadAt: try row.optionalMoment(5), lastAttemptAt: try row.optionalMoment(6),
+                    lastTouchedAt: try row.optionalMoment(7))
+            } ?? Figures()
+        if figures.waiting > 0 { figures.dueByTenant = try OutboxTurns.longest(from: sent, at: now, in: db) }
+        return figures
     }
 
     /// The time when a row was last written or attempted.

@@ -19,6 +19,10 @@ extension WebhooksFeature {
                 WHERE type = 'message.unreached'
                 """
             ]),
+        // The tenants with waiting webhooks, and the due webhooks of one.
+        Migration(
+            "0003_webhooks",
+            sql: ["CREATE INDEX webhook_outbox_turns ON webhook_outbox (tenant, next_at) WHERE state = 0"]),
     ]
 
     private static let creation: [Migration.Step] = [

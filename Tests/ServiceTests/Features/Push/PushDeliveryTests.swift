@@ -273,6 +273,18 @@ import Values
         #expect(sent.flatMap(\.withdrawn) == [id], "the provider may have had it")
     }
 
+    /// Another tenant's messages do not wait, and the rest is sent in the next minute.
+    @Test func messagesBeyondTheTenantsLimit_wait() async throws {
+        let probe = try PushProbe(["pushLimitTenant": "2"])
+        for number in 0..<3 { try await probe.register("d\(number)", of: "u\(number)") }
+        for number in 0..<3 { try await probe.notify("u\(number)") }
+        #expect(try await probe.messages(2).count == 2)
+        try await eventually("the attempts are stored") { try probe.rows("leased_until > 0") == 0 }
+        #expect(try probe.rows("state = 0 AND type = 'notification'") == 1)
+        probe.service.clock.advance(seconds: 60)
+        #expect(Set(try await probe.messages(3, advancing: 1).map(\.device)).count == 3)
+    }
+
     @Test func restart_sendsWhatWaits() async throws {
         let probe = try PushProbe()
         probe.answers.withLock { $0[PushProbe.token("phone")] = (503, [], "") }

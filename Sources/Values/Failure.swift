@@ -6,7 +6,7 @@ public struct Failure: Error, Sendable, Hashable {
     /// The class of a failure, which decides the HTTP status.
     public enum Kind: Sendable, Hashable {
         case malformed, unauthenticated, forbidden, notFound, conflict, stale, tooLarge
-        case unsupportedMediaType, invalid, preconditionRequired, rateLimited, unavailable
+        case unsupportedMediaType, invalid, preconditionRequired, rateLimited, unavailable, insufficientStorage
     }
 
     /// One invalid part of the request: a JSON pointer (`/durationMinutes`), `?name` for a query item, or the name of a

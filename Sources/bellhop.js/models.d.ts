@@ -1531,9 +1531,9 @@ export type ProblemCode =
   | "revocations.unknown" | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow"
   | "shop.full" | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid"
   | "stream.token_pending" | "stream.too_many" | "stream.unanswered" | "subscriptions.full"
-  | "subscriptions.too_many" | "tenant.rate_limited" | "tenant.too_many_streams" | "topic.forbidden"
-  | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.off" | "webhook.refused"
-  | Word;
+  | "subscriptions.too_many" | "tenant.rate_limited" | "tenant.storage_full" | "tenant.too_many_streams"
+  | "topic.forbidden" | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.off"
+  | "webhook.refused" | Word;
 
 /** The events of a stream, by their names, with their data. */
 export interface Events {

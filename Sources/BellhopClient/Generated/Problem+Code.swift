@@ -269,6 +269,9 @@ extension Bellhop.Problem {
         /// 429: The users and backends of the tenant together sent too many requests. Retry after `Retry-After`.
         public static let tenantRateLimited = Code(rawValue: "tenant.rate_limited")
 
+        /// 507: The tenant stores as many rows as it may. Delete rows, and retry after `Retry-After`.
+        public static let tenantStorageFull = Code(rawValue: "tenant.storage_full")
+
         /// 429: The users of the tenant have the maximum number of open streams.
         public static let tenantTooManyStreams = Code(rawValue: "tenant.too_many_streams")
 

@@ -22,6 +22,7 @@ public final class App: Sendable {
     private let replicas: ReplicaRequests?
     private let server: Server
     private let ticker: Ticker
+    private let rows: TenantRows
     private let webhooks: WebhookSender?
     let push: PushSender?
     private let spans: SpanExporter?
@@ -84,9 +85,11 @@ public final class App: Sendable {
         // The path of requests.
         report = ServiceReport(metrics, checks: start.checks(authenticator, pipeline.pump))
         bodies = BodyBudgets(metrics)
+        rows = TenantRows(reader, metrics: metrics, logger: logger)
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
-            workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
+            workers: workers, rows: rows, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer,
+            logger: logger)
         let features = Catalog.features(servedBy: start.dependencies(report, pipeline, streams, replicas ?? directory))
         let http = HTTPMetrics(metrics)
         server = try patience.attempt {
@@ -94,8 +97,7 @@ public final class App: Sendable {
         }
         start.register(server, pipeline)
         ticker = start.ticker(runner, features, authenticator.limiter)
-        webhooks = start.webhooks(reader, admission)
-        push = start.push(reader, admission)
+        (webhooks, push) = (start.webhooks(reader, admission), start.push(reader, admission))
         source = start.source(runner, pipeline)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true
@@ -127,6 +129,7 @@ public final class App: Sendable {
         rankUpdates.start()
         try server.start()
         ticker.start()
+        rows.start()
         webhooks?.start()
         push?.start()
         source?.start()
@@ -195,6 +198,7 @@ public final class App: Sendable {
             Thread { [self] in
                 source?.stop()
                 ticker.stop()
+                rows.stop()
                 webhooks?.stop()
                 push?.stop()
                 rankUpdates.stop()

@@ -95,8 +95,10 @@ enum SettingRule {
             case "streams": share.streams = number
             case "webhooks": share.webhooks = number
             case "push": share.push = number
+            case "rows": share.rows = number
             case let name:
-                throw Settings.Fault("\(name) of \(share.tenant) is not one of requests, streams, webhooks, push")
+                throw Settings.Fault(
+                    "\(name) of \(share.tenant) is not one of requests, streams, webhooks, push, rows")
             }
         }
         return share

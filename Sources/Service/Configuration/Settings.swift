@@ -167,6 +167,10 @@ public final class Settings: @unchecked Sendable {
         default: 0, in: 0...1_000_000_000)
     public var pushLimitTenant: Int
     @Setting(
+        .limits, "Stored rows of a tenant, counted once a minute; 0 for no limit.", default: 0,
+        in: 0...1_000_000_000)
+    public var rowsPerTenantMax: Int
+    @Setting(
         .limits, "Other limits for single tenants, such as school-7:requests=6000:streams=500.",
         part: SettingRule.tenantShare)
     var tenantShares: [TenantShare]

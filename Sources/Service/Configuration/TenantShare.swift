@@ -11,4 +11,6 @@ struct TenantShare: Sendable, Equatable {
     var webhooks: Int?
     /// Push messages per minute; 0 for no limit.
     var push: Int?
+    /// Stored rows; 0 for no limit.
+    var rows: Int?
 }

@@ -11,6 +11,7 @@ struct Dispatcher: Sendable {
     let feeds: FeedCredentials
     let bodies: BodyBudgets
     let workers: WorkerPool
+    let rows: TenantRows
     let cursors: PageCursors
     /// Nil without tracing.
     let tracer: Tracer?
@@ -186,6 +187,7 @@ struct Dispatcher: Sendable {
     // MARK: Responses
 
     private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint) throws -> Reply {
+        if endpoint.adds { try rows.requireRoom(for: call.caller.tenant) }
         let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: endpoint.name)
         let act = act(of: call, trace, endpoint)
         switch try endpoint.handler(call) {

@@ -34,6 +34,8 @@ final class Endpoint: Sendable {
     let method: HTTPMethod
     let pattern: String
     let access: Access
+    /// Whether its requests add rows, for which the tenant must have room.
+    let adds: Bool
     let query: QueryNames
     let effort: Effort
     let noting: Noting
@@ -44,7 +46,8 @@ final class Endpoint: Sendable {
     let name: String
 
     init(
-        _ method: HTTPMethod, _ pattern: String, access: Access, query: QueryNames = [], effort: Effort = .work,
+        _ method: HTTPMethod, _ pattern: String, access: Access, adds: Bool = false, query: QueryNames = [],
+        effort: Effort = .work,
         noting: Noting = .each, bodyBytesMax: Int = Limits.bodyBytesMax,
         _ handler: @escaping @Sendable (Call) throws -> Answer
     ) {
@@ -52,6 +55,7 @@ final class Endpoint: Sendable {
         self.method = method
         self.pattern = pattern
         self.access = access
+        self.adds = adds
         self.query = query
         self.effort = effort
         self.noting = noting

@@ -132,6 +132,7 @@ extension Failure.Kind {
         case .preconditionRequired: (428, "Precondition Required")
         case .rateLimited: (429, "Too Many Requests")
         case .unavailable: (503, "Service Unavailable")
+        case .insufficientStorage: (507, "Insufficient Storage")
         }
     }
 }

@@ -2,13 +2,13 @@ import Values
 
 /// What each tenant may use, so that one tenant cannot take the capacity of the others.
 struct TenantShares: Sendable {
-    private let usual: (requests: Int, streams: Int, webhooks: Int, push: Int)
+    private let usual: (requests: Int, streams: Int, webhooks: Int, push: Int, rows: Int)
     private let others: [ID<Tenant>: TenantShare]
 
     init(_ settings: Settings) {
         usual = (
             settings.rateLimitTenant, settings.streamsPerTenantMax, settings.webhookLimitTenant,
-            settings.pushLimitTenant
+            settings.pushLimitTenant, settings.rowsPerTenantMax
         )
         others = Dictionary(settings.tenantShares.map { ($0.tenant, $0) }) { $1 }
     }
@@ -24,6 +24,12 @@ struct TenantShares: Sendable {
 
     /// Returns the push messages per minute of a tenant on this replica; 0 for no limit.
     func push(of tenant: ID<Tenant>) -> Int { others[tenant]?.push ?? usual.push }
+
+    /// Returns the rows that a tenant may store; 0 for no limit.
+    func rows(of tenant: ID<Tenant>) -> Int { others[tenant]?.rows ?? usual.rows }
+
+    /// Whether a tenant has a limit of its rows.
+    var limitsRows: Bool { usual.rows > 0 || others.values.contains { $0.rows ?? 0 > 0 } }
 
     /// Returns the tenants with the largest values, for metrics: a label for every tenant could fill a Prometheus.
     static func largest<Value: Comparable & Numeric>(_ all: [(ID<Tenant>, Value)]) -> [(ID<Tenant>, Value)] {

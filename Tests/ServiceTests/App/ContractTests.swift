@@ -130,6 +130,7 @@ import Yams
             "notFound": .notFound, "conflict": .conflict, "stale": .stale, "tooLarge": .tooLarge,
             "unsupportedMediaType": .unsupportedMediaType, "invalid": .invalid,
             "preconditionRequired": .preconditionRequired, "rateLimited": .rateLimited, "unavailable": .unavailable,
+            "insufficientStorage": .insufficientStorage,
         ]
         for match in code.matches(of: /\.(?<kind>[a-zA-Z]+),\s*"(?<code>[a-z_]+(?:\.[a-z_]+)*)"/) {
             guard let kind = kinds[String(match.kind)], !Self.unanswered.contains(String(match.code)) else { continue }

@@ -54,6 +54,28 @@ import Values
         }
     }
 
+    @Test func tenantWithoutRoom_mayReadAndDelete_andNotAdd() async throws {
+        let service = try TestService.start(
+            ["rowsPerTenantMax": "1", "tenantShares": "big:rows=0"], at: "2026-01-10T12:00:00Z")
+        func follow(_ author: String, of tenant: String, _ method: String = "PUT") async throws -> ServiceAnswer {
+            try await service.call(method, "/v1/users/\(author)/followers/ada", as: .user("ada", tenant: tenant))
+        }
+        for tenant in ["small", "big"] { #expect(try await follow("ben", of: tenant).isSuccess) }
+        try await eventually("the rows are counted", step: { service.clock.advance(seconds: 61) }) {
+            let text = try await service.call("GET", "/metrics").text
+            return ["small", "big"].allSatisfy { text.contains("\nbellhop_tenant_rows{tenant=\"\($0)\"} 1\n") }
+        }
+        let refused = try await follow("carol", of: "small")
+        #expect(refused.refusal == "507 tenant.storage_full")
+        #expect(refused[header: "Retry-After"] == "60")
+        #expect(try await service.call("GET", "/v1/badges", as: .user("ada", tenant: "small")).status == 200)
+        #expect(try await follow("carol", of: "big").isSuccess)
+        #expect(try await follow("ben", of: "small", "DELETE").isSuccess)
+        try await eventually("there is room again", step: { service.clock.advance(seconds: 61) }) {
+            try await follow("carol", of: "small").isSuccess
+        }
+    }
+
     /// Each tenant in the metrics is a label, so only the largest are there.
     @Test func metrics_nameTheLargestTenants() async throws {
         let service = try TestService.start(["rateLimitTenant": "100"], at: "2026-01-10T12:00:00Z")
@@ -72,7 +94,7 @@ import Values
     @Test(arguments: [
         ("school", "school is not TENANT:"), (":requests=1", ":requests=1 is not TENANT:"),
         ("t:requests=many", "requests=many of t"), ("t:streams=-1", "streams=-1 of t"),
-        ("t:badges=1", "badges of t is not one of requests, streams, webhooks, push"),
+        ("t:badges=1", "badges of t is not one of requests, streams, webhooks, push, rows"),
     ])
     func malformedShare_isAMistake_thatNamesIt(text: String, problem: String) throws {
         let error = try #require(throws: (any Error).self) { try TestService.start(["tenantShares": text]) }

@@ -8,7 +8,7 @@ extension ChallengesFeature {
         [
             Endpoint(.get, "/v1/challenges", access: .bearer, query: ["limit", "cursor"], listChallenges),
             Endpoint(.get, "/v1/challenges/{id}", access: .bearer, show),
-            Endpoint(.put, "/v1/challenges/{id}", access: .staffOrService, replace),
+            Endpoint(.put, "/v1/challenges/{id}", access: .staffOrService, adds: true, replace),
             Endpoint(.delete, "/v1/challenges/{id}", access: .staffOrService) { try remove($0, boards) },
         ]
     }

@@ -7,7 +7,7 @@ extension ChallengesFeature {
     static func scoreEndpoints(_ boards: Leaderboards?) -> [Endpoint] {
         [
             Endpoint(
-                .post, "/v1/challenges/{id}/scores", access: .bearer, noting: .count,
+                .post, "/v1/challenges/{id}/scores", access: .bearer, adds: true, noting: .count,
                 Endpoint.serving(boards, addScore)),
             Endpoint(
                 .delete, "/v1/challenges/{id}/scores/{userId}", access: .bearer, Endpoint.serving(boards, withdraw)),

@@ -9,7 +9,7 @@ extension ConversationsFeature {
         Endpoint(
             .get, "/v1/conversations/{id}/messages", access: .bearer, query: ["since", "limit", "cursor"],
             listMessages),
-        Endpoint(.post, "/v1/conversations/{id}/messages", access: .bearer, send),
+        Endpoint(.post, "/v1/conversations/{id}/messages", access: .bearer, adds: true, send),
         Endpoint(.delete, "/v1/conversations/{id}/messages/{messageId}", access: .bearer, delete),
     ]
 

@@ -7,10 +7,10 @@ import Visibility
 extension ConversationsFeature {
     static let endpoints = [
         Endpoint(.get, "/v1/conversations", access: .bearer, query: ["unread", "limit", "cursor"], listConversations),
-        Endpoint(.post, "/v1/conversations", access: .bearer, create),
+        Endpoint(.post, "/v1/conversations", access: .bearer, adds: true, create),
         Endpoint(.get, "/v1/conversations/{id}", access: .bearer, show),
         Endpoint(.patch, "/v1/conversations/{id}", access: .bearer, change),
-        Endpoint(.put, "/v1/conversations/{id}/members/{userId}", access: .bearer, join),
+        Endpoint(.put, "/v1/conversations/{id}/members/{userId}", access: .bearer, adds: true, join),
         Endpoint(.delete, "/v1/conversations/{id}/members/{userId}", access: .bearer, leave),
         Endpoint(.put, "/v1/conversations/{id}/read-position", access: .bearer, read),
     ]

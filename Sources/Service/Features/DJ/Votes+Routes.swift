@@ -4,9 +4,9 @@ import Values
 
 extension DJFeature {
     static let voteEndpoints = [
-        Endpoint(.post, "/v1/shops/{id}/dj/tracks", access: .bearer, addTrack),
+        Endpoint(.post, "/v1/shops/{id}/dj/tracks", access: .bearer, adds: true, addTrack),
         Endpoint(.delete, "/v1/shops/{id}/dj/tracks/{trackId}", access: .bearer, removeTrack),
-        Endpoint(.put, "/v1/shops/{id}/dj/tracks/{trackId}/vote", access: .bearer, vote),
+        Endpoint(.put, "/v1/shops/{id}/dj/tracks/{trackId}/vote", access: .bearer, adds: true, vote),
     ]
 
     /// `POST …/tracks`: adds a track, with an up-vote of the caller. If it is already queued, votes it up.

@@ -5,9 +5,9 @@ import Values
 
 extension PostsFeature {
     static let engagementEndpoints = [
-        Endpoint(.put, "/v1/posts/{id}/likes/{userId}", access: .bearer) { try engage(.like, $0) },
+        Endpoint(.put, "/v1/posts/{id}/likes/{userId}", access: .bearer, adds: true) { try engage(.like, $0) },
         Endpoint(.delete, "/v1/posts/{id}/likes/{userId}", access: .bearer) { try disengage(.like, $0) },
-        Endpoint(.put, "/v1/posts/{id}/reposts/{userId}", access: .bearer) { try engage(.repost, $0) },
+        Endpoint(.put, "/v1/posts/{id}/reposts/{userId}", access: .bearer, adds: true) { try engage(.repost, $0) },
         Endpoint(.delete, "/v1/posts/{id}/reposts/{userId}", access: .bearer) { try disengage(.repost, $0) },
     ]
 

@@ -14,7 +14,7 @@ extension PostsFeature {
             try list(asAuthor: false, $0)
         },
         Endpoint(.get, "/v1/users/{id}/followers/{followerId}", access: .bearer, showFollowing),
-        Endpoint(.put, "/v1/users/{id}/followers/{followerId}", access: .bearer, follow),
+        Endpoint(.put, "/v1/users/{id}/followers/{followerId}", access: .bearer, adds: true, follow),
         Endpoint(.delete, "/v1/users/{id}/followers/{followerId}", access: .bearer, unfollow),
     ]
 

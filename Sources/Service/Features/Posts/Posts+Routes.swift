@@ -8,7 +8,7 @@ import Visibility
 extension PostsFeature {
     static let postEndpoints = [
         Endpoint(.get, "/v1/posts", access: .bearer, query: ["authorId", "limit", "cursor"], listPosts),
-        Endpoint(.post, "/v1/posts", access: .bearer, create),
+        Endpoint(.post, "/v1/posts", access: .bearer, adds: true, create),
         Endpoint(.get, "/v1/posts/{id}", access: .bearer, show),
         Endpoint(.delete, "/v1/posts/{id}", access: .bearer, remove),
         Endpoint(.get, "/v1/feed", access: .bearer, query: ["since", "limit", "cursor"], showFeed),

@@ -11,7 +11,7 @@ extension PushFeature {
     static let endpoints = [
         Endpoint(.get, "/v1/devices", access: .bearer, listDevices),
         Endpoint(.get, "/v1/devices/{id}", access: .bearer, showDevice),
-        Endpoint(.put, "/v1/devices/{id}", access: .bearer, register),
+        Endpoint(.put, "/v1/devices/{id}", access: .bearer, adds: true, register),
         Endpoint(.delete, "/v1/devices/{id}", access: .bearer, remove),
         Endpoint(.post, "/v1/devices/{id}/test", access: .bearer, test),
     ]

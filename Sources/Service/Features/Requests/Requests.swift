@@ -31,7 +31,7 @@ enum RequestsFeature {
     static let endpoints = [
         Endpoint(
             .get, "/v1/requests", access: .bearer, query: ["direction", "status", "kind", "limit", "cursor"], list),
-        Endpoint(.post, "/v1/requests", access: .bearer, create),
+        Endpoint(.post, "/v1/requests", access: .bearer, adds: true, create),
         Endpoint(.patch, "/v1/requests", access: .bearer, markSeen),
         Endpoint(.get, "/v1/requests/{id}", access: .bearer, show),
         Endpoint(.patch, "/v1/requests/{id}", access: .bearer, answer),

@@ -5,7 +5,7 @@ import Values
 
 extension ShopsFeature {
     static let bookingEndpoints = [
-        Endpoint(.post, "/v1/bookings", access: .bearer, create),
+        Endpoint(.post, "/v1/bookings", access: .bearer, adds: true, create),
         Endpoint(
             .get, "/v1/bookings", access: .bearer,
             query: ["shopId", "status", "barberId", "userId", "day", "limit", "cursor"], listBookings),

@@ -7,7 +7,7 @@ extension ShopsFeature {
     static let queueEndpoints = [
         Endpoint(.get, "/v1/shops/{id}/queue", access: .bearer, effort: .instant, showQueue),
         Endpoint(.get, "/v1/shops/{id}/queue/entries", access: .bearer, showEntries),
-        Endpoint(.post, "/v1/shops/{id}/queue/entries", access: .staffOrService, addWalkIn),
+        Endpoint(.post, "/v1/shops/{id}/queue/entries", access: .staffOrService, adds: true, addWalkIn),
         Endpoint(.get, "/v1/shops/{id}/queue/accuracy", access: .staffOrService, showAccuracy),
     ]
 

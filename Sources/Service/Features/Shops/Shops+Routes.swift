@@ -7,9 +7,9 @@ extension ShopsFeature {
     static let shopEndpoints = [
         Endpoint(.get, "/v1/shops", access: .bearer, query: ["limit", "cursor"], list),
         Endpoint(.get, "/v1/shops/{id}", access: .bearer, show),
-        Endpoint(.put, "/v1/shops/{id}", access: .staffOrService, replace),
+        Endpoint(.put, "/v1/shops/{id}", access: .staffOrService, adds: true, replace),
         Endpoint(.get, "/v1/shops/{id}/barbers", access: .bearer, showBarbers),
-        Endpoint(.put, "/v1/shops/{id}/barbers/{barberId}", access: .staffOrService, replaceBarber),
+        Endpoint(.put, "/v1/shops/{id}/barbers/{barberId}", access: .staffOrService, adds: true, replaceBarber),
         Endpoint(.delete, "/v1/shops/{id}/barbers/{barberId}", access: .staffOrService, removeBarber),
     ]
 

@@ -13,6 +13,7 @@ from .leaderboards import LeaderboardRows
 from .machine import WORK, Unavailable, say
 from .messages import MessageRows
 from .notifications import NotificationRows
+from .pushes import PushRows
 from .replicas import ReplicaRows
 from .report import Row
 from .requests import RequestRows
@@ -164,6 +165,7 @@ GROUPS = [
     Group("events", "Durable notifications", lambda bench: NotificationRows(bench).durable(), 4, 20, "two", (), "durable"),
     Group("publish", "Events of one's own", lambda bench: NotificationRows(bench).publish(), 4, 20, "two", (), "durable"),
     Group("webhooks", "Webhooks", lambda bench: NotificationRows(bench).webhooks(), 10, 40, "two", (), "durable"),
+    Group("pushes", "Push messages", lambda bench: PushRows(bench).measure(), 20, 90, "one"),
     Group("allocations", "Heap allocations", lambda bench: AllocationRows(bench).measure(), 6, 15, "one"),
     Group("filtered", "One change of one filtered id", lambda bench: ChangeRows(bench).one_change(), 5, 60, "one", (), "changes"),
     Group("ingest", "Table changes", lambda bench: ChangeRows(bench).ingest(), 10, 90, "two", ("nchan",), "changes"),

@@ -4,10 +4,11 @@ import { onSession } from "./session.js";
 
 const texts = {
   off: "Notify me on this device", asking: "Waiting for your answer", registering: "Registering this device",
-  on: "Stop notifications here", denied: "Notifications are blocked", refused: "Notifications failed. Try again",
+  on: "Stop notifications here", denied: "Allow notifications in the browser",
+  refused: "Notifications failed. Try again",
 };
 const hints = {
-  denied: "Allow notifications for this page in the settings of the browser.",
+  denied: "Notifications are blocked. Allow them for this page in the settings of the browser, then click here.",
   on: "This device shows notifications while the page is closed.",
 };
 
@@ -19,7 +20,7 @@ onSession((bell) => {
     const button = $("notify");
     show(button, isOffered && status in texts);
     write(button, texts[status] ?? "");
-    button.disabled = ["asking", "registering", "denied"].includes(status);
+    button.disabled = ["asking", "registering"].includes(status);
     button.title = problem?.detail || hints[status] || "";
   }
 

@@ -1,14 +1,16 @@
 """Push messages in Chromium: the page at / registers the browser, and its service worker shows, withdraws and opens what
 the DevTools protocol delivers (ServiceWorker.deliverPushMessage). A start without a network shows the last state.
 
-    python push.py [--seed N]
+    python push.py [--seed N] [--shots FOLDER]
 
+With --shots, screenshots of the page's button in its states are written to FOLDER, wide and narrow, light and dark.
 Chromium reaches no push service here, so the page's PushManager is a double, and nothing else is.
 """
 
 import argparse
 import base64
 import json
+import pathlib
 import time
 
 from playwright.sync_api import sync_playwright
@@ -19,7 +21,8 @@ from service import Files, Service, chromium, context
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--seed", type=int, help="not used: nothing here is random")
-parser.parse_args()
+parser.add_argument("--shots", type=pathlib.Path)
+options = parser.parse_args()
 
 # The service's key pair: the private scalar and the public point.
 VAPID_KEY = "Ur5zzph2LoJ78TKZx261i2vXgrgApj7dVKfdCOpCjRI"
@@ -70,6 +73,18 @@ class Trial:
         page.wait_for_selector("#state[data-state=live]")
         return page
 
+    @staticmethod
+    def shoot(page, name):
+        """Takes screenshots of the top of the page, in which the button is."""
+        if not options.shots:
+            return
+        for size, width in (("wide", 1400), ("narrow", 390)):
+            page.set_viewport_size({"width": width, "height": 900})
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                page.screenshot(path=options.shots / f"notify-{name}-{size}-{scheme}.png", clip={
+                    "x": 0, "y": 0, "width": width, "height": 300})
+
     def devices(self, token):
         status, text = self.service.get("/v1/devices", token)
         assert status == 200, text
@@ -108,8 +123,11 @@ class Trial:
 
     def run(self):
         page = self.open()
-        page.click("#notify:has-text('Notify me on this device')")
+        page.wait_for_selector("#notify:has-text('Notify me on this device')")
+        self.shoot(page, "off")
+        page.click("#notify")
         page.wait_for_selector("#notify:has-text('Stop notifications here')")
+        self.shoot(page, "on")
         assert page.evaluate("localStorage.applicationServerKey") == VAPID_PUBLIC_KEY
         [device] = self.devices(self.ada)
         assert device["platform"] == "webpush", device
@@ -181,7 +199,8 @@ class Trial:
             "browserContextId": target["browserContextId"]})
         page.reload()
         page.wait_for_selector("#state[data-state=live]")
-        page.wait_for_selector("#notify:has-text('Notifications are blocked')")
+        page.wait_for_selector("#notify:has-text('Allow notifications in the browser')")
+        self.shoot(page, "blocked")
         assert len(self.devices(self.ada)) > 0
         page.click("#leave")
         wait_until(lambda: self.devices(self.ada) == [], "signing out removes the device without the permission")

@@ -182,7 +182,9 @@ class Judge:
                 text = f"sent again, though the first was answered {kill - first.at:.3f} s before the service was ended"
                 self.claims.append((first.at, kill - first.at, text, second, False))
                 return "again after a kill or a stop"
-        self.problems.append(f"sent again after {second.at - first.at:.3f} s: {second}")
+        ends = "" if ended is None else f", its connection ended {ended - first.at:.3f} s after it"
+        kills = ", ".join(f"{kill - first.at:.3f} to {back - first.at:.3f} s" for kill, back in self.model.kills[-2:])
+        self.problems.append(f"sent again after {second.at - first.at:.3f} s{ends}, the last kills were {kills}: {second}")
         return "again for no reason"
 
     # MARK: The end

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Measures how long a page with bellhop.js/offline needs to show its last state without the service, in Chromium. The time
-begins with connect() and ends when the list is drawn. The goal is a median of at most 100 ms.
+"""Measures how long a page with bellhop.js/offline needs to show its last state without the service, in Chromium: from
+connect(), and from the beginning of the navigation, which adds the browser's own work and the loading of the page's files
+from this machine. Both times end when the list is drawn. The goal is a median of at most 100 ms from connect().
 
     .build-tools/bin/python Benchmarks/cold_start.py [--starts N] [--within-ms N]
 
@@ -28,7 +29,7 @@ def main():
     parser.add_argument("--within-ms", type=float, default=100, help="the exit code is 1 if the median is higher (100)")
     given = parser.parse_args()
     service, files = Service("--drain-seconds=0"), Files()
-    times = []
+    times, of_page = [], []
     try:
         with sync_playwright() as playwright:
             browser = chromium(playwright)
@@ -36,14 +37,18 @@ def main():
                 for _ in range(given.starts):
                     device.start()
                     times.append(device.milliseconds)
+                    of_page.append(device.milliseconds_of_page)
             browser.close()
     finally:
         files.stop()
         service.stop()
-    median = statistics.median(times)
-    print(f"cold start: median {median:.0f} ms of {given.starts} ({min(times):.0f} to {max(times):.0f}); "
-          f"goal {given.within_ms:.0f} ms")
-    sys.exit(median > given.within_ms)
+    print(f"cold start from connect(): {figures(times)}; goal {given.within_ms:.0f} ms")
+    print(f"cold start from the navigation: {figures(of_page)}")
+    sys.exit(statistics.median(times) > given.within_ms)
+
+
+def figures(times):
+    return f"median {statistics.median(times):.0f} ms of {len(times)} ({min(times):.0f} to {max(times):.0f})"
 
 
 if __name__ == "__main__":

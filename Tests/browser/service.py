@@ -192,10 +192,11 @@ class CuttingProxy:
 
 
 class Files:
-    """Serves bellhop.js and the pages of this directory from a separate origin."""
+    """Serves bellhop.js, its bundles and the pages of this directory from a separate origin."""
 
     def __init__(self):
-        places = {"/bellhop.js/": ROOT / "Sources/bellhop.js", "/": ROOT / "Tests/browser"}
+        places = {"/bellhop.js/": ROOT / "Sources/bellhop.js",
+                  "/bundles/": ROOT / "Sources/Service/Features/ClientLibrary/Files", "/": ROOT / "Tests/browser"}
 
         class Handler(http.server.SimpleHTTPRequestHandler):
             extensions_map = {".js": "text/javascript", ".html": "text/html", "": "application/octet-stream"}

@@ -173,12 +173,13 @@ class Judge:
 
     def reason(self, first, second):
         """Returns why a phone was sent an alert again: the service did not learn, or did not store, that the first was
-        accepted. So it was ended while its connection was the one of the first."""
+        accepted. So it was ended soon after the first, whose connection had ended by the time it was back. The connection
+        may have ended earlier: a service that waits for a processor stores the answer later."""
         if first.reply.fate:
             return "again without an answer"
         ended = self.model.ended_at(first)
         for kill, back in self.model.kills:
-            if ended is not None and first.at <= ended and kill <= ended <= back:
+            if ended is not None and first.at <= ended <= back and kill <= second.at:
                 text = f"sent again, though the first was answered {kill - first.at:.3f} s before the service was ended"
                 self.claims.append((first.at, kill - first.at, text, second, False))
                 return "again after a kill or a stop"

@@ -38,7 +38,8 @@ extension PushFeature {
 
     // MARK: Due messages
 
-    /// Selects the first due message of each device, so that messages to a device never overtake one another.
+    /// Selects the first due message of each device, so that messages to a device never overtake one another. They also
+    /// wait for a running attempt whose row has got a later time: it became a browser's withdrawal, or is to be sent again.
     ///
     /// Messages for devices whose address none of the keys opens are left out. Another replica may have the key: while
     /// keys are replaced, the first restarted replica encrypts with a key that the others do not have yet.
@@ -47,7 +48,8 @@ extension PushFeature {
         o.state = 0 AND o.next_at <= \(now) AND o.leased_until <= \(now) AND o.gives_up_at > \(now) AND NOT EXISTS (
             SELECT 1 FROM \(outbox, unscoped: sending) AS q
             WHERE q.state = 0 AND q.tenant = o.tenant AND q.user_id = o.user_id AND q.device_id = o.device_id
-                AND q.due_at <= \(now) AND (q.due_at < o.due_at OR q.due_at = o.due_at AND q.number < o.number))
+                AND (q.leased_until > \(now) OR q.due_at <= \(now)
+                    AND (q.due_at < o.due_at OR q.due_at = o.due_at AND q.number < o.number)))
         AND NOT EXISTS (
             SELECT 1 FROM \(devices, unscoped: sending) AS d
             WHERE d.tenant = o.tenant AND d.user_id = o.user_id AND d.id = o.device_id

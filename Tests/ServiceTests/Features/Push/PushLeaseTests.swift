@@ -16,20 +16,24 @@ import Values
 
     /// Begins an attempt of the first message that waits, as a replica at the given time.
     private func begin(_ probe: PushProbe, at seconds: Int64) async throws -> PushDelivery {
+        try #require(try await beginAll(probe, at: seconds).first)
+    }
+
+    /// Begins the attempts of all messages that may be sent.
+    private func beginAll(_ probe: PushProbe, at seconds: Int64) async throws -> [PushDelivery] {
         let now = probe.service.clock.now.adding(seconds: seconds)
         let settings = try #require(probe.service.app.runner.settings.push)
         let sources = PushSources(
             notification: NotificationsFeature.pushText, message: ConversationsFeature.unread(_:of:in:),
             preferences: PreferencesFeature.preferences(of:in:))
-        let delivery = try await probe.service.app.store.write { db -> PushDelivery? in
+        return try await probe.service.app.store.write { db in
             let numbers = try db.rows(
                 "SELECT number FROM \(PushFeature.outbox, unscoped: .audit("a test")) WHERE state = 0"
             ) { try $0.integer(0) }
             let attempts = try PushFeature.begin(
                 numbers, at: now, leasedUntil: now.adding(seconds: Self.leaseSeconds), settings.keys, in: db)
-            return try attempts.first.flatMap { try PushFeature.delivery(of: $0, settings, sources, at: now, in: db) }
+            return try attempts.compactMap { try PushFeature.delivery(of: $0, settings, sources, at: now, in: db) }
         }
-        return try #require(delivery)
     }
 
     private func record(_ result: PushFeature.Result, of delivery: PushDelivery, _ probe: PushProbe) async throws {
@@ -84,6 +88,61 @@ import Values
         #expect(running.attempt.attempt == late.attempt.attempt)
         try await record(.interrupted, of: late, probe)
         #expect(try probe.rows("leased_until > 0") == 1)
+        stream.close()
+    }
+
+    /// Ben has a stream, and reads "one" while it is on its way to his browser.
+    ///
+    /// - Returns: The conversation, the stream and the attempt.
+    private func readOnItsWay(_ probe: PushProbe) async throws -> (String, StreamListener, PushDelivery) {
+        let id = try await probe.service.converse("ana", "ben")
+        let browser = try await probe.service.call(
+            "PUT", "/v1/devices/browser", as: .user("ben"), PushProbe.subscription())
+        #expect(browser.status == 201)
+        let stream = try await probe.service.listen(as: .user("ben"))
+        _ = try await probe.service.send("one", to: id, as: "ana")
+        try await postponed(probe, 1)
+        let one = try await begin(probe, at: 20)
+        let read = try await probe.service.call(
+            "PUT", "/v1/conversations/\(id)/read-position", as: .user("ben"), #"{"sequence":1}"#)
+        #expect(read.status == 200)
+        return (id, stream, one)
+    }
+
+    /// The withdrawal of "one" waits for the browser's next alert. "two" must take it along, or the alert after "two"
+    /// would remove "two" from the screen. So "two" waits for the outcome of "one".
+    @Test func alert_waitsForTheRunningAttempt_andTakesItsWithdrawalAlong() async throws {
+        let probe = try PushProbe()
+        let (id, stream, one) = try await readOnItsWay(probe)
+        _ = try await probe.service.send("two", to: id, as: "ana")
+        try await postponed(probe, 1)
+        #expect(try await beginAll(probe, at: 40).isEmpty)
+        try await record(.accepted, of: one, probe)
+        let two = try await begin(probe, at: 41)
+        #expect(two.message.withdrawn == ["conversation:\(id)"])
+        try await record(.accepted, of: two, probe)
+        try await probe.notify("ben")
+        try await postponed(probe, 1)
+        #expect(try await begin(probe, at: 50).message.withdrawn.isEmpty)
+        stream.close()
+    }
+
+    /// A message that comes while the one before is on its way moves its row to a later time. Others still wait.
+    @Test func runningAttempt_isNotOvertaken_byAnotherSubject() async throws {
+        let probe = try PushProbe()
+        let id = try await probe.service.converse("ana", "ben")
+        try await probe.register("phone", of: "ben")
+        let stream = try await probe.service.listen(as: .user("ben"))
+        _ = try await probe.service.send("one", to: id, as: "ana")
+        try await postponed(probe, 1)
+        _ = try await begin(probe, at: 20)
+        try await probe.notify("ben")
+        try await postponed(probe, 1)
+        // The notification is due, and waits for the message, which is now due after it.
+        probe.service.clock.advance(seconds: 11)
+        _ = try await probe.service.send("two", to: id, as: "ana")
+        #expect(try await beginAll(probe, at: 5).isEmpty)
+        #expect(try probe.rows("type = 'notification' AND attempts = 0") == 1)
         stream.close()
     }
 }

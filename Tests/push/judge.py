@@ -44,6 +44,8 @@ class Judge:
         self.lag = Lag()
         # Alerts that arrived before the answer to the request that caused them.
         self.waiting = collections.defaultdict(list)
+        # The first message to each token that its push service no longer knows.
+        self.gone = {}
         # What is right if the message was on its way: the text, when it arrived, and for how many seconds it was wrong.
         self.claims = []
         # Seconds: after it was seen, after the phone was signed out or its token replaced, since the number was right.
@@ -71,7 +73,12 @@ class Judge:
 
     def judge(self, household, phone, push, note):
         user = note.user if note else self.owner(household, phone, push)
-        if (replaced := phone.replaced.get(push.device)) is not None:
+        # The service was ended before it stored that the token is gone, so to the service the registration goes on.
+        gone = self.gone.get(push.device)
+        is_told_again = gone is not None and self.is_unstored(gone, push)
+        if is_told_again:
+            self.repeated["to a token that is gone, after a kill or a stop"] += 1
+        elif (replaced := phone.replaced.get(push.device)) is not None:
             self.claim(self.left, push, replaced, "sent to a replaced token")
         if user is None:
             self.problems.append(f"a message for a phone that nobody registered: {push}")
@@ -80,12 +87,15 @@ class Judge:
             self.judge_number(household, user, push)
             self.show(household, phone, user, push)
         elif user in phone.left:
-            self.claim(self.left, push, phone.left[user], f"sent for {user}, who had signed out")
+            if not is_told_again:
+                self.claim(self.left, push, phone.left[user], f"sent for {user}, who had signed out")
             self.judge_number(household, user, push)
         else:
             self.problems.append(f"a message for {user}, who never had the phone: {push}")
-        if push.reply.status in (404, 410) and not push.reply.fate and phone.token == push.device:
-            phone.leave()
+        if push.reply.status in (404, 410) and not push.reply.fate:
+            self.gone.setdefault(push.device, push)
+            if phone.token == push.device:
+                phone.leave()
 
     def claim(self, figures, push, since, text, is_number=False):
         """Notes that a message was on its way at a time, after which it should not have been sent."""
@@ -173,20 +183,28 @@ class Judge:
 
     def reason(self, first, second):
         """Returns why a phone was sent an alert again: the service did not learn, or did not store, that the first was
-        accepted. So it was ended soon after the first, whose connection had ended by the time it was back. The connection
-        may have ended earlier: a service that waits for a processor stores the answer later."""
+        accepted."""
         if first.reply.fate:
             return "again without an answer"
+        if self.is_unstored(first, second):
+            return "again after a kill or a stop"
+        ended = self.model.ended_at(first)
+        ends = "" if ended is None else f", its connection ended {ended - first.at:.3f} s after it"
+        kills = ", ".join(f"{kill - first.at:.3f} to {back - first.at:.3f} s" for kill, back in self.model.kills[-2:])
+        self.problems.append(f"sent again after {second.at - first.at:.3f} s{ends}, the last kills were {kills}: {second}")
+        return "again for no reason"
+
+    def is_unstored(self, first, second):
+        """Whether the service was ended soon after the answer to a message, and before a second one. The connection of the
+        first had ended by the time the service was back. It may have ended earlier: a service that waits for a processor
+        stores the answer later."""
         ended = self.model.ended_at(first)
         for kill, back in self.model.kills:
             if ended is not None and first.at <= ended <= back and kill <= second.at:
                 text = f"sent again, though the first was answered {kill - first.at:.3f} s before the service was ended"
                 self.claims.append((first.at, kill - first.at, text, second, False))
-                return "again after a kill or a stop"
-        ends = "" if ended is None else f", its connection ended {ended - first.at:.3f} s after it"
-        kills = ", ".join(f"{kill - first.at:.3f} to {back - first.at:.3f} s" for kill, back in self.model.kills[-2:])
-        self.problems.append(f"sent again after {second.at - first.at:.3f} s{ends}, the last kills were {kills}: {second}")
-        return "again for no reason"
+                return True
+        return False
 
     # MARK: The end
 

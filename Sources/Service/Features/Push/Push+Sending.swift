@@ -16,6 +16,8 @@ struct PushAttempt: Sendable {
     let createdAt: Timestamp
     let givesUpAt: Timestamp
 
+    var isAlert: Bool { type == .notification || type == .message }
+
     /// The condition that no later attempt was begun. Another replica begins one if this one exceeds its lease. The time
     /// belongs to it, because an accepted message sets the count back.
     var isLatest: SQL { "number = \(number) AND attempts = \(attempt) AND tried_at = \(begunAt)" }
@@ -240,15 +242,21 @@ extension PushFeature {
             if !delivery.withdrawals.isEmpty {
                 try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE number IN \(values: delivery.withdrawals)")
             }
-            let isAlert = attempt.type == .notification || attempt.type == .message
-            let wasLatest = isAlert ? try noteSent(attempt, at: now, in: db) : try end(attempt, in: db)
+            let wasLatest = attempt.isAlert ? try noteSent(attempt, at: now, in: db) : try end(attempt, in: db)
             // The system ignores the number of a withdrawal, which only the app reads. A later attempt has sent a newer
             // number.
             if attempt.type != .withdrawal, wasLatest {
                 try noteBadge(delivery.message.badge, of: delivery, at: now, in: db)
             }
         case .failed(let reason, let nextAt):
-            if let nextAt { try retry(attempt, at: nextAt, in: db) } else { _ = try end(attempt, in: db) }
+            if let nextAt {
+                try retry(attempt, at: nextAt, in: db)
+            } else if attempt.isAlert, attempt.attempt > 1 {
+                // The device may show an earlier alert about the subject, which must be withdrawn one day.
+                _ = try noteSent(attempt, at: now, in: db)
+            } else {
+                _ = try end(attempt, in: db)
+            }
             try note(reason, of: delivery, at: now, in: db)
         case .gone:
             // The device may have been registered with a new token meanwhile. Then that one gets its messages.

@@ -259,6 +259,26 @@ import Values
         #expect(metrics.contains(#"bellhop_push_failed_total{platform="apns",reason="BadCollapseId"} 1"#))
     }
 
+    /// The alert about "one" stays on the screen when "two" is refused. It is withdrawn once both are read.
+    @Test func refusedMessage_leavesTheAlertBeforeIt_toBeWithdrawn() async throws {
+        let probe = try PushProbe()
+        let id = try await probe.service.converse("ana", "ben")
+        try await probe.register("phone", of: "ben")
+        _ = try await probe.service.send("one", to: id, as: "ana")
+        _ = try await probe.messages(1)
+        try await probe.settled()
+        probe.answers.withLock { $0[PushProbe.token("phone")] = (400, [], #"{"reason":"BadCollapseId"}"#) }
+        _ = try await probe.service.send("two", to: id, as: "ana")
+        _ = try await probe.messages(2)
+        try await probe.settled()
+        probe.answers.withLock { $0 = [:] }
+        try #require(try probe.rows("type = 'message' AND state = 1") == 1)
+        let read = try await probe.service.call(
+            "PUT", "/v1/conversations/\(id)/read-position", as: .user("ben"), #"{"sequence":2}"#)
+        #expect(read.status == 200)
+        #expect(try await probe.messages(3)[2].withdrawn == ["conversation:\(id)"])
+    }
+
     /// Seen while the provider's answer is awaited: the withdrawal follows the message.
     @Test func messageSeenWhileItIsSent_isWithdrawn() async throws {
         let probe = try PushProbe()

@@ -112,11 +112,12 @@ public final class APNs: Sendable {
     func outcome(status: Int, retryAfterSeconds: Int?, body: [UInt8], used: String? = nil) -> PushOutcome {
         guard status != 200 else { return .accepted }
         let answer = Self.object(body)
-        let reason = answer.string("reason") ?? "status_\(status)"
+        let reason = PushReason.word(answer.string("reason")) ?? "status_\(status)"
         switch (status, reason) {
         case (410, _):
-            let since = answer.integer("timestamp").map { Timestamp(microseconds: min(max($0, 0), 1 << 50) * 1000) }
-            return .gone(reason: reason, since: since)
+            // Milliseconds, until the year 9999. Another number tells nothing.
+            let since = answer.integer("timestamp").flatMap { (0..<253_402_300_800_000).contains($0) ? $0 : nil }
+            return .gone(reason: reason, since: since.map { Timestamp(microseconds: $0 * 1000) })
         case (400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"): return .gone(reason: reason, since: nil)
         case (403, "ExpiredProviderToken"):
             token.withLock { token in

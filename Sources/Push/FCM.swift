@@ -160,7 +160,8 @@ public final class FCM: Sendable {
             return (nil, false)
         }
         let details = error.objects("details") ?? []
-        let code = details.lazy.compactMap { $0.string("errorCode") }.first ?? error.string("status")
+        let code = PushReason.word(
+            details.lazy.compactMap { $0.string("errorCode") }.first ?? error.string("status"))
         let fields = details.flatMap { $0.objects("fieldViolations") ?? [] }.compactMap { $0.string("field") }
         return (code, fields.contains("message.token"))
     }

@@ -215,15 +215,14 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
             410, #"{"reason":"Unregistered","timestamp":1800000000000}"#,
             .gone(reason: "Unregistered", since: Timestamp(microseconds: 1_800_000_000_000_000))
         ),
-        (
-            410, #"{"reason":"Unregistered","timestamp":-9223372036854775808}"#,
-            .gone(reason: "Unregistered", since: Timestamp(microseconds: 0))
-        ),
-        (
-            410, #"{"reason":"Unregistered","timestamp":9223372036854775807}"#,
-            .gone(reason: "Unregistered", since: Timestamp(microseconds: (1 << 50) * 1000))
-        ),
         (410, "", .gone(reason: "status_410", since: nil)),
+        (410, #"{"timestamp":-9223372036854775808}"#, .gone(reason: "status_410", since: nil)),
+        (410, #"{"timestamp":-1}"#, .gone(reason: "status_410", since: nil)),
+        (410, #"{"timestamp":9223372036854775807}"#, .gone(reason: "status_410", since: nil)),
+        (413, #"{"reason":"a\u0000b"}"#, .refused(reason: "status_413")),
+        (413, #"{"reason":"<b>"}"#, .refused(reason: "status_413")),
+        (413, #"{"reason":""}"#, .refused(reason: "status_413")),
+        (413, "{\"reason\":\"\(String(repeating: "a", count: 65))\"}", .refused(reason: "status_413")),
         (400, #"{"reason":"BadDeviceToken"}"#, .gone(reason: "BadDeviceToken", since: nil)),
         (400, #"{"reason":"DeviceTokenNotForTopic"}"#, .gone(reason: "DeviceTokenNotForTopic", since: nil)),
         (400, #"{"reason":"BadCollapseId"}"#, .refused(reason: "BadCollapseId")),
@@ -347,6 +346,7 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
             #"{"error":{"status":"INVALID_ARGUMENT","details":[{"fieldViolations":[{"field":"message.token"}]}]}}"#,
             .gone(reason: "INVALID_ARGUMENT", since: nil)
         ),
+        (400, #"{"error":{"status":"a\u0000b"}}"#, .refused(reason: "status_400")),
         (400, #"{"error":{"status":"INVALID_ARGUMENT"}}"#, .refused(reason: "INVALID_ARGUMENT")),
         (403, #"{"error":{"status":"PERMISSION_DENIED"}}"#, .misconfigured(reason: "PERMISSION_DENIED")),
         (

@@ -189,7 +189,7 @@ if Context.environment["BELLHOP_FUZZ"] != nil {
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "Service", "Cryptography", "MicroHTTP", "Rows", "Values",
+                "Service", "Cryptography", "Domain", "MicroHTTP", "OutboundHTTP", "Push", "Rows", "Values",
                 outside("Configuration", "swift-configuration"),
                 outside("Logging", "swift-log"),
             ],

@@ -1,7 +1,10 @@
 #if canImport(Glibc)
     import CCurl
 
-    /// One libcurl handle, used by one thread at a time. All calls of libcurl are made here.
+    /// The libcurl handle of one request, used by one thread at a time.
+    ///
+    /// It is not used again. libcurl 7.88 keeps a pointer to the last header of a request that has ended, and reads and
+    /// writes through it if the next answer begins with a folded line. Connections survive in a `CURLM`.
     final class CurlHandle {
         let handle: UnsafeMutableRawPointer
         /// The headers of the current request, which libcurl does not copy.
@@ -17,22 +20,11 @@
             curl_slist_free_all(lines)
         }
 
-        /// Sends a request and waits for its answer.
-        func perform(_ post: OutboundPost, _ exchange: Exchange, timeoutMilliseconds: Int) -> OutboundOutcome {
-            prepare(post, exchange, version: Int(CURL_HTTP_VERSION_1_1), timeoutMilliseconds: timeoutMilliseconds)
-            return perform(exchange)
-        }
-
-        func perform(_ probe: OutboundProbe, _ exchange: Exchange, timeoutMilliseconds: Int) -> OutboundOutcome {
+        /// Prepares a GET request. The exchange must outlive the request.
+        func prepare(_ probe: OutboundProbe, _ exchange: Exchange, timeoutMilliseconds: Int) {
             begin(probe.url, timeoutMilliseconds: timeoutMilliseconds, allowsPlain: exchange.allowsPrivate)
             _ = ccurl_set_long(handle, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
             set([], probe.headers, exchange)
-            return perform(exchange)
-        }
-
-        private func perform(_ exchange: Exchange) -> OutboundOutcome {
-            let code = withExtendedLifetime(exchange) { curl_easy_perform(handle) }
-            return outcome(code, exchange)
         }
 
         /// Sets everything that a request needs. The exchange must outlive the request.
@@ -48,8 +40,6 @@
         }
 
         private func set(_ own: [String], _ headers: [(name: String, value: String)], _ exchange: Exchange) {
-            curl_slist_free_all(lines)
-            lines = nil
             for line in own + headers.map({ "\($0.name): \($0.value)" }) { lines = curl_slist_append(lines, line) }
             _ = ccurl_set_headers(handle, lines)
             ccurl_set_callbacks(
@@ -87,8 +77,6 @@
         func remove(from multi: UnsafeMutableRawPointer) { curl_multi_remove_handle(multi, handle) }
 
         private func begin(_ url: String, timeoutMilliseconds: Int, allowsPlain: Bool) {
-            // Resets the settings, and keeps the connections.
-            curl_easy_reset(handle)
             let texts: [(CURLoption, String)] = [
                 (CURLOPT_URL, url), (CURLOPT_USERAGENT, "Bellhop"),
                 (CURLOPT_PROTOCOLS_STR, allowsPlain ? "http,https" : "https"),
@@ -100,7 +88,7 @@
                 (CURLOPT_FOLLOWLOCATION, 0),
                 (CURLOPT_TIMEOUT_MS, timeoutMilliseconds), (CURLOPT_CONNECTTIMEOUT_MS, timeoutMilliseconds),
                 // Signals belong to the process. A resolver that does not return is abandoned at the timeout.
-                (CURLOPT_NOSIGNAL, 1), (CURLOPT_QUICK_EXIT, 1), (CURLOPT_NOPROGRESS, 0), (CURLOPT_MAXCONNECTS, 1),
+                (CURLOPT_NOSIGNAL, 1), (CURLOPT_QUICK_EXIT, 1), (CURLOPT_NOPROGRESS, 0),
             ]
             for (option, number) in numbers { _ = ccurl_set_long(handle, option, number) }
         }

@@ -13,8 +13,8 @@
         private let allowsPrivate: Bool
         private let timeoutMilliseconds: Int
         private let isStopping = Atomic<Bool>(false)
-        /// Unused handles, each with a connection that may still be open.
-        private let idle = Locked([CurlHandle]())
+        /// Connections that may still be open, and that no request uses.
+        private let idle = Locked([CurlConnection]())
 
         /// Initializes libcurl's global state, once per process.
         static let isReady = ccurl_global_init() == CURLE_OK
@@ -41,7 +41,10 @@
         public func post(_ post: OutboundPost) -> OutboundOutcome {
             guard !isStopping.load(ordering: .relaxed) else { return .failed(.stopped) }
             let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in isStopping.load(ordering: .relaxed) }
-            return withHandle { $0.perform(post, exchange, timeoutMilliseconds: timeoutMilliseconds) }
+            return perform(exchange) {
+                $0.prepare(
+                    post, exchange, version: Int(CURL_HTTP_VERSION_1_1), timeoutMilliseconds: timeoutMilliseconds)
+            }
         }
 
         /// Sends a GET request and observes the answer as it arrives, on the calling thread.
@@ -61,24 +64,26 @@
                     }
                     exchange.observer = receive
                     let milliseconds = timeoutSeconds.map { $0 * 1000 } ?? timeoutMilliseconds
-                    return withHandle { handle in
-                        let outcome = handle.perform(probe, exchange, timeoutMilliseconds: milliseconds)
-                        var answer = exchange.observed
-                        switch outcome {
-                        case .answered(let status, _): answer.status = status
-                        case .failed(let failure): answer.failure = failure
-                        }
-                        exchange.observer = nil
-                        return answer
+                    let outcome = perform(exchange) {
+                        $0.prepare(probe, exchange, timeoutMilliseconds: milliseconds)
                     }
+                    var answer = exchange.observed
+                    switch outcome {
+                    case .answered(let status, _): answer.status = status
+                    case .failed(let failure): answer.failure = failure
+                    }
+                    exchange.observer = nil
+                    return answer
                 }
             }
         }
 
-        private func withHandle<Result>(_ body: (CurlHandle) -> Result) -> Result {
-            let handle = idle.withLock { $0.popLast() } ?? CurlHandle()
-            defer { idle.withLock { $0.append(handle) } }
-            return body(handle)
+        private func perform(_ exchange: Exchange, _ prepare: (CurlHandle) -> Void) -> OutboundOutcome {
+            let connection = idle.withLock { $0.popLast() } ?? CurlConnection()
+            defer { idle.withLock { $0.append(connection) } }
+            let curl = CurlHandle()
+            prepare(curl)
+            return curl.outcome(connection.perform(curl), exchange)
         }
     }
 #endif

@@ -8,7 +8,7 @@
     ///
     /// Addresses are checked as those of ``OutboundClient`` are.
     ///
-    /// `@unchecked Sendable`: `running` and `idle` belong to the thread. Other threads use `multi` only to wake it,
+    /// `@unchecked Sendable`: `running` belongs to the thread. Other threads use `multi` only to wake it,
     /// which libcurl allows.
     public final class OutboundMultiplexer: @unchecked Sendable {
         /// Receives the outcome and the beginning of the body, on the client's thread.
@@ -38,10 +38,7 @@
         private let isStopping = Atomic<Bool>(false)
         private let thread: LoopThread
         private var running: [UnsafeMutableRawPointer: Running] = [:]
-        private var idle: [CurlHandle] = []
 
-        /// Handles that are kept for the next requests. Each takes some kilobytes.
-        private static let idleMax = 64
         /// Connections that are kept, of all hosts.
         private static let connectionsMax = 16
 
@@ -105,7 +102,6 @@
             }
             for handle in running.keys { end(handle, CURLE_ABORTED_BY_CALLBACK) }
             for next in takeSubmitted() { next.complete(.failed(.stopped), []) }
-            idle = []
         }
 
         private func takeSubmitted() -> [Submitted] {
@@ -116,7 +112,7 @@
         }
 
         private func begin(_ next: Submitted) {
-            let curl = idle.popLast() ?? CurlHandle()
+            let curl = CurlHandle()
             let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in isStopping.load(ordering: .relaxed) }
             (exchange.keepsBody, exchange.leavesBy) = (true, next.leavesBy)
             curl.prepare(
@@ -131,7 +127,6 @@
             guard let ended = running.removeValue(forKey: handle) else { return }
             let outcome = ended.curl.outcome(code, ended.exchange)
             ended.curl.remove(from: multi)
-            if idle.count < Self.idleMax { idle.append(ended.curl) }
             ended.complete(outcome, ended.exchange.body)
         }
     }

@@ -5,7 +5,7 @@ import Glibc
 
 let targets: [String: FuzzTarget] = [
     "json": readJSON, "filters": readFilter, "deliveries": readDelivery, "tokens": readToken, "heads": sendHead,
-    "log": readLog,
+    "log": readLog, "push": readPushAnswer, "webhooks": readWebhookAnswer,
 ]
 
 guard CommandLine.arguments.count > 1, let target = targets[CommandLine.arguments[1]] else {

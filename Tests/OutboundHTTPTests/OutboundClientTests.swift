@@ -105,6 +105,17 @@ import Testing
         #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")) == answered)
     }
 
+    /// A folded line continues the line before it. As the first line of a second answer it has none, and a handle that
+    /// was used before had a pointer to one that was freed. AddressSanitizer notices that.
+    @Test func foldedFirstLine_ofALaterAnswer_isHarmless() throws {
+        let answers = ["X-First: one\r\nContent-Length: 0\r\n", " folded\r\nContent-Length: 0\r\n"]
+        let client = OutboundClient(allowsPrivate: true, timeoutMilliseconds: Self.patientMilliseconds)
+        for head in answers + answers {
+            let receiver = try ScriptedReceiver { _ in .raw("HTTP/1.1 200 OK\r\n\(head)\r\n") }
+            _ = client.post(OutboundPost(url: receiver.url, headers: [], body: []))
+        }
+    }
+
     @Test func headWithoutAnEnd_isBounded() throws {
         let lines = (0..<2000).map { "X-\($0): \(String(repeating: "y", count: 50))\r\n" }.joined()
         #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\n\(lines)\r\n")) == .failed(.broken))

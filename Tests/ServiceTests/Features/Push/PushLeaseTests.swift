@@ -44,7 +44,7 @@ import Values
     private func postponed(_ probe: PushProbe, _ count: Int) async throws {
         let patience = Int64(try #require(probe.service.app.runner.settings.push).afterSeconds)
         // On PostgreSQL each message is due a little after its creation, also if it is not postponed.
-        let isPostponed: SQL = "due_at = created_at + \(patience * 1_000_000) AND leased_until = 0"
+        let isPostponed: SQL = "due_at = created_at + \(patience * 1_000_000) AND leased_until = 0 AND state = 0"
         try await eventually("it is postponed") { try probe.rows(isPostponed) == count }
     }
 

@@ -1,0 +1,130 @@
+import Database
+import Domain
+import Push
+import Values
+
+extension PushFeature {
+    /// The state of the outbox.
+    struct Figures: Sendable {
+        var waiting = 0
+        var devices = 0
+        /// The due time of the message that has waited longest.
+        var oldestDueAt: Timestamp?
+        /// The tenants with the most due messages.
+        fileprivate(set) var dueByTenant: [(ID<Tenant>, Int)] = []
+        /// Whether ``prune(at:in:)`` has work to do.
+        var needsUpkeep = false
+    }
+
+    private static func isOver(at now: Timestamp) -> SQL { "gives_up_at <= \(now)" }
+
+    /// Whether a row was written while the clock was ahead.
+    private static func isAhead(of now: Timestamp) -> SQL {
+        let latest = now.adding(seconds: PushOutboxLimits.sentSeconds + 60)
+        return "state = 0 AND (created_at > \(now.adding(seconds: 60)) OR next_at > \(latest))"
+    }
+
+    static func figures(at now: Timestamp, in db: DatabaseConnection) throws -> Figures {
+        let table = sent
+        var figures =
+            try db.row(
+                """
+                SELECT (SELECT count(*) FROM \(table) WHERE state = 0 AND due_at <= \(now)),
+                    (SELECT count(*) FROM \(devices, unscoped: sending)),
+                    (SELECT min(due_at) FROM \(table) WHERE state = 0),
+                    CASE WHEN EXISTS (SELECT 1 FROM \(table) WHERE \(isOver(at: now)))
+                        OR EXISTS (SELECT 1 FROM \(table) WHERE \(isAhead(of: now)))
+                        OR (SELECT count(*) FROM \(table) WHERE state = 0) > \(PushOutboxLimits.waitingMax)
+                    THEN 1 ELSE 0 END
+                """
+            ) { row in
+                Figures(
+                    waiting: try row.integer(0), devices: try row.integer(1), oldestDueAt: try row.optionalMoment(2),
+                    needsUpkeep: try row.bool(3))
+            } ?? Figures()
+        if figures.waiting > 0 { figures.dueByTenant = try OutboxTurns.longest(from: sent, at: now, in: db) }
+        return figures
+    }
+
+    /// Deletes what is too old, and the oldest messages of an outbox that is too long. Corrects times of rows that were
+    /// written while the clock was ahead. It changes a part of the rows, whose users it locks first.
+    ///
+    /// - Returns: The number of messages that were deleted unsent, and whether there may be more to do.
+    static func prune(at now: Timestamp, in db: DatabaseConnection) throws -> (unsent: Int, isMore: Bool) {
+        let waiting = try db.integer("SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0") ?? 0
+        let over = try places(isOver(at: now), in: db)
+        let ahead = try places(isAhead(of: now), in: db)
+        let oldest = try places("state = 0", atMost: max(0, waiting - PushOutboxLimits.waitingMax), in: db)
+        let all = [over, ahead, oldest]
+        try lock(all.flatMap { $0.map(\.owner) }, in: db)
+        let isOver: SQL = "\(isAmong(over)) AND \(isOver(at: now))"
+        var unsent = try delete("\(isOver) AND state = 0", in: db)
+        try delete(isOver, in: db)
+        try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending)
+            SET created_at = \(now), due_at = \(now), next_at = \(now), leased_until = 0,
+                gives_up_at = \(now.adding(seconds: PushOutboxLimits.secondsToLive))
+            WHERE \(isAmong(ahead)) AND \(isAhead(of: now))
+            """)
+        unsent += try delete("\(isAmong(oldest)) AND state = 0", in: db)
+        return (unsent, all.contains { $0.count == PushOutboxLimits.prunedAtOnceMax })
+    }
+
+    private typealias Place = (number: Int, owner: Owner)
+
+    private static func places(
+        _ condition: SQL, atMost limit: Int = PushOutboxLimits.prunedAtOnceMax, in db: DatabaseConnection
+    ) throws -> [Place] {
+        try db.rows(
+            """
+            SELECT number, tenant, user_id FROM \(outbox, unscoped: sending) WHERE \(condition)
+            ORDER BY number LIMIT \(min(limit, PushOutboxLimits.prunedAtOnceMax))
+            """
+        ) { (try $0.integer(0), Owner(tenant: try $0.id(1), userId: try $0.id(2))) }
+    }
+
+    private static func isAmong(_ places: [Place]) -> SQL {
+        places.isEmpty ? "FALSE" : "number IN \(values: places.map(\.number))"
+    }
+
+    /// Encrypts the addresses of devices with the first key that others have encrypted.
+    ///
+    /// - Returns: The number of devices that were changed, by tenant, and of those that no key opens.
+    static func rotate(
+        _ keys: PushKeyRing, in db: DatabaseConnection
+    ) throws -> (changed: [ID<Tenant>: Int], unreadable: Int) {
+        var (old, unreadable) = ([(owner: Owner, id: ID<Device>, former: [UInt8], address: [UInt8])](), 0)
+        try db.forEach("SELECT tenant, user_id, id, address FROM \(devices, unscoped: sending)") { row in
+            let (owner, id) = (Owner(tenant: try row.id(0), userId: try row.id(1)), try row.id(2) as ID<Device>)
+            let sealed = try row.blob(3)
+            guard keys.isOld(sealed) else { return true }
+            guard let address = keys.open(sealed, context: place(of: id, owner)) else {
+                unreadable += 1
+                return true
+            }
+            old.append((owner, id, sealed, keys.seal(address, context: place(of: id, owner))))
+            return true
+        }
+        var changed: [ID<Tenant>: Int] = [:]
+        for (owner, id, former, address) in old {
+            // The device may have been registered with a new token since it was read. Then the new one stays.
+            let count = try db.run(
+                """
+                UPDATE \(devices, unscoped: sending) SET address = \(address)
+                WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id) AND address = \(former)
+                """)
+            if count > 0 { changed[owner.tenant, default: 0] += count }
+        }
+        return (changed, unreadable)
+    }
+
+    /// Returns the number of devices whose addresses were encrypted with none of the keys.
+    static func unreadableCount(_ keys: PushKeyRing, in db: DatabaseConnection) throws -> Int {
+        try db.integer("SELECT count(*) FROM \(devices, unscoped: sending) WHERE \(isUnreadable("address", keys))") ?? 0
+    }
+
+    static func isUnreadable(_ address: SQL, _ keys: PushKeyRing) -> SQL {
+        .all(keys.names.map { "substr(\(address), 1, 4) <> \($0)" })
+    }
+}

@@ -587,6 +587,8 @@ def streams(service, backend, dora):
     backend.call("POST", "/v1/revocations", {"tokenId": "of-nobody"}, 201)
     backend.call("POST", "/v1/revocations", {"sessionId": "of-nobody"}, 201)
     backend.call("POST", "/v1/revocations", {"userId": "dora", "issuedBefore": at(1)}, 201)
+    backend.call("DELETE", "/v1/users/leaver", expect=202)
+    backend.call("GET", "/v1/users/leaver/erasure", expect=200)
     stream.expect("stream:closing")
     dora.call("GET", "/v1/me", expect=401)
 

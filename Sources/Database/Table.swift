@@ -12,13 +12,15 @@ public struct Table: Sendable {
     let userColumns: [String]
     /// How a person leaves the table. The service does not start without it.
     public let person: PersonPolicy?
+    /// How long its rows are kept, for `bellhop policies`; nil if nothing deletes them because of their age.
+    public let kept: String?
 
     /// Creates a table.
     ///
     /// - Parameter name: Lower-case letters, digits and `_`, because SQL uses the name without quotes.
     public init(
         _ name: String, tenantColumn: String = Table.tenantColumnDefault, read: Policy, write: Policy,
-        person: PersonPolicy? = nil
+        kept: String? = nil, person: PersonPolicy? = nil
     ) {
         precondition(isSQLIdentifier(name), "a table cannot be named \(name)")
         for column in [tenantColumn] + (read.entries + write.entries).flatMap(\.columns) {
@@ -28,7 +30,7 @@ public struct Table: Sendable {
         self.tenantColumn = tenantColumn
         self.read = read
         self.write = write
-        self.person = person
+        (self.kept, self.person) = (kept, person)
         userColumns = write.templates.filter(\.namesUser).flatMap(\.columns)
     }
 

@@ -15,12 +15,13 @@ public enum Operations {
         return routes.sorted { ($0.pattern, $0.method) < ($1.pattern, $1.method) }
     }
 
-    /// The lines of `bellhop policies`: the read and write policies of each table, and how a person leaves it.
-    public static var policies: [(table: String, read: [String], write: [String], person: String)] {
+    /// The lines of `bellhop policies`: the read and write policies of each table, and how long its rows
+    /// are kept, and how a person leaves it.
+    public static var policies: [(table: String, read: [String], write: [String], kept: String, person: String)] {
         Catalog.tables.map { table in
             (
                 table.name, table.read.entries.map(\.description), table.write.entries.map(\.description),
-                table.person?.summary ?? ""
+                table.kept ?? "", table.person?.summary ?? ""
             )
         }
     }

@@ -75,6 +75,10 @@ public final class Settings: @unchecked Sendable {
     @Setting(
         .storage, "Days after which messages of conversations are deleted; 0 to keep them.", default: 0, in: 0...36_500)
     public var messagesKeptDays: Int
+    @Setting(
+        .storage, "Days after its end after which a booking is deleted; 0 to keep bookings.", default: 0, in: 0...36_500
+    )
+    public var bookingsKeptDays: Int
     @Setting(.storage, "Days for which entries of the audit log are kept.", default: 365, in: 1...36_500)
     public var auditKeptDays: Int
 

@@ -12,6 +12,7 @@ import Visibility
 enum Idempotency {
     static let answers = Table(
         "idempotent_answers", read: [], write: [],
+        kept: "24 hours",
         person: .rows(
             by: ["user_id", "route", "key"], [.deleted("user_id")], content: "body", isExported: false))
 

@@ -14,13 +14,16 @@ import Visibility
 /// its routes, so the cost of its replay depends on the events that it may see, not on all events.
 enum EventLog {
     static let events = Table(
-        "events", read: [], write: [], person: .copies("a step erases the events that name the person"))
+        "events", read: [], write: [], kept: "BELLHOP_EVENTS_KEPT_HOURS",
+        person: .copies("a step erases the events that name the person"))
     static let routes = Table(
-        "event_routes", read: [], write: [], person: .copies("keys of events, erased with them"))
+        "event_routes", read: [], write: [], kept: "BELLHOP_EVENTS_KEPT_HOURS",
+        person: .copies("keys of events, erased with them"))
     /// The shared members of events, with the number of the last event that uses them. They are removed with that
     /// event.
     static let shared = Table(
-        "event_shared", read: [], write: [], person: .copies("parts of events, erased with them"))
+        "event_shared", read: [], write: [], kept: "BELLHOP_EVENTS_KEPT_HOURS",
+        person: .copies("parts of events, erased with them"))
     static let epochs = Table(
         "event_epochs", read: [], write: [], person: .nothing("names of the log"))
     /// A single row: the number of the newest event ever.

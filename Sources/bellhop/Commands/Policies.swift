@@ -4,7 +4,7 @@ import Service
 
 struct Policies: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print the read and write policies of all tables, and the effect of an erasure.",
+        abstract: "Print the policies of all tables, how long rows are kept, and the effect of an erasure.",
         discussion: """
             Callers of the row's tenant may read a row if their scope contains one of its keys: user:{user_id} is \
             the row's user, tenant:service a trusted backend, and tenant:admin an administrator.
@@ -33,13 +33,14 @@ struct Policies: ParsableCommand {
             let list = rows.map { row -> JSON in
                 [
                     "table": .string(row.table), "read": .array(row.read.map(JSON.string)),
-                    "write": .array(row.write.map(JSON.string)), "erasure": .string(row.person),
+                    "write": .array(row.write.map(JSON.string)), "kept": .string(row.kept),
+                    "erasure": .string(row.person),
                 ]
             }
             return Terminal.line(JSON.array(list).text)
         }
-        let cells = rows.map { [$0.table, text($0.read), text($0.write), $0.person] }
-        Terminal.line(Terminal.table(["TABLE", "READ", "WRITE", "ERASURE"], cells))
+        let cells = rows.map { [$0.table, text($0.read), text($0.write), $0.kept, $0.person] }
+        Terminal.line(Terminal.table(["TABLE", "READ", "WRITE", "KEPT", "ERASURE"], cells))
     }
 
     func validate() throws {

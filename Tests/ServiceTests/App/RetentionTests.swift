@@ -70,6 +70,45 @@ import Values
         #expect(Catalog.features().flatMap(\.sweeps).allSatisfy { !$0.isOn(settings) })
     }
 
+    // MARK: Bookings
+
+    @Test func bookings_areDeletedAfterTheirDays_withTheirHistory() async throws {
+        let service = try TestService.start(["bookingsKeptDays": "30"], at: TestService.morning)
+        let backend = TestService.Identity.service()
+        func call(_ method: String, _ path: String, _ body: JSON? = nil) async throws -> JSON {
+            let answer = try await service.call(method, path, as: backend, body)
+            #expect(answer.isSuccess, "\(method) \(path): \(answer.text)")
+            return answer.json
+        }
+        func book(_ shop: String, in days: Int64) async throws {
+            let start = service.clock.now.adding(seconds: days * Self.day + 3600).rfc3339
+            _ = try await call(
+                "POST", "/v1/bookings",
+                [
+                    "shopId": .string(shop), "service": "cut", "scheduledStart": .string(start),
+                    "durationMinutes": 30, "tier": "standard", "userId": "ada",
+                ])
+        }
+        for shop in ["s1", "s2"] {
+            _ = try await call("PUT", "/v1/shops/\(shop)", ["name": "Shop", "timeZone": "UTC"])
+            try await book(shop, in: 0)
+            try await book(shop, in: 20)
+        }
+        service.clock.advance(seconds: 31 * Self.day)
+        func count(_ table: Table) throws -> Int? {
+            try service.app.store.read { db in
+                try db.integer("SELECT count(*) FROM \(table, unscoped: .audit("a test counts rows"))")
+            }
+        }
+        try await eventuallyExpired(service, "the old ones are deleted") {
+            try count(ShopsFeature.bookings) == 2 && count(ShopsFeature.history) == 2
+        }
+        for shop in ["s1", "s2"] {
+            #expect(try await call("GET", "/v1/bookings?shopId=\(shop)")["items"].array?.count == 1)
+        }
+        try service.expectExactCounts()
+    }
+
     // MARK: Messages
 
     @Test func messages_areDeletedAfterTheirDays_andUnreadCountsStayExact() async throws {

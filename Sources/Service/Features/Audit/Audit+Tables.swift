@@ -8,6 +8,7 @@ extension AuditFeature {
     /// The ids of an erased person are blanked. The digests stay, and with them the chain.
     static let entries = Table(
         "audit", read: ["tenant:admin", "tenant:service"], write: [],
+        kept: "BELLHOP_AUDIT_KEPT_DAYS",
         person: .rows(
             by: ["sequence"],
             [.changedByScan("actor_id", .null("actor_id")), .changedByScan("target_id", .null("target_id"))],

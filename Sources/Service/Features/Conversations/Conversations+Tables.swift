@@ -34,6 +34,7 @@ extension ConversationsFeature {
     static let messages = Table(
         "messages", read: [seat("conversation:{conversation_id}"), "tenant:service"],
         write: ["user:{sender_id}", "tenant:service"],
+        kept: "BELLHOP_MESSAGES_KEPT_DAYS, if set",
         person: .rows(
             by: ["conversation_id", "sequence"], [.step("sender_id", isBounded: false)], impersonal: ["id"]))
 

@@ -6,6 +6,7 @@ extension NotificationsFeature {
     /// Backends write notifications, but do not read them: only the user sees them (R-VIS-NFR-3.1).
     static let notifications = Table(
         "notifications", read: ["user:{user_id}"], write: ["user:{user_id}", "tenant:service"],
+        kept: "BELLHOP_NOTIFICATIONS_KEPT_DAYS, if set",
         // Removed notifications without the id of an event are deleted at once. Each condition has its index.
         person: .rows(
             by: ["user_id", "id"],

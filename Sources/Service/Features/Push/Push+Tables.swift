@@ -10,7 +10,8 @@ extension PushFeature {
 
     /// The messages to send, one row for each device. No user reads them.
     static let outbox = Table(
-        "push_outbox", read: [], write: [], person: .rows(by: ["number"], [.deleted("user_id")]))
+        "push_outbox", read: [], write: [], kept: "30 days after sending, one day before",
+        person: .rows(by: ["number"], [.deleted("user_id")]))
 
     static let migrations = [
         creation,

@@ -6,7 +6,7 @@ extension RequestsFeature {
     static let requests = Table(
         "user_requests", read: ["user:{from_user_id}", "user:{to_user_id}", "tenant:service"],
         write: ["user:{from_user_id}", "user:{to_user_id}", "tenant:service"],
-        person: .rows(by: ["id"], [.step("from_user_id"), .step("to_user_id")]))
+        kept: "90 days after the answer", person: .rows(by: ["id"], [.step("from_user_id"), .step("to_user_id")]))
 
     static let migrations = [
         Migration(

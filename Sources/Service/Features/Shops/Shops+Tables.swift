@@ -14,6 +14,7 @@ extension ShopsFeature {
     static let bookings = Table(
         "bookings", read: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
         write: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
+        kept: "BELLHOP_BOOKINGS_KEPT_DAYS, if set",
         person: .rows(
             by: ["id"],
             [
@@ -27,6 +28,7 @@ extension ShopsFeature {
     static let history = Table(
         "booking_history", read: ["user:{user_id}", "shop:{shop_id}:staff", "tenant:admin", "tenant:service"],
         write: [],
+        kept: "BELLHOP_BOOKINGS_KEPT_DAYS, if set",
         person: .rows(
             by: ["booking_id", "version"],
             [
@@ -41,7 +43,7 @@ extension ShopsFeature {
     /// The estimates that customers received when they joined the queue, and their actual waits.
     static let estimates = Table(
         "wait_estimates", read: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"], write: [],
-        person: .nothing("waits of bookings, without their customers"))
+        kept: "BELLHOP_BOOKINGS_KEPT_DAYS, if set", person: .nothing("waits of bookings, without their customers"))
 
     static let migrations = [
         Migration("0001_shops", sql: shopTables + bookingTables + queueTables),

@@ -11,7 +11,7 @@ enum ShopsFeature {
     static let feature = Feature(
         name: "shops", tables: [shops, barbers, bookings, history, queues, estimates], migrations: migrations,
         endpoints: shopEndpoints + bookingEndpoints + queueEndpoints, reaction: reaction, topics: [queueTopic],
-        ticks: [queueTick], personSteps: [personStep], audits: [overlapAudit],
+        ticks: [queueTick], sweeps: [retention], personSteps: [personStep], audits: [overlapAudit],
         events: ["booking:status_change", "queue:update"],
         locks: ["shop"])
 

@@ -6,6 +6,7 @@ extension WebhooksFeature {
     /// For the tenant's backends, to which webhooks are sent.
     static let outbox = Table(
         "webhook_outbox", read: ["tenant:service"], write: ["tenant:service"],
+        kept: "30 days after sending, 7 days without success",
         person: .rows(by: ["number"], [.deletedByScan("user_id")], content: "data"))
 
     static let migrations = [

@@ -6,7 +6,7 @@ import Visibility
 extension MembershipRegistry {
     private static let leaving = Unscoped.bookkeeping("memberships of an erased person end")
 
-    /// Facts that one transaction of an erasure looks through. One event names those of the person.
+    /// Facts that one transaction of an erasure looks through. One event names the facts of the person.
     private static let lookedThroughAtOnce = 500
 
     /// Ends the memberships that the app's rows give an erased person, and deletes their facts.
@@ -16,13 +16,11 @@ extension MembershipRegistry {
         let declared = tx.settings.tables.tables.flatMap(\.memberships).filter { $0.subject.shape == "user:{}" }
         guard !declared.isEmpty else { return nil }
         try tx.db.lock(["bellhop:memberships"])
-        // A membership's name and the identity of a fact. A name contains no line feed.
-        let parts = place?.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-        let (membership, identity) = (parts?.first ?? "", parts?.last ?? "")
+        let after = PairedPlace(reading: place)
         let page = try tx.db.rows(
             """
             SELECT membership, identity, subject, row_id, object FROM \(facts, unscoped: leaving)
-            WHERE tenant = \(tx.tenant) AND (membership, identity) > (\(membership), \(identity))
+            WHERE tenant = \(tx.tenant) AND (membership, identity) > (\(after.first), \(after.second))
             ORDER BY membership, identity LIMIT \(lookedThroughAtOnce)
             """
         ) { row in
@@ -34,7 +32,7 @@ extension MembershipRegistry {
             )
         }
         let isMore = page.count == lookedThroughAtOnce
-        let next = isMore ? page.last.map { "\($0.fact.membership)\n\($0.identity)" } : nil
+        let next = isMore ? page.last.map { PairedPlace($0.fact.membership, $0.identity).text } : nil
         let found = page.filter { fact in
             fact.subject == person.text && declared.contains { $0.name == fact.fact.membership }
         }

@@ -28,18 +28,6 @@ struct PersonStep: Sendable {
         PersonStep(name) { person, _, tx in try run(person, tx) ? "" : nil }
     }
 
-    /// Returns the last id of the next rows of a table of the tenant, in the order of an id; nil behind the last row.
-    static func lastID(
-        after place: String?, of count: Int, column: SQL, in table: SQL, _ tx: Transaction
-    ) throws -> String? {
-        try tx.db.row(
-            """
-            SELECT max(\(column)) FROM (SELECT \(column) FROM \(table)
-                WHERE tenant = \(tx.tenant) AND \(column) > \(place ?? "") ORDER BY \(column) LIMIT \(count)) AS next
-            """
-        ) { try $0.optionalText(0) } ?? nil
-    }
-
     /// Rows that are looked up at once for a person's rows beside them: a millisecond or two.
     static let lookedUpAtOnce = 500
 }

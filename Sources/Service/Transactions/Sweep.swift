@@ -1,3 +1,4 @@
+import Database
 import Values
 
 /// A periodic walk over all rows of a kind, some rows in each write transaction. It is for rare work, such as retention,
@@ -21,5 +22,31 @@ struct Sweep: Sendable {
     /// The moment before which rows are older than a number of days.
     static func end(ofDays days: Int, _ tx: Transaction) -> Timestamp {
         tx.now.adding(seconds: -Int64(days) * 86_400)
+    }
+}
+
+extension Sweep {
+    /// Makes a sweep that deletes the expired rows of owners, such as the messages of conversations.
+    ///
+    /// - Parameters:
+    ///   - days: The setting; 0 keeps all rows.
+    ///   - column: The id of the owners in their table.
+    ///   - oldest: Selects the time of the oldest row of the owner `walked`.
+    ///   - delete: Deletes some rows of one owner that are older than a moment, at least the oldest.
+    static func deleting<Item>(
+        _ name: String, afterDays days: @escaping @Sendable (Settings) -> Int, column: SQL,
+        of owners: SQL, oldest: SQL,
+        _ delete: @escaping @Sendable (_ end: Timestamp, ID<Item>, Transaction) throws -> Void
+    ) -> Sweep {
+        Sweep(name: name, isOn: { days($0) > 0 }) { place, tx in
+            let end = end(ofDays: days(tx.settings), tx)
+            let step: (found: ID<Item>?, last: String)? = try tx.look(
+                after: place, of: rowsAtOnceMax, column: column, in: owners, where: "(\(oldest)) < \(end)")
+            guard let step else { return nil }
+            guard let found = step.found else { return step.last }
+            try delete(end, found, tx)
+            // The next step looks at the same owners, because this one may have more.
+            return place ?? ""
+        }
     }
 }

@@ -72,8 +72,7 @@ final class Ticker: Sendable {
 
     init(
         runner: TransactionRunner, ticks: [Tick], sweeps: [Sweep], longWork: [LongWork], prunings: [Pruning],
-        limiter: RateLimiter,
-        logger: Logger
+        limiter: RateLimiter, logger: Logger
     ) {
         self.runner = runner
         self.logger = logger
@@ -214,8 +213,8 @@ final class Ticker: Sendable {
         }
     }
 
-    /// Performs steps for all tenants that have work, until none has or the round is long enough. An error of one tenant
-    /// does not stop the others.
+    /// Performs steps for all tenants that have work, until the work is done or the round is long enough. An error of
+    /// one tenant does not stop the others.
     private func run(_ work: LongWork) throws {
         guard try isDue(work.name, everySeconds: 1) else { return }
         var failed: [ID<Tenant>: any Error] = [:]

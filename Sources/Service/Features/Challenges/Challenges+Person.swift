@@ -12,9 +12,9 @@ extension ChallengesFeature {
     /// own. A replica that follows the changes would not find the person's row, so each loads the board again.
     static func personStep(_ boards: Leaderboards?) -> PersonStep {
         PersonStep("challenges.scores") { person, place, tx in
-            let last = try PersonStep.lastID(
+            let last = try tx.lastID(
                 after: place, of: PersonStep.lookedUpAtOnce, column: "board_id",
-                in: "\(boardRows, unscoped: bookkeeping)", tx)
+                in: "\(boardRows, unscoped: bookkeeping)")
             guard let last else { return nil }
             let found = try tx.db.rows(
                 """

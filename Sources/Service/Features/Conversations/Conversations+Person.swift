@@ -14,24 +14,19 @@ extension ConversationsFeature {
     /// It visits every conversation of the tenant, because the person may have left some. An index finds the person's
     /// messages in each.
     static let messagesStep = PersonStep("conversations.messages") { person, place, tx in
-        let last = try PersonStep.lastID(
-            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: "\(conversations, unscoped: leaving)", tx)
-        guard let last else { return nil }
-        let found = try tx.db.row(
-            """
-            SELECT c.id FROM \(conversations, unscoped: leaving) AS c
-            WHERE c.tenant = \(tx.tenant) AND c.id > \(place ?? "") AND c.id <= \(last) AND EXISTS (
-                SELECT 1 FROM \(messages, unscoped: leaving) AS m
-                WHERE m.tenant = c.tenant AND m.conversation_id = c.id AND m.sender_id = \(person))
-            ORDER BY c.id LIMIT 1
-            """
-        ) { try $0.id(0) as ID<Conversation> }
-        if let found {
+        let step: (found: ID<Conversation>?, last: String)? = try tx.look(
+            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: "\(conversations, unscoped: leaving)",
+            where: """
+                EXISTS (SELECT 1 FROM \(messages, unscoped: leaving) AS m
+                    WHERE m.tenant = walked.tenant AND m.conversation_id = walked.id AND m.sender_id = \(person))
+                """)
+        guard let step else { return nil }
+        if let found = step.found {
             try eraseMessages(of: person, in: found, tx)
             return place ?? ""
         }
-        try forgetPairs(of: person, after: place ?? "", through: last, tx)
-        return last
+        try forgetPairs(of: person, after: place ?? "", through: step.last, tx)
+        return step.last
     }
 
     private static func eraseMessages(of person: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws {

@@ -9,30 +9,14 @@ extension ConversationsFeature {
     private static let expiredAtOnceMax = 500
 
     /// Deletes messages that are older than the setting. The numbers of the others stay.
-    static let retention = Sweep(name: "messages.retention", isOn: { $0.messagesKeptDays > 0 }) { place, tx in
-        let end = Sweep.end(ofDays: tx.settings.messagesKeptDays, tx)
-        let first = place ?? ""
-        let page: [ID<Conversation>] = try tx.db.rows(
+    static let retention = Sweep.deleting(
+        "messages.retention", afterDays: { $0.messagesKeptDays }, column: "id",
+        of: "\(conversations, unscoped: expiring)",
+        oldest: """
+            SELECT m.sent_at FROM \(messages, unscoped: expiring) AS m
+            WHERE m.tenant = walked.tenant AND m.conversation_id = walked.id ORDER BY m.sequence LIMIT 1
             """
-            SELECT id FROM \(conversations, unscoped: expiring)
-            WHERE tenant = \(tx.tenant) AND id > \(first) ORDER BY id LIMIT \(Sweep.rowsAtOnceMax)
-            """
-        ) { try $0.id(0) }
-        guard let last = page.last else { return nil }
-        let found: ID<Conversation>? = try tx.db.row(
-            """
-            SELECT c.id FROM \(conversations, unscoped: expiring) AS c
-            WHERE c.tenant = \(tx.tenant) AND c.id > \(first) AND c.id <= \(last)
-                AND (SELECT m.sent_at FROM \(messages, unscoped: expiring) AS m
-                    WHERE m.tenant = c.tenant AND m.conversation_id = c.id ORDER BY m.sequence LIMIT 1) < \(end)
-            ORDER BY c.id LIMIT 1
-            """
-        ) { try $0.id(0) }
-        guard let found else { return page.count == Sweep.rowsAtOnceMax ? last.text : nil }
-        try deleteMessages(before: end, in: found, tx)
-        // The next step looks at the same conversations, because this one may have more.
-        return first
-    }
+    ) { try deleteMessages(before: $0, in: $1, $2) }
 
     private static func deleteMessages(
         before end: Timestamp, in id: ID<Conversation>, _ tx: Transaction

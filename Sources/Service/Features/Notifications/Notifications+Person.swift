@@ -33,14 +33,7 @@ extension NotificationsFeature {
             $0.userId != person && (names.arePerson(in: $0.data) || $0.isEventNaming(names))
         }
         try tx.lock(found.map { .user($0.userId) })
-        for mention in found {
-            let stored = try tx.db.row(
-                """
-                SELECT \(columns) FROM \(notifications, unscoped: naming)
-                WHERE tenant = \(tx.tenant) AND user_id = \(mention.userId) AND id = \(mention.id) AND removed_at IS NULL
-                """, Notification.init(row:))
-            if let stored { try remove(stored, within: naming, tx) }
-        }
+        for mention in found { try removeStored(mention.id, of: mention.userId, within: naming, tx) }
         return last
     }
 
@@ -72,16 +65,14 @@ extension NotificationsFeature {
     private static func mentions(
         _ condition: SQL, by column: SQL, after place: String?, _ tx: Transaction, where isMeant: (Mention) -> Bool
     ) throws -> (last: String?, found: [Mention]) {
-        // The user and the id or event, none of which contains a line feed.
-        let parts = place?.split(separator: "\n", maxSplits: 1).map(String.init) ?? []
-        let (user, id) = parts.count == 2 ? (parts[0], parts[1]) : ("", "")
+        let after = PairedPlace(reading: place)
         let rows = try tx.db.rows(
             """
             SELECT user_id, id, event_id, data, \(column) FROM \(notifications, unscoped: naming)
-            WHERE tenant = \(tx.tenant) AND \(condition) AND (user_id, \(column)) > (\(user), \(id))
+            WHERE tenant = \(tx.tenant) AND \(condition) AND (user_id, \(column)) > (\(after.first), \(after.second))
             ORDER BY user_id, \(column) LIMIT \(lookedThroughAtOnce)
             """
-        ) { (mention: try Mention($0), place: "\(try $0.text(0))\n\(try $0.text(4))") }
+        ) { (mention: try Mention($0), place: PairedPlace(try $0.text(0), try $0.text(4)).text) }
         let last = rows.count < lookedThroughAtOnce ? nil : rows.last?.place
         return (last, rows.map(\.mention).filter(isMeant))
     }

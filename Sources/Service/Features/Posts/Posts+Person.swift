@@ -41,8 +41,8 @@ extension PostsFeature {
 
     /// Ends the person's likes and reposts. It looks beside each post, because an index by user would cost every like.
     static let engagementsStep = PersonStep("posts.engagements") { person, place, tx in
-        let last = try PersonStep.lastID(
-            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: "\(posts, unscoped: leaving)", tx)
+        let last = try tx.lastID(
+            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: "\(posts, unscoped: leaving)")
         guard let last else { return try eraseRemains(of: person, tx) }
         let found = try tx.db.rows(
             """

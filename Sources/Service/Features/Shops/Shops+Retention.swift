@@ -9,31 +9,14 @@ extension ShopsFeature {
     private static let expiredAtOnceMax = 200
 
     /// Deletes bookings that ended longer ago than the setting, with their history and their estimates.
-    static let retention = Sweep(name: "bookings.retention", isOn: { $0.bookingsKeptDays > 0 }) { place, tx in
-        let end = Sweep.end(ofDays: tx.settings.bookingsKeptDays, tx)
-        let first = place ?? ""
-        let page: [ID<Shop>] = try tx.db.rows(
+    static let retention = Sweep.deleting(
+        "bookings.retention", afterDays: { $0.bookingsKeptDays }, column: "shop_id",
+        of: "\(shops, unscoped: expiring)",
+        oldest: """
+            SELECT b.ends_at FROM \(bookings, unscoped: expiring) AS b
+            WHERE b.tenant = walked.tenant AND b.shop_id = walked.shop_id ORDER BY b.scheduled_start, b.id LIMIT 1
             """
-            SELECT shop_id FROM \(shops, unscoped: expiring)
-            WHERE tenant = \(tx.tenant) AND shop_id > \(first) ORDER BY shop_id LIMIT \(Sweep.rowsAtOnceMax)
-            """
-        ) { try $0.id(0) }
-        guard let last = page.last else { return nil }
-        let found: ID<Shop>? = try tx.db.row(
-            """
-            SELECT s.shop_id FROM \(shops, unscoped: expiring) AS s
-            WHERE s.tenant = \(tx.tenant) AND s.shop_id > \(first) AND s.shop_id <= \(last)
-                AND (SELECT b.ends_at FROM \(bookings, unscoped: expiring) AS b
-                    WHERE b.tenant = s.tenant AND b.shop_id = s.shop_id ORDER BY b.scheduled_start, b.id LIMIT 1)
-                    < \(end)
-            ORDER BY s.shop_id LIMIT 1
-            """
-        ) { try $0.id(0) }
-        guard let found else { return page.count == Sweep.rowsAtOnceMax ? last.text : nil }
-        try deleteBookings(before: end, of: found, tx)
-        // The next step looks at the same shops, because this one may have more.
-        return first
-    }
+    ) { try deleteBookings(before: $0, of: $1, $2) }
 
     private static func deleteBookings(before end: Timestamp, of shop: ID<Shop>, _ tx: Transaction) throws {
         try tx.lock(.shop(shop))

@@ -108,13 +108,21 @@ import Values
         #expect(try probe.rows() == 1)
     }
 
-    @Test func readConversation_isWithdrawn() async throws {
-        let probe = try PushProbe()
+    /// Ana's message reaches Ben's phone.
+    ///
+    /// - Returns: The conversation.
+    private func deliverMessage(_ text: String, _ probe: PushProbe) async throws -> String {
         let id = try await probe.service.converse("ana", "ben")
         try await probe.register("phone", of: "ben")
-        _ = try await probe.service.send("hi", to: id, as: "ana")
+        _ = try await probe.service.send(text, to: id, as: "ana")
         _ = try await probe.messages(1)
         try await probe.settled()
+        return id
+    }
+
+    @Test func readConversation_isWithdrawn() async throws {
+        let probe = try PushProbe()
+        let id = try await deliverMessage("hi", probe)
         let read = try await probe.service.call(
             "PUT", "/v1/conversations/\(id)/read-position", as: .user("ben"), #"{"sequence":1}"#)
         #expect(read.status == 200)
@@ -262,11 +270,7 @@ import Values
     /// The alert about "one" stays on the screen when "two" is refused. It is withdrawn once both are read.
     @Test func refusedMessage_leavesTheAlertBeforeIt_toBeWithdrawn() async throws {
         let probe = try PushProbe()
-        let id = try await probe.service.converse("ana", "ben")
-        try await probe.register("phone", of: "ben")
-        _ = try await probe.service.send("one", to: id, as: "ana")
-        _ = try await probe.messages(1)
-        try await probe.settled()
+        let id = try await deliverMessage("one", probe)
         probe.answers.withLock { $0[PushProbe.token("phone")] = (400, [], #"{"reason":"BadCollapseId"}"#) }
         _ = try await probe.service.send("two", to: id, as: "ana")
         _ = try await probe.messages(2)

@@ -71,14 +71,20 @@ import Values
         stream.close()
     }
 
-    /// The count of attempts begins again after each accepted message, so two attempts can have the same count.
-    @Test func lateOutcome_doesNotEndTheLeaseOfALaterAttempt() async throws {
-        let probe = try PushProbe()
+    /// Ben has a stream and a phone, and the message "one" waits until he had time to see it.
+    private func message(_ probe: PushProbe) async throws -> (conversation: String, stream: StreamListener) {
         let id = try await probe.service.converse("ana", "ben")
         try await probe.register("phone", of: "ben")
         let stream = try await probe.service.listen(as: .user("ben"))
         _ = try await probe.service.send("one", to: id, as: "ana")
         try await postponed(probe, 1)
+        return (id, stream)
+    }
+
+    /// The count of attempts begins again after each accepted message, so two attempts can have the same count.
+    @Test func lateOutcome_doesNotEndTheLeaseOfALaterAttempt() async throws {
+        let probe = try PushProbe()
+        let (id, stream) = try await message(probe)
         try await record(.interrupted, of: begin(probe, at: 20), probe)
         let late = try await begin(probe, at: 30)
         try await record(.accepted, of: begin(probe, at: 30 + Self.leaseSeconds), probe)
@@ -130,11 +136,7 @@ import Values
     /// A message that comes while the one before is on its way moves its row to a later time. Others still wait.
     @Test func runningAttempt_isNotOvertaken_byAnotherSubject() async throws {
         let probe = try PushProbe()
-        let id = try await probe.service.converse("ana", "ben")
-        try await probe.register("phone", of: "ben")
-        let stream = try await probe.service.listen(as: .user("ben"))
-        _ = try await probe.service.send("one", to: id, as: "ana")
-        try await postponed(probe, 1)
+        let (id, stream) = try await message(probe)
         _ = try await begin(probe, at: 20)
         try await probe.notify("ben")
         try await postponed(probe, 1)

@@ -1,0 +1,53 @@
+import Database
+import Values
+
+/// Walks over tables in the order of an id, some rows in each transaction.
+extension Transaction {
+    /// Returns the last id of the next rows of a table of the tenant; nil behind the last row.
+    func lastID(after place: String?, of count: Int, column: SQL, in table: SQL) throws -> String? {
+        try db.row(
+            """
+            SELECT max(\(column)) FROM (SELECT \(column) FROM \(table)
+                WHERE tenant = \(tenant) AND \(column) > \(place ?? "") ORDER BY \(column) LIMIT \(count)) AS next
+            """
+        ) { try $0.optionalText(0) } ?? nil
+    }
+
+    /// Looks for the first of the next rows that satisfies a condition.
+    ///
+    /// - Parameter condition: About the row `walked`.
+    /// - Returns: The id of that row, and the last id of the rows; nil behind the last row.
+    func look<Item>(
+        after place: String?, of count: Int, column: SQL, in table: SQL, where condition: SQL
+    ) throws -> (found: ID<Item>?, last: String)? {
+        guard let last = try lastID(after: place, of: count, column: column, in: table) else { return nil }
+        let found: ID<Item>? = try db.row(
+            """
+            SELECT walked.\(column) FROM \(table) AS walked
+            WHERE walked.tenant = \(tenant) AND walked.\(column) > \(place ?? "") AND walked.\(column) <= \(last)
+                AND \(condition)
+            ORDER BY walked.\(column) LIMIT 1
+            """
+        ) { try $0.id(0) }
+        return (found, last)
+    }
+}
+
+/// A place in the order of two texts. The first one contains no line feed.
+struct PairedPlace {
+    let first: String
+    let second: String
+
+    init(_ first: String, _ second: String) {
+        (self.first, self.second) = (first, second)
+    }
+
+    /// Reads a stored place; the place before all others if there is none.
+    init(reading text: String?) {
+        let parts = (text ?? "\n").split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).map(
+            String.init)
+        self.init(parts[0], parts.count > 1 ? parts[1] : "")
+    }
+
+    var text: String { "\(first)\n\(second)" }
+}

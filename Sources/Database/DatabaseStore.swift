@@ -155,8 +155,9 @@ public final class DatabaseStore: Sendable {
 
     // MARK: Upkeep
 
-    /// Writes an SQLite file anew, without what deleted rows have left between the rows of a page. Writes wait meanwhile,
-    /// and the disk needs room for two copies. Must be followed by ``checkpoint()``. It does nothing on a server.
+    /// Rewrites an SQLite file without the bytes that deleted rows have left between the rows of a page. Writes wait
+    /// meanwhile, and the disk needs room for two copies. Must be followed by ``checkpoint()``. It does nothing on a
+    /// server.
     public func rewrite() throws {
         precondition(!backend.isOnWriter, "the writer must not wait for itself")
         let outcome = Locked<Result<Void, any Error>?>(nil)

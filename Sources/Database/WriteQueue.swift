@@ -255,7 +255,7 @@ final class WriteQueue: Sendable {
             holdings[writer] = Holding()
         }
 
-        /// Returns how long an idle writer must wait before it takes jobs; nil if there are none for it.
+        /// Returns how long an idle writer must wait before it takes jobs; nil without jobs for it.
         func pause(_ sharing: WriteSharing) -> Duration? {
             guard let oldest = jobs.first(where: { lanes[$0.lane.number] == nil }) else { return nil }
             if isClosed || sharing.writers == 1 { return .zero }

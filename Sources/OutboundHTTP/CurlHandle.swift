@@ -67,7 +67,7 @@
             }
         }
 
-        /// Adds the prepared request to those of `multi`, which shares connections among them.
+        /// Adds the prepared request to the requests of `multi`, which shares connections among them.
         func add(to multi: UnsafeMutableRawPointer) -> Bool {
             // A request waits for a connection that is being opened, instead of opening another one.
             _ = ccurl_set_long(handle, CURLOPT_PIPEWAIT, 1)

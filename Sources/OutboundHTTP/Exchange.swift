@@ -10,7 +10,7 @@
         var hasOpenedSocket = false
         var headBytes = 0
         var bodyBytes = 0
-        /// The time by which the request must leave; nil for no limit.
+        /// The latest time at which the request may leave; nil for no limit.
         var leavesBy: ContinuousClock.Instant?
         private var hasLeft = false
         /// Why the request may not leave; nil if it may.

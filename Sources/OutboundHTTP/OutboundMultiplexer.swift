@@ -6,7 +6,7 @@
     /// A client that sends many requests at the same time, over one connection to each host that speaks HTTP/2. Push
     /// services ask for that: they close clients that open a connection for each message.
     ///
-    /// Addresses are checked as those of ``OutboundClient`` are.
+    /// Addresses are checked as by ``OutboundClient``.
     ///
     /// `@unchecked Sendable`: `running` belongs to the thread. Other threads use `multi` only to wake it,
     /// which libcurl allows.
@@ -75,7 +75,7 @@
 
         /// Sends a request, once at most. After ``stop()`` it fails at once.
         ///
-        /// - Parameter leavesBy: The time by which its connection must be ready. Later, it fails as
+        /// - Parameter leavesBy: The latest time at which its connection may be ready. Later, it fails as
         ///   ``OutboundFailure/late``.
         public func submit(
             _ post: OutboundPost, leavingBy leavesBy: ContinuousClock.Instant? = nil, _ complete: @escaping Completion

@@ -115,7 +115,7 @@ public final class APNs: Sendable {
         let reason = PushReason.word(answer.string("reason")) ?? "status_\(status)"
         switch (status, reason) {
         case (410, _):
-            // Milliseconds, until the year 9999. Another number tells nothing.
+            // Milliseconds, until the year 9999. Another number means nothing.
             let since = answer.integer("timestamp").flatMap { (0..<253_402_300_800_000).contains($0) ? $0 : nil }
             return .gone(reason: reason, since: since.map { Timestamp(microseconds: $0 * 1000) })
         case (400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"): return .gone(reason: reason, since: nil)

@@ -1,4 +1,4 @@
-/// The words by which push services name a reason, such as `BadDeviceToken` and `UNREGISTERED`.
+/// The words that push services use for a reason, such as `BadDeviceToken` and `UNREGISTERED`.
 enum PushReason {
     /// Longer words would fill the metrics, which count by reason.
     static let bytesMax = 64

@@ -105,7 +105,7 @@ import Testing
         #expect(try outcome(of: .raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")) == answered)
     }
 
-    /// A folded line continues the line before it. As the first line of a second answer it has none, and a handle that
+    /// A folded line continues the line before it. In front of a second answer there is no such line, and a handle that
     /// was used before had a pointer to one that was freed. AddressSanitizer notices that.
     @Test func foldedFirstLine_ofALaterAnswer_isHarmless() throws {
         let answers = ["X-First: one\r\nContent-Length: 0\r\n", " folded\r\nContent-Length: 0\r\n"]

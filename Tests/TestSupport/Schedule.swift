@@ -1,16 +1,16 @@
-/// The choices of a simulation: random ones that it records, or those of an earlier run.
+/// The choices of a simulation: random ones that it records, or the choices of an earlier run.
 ///
 /// A simulation draws every number from here and calls ``step()`` before each of its steps. A failing run can then be
 /// repeated without some of its steps, and with smaller numbers, until only the steps remain that the failure needs.
 public final class Schedule {
-    /// The numbers of each step. The first list holds those that were drawn before the first step.
+    /// The numbers of each step. The first list holds the numbers that were drawn before the first step.
     typealias Numbers = [[Int]]
 
     private var random: SeededGenerator?
     private let given: Numbers
     private var place = (step: 0, number: 0)
     private(set) var made: Numbers = [[]]
-    /// What happened, if somebody reads it.
+    /// The story of the run, if it is wanted.
     private(set) var story: [String] = []
     private let isTold: Bool
 
@@ -56,7 +56,7 @@ public final class Schedule {
     /// Runs simulations until one fails.
     ///
     /// - Parameter run: Runs a simulation, and returns the violated invariant or nil.
-    /// - Returns: The seed and the story of the smallest failing run; nil if none fails.
+    /// - Returns: The seed and the story of the smallest failing run; nil if no run fails.
     public static func failure(
         seed: UInt64, runs: Int, _ run: (Schedule) -> String?
     ) -> String? {
@@ -123,7 +123,7 @@ public final class Schedule {
 }
 
 extension Schedule.Numbers {
-    /// Returns a number; 0 if a smaller run drew none here.
+    /// Returns a number; 0 if a smaller run drew no number here.
     fileprivate func number(_ step: Int, _ place: Int) -> Int {
         step < count && place < self[step].count ? self[step][place] : 0
     }

@@ -10,7 +10,7 @@ from household import PUSHED
 # which the service stores an answer. Both are some milliseconds. A message may wait a second for its connection
 # (`PushLimits.waitMax`), and a busy machine adds to that (`Lag`).
 WAY_SECONDS = 2.0
-# How long a former user counts as a possible receiver of a message that names none.
+# How long a former user counts as a possible receiver of a message that names no user.
 FORMER_SECONDS = 20
 
 
@@ -46,7 +46,7 @@ class Judge:
         self.waiting = collections.defaultdict(list)
         # The first message to each token that its push service no longer knows.
         self.gone = {}
-        # What is right if the message was on its way: the text, when it arrived, and for how many seconds it was wrong.
+        # The right result for a message that was on its way: the text, when it arrived, and for how many seconds it was wrong.
         self.claims = []
         # Seconds: after it was seen, after the phone was signed out or its token replaced, since the number was right.
         self.late, self.left, self.old_numbers = [], [], []

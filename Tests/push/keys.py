@@ -73,7 +73,7 @@ def unreadable(stage):
         expect(len(waiting) == 4, "the messages wait", stage.outbox())
         stage.restart(BELLHOP_PUSH_KEYS=f"{new},{stage.key}")
     else:
-        # The first replica is restarted with the new key. The other one cannot open what it encrypts.
+        # The first replica is restarted with the new key. The other one cannot open the addresses that it encrypts.
         stage.replicas[1].stop()
         stage.replicas[1].environment["BELLHOP_PUSH_KEYS"] = f"{new},{stage.key}"
         stage.replicas[1].start()

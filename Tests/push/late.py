@@ -119,7 +119,7 @@ def frozen(stage):
         phone.wait(1)
     stage.replicas[0].process.send_signal(signal.SIGSTOP)
     try:
-        # The messages of the other replica end with its timeout. Those of the first one end with their leases.
+        # The messages of the other replica end with its timeout. The messages of the first one end with their leases.
         for phone in phones:
             expect(phone.wait(2)[1].is_accepted, "the other replica sends it", phone.pushes)
         wait_until(lambda: len(stage.outbox("user_id LIKE 'fred-%' AND state = 1")) == 4, lambda: f"{stage.outbox()}")

@@ -59,7 +59,7 @@ final class RevocationList: Sendable {
     /// The code of a refusal while it is unknown here whether a token was revoked.
     static let unknownCode = "revocations.unknown"
 
-    /// - Parameter seal: recognizes erased users; nil if there are none
+    /// - Parameter seal: recognizes erased users; nil without erased users
     init(_ revocations: [Revocation] = [], seal: PersonSeal? = nil) {
         self.seal = seal
         insert(revocations)

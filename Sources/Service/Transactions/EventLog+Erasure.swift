@@ -3,7 +3,7 @@ import Values
 
 extension EventLog {
     /// The name of an erased event. No stream receives it; a stream that resumes before one resyncs instead, because its
-    /// client may have lost the trace of what the event told.
+    /// client may have lost the trace of the event's content.
     static let erasedName = "\(internalPrefix)erased"
 
     /// The name of an event without a content, which only takes a number.
@@ -96,7 +96,7 @@ private struct ErasableRecord {
     /// The shared members that are stored with this record.
     var ownMembers: [UInt8]? { shared == sequence ? members : nil }
 
-    /// Erases the events that are for the person, also if they are for others too, and those that name the person.
+    /// Erases the events that are for the person, also if they are for others too, and the events that name the person.
     ///
     /// - Returns: Whether anything has changed.
     mutating func erase(_ names: PersonNames) throws -> Bool {

@@ -6,9 +6,9 @@ import Values
 /// The stored rows of each tenant, so that one tenant cannot fill the storage of the others.
 ///
 /// Rows are counted once a minute, and only if a tenant has a limit. A counter in the transaction of each write would
-/// make all writes of a tenant wait for one row. So a tenant may exceed its limit by what it writes in a minute.
+/// make all writes of a tenant wait for one row. So a tenant may exceed its limit by the writes of a minute.
 final class TenantRows: Sendable {
-    /// The pause between two counts. It is the time by which a tenant may exceed its limit, and for which it may be
+    /// The pause between two counts. For this time a tenant may exceed its limit, and may be
     /// refused after it has deleted rows.
     private static let pause: Duration = .seconds(60)
 

@@ -70,7 +70,7 @@ extension ConversationsFeature {
     }
 
     /// Checks that numbers have no gaps up to the last. The first messages of a conversation are deleted when they
-    /// expire, and gradually when it ends. If the last one has expired, the conversation names none.
+    /// expire, and gradually when it ends. If the last one has expired, the conversation has no last message.
     private static func sequenceGaps(in db: DatabaseConnection) throws -> [String] {
         let expired: SQL = "CASE WHEN c.last_message_id IS NULL THEN c.last_sequence ELSE 0 END"
         let last: SQL = "COALESCE(MAX(m.sequence), \(expired))"

@@ -17,7 +17,7 @@ enum ErasureFeature {
     /// - Parameters:
     ///   - parts: Nil lists the feature without serving it, for `bellhop routes` and `policies`.
     ///   - tables: the tables of the service
-    ///   - steps: the steps of other features, which come before those of the tables
+    ///   - steps: the steps of other features, which come before the steps of the tables
     static func feature(_ parts: Parts?, tables: [Table], steps: [PersonStep]) -> Feature {
         let rows = tables.compactMap { PersonRows($0) }
         let plan = ErasurePlan(steps: steps + rows.map(\.step), rows: rows)
@@ -78,7 +78,7 @@ struct ErasurePlan: Sendable {
 
     /// Performs one step in a transaction.
     ///
-    /// - Returns: An erasure of which only the files are left.
+    /// - Returns: An erasure with nothing left but the files.
     private func advance(_ tx: Transaction, bytes: Int) throws -> ErasureFeature.Erasure? {
         guard var erasure = try ErasureFeature.findDue(tx) else { return nil }
         guard let person = erasure.userId else { return erasure }

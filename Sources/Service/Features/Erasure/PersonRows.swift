@@ -28,7 +28,7 @@ struct PersonRows: Sendable {
     /// Erases the rows, except those that a step of the feature erases.
     var step: PersonStep {
         PersonStep("table \(table.name)") { person, place, tx in
-            // Requests and senders change rows of a user under this lock, such as those of devices.
+            // Requests and senders change rows of a user under this lock, such as rows of devices.
             try tx.lock(.user(person))
             if place == nil {
                 for link in policy.links where link.isBounded { try erase(link, of: person, "TRUE", tx) }

@@ -43,7 +43,7 @@ extension PushFeature {
     /// Selects the first due message of each device, so that messages to a device never overtake one another. They also
     /// wait for a running attempt whose row has got a later time: it became a browser's withdrawal, or is to be sent again.
     ///
-    /// Messages for devices whose address none of the keys opens are left out. Another replica may have the key: while
+    /// Messages for devices with an address that no key opens are left out. Another replica may have the key: while
     /// keys are replaced, the first restarted replica encrypts with a key that the others do not have yet.
     private static func sendableCondition(at now: Timestamp, _ keys: PushKeyRing) -> SQL {
         """
@@ -181,7 +181,7 @@ extension PushFeature {
         }
     }
 
-    /// The withdrawals that wait for the next alert of a browser, without those of alerts that are on their way.
+    /// The withdrawals that wait for the next alert of a browser, without withdrawals of alerts that are on their way.
     private static func withdrawals(
         for attempt: PushAttempt, at now: Timestamp, in db: DatabaseConnection
     ) throws -> [(number: Int, tag: String)] {

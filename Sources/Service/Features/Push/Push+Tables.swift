@@ -146,8 +146,8 @@ extension PushFeature {
         try lock(former + [Owner(tenant: tx.tenant, userId: tx.caller.userId)], in: tx.db)
     }
 
-    /// Locks users. Their devices and messages change only under this lock: a sender changes those of many users in one
-    /// transaction, and would deadlock with requests.
+    /// Locks users. Their devices and messages change only under this lock: a sender changes devices and messages of
+    /// many users in one transaction, and would deadlock with requests.
     static func lock(_ owners: [Owner], in db: DatabaseConnection) throws {
         try db.lock(owners.map { LockKey.user($0.userId).name(in: $0.tenant) })
     }

@@ -46,7 +46,7 @@ extension PushFeature {
         return figures
     }
 
-    /// Deletes what is too old, and the oldest messages of an outbox that is too long. Corrects times of rows that were
+    /// Deletes expired messages, and the oldest messages of an outbox that is too long. Corrects times of rows that were
     /// written while the clock was ahead. It changes a part of the rows, whose users it locks first.
     ///
     /// - Returns: The number of messages that were deleted unsent, and whether there may be more to do.
@@ -119,7 +119,7 @@ extension PushFeature {
         return (changed, unreadable)
     }
 
-    /// Returns the number of devices whose addresses were encrypted with none of the keys.
+    /// Returns the number of devices with addresses that the keys cannot decrypt.
     static func unreadableCount(_ keys: PushKeyRing, in db: DatabaseConnection) throws -> Int {
         try db.integer("SELECT count(*) FROM \(devices, unscoped: sending) WHERE \(isUnreadable("address", keys))") ?? 0
     }

@@ -3,7 +3,7 @@ enum PushOutboxLimits {
     /// Messages that wait for the providers' answers at the same time, on each replica. One HTTP/2 connection carries
     /// about as many; more would only wait in memory.
     static let slots = 320
-    /// Those of one tenant. The rest is for other tenants, whose messages would otherwise wait behind its backlog.
+    /// Slots of one tenant. The rest is for other tenants, whose messages would otherwise wait behind its backlog.
     static let tenantSlots = 256
     /// Waiting messages of all tenants. Above this number, the oldest are deleted. Otherwise a provider that is away
     /// would fill the disk.

@@ -71,7 +71,7 @@ final class PushMetrics: Sendable {
                 by: "tenant", state.figures.dueByTenant.map { ($0.0.text, $0.1) })
             text.single(
                 "bellhop_push_throttled_tenants", .gauge,
-                "Tenants whose push messages wait for the next minute, because those of this minute are used up.",
+                "Tenants whose push messages wait for the next minute, because the share of this minute is used up.",
                 state.throttled)
             let age = state.figures.oldestDueAt.map { max(0, now.seconds - $0.seconds) } ?? 0
             text.single(

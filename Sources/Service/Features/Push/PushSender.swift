@@ -148,7 +148,7 @@ final class PushSender: Sendable {
         return now
     }
 
-    /// Tells the operator at the start if the keys were replaced by others.
+    /// Warns the operator at the start if the keys were replaced by others.
     private func warnOfUnreadable() {
         let count = try? store.read { [keys = settings.keys] in try PushFeature.unreadableCount(keys, in: $0) }
         guard let count, count > 0 else { return }

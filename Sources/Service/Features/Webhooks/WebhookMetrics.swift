@@ -37,7 +37,7 @@ final class WebhookMetrics: Sendable {
                 by: "tenant", state.figures.dueByTenant.map { ($0.0.text, $0.1) })
             text.single(
                 "bellhop_webhooks_throttled_tenants", .gauge,
-                "Tenants whose webhooks wait for the next minute, because those of this minute are used up.",
+                "Tenants whose webhooks wait for the next minute, because the share of this minute is used up.",
                 state.throttled)
             let age = state.figures.oldestDueAt.map { max(0, now.seconds - $0.seconds) } ?? 0
             text.single(

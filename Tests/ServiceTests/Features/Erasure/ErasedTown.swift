@@ -7,8 +7,8 @@ import Values
 
 @testable import Service
 
-/// Three tenants with the same people, who have used every feature. Each text of a person is marked with the tenant and
-/// the person: `mark-A-ada-`.
+/// Three tenants with the same people. All of them have used every feature. Each text of a person is marked with the
+/// tenant and the person: `mark-A-ada-`.
 struct ErasedTown {
     static let tenants = ["A", "B", "C"]
     /// The person that is erased in one tenant, the others, and one that exists in the tenant `A` only.
@@ -73,7 +73,7 @@ struct ErasedTown {
             ])
     }
 
-    /// Lets a person use everything. Everybody deals with `eve`, who is never erased.
+    /// Lets a person use everything. Everybody deals with `eve`, a person that is never erased.
     private func live(_ person: String, _ tenant: String) async throws {
         let (own, eve) = (
             TestService.Identity.user(person, tenant: tenant), TestService.Identity.user("eve", tenant: tenant)
@@ -176,7 +176,7 @@ struct ErasedTown {
         }
     }
 
-    // MARK: What is stored
+    // MARK: Stored rows
 
     private static let looking = Unscoped.audit("looks for erased persons")
 

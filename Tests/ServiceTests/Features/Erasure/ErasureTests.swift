@@ -10,7 +10,7 @@ import Values
 
 /// Erasures: nothing about the person is left, and everything of others.
 @Suite(.timed) struct ErasureTests {
-    /// Tables of which the town has no row that names a person.
+    /// Tables without a row of the town that names a person.
     private static let unused: Set = ["rate_counts", "presence_attempts", "audit_counts", "erasures", "push_outbox"]
 
     private static func expectNothing(

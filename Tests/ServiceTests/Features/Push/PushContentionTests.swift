@@ -42,7 +42,7 @@ import Testing
         let probe = try PushProbe(["pushAfterSeconds": "0"], replicas: true)
         let other = try #require(probe.other)
         let users = (1...8).map { "u\($0)" }
-        // The devices of all users, of which each has the tokens of three phones.
+        // The devices of all users. Each user has the tokens of three phones.
         for user in users {
             for phone in 1...3 { try await probe.register("phone-\(user)-\(phone)", "fcm", of: user) }
         }

@@ -73,7 +73,7 @@ import Values
         #expect(try backlog.begin(10, &turns) == ["b", "b"])
     }
 
-    /// The receiver does not answer to the webhooks of one tenant. Places remain for those of another.
+    /// The receiver does not answer to the webhooks of one tenant. Places remain for another tenant.
     @Test func silenceForOneTenant_delaysNoOther() async throws {
         let speaking = Gate()
         let probe = try WebhookProbe { delivery in

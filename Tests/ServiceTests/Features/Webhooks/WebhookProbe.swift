@@ -16,6 +16,8 @@ struct WebhookProbe: Sendable {
 
     let service: TestService
     let receiver: ScriptedReceiver
+    /// Whether the receiver accepts everything.
+    private let acceptsAll: Bool
 
     /// - Parameters:
     ///   - overrides: settings in addition to an address, a secret and a local receiver; nothing is sent
@@ -23,9 +25,10 @@ struct WebhookProbe: Sendable {
     ///   - reply: the receiver's reply; by default it accepts.
     init(
         _ overrides: [String: String] = [:],
-        reply: @escaping @Sendable (ScriptedReceiver.Delivery) -> ScriptedReceiver.Reply = { _ in .status(204) }
+        reply: (@Sendable (ScriptedReceiver.Delivery) -> ScriptedReceiver.Reply)? = nil
     ) throws {
-        receiver = try ScriptedReceiver(reply)
+        acceptsAll = reply == nil
+        receiver = try ScriptedReceiver(reply ?? { _ in .status(204) })
         service = try TestService.start(
             Self.settings(receiver).merging(overrides) { $1 }, at: TestService.morning)
     }
@@ -51,11 +54,15 @@ struct WebhookProbe: Sendable {
 
     /// Waits for a number of deliveries and returns them.
     ///
+    /// On a busy machine, an attempt can reach its timeout although the receiver accepts everything. The clock advances
+    /// to the next attempt then.
+    ///
     /// - Parameter seconds: how far the clock advances between two checks; after many failures, the sender pauses
     ///   by this clock.
     func deliveries(_ count: Int, advancing seconds: Int64 = 0) async throws -> [WebhookDelivery] {
         try await eventually("\(count) webhooks arrive", step: { service.clock.advance(seconds: seconds) }) {
-            receiver.deliveries.all.count >= count
+            if acceptsAll, try rows("state = 0 AND error IS NOT NULL") > 0 { service.clock.advance(seconds: 1) }
+            return receiver.deliveries.all.count >= count
         }
         return try received
     }

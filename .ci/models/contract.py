@@ -230,7 +230,8 @@ class Operation:
         self.path, self.method, self.id = path, method.upper(), described["operationId"]
         self.tag = contract.tag = described["tags"][0]
         self.summary, self.description = described["summary"], described.get("description")
-        self.is_stream = self.id == "openStream"
+        # The clients have no call for a body without an end, or of any length.
+        self.is_stream = self.id in ("openStream", "exportUser")
         self.parameters = []
         for parameter in map(contract.resolved, common + described.get("parameters", [])):
             # The client sends X-Client-Id itself.

@@ -89,7 +89,15 @@ static inline struct MHD_Response *cmhd_stream_response(
     return response;
 }
 
+/* Returns a response with a body of unknown length, which is sent in chunks. */
+static inline struct MHD_Response *cmhd_pieces_response(
+    size_t block, MHD_ContentReaderCallback reader, void *context, MHD_ContentReaderFreeCallback release) {
+    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block, reader, context, release);
+}
+
 static inline ssize_t cmhd_end_of_stream(void) { return MHD_CONTENT_READER_END_OF_STREAM; }
+
+static inline ssize_t cmhd_end_with_error(void) { return MHD_CONTENT_READER_END_WITH_ERROR; }
 
 /* Duplicates the descriptor of a socket, above the standard ones and with close-on-exec. */
 static inline int cmhd_duplicate(int descriptor) { return fcntl(descriptor, F_DUPFD_CLOEXEC, 3); }

@@ -10,6 +10,8 @@ public struct PersonPolicy: Sendable {
     public let content: String?
     /// Columns that an export leaves out: secrets, and forms of secrets.
     public let hidden: Set<String>
+    /// Text columns that hold JSON.
+    public let json: Set<String>
     /// Whether an export contains the rows.
     public let isExported: Bool
     /// Text columns of rows that stay, which hold nothing about a person.
@@ -19,13 +21,14 @@ public struct PersonPolicy: Sendable {
 
     private init(
         key: [String] = [], links: [PersonLink] = [], content: String? = nil, hidden: Set<String> = [],
-        isExported: Bool = true, impersonal: Set<String> = [], why: StaticString? = nil
+        json: Set<String> = [], isExported: Bool = true, impersonal: Set<String> = [], why: StaticString? = nil
     ) {
-        let names = key + links.map(\.column) + links.flatMap(\.changes).map(\.column) + hidden + impersonal
+        let names = key + links.map(\.column) + links.flatMap(\.changes).map(\.column) + hidden + json + impersonal
         for name in names + [content].compactMap(\.self) {
             precondition(isSQLIdentifier(name), "a column cannot be named \(name)")
         }
         (self.key, self.links, self.content, self.hidden) = (key, links, content, hidden)
+        self.json = json.union([content].compactMap(\.self))
         (self.isExported, self.impersonal, self.why) = (isExported, impersonal, why)
     }
 
@@ -42,11 +45,12 @@ public struct PersonPolicy: Sendable {
     ///   - content: see ``content``
     public static func rows(
         by key: [String], _ links: [PersonLink], content: String? = nil, hidden: Set<String> = [],
-        isExported: Bool = true, impersonal: Set<String> = []
+        json: Set<String> = [], isExported: Bool = true, impersonal: Set<String> = []
     ) -> PersonPolicy {
         precondition(!key.isEmpty && !links.isEmpty, "rows of a person need a key and a column")
         return PersonPolicy(
-            key: key, links: links, content: content, hidden: hidden, isExported: isExported, impersonal: impersonal)
+            key: key, links: links, content: content, hidden: hidden, json: json, isExported: isExported,
+            impersonal: impersonal)
     }
 
     /// Returns one line for `bellhop policies`.

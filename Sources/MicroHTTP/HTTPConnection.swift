@@ -18,12 +18,12 @@ final class HTTPConnection {
     /// The index in the reactor's list.
     var place = 0
     private var completedCount: UInt32 = 0
-    /// The last observed phase, the number of the request in it, and the time since when.
-    private var seen: (phase: Phase, completedCount: UInt32, since: UInt64)
+    /// The last observed phase, the number of the request in it, the number of its suspensions, and the time since when.
+    private var seen: (phase: Phase, completedCount: UInt32, suspension: UInt32, since: UInt64)
 
     init(_ handle: OpaquePointer, acceptedAt: UInt64) {
         self.handle = handle
-        seen = (.head, 0, acceptedAt)
+        seen = (.head, 0, 0, acceptedAt)
     }
 
     /// Begins a request. It reuses the previous request object if nothing else refers to it.
@@ -73,8 +73,11 @@ final class HTTPConnection {
     /// Returns the current phase and since when it was observed. It is polled about once a second, because recording
     /// each change would add a cost to each request.
     func look(_ now: UInt64) -> (phase: Phase, since: UInt64) {
-        let phase = phase
-        if seen.phase != phase || seen.completedCount != completedCount { seen = (phase, completedCount, now) }
+        // Each piece of an answer is preceded by a suspension, and has its own time to be sent.
+        let (phase, suspension) = (phase, request?.suspension ?? 0)
+        if (seen.phase, seen.completedCount, seen.suspension) != (phase, completedCount, suspension) {
+            seen = (phase, completedCount, suspension, now)
+        }
         return (phase, seen.since)
     }
 }

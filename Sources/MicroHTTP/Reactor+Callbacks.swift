@@ -129,3 +129,9 @@ func requestCompleted(
     let connection = Unmanaged<HTTPConnection>.fromOpaque(known).takeUnretainedValue()
     Unmanaged<Reactor>.fromOpaque(context).takeUnretainedValue().completed(connection)
 }
+
+extension MHD_OptionItem {
+    init(_ option: MHD_OPTION, _ value: Int, _ context: UnsafeMutableRawPointer? = nil) {
+        self.init(option: option, value: value, ptr_value: context)
+    }
+}

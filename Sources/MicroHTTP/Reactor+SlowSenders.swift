@@ -33,7 +33,9 @@ extension Reactor {
             return min(configuration.crowdedSenderSeconds, configuration.senderSeconds)
         case .head: return configuration.senderSeconds
         case .body: return seconds(for: connection.request?.bodyBytesExpected ?? 0)
-        case .sending: return seconds(for: connection.request?.answeredBytes ?? 0)
+        case .sending:
+            let request = connection.request
+            return seconds(for: request?.pieces?.byteCount ?? request?.answeredBytes ?? 0)
         case .nextRequest: return configuration.connectionTimeoutSeconds
         case .answer: return nil
         }

@@ -174,6 +174,8 @@ final class Reactor: @unchecked Sendable {
             resume(request, suspension) { $0.state = .answerReady(response) }
         case .runAgain(let request, let suspension):
             resume(request, suspension) { $0.state = .readyToRunAgain }
+        case .piece(let request, let suspension, let piece):
+            resume(request, suspension) { $0.continue(with: piece) }
         case .drain: isDraining = true
         case .turn(let report): endOfTurnActions.append(report)
         case .stop(let ending):
@@ -235,7 +237,10 @@ final class Reactor: @unchecked Sendable {
 
     private func answerUnanswered(_ request: Request) {
         let response = configuration.problem(.unanswered)
-        resume(request, request.suspension) { $0.state = .answerReady(response) }
+        resume(request, request.suspension) { request in
+            // The head of an answer in pieces has already left.
+            if request.pieces != nil { request.continue(with: .failed) } else { request.state = .answerReady(response) }
+        }
     }
 
     /// Stops the daemon. libmicrohttpd may not be stopped with suspended connections, so they are answered first.
@@ -373,7 +378,7 @@ final class Reactor: @unchecked Sendable {
     }
 
     /// Suspends the connection first, so that the answer always finds a suspended connection.
-    private func suspend(_ request: Request) -> UInt32 {
+    func suspend(_ request: Request) -> UInt32 {
         request.detachFromReactor()
         request.suspension &+= 1
         request.state = .waiting
@@ -420,6 +425,7 @@ final class Reactor: @unchecked Sendable {
             }
         case .shared(let shared):
             made = MHD_create_response_from_buffer(shared.bytes.count, shared.bytes.base, .RESPMEM_PERSISTENT)
+        case .pieces(let body): made = piecesResponse(request, body)
         }
         guard let made else { return .NO }
         defer { MHD_destroy_response(made) }
@@ -508,11 +514,5 @@ final class Reactor: @unchecked Sendable {
         guard last !== connection else { return }
         last.place = connection.place
         connections[last.place] = last
-    }
-}
-
-extension MHD_OptionItem {
-    init(_ option: MHD_OPTION, _ value: Int, _ context: UnsafeMutableRawPointer? = nil) {
-        self.init(option: option, value: value, ptr_value: context)
     }
 }

@@ -7,6 +7,7 @@ final class ReactorInbox: Sendable {
     enum Item {
         case answer(Request, suspension: UInt32, Response)
         case runAgain(Request, suspension: UInt32)
+        case piece(Request, suspension: UInt32, PieceBody.Piece)
         /// From now on, each answer is the last of its connection.
         case drain
         /// Reports the end of the turn that takes it.

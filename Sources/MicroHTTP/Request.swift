@@ -47,6 +47,8 @@ public final class Request: @unchecked Sendable {
     var bodyBytesReserved = 0
     @exclusivity(unchecked) var reservation: (any BodyReservation)?
     @exclusivity(unchecked) var chunks: ChunkFraming?
+    /// The sending of an answer in pieces.
+    var pieces: PieceReading?
     /// The list of waiting requests, oldest first.
     var nextWaiting: Request?
     unowned(unsafe) var previousWaiting: Request?
@@ -107,9 +109,15 @@ public final class Request: @unchecked Sendable {
         reservation = nil
     }
 
+    /// Continues an answer in pieces.
+    func `continue`(with piece: PieceBody.Piece) {
+        state = .answered
+        pieces?.receive(piece)
+    }
+
     /// Drops all references to libmicrohttpd's memory.
     func end() {
-        connection = nil
+        (connection, pieces) = (nil, nil)
         fields.forget()
     }
 

@@ -6,6 +6,7 @@ public struct Response: Sendable {
         case none
         case bytes([UInt8])
         case shared(SharedBody)
+        case pieces(PieceBody)
     }
 
     public var status: Int
@@ -21,7 +22,8 @@ public struct Response: Sendable {
 
     var bodyBytes: Int {
         switch body {
-        case .none: 0
+        // Those of pieces are counted as they are sent.
+        case .none, .pieces: 0
         case .bytes(let bytes): bytes.count
         case .shared(let shared): shared.bytes.count
         }

@@ -125,8 +125,30 @@ final class EchoServer: @unchecked Sendable {
 
     private static func text(_ text: String) -> Response { Response(status: 200, body: .bytes(Array(text.utf8))) }
 
+    /// A body whose pieces have the numbers from 1 on, `size` times each.
+    private var pieces: Route {
+        Route(.get, "/pieces/{count}/{size}") { [workers] request in
+            let (count, size) = (Int(request.parameter(0)) ?? 0, Int(request.parameter(1)) ?? 0)
+            let isFailing = request.queryItems.contains { $0.name == "fails" }
+            let isSilent = request.queryItems.contains { $0.name == "isSilent" }
+            let made = Atomic(0)
+            let body = PieceBody { deliver in
+                _ = workers.submit {
+                    let number = made.add(1, ordering: .sequentiallyConsistent).newValue
+                    if number <= count {
+                        deliver(.bytes(Array(String(repeating: "\(number) ", count: size).utf8)))
+                    } else if !isSilent {
+                        deliver(isFailing ? .failed : .end)
+                    }
+                }
+            }
+            return .response(Response(status: 200, body: .pieces(body)))
+        }
+    }
+
     private var routes: [Route] {
         [
+            pieces,
             Route(.get, "/hello") { request in
                 .response(Self.text("hello \(request.queryItems.first?.value ?? "")"))
             },

@@ -72,8 +72,9 @@ public final class RawConnection: Sendable {
             if count < 0 { throw Failed(what: "receive after \(String(decoding: all, as: UTF8.self))") }
             if count == 0 { return String(decoding: all, as: UTF8.self) }
             all += buffer[..<count]
-            let soFar = String(decoding: all, as: UTF8.self)
-            if let text, soFar.contains(text) { return soFar }
+            if let text, String(decoding: all.suffix(count + text.utf8.count), as: UTF8.self).contains(text) {
+                return String(decoding: all, as: UTF8.self)
+            }
         }
     }
 

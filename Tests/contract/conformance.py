@@ -133,7 +133,7 @@ class Document:
                 self.fail(f"{name} {status} has a body that is not described")
         elif media not in content:
             self.fail(f"{name} {status} is {media}, and not {', '.join(content)}")
-        elif media.endswith("json"):
+        elif media.endswith(("/json", "+json")):
             if media == "application/problem+json":
                 self._code(status, json.loads(body), name)
             self._check(json.loads(body), content[media]["schema"], self.closed, f"{name} {status}")
@@ -197,8 +197,10 @@ class Person:
         self.service.document.answer(method, bare, status, received, content)
         if expect is not None and status != expect:
             self.service.document.fail(f"{method} {path} answers {status}, not {expect}: {content[:300]!r}")
-        is_json = received.get("content-type", "").endswith("json")
-        return json.loads(content) if is_json and content else None, received
+        kind = received.get("content-type", "")
+        if kind == "application/x-ndjson":
+            return [json.loads(line) for line in content.splitlines()], received
+        return json.loads(content) if kind.endswith("json") and content else None, received
 
     def listen(self, query=""):
         return Listener(self.service, self.token, query)
@@ -587,6 +589,9 @@ def streams(service, backend, dora):
     backend.call("POST", "/v1/revocations", {"tokenId": "of-nobody"}, 201)
     backend.call("POST", "/v1/revocations", {"sessionId": "of-nobody"}, 201)
     backend.call("POST", "/v1/revocations", {"userId": "dora", "issuedBefore": at(1)}, 201)
+    lines, _ = backend.call("GET", "/v1/users/dora/export", expect=200)
+    if lines[-1] != {"kind": "end", "data": {"rows": len(lines) - 2}}:
+        service.document.fail(f"an export ends with {lines[-1]}")
     backend.call("DELETE", "/v1/users/leaver", expect=202)
     backend.call("GET", "/v1/users/leaver/erasure", expect=200)
     stream.expect("stream:closing")

@@ -69,7 +69,7 @@ def python(folder, wanted, url, backend, user):
     """Generates and uses a Python client."""
     configuration = folder / "python.yaml"
     # The generator knows no other type of text than text/*.
-    configuration.write_text("content_type_overrides: {application/yaml: text/plain}\npost_hooks: []\n")
+    configuration.write_text("content_type_overrides: {application/yaml: text/plain, application/x-ndjson: text/plain}\npost_hooks: []\n")
     run(
         TOOLS / "openapi-python-client", "generate", "--path", DOCUMENT, "--meta", "none", "--config", configuration,
         "--output-path", folder / "bellhop_client", "--fail-on-warning", folder=folder,

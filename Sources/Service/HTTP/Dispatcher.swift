@@ -207,6 +207,15 @@ struct Dispatcher: Sendable {
             guard runner.store.engine == .sqlite else { return querying(call, trace, sql, body) }
             guard isInstant(endpoint) else { return waiting(call, trace) { try rows(of: sql, call, body) } }
             return .response(conditional(try rows(of: sql, call, body), call.request))
+        case .pieces(var response, let next):
+            response.body = .pieces(pieces(call, trace, next))
+            var act = act
+            act?.readable = []
+            let lane = LockKey.user(call.caller.userId).lane(in: call.caller.tenant)
+            return writing(trace) { [response, act] span, completion throws(StoreBusy) in
+                try runner.store.write(
+                    lane: lane, { try write(call, nil, nil, span, act, { _ in response }, $0) }, completion: completion)
+            }
         case .write(let key, let body):
             let lane = (key ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
             return writing(trace) { span, completion throws(StoreBusy) in
@@ -233,7 +242,8 @@ struct Dispatcher: Sendable {
             AuditedAct(
                 office: office, actor: call.caller.userId, action: endpoint.name, requestId: trace.id,
                 isAlwaysNoted: endpoint.access.isRoleBound || office == .service,
-                isCounted: endpoint.noting == .count && office == .service)
+                isCounted: endpoint.noting == .count && office == .service,
+                subject: endpoint.namesUser ? try? call.pathUser(0) : nil)
         }
     }
 
@@ -310,6 +320,23 @@ struct Dispatcher: Sendable {
                 throw DatabaseError(.unavailable, "the request waited too long for other requests", cause: .busy)
             }
             return .response(conditional(try read(), call.request))
+        }
+    }
+
+    private func pieces(
+        _ call: Call, _ trace: RequestTrace, _ next: @escaping @Sendable (Transaction) throws -> [UInt8]?
+    ) -> PieceBody {
+        PieceBody { deliver in
+            let isAdmitted = workers.submit(of: call.caller.workOwner) {
+                do {
+                    deliver(try runner.reader.read(as: call.caller, next).map { .bytes($0) } ?? .end)
+                } catch {
+                    // Its log line is all that remains: the head has already left.
+                    _ = problem(error, trace)
+                    deliver(.failed)
+                }
+            }
+            if !isAdmitted { deliver(.failed) }
         }
     }
 

@@ -34,6 +34,8 @@ final class Endpoint: Sendable {
     let method: HTTPMethod
     let pattern: String
     let access: Access
+    /// Whether its first path parameter is the user whom the request concerns, for the audit log.
+    let namesUser: Bool
     /// Whether its requests add rows, for which the tenant must have room.
     let adds: Bool
     let query: QueryNames
@@ -46,8 +48,8 @@ final class Endpoint: Sendable {
     let name: String
 
     init(
-        _ method: HTTPMethod, _ pattern: String, access: Access, adds: Bool = false, query: QueryNames = [],
-        effort: Effort = .work,
+        _ method: HTTPMethod, _ pattern: String, access: Access, namesUser: Bool = false, adds: Bool = false,
+        query: QueryNames = [], effort: Effort = .work,
         noting: Noting = .each, bodyBytesMax: Int = Limits.bodyBytesMax,
         _ handler: @escaping @Sendable (Call) throws -> Answer
     ) {
@@ -55,6 +57,7 @@ final class Endpoint: Sendable {
         self.method = method
         self.pattern = pattern
         self.access = access
+        self.namesUser = namesUser
         self.adds = adds
         self.query = query
         self.effort = effort
@@ -89,6 +92,9 @@ enum Answer {
     /// Runs in one write transaction, which takes the lock at its start; the response is sent once the data is on disk.
     /// The body may run more than once, so it must have no effects outside the transaction.
     case write(locking: LockKey? = nil, @Sendable (Transaction) throws -> Response)
+    /// Sends a body of any length in pieces, after an entry in the audit log. Each piece is read in its own transaction,
+    /// once the client has taken the one before.
+    case pieces(Response, _ next: @Sendable (Transaction) throws -> [UInt8]?)
     /// Writes together with other requests of its kind in the same group of writes. It locks the rows it changes; the
     /// key selects the writer.
     case writeTogether(locking: LockKey, BatchedRequest)

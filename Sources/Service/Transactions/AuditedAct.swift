@@ -16,6 +16,8 @@ struct AuditedAct: Sendable {
     var isCounted: Bool
     /// The tables whose reading is noted; nil for a write.
     var readable: Set<String>?
+    /// The user whom the request concerns; nil if its rows name their users.
+    var subject: ID<User>?
 
     /// Returns the record of the act's rows; nil if the act is only counted.
     func oversight(of caller: Caller) -> Oversight? {
@@ -49,6 +51,7 @@ struct AuditedAct: Sendable {
         if oversight.omitted > 0 { items.append(AuditNotes.Item(outcome: .accepted, count: oversight.omitted)) }
         let isRead = first.readable != nil
         if items.isEmpty, first.isAlwaysNoted { items.append(AuditNotes.Item(outcome: isRead ? .shown : .accepted)) }
+        for index in items.indices where items[index].userId == nil { items[index].userId = first.subject }
         return items.isEmpty ? [] : [AuditNotes(tenant: tx.tenant, at: tx.now, .each(first, items))]
     }
 }

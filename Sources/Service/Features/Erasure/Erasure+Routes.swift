@@ -4,10 +4,12 @@ import MicroHTTP
 import Values
 
 extension ErasureFeature {
-    static func endpoints(_ parts: Parts?) -> [Endpoint] {
+    static func endpoints(_ parts: Parts?, _ rows: [PersonRows]) -> [Endpoint] {
         [
-            Endpoint(.delete, "/v1/users/{id}", access: .adminOrService, Endpoint.serving(parts, erase)),
+            Endpoint(
+                .delete, "/v1/users/{id}", access: .adminOrService, namesUser: true, Endpoint.serving(parts, erase)),
             Endpoint(.get, "/v1/users/{id}/erasure", access: .adminOrService, Endpoint.serving(parts, show)),
+            Endpoint(.get, "/v1/users/{id}/export", access: .service, namesUser: true) { try export($0, rows) },
         ]
     }
 
@@ -50,7 +52,7 @@ extension ErasureFeature {
     }
 
     /// Returns the person in the path.
-    private static func person(_ call: Call) throws -> ID<User> {
+    static func person(_ call: Call) throws -> ID<User> {
         let userId = try call.pathUser(0)
         guard !userId.isOfErased else { throw Failure.notFound("user") }
         return userId

@@ -1,7 +1,7 @@
 import Database
 import Values
 
-/// Erasures of persons.
+/// Erasures of persons, and exports of what is stored about them.
 ///
 /// An erasure runs in small transactions. The row of the erasure names the next step and its place, and is stored with
 /// the effects of each transaction. So a killed process continues where it was, and replicas take turns.
@@ -22,7 +22,7 @@ enum ErasureFeature {
         let rows = tables.compactMap { PersonRows($0) }
         let plan = ErasurePlan(steps: steps + rows.map(\.step), rows: rows)
         return Feature(
-            name: "erasure", tables: [erasures], migrations: [migration], endpoints: endpoints(parts),
+            name: "erasure", tables: [erasures], migrations: [migration], endpoints: endpoints(parts, rows),
             ticks: [pruning],
             longWork: [LongWork(name: "erasures", due: { due(at: $0) }) { try plan.run($0, $1) }])
     }

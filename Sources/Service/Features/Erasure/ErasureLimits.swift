@@ -1,9 +1,16 @@
-/// The limits of erasures, each with its reason.
+/// The limits of erasures and exports, each with its reason.
 enum ErasureLimits {
     /// Rows of a table that one transaction looks through. All writes wait for it: a millisecond or two.
     static let scannedAtOnceMax = 1000
     /// The same for rows whose content is read.
     static let readAtOnceMax = 300
+    /// Rows that one statement of an export reads. The connection to the database is in use meanwhile.
+    static let exportedAtOnceMax = 500
+    /// Bytes after which a piece of an export ends. With a long row, it has some more.
+    static let pieceBytes = 64 * 1024
+    /// Statements for a piece of an export, which may find nothing. The client would otherwise wait for the first byte
+    /// until a long table is read.
+    static let pieceStatementsMax = 50
     /// Seconds until every replica has published the events that are about to be erased. A replica that is further behind
     /// finds a log that differs from what it has published, and its streams resync.
     static let logPauseSeconds: Int64 = 10

@@ -12,7 +12,7 @@ struct PersonRows: Sendable {
         (self.table, self.policy) = (table, policy)
     }
 
-    static let leaving = Unscoped.bookkeeping("an erasure concerns the rows of one person")
+    static let leaving = Unscoped.bookkeeping("an erasure or an export concerns the rows of one person")
 
     private var scanned: [PersonLink] { policy.links.filter { !$0.isBounded } }
     private var keyColumns: SQL { SQL(unchecked: policy.key.joined(separator: ", ")) }
@@ -96,6 +96,55 @@ struct PersonRows: Sendable {
                     WHERE tenant = \(tx.tenant) AND \(condition(link, person)) LIMIT 1
                     """)
         }
+    }
+
+    // MARK: Exporting
+
+    /// A place in a walk over the person's rows: the rows of each link that an index finds, and then those that a scan
+    /// finds.
+    struct Place {
+        var pass = 0
+        var key: [SQLValue]?
+    }
+
+    /// Passes the next rows of the person to the body, each once.
+    ///
+    /// - Parameter body: Receives a row, behind the columns of the key, and returns whether to continue.
+    /// - Returns: where to continue; nil at the end of the table
+    func forEach(
+        of person: ID<User>, from place: Place, _ tx: Transaction, _ body: (Row) throws -> Bool
+    ) throws -> Place? {
+        let indexed = policy.links.filter(\.isBounded)
+        let isScan = place.pass == indexed.count
+        let links = isScan ? scanned : [indexed[place.pass]]
+        let end =
+            isScan ? try last(after: place.key, of: ErasureLimits.scannedAtOnceMax, tx.tenant, tx.db) : nil
+        let isMeant = SQL.joined(links.map { "(\(condition($0, person)))" as SQL }, separator: " OR ")
+        // Rows of earlier passes are not repeated.
+        let earlier = indexed.prefix(place.pass).map { "NOT coalesce(\(condition($0, person)), FALSE)" as SQL }
+        let rows = SQL.joined(
+            ["\(range(after: place.key, through: end)) AND (\(isMeant))"] + earlier, separator: " AND ")
+        if let last = try read(rows, tx, body) { return Place(pass: place.pass, key: last) }
+        if let end { return Place(pass: place.pass, key: end) }
+        let next = place.pass + 1
+        return next < indexed.count + (scanned.isEmpty ? 0 : 1) ? Place(pass: next) : nil
+    }
+
+    /// Returns the key of the last row if there may be more.
+    private func read(_ rows: SQL, _ tx: Transaction, _ body: (Row) throws -> Bool) throws -> [SQLValue]? {
+        var (count, last, continues): (Int, [SQLValue]?, Bool) = (0, nil, true)
+        try tx.db.forEach(
+            """
+            SELECT \(keyColumns), \(table, unscoped: Self.leaving).* FROM \(SQL(unchecked: table.name))
+            WHERE tenant = \(tx.tenant) AND \(rows) ORDER BY \(keyColumns) LIMIT \(ErasureLimits.exportedAtOnceMax)
+            """
+        ) { row in
+            count += 1
+            last = policy.key.indices.map { row.value($0) }
+            continues = try body(row)
+            return continues
+        }
+        return continues && count < ErasureLimits.exportedAtOnceMax ? nil : last
     }
 
     // MARK: The order of the key

@@ -53,7 +53,7 @@ import Testing
                 let changes = policy.links.flatMap(\.changes)
                 let named =
                     policy.key + policy.links.map(\.column) + changes.map(\.column) + Array(policy.hidden)
-                    + Array(policy.impersonal) + [policy.content].compactMap(\.self)
+                    + Array(policy.json) + Array(policy.impersonal) + [policy.content].compactMap(\.self)
                 #expect(Set(named).subtracting(columns.map(\.name)) == [], "\(table.name)")
                 guard !changes.isEmpty else { continue }
                 let explained = Set(changes.map(\.column)).union(policy.impersonal).union(policy.key).union(

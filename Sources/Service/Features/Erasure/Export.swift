@@ -1,0 +1,98 @@
+import Database
+import Domain
+import MicroHTTP
+import Threads
+import Values
+
+extension ErasureFeature {
+    /// `GET /v1/users/{id}/export`: the person's rows, a JSON document in each line.
+    @Sendable static func export(_ call: Call, _ tables: [PersonRows]) throws -> Answer {
+        let userId = try person(call)
+        let walk = Locked(ExportWalk(of: userId, in: tables.filter(\.policy.isExported)))
+        let response = Response(
+            status: 200, headers: [("Content-Type", "application/x-ndjson"), ("Cache-Control", "no-store")])
+        return .pieces(response) { tx in try walk.withLock { try $0.piece(tx) } }
+    }
+}
+
+/// A walk over a person's rows, by the declarations of the tables. The first line names the person, and the last one
+/// has the number of rows: without it, the export is not complete.
+struct ExportWalk: Sendable {
+    private let person: ID<User>
+    private let tables: [PersonRows]
+    private var table = 0
+    private var place = PersonRows.Place()
+    private var count = 0
+    private var (isBegun, isOver) = (false, false)
+
+    init(of person: ID<User>, in tables: [PersonRows]) { (self.person, self.tables) = (person, tables) }
+
+    /// Returns the next lines; nil behind the last one.
+    mutating func piece(_ tx: Transaction) throws -> [UInt8]? {
+        guard !isOver else { return nil }
+        var bytes: [UInt8] = []
+        if !isBegun {
+            isBegun = true
+            bytes += line("export") { writer in
+                writer.member("userId", person)
+                writer.member("tenant", tx.tenant)
+                writer.member("at", tx.now)
+            }
+        }
+        for _ in 0..<ErasureLimits.pieceStatementsMax {
+            guard table < tables.count else {
+                isOver = true
+                return bytes + line("end") { $0.member("rows", count) }
+            }
+            let rows = tables[table]
+            let next = try rows.forEach(of: person, from: place, tx) { row in
+                count += 1
+                bytes += line(rows.table.name) { Self.write(row, of: rows.policy, to: &$0) }
+                return bytes.count < ErasureLimits.pieceBytes
+            }
+            if next == nil { table += 1 }
+            place = next ?? PersonRows.Place()
+            if bytes.count >= ErasureLimits.pieceBytes { break }
+        }
+        return bytes
+    }
+
+    private func line(_ kind: String, _ data: (inout JSONWriter) -> Void) -> [UInt8] {
+        var writer = JSONWriter()
+        writer.object { writer in
+            writer.member("kind", kind)
+            writer.member("data", data)
+        }
+        return writer.bytes + [UInt8(ascii: "\n")]
+    }
+
+    /// Writes the columns under the names that members of the API have. The first columns repeat the key.
+    private static func write(_ row: Row, of policy: PersonPolicy, to writer: inout JSONWriter) {
+        for index in policy.key.count..<row.count {
+            let column = row.name(index)
+            guard column != Table.tenantColumnDefault, !policy.hidden.contains(column) else { continue }
+            writer.key(memberName(of: column))
+            switch row.value(index) {
+            case .null: writer.null()
+            case .integer(let number) where isTime(column): writer.value(Timestamp(microseconds: number))
+            case .integer(let number): writer.value(Int(number))
+            case .real(let number): writer.value(number)
+            case .text(let text) where policy.json.contains(column):
+                if text.isEmpty { writer.null() } else { writer.raw(text.utf8) }
+            case .text(let text): writer.value(text)
+            case .utf8(let bytes): writer.value(String(decoding: bytes, as: UTF8.self))
+            case .blob(let bytes): writer.value(RFC4648.encode(bytes))
+            }
+        }
+    }
+
+    /// Returns `createdAt` for `created_at`.
+    static func memberName(of column: String) -> String {
+        let words = column.split(separator: "_")
+        return words.prefix(1).joined() + words.dropFirst().map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
+    }
+
+    static func isTime(_ column: String) -> Bool {
+        column.hasSuffix("_at") || ["at", "since", "scheduled_start"].contains(column)
+    }
+}

@@ -187,8 +187,9 @@ struct Dispatcher: Sendable {
     // MARK: Responses
 
     private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint) throws -> Reply {
-        if endpoint.adds { try rows.requireRoom(for: call.caller.tenant) }
         let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: endpoint.name)
+        // A repeated request adds nothing. Whether it is one is known in its transaction.
+        if endpoint.adds, claim == nil { try rows.requireRoom(for: call.caller.tenant) }
         let act = act(of: call, trace, endpoint)
         switch try endpoint.handler(call) {
         case .now(let response): return .response(conditional(response, call.request))
@@ -214,13 +215,14 @@ struct Dispatcher: Sendable {
             let lane = LockKey.user(call.caller.userId).lane(in: call.caller.tenant)
             return writing(trace) { [response, act] span, completion throws(StoreBusy) in
                 try runner.store.write(
-                    lane: lane, { try write(call, nil, nil, span, act, { _ in response }, $0) }, completion: completion)
+                    lane: lane, { try write(call, endpoint, nil, nil, span, act, { _ in response }, $0) },
+                    completion: completion)
             }
         case .write(let key, let body):
             let lane = (key ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
             return writing(trace) { span, completion throws(StoreBusy) in
                 try runner.store.write(
-                    lane: lane, { try write(call, claim, key, span, act, body, $0) }, completion: completion)
+                    lane: lane, { try write(call, endpoint, claim, key, span, act, body, $0) }, completion: completion)
             }
         case .writeTogether(let key, let request):
             let lane = key.lane(in: call.caller.tenant)
@@ -230,7 +232,7 @@ struct Dispatcher: Sendable {
                     return try request.queue(call.caller, runner, act, lane, completion)
                 }
                 try runner.store.write(
-                    lane: lane, { try write(call, claim, key, span, act, request.answerAlone, $0) },
+                    lane: lane, { try write(call, endpoint, claim, key, span, act, request.answerAlone, $0) },
                     completion: completion)
             }
         }
@@ -362,8 +364,8 @@ struct Dispatcher: Sendable {
     }
 
     private func write(
-        _ call: Call, _ claim: Idempotency.Claim?, _ key: LockKey?, _ span: OpenSpan?, _ act: AuditedAct?,
-        _ body: (Transaction) throws -> Response, _ db: DatabaseConnection
+        _ call: Call, _ endpoint: Endpoint, _ claim: Idempotency.Claim?, _ key: LockKey?, _ span: OpenSpan?,
+        _ act: AuditedAct?, _ body: (Transaction) throws -> Response, _ db: DatabaseConnection
     ) throws -> Response {
         try db.lock([key?.name(in: call.caller.tenant), claim?.lockName].compactMap(\.self))
         let traceparent = span?.context.traceparent
@@ -373,6 +375,7 @@ struct Dispatcher: Sendable {
         }
         let now = runner.clock.now()
         if let stored = try Idempotency.find(claim, at: now, in: db) { return stored }
+        if endpoint.adds { try rows.requireRoom(for: call.caller.tenant) }
         let response: Response
         do {
             // The savepoint lets a refusal undo the started work and still be stored as the answer.

@@ -76,6 +76,28 @@ import Values
         }
     }
 
+    /// The stored answer of an earlier request is sent although the tenant has no room any more, and a refusal for want
+    /// of room is not stored.
+    @Test func tenantWithoutRoom_getsEarlierAnswers() async throws {
+        let service = try TestService.start(["rowsPerTenantMax": "1"], at: "2026-01-10T12:00:00Z")
+        func follow(_ author: String, _ key: String) async throws -> ServiceAnswer {
+            try await service.call(
+                "PUT", "/v1/users/\(author)/followers/ada", as: .user("ada"), headers: ["Idempotency-Key": key])
+        }
+        #expect(try await follow("ben", "first").isSuccess)
+        try await eventually("the row is counted", step: { service.clock.advance(seconds: 61) }) {
+            try await service.call("GET", "/metrics").text.contains("\nbellhop_tenant_rows{tenant=\"default\"} 1\n")
+        }
+        #expect(try await follow("carol", "second").refusal == "507 tenant.storage_full")
+        let again = try await follow("ben", "first")
+        #expect(again.isSuccess && again[header: "Idempotency-Replayed"] == "true")
+        let left = try await service.call("DELETE", "/v1/users/ben/followers/ada", as: .user("ada"))
+        #expect(left.isSuccess)
+        try await eventually("there is room again", step: { service.clock.advance(seconds: 61) }) {
+            try await follow("carol", "second").isSuccess
+        }
+    }
+
     /// Each tenant in the metrics is a label, so only the largest are there.
     @Test func metrics_nameTheLargestTenants() async throws {
         let service = try TestService.start(["rateLimitTenant": "100"], at: "2026-01-10T12:00:00Z")

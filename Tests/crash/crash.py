@@ -44,7 +44,7 @@ def run_script(name, description, run, **more):
         parser.add_argument(f"--{option}", type=type(default), default=default)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     options = parser.parse_args()
-    given = ", ".join(f"{getattr(options, option):g} {option}" for option in more)
+    given = ", ".join(f"{option} {getattr(options, option)}" for option in more)
     print(f"{name}: seed {options.seed}, {given}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         try:

@@ -57,6 +57,7 @@ def run(name, *arguments, folder):
     )
     if done.returncode != 0:
         raise Trouble(f"{name} ended with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
 
 
 def make_folder(prefix="replicas-", parent="/tmp"):

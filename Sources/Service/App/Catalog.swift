@@ -77,10 +77,12 @@ enum Catalog {
 
     /// Pairs of templates with different meanings that could make the same key. Each would open the other's rows.
     private static var ambiguousTemplates: [String] {
-        let templates = tables.flatMap { $0.read.templates + $0.write.templates }
+        // Many tables have the same few templates. Each pair is compared once, because this runs at every start.
+        let templates = Set(tables.flatMap { $0.read.templates + $0.write.templates })
+            .sorted { $0.description < $1.description }
         var found: Set<String> = []
         for (index, left) in templates.enumerated() {
-            for right in templates[(index + 1)...] where left.shape != right.shape && left.mayEqual(right) {
+            for right in templates[(index + 1)...] where left.mayEqual(right) && left.shape != right.shape {
                 found.insert("\(left) and \(right)")
             }
         }

@@ -4,11 +4,21 @@ import Values
 public enum SSE {
     /// Encodes one event of the log: id, name and data.
     public static func encode(_ event: StreamEvent, at cursor: Cursor) -> [UInt8] {
+        encode(event.name, data: event.data, id: cursor, traceparent: event.traceparent)
+    }
+
+    /// Encodes one event in bytes of its own. The parameters are those of ``append(_:data:id:traceparent:to:)``.
+    public static func encode(
+        _ name: String, data: [UInt8], id cursor: Cursor? = nil, traceparent: String? = nil
+    ) -> [UInt8] {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(event.data.count + event.name.utf8.count + Cursor.textBytesMax)
-        append(event.name, data: event.data, id: cursor, traceparent: event.traceparent, to: &bytes)
+        bytes.reserveCapacity(name.utf8.count + data.count + Cursor.textBytesMax + fieldBytesMax)
+        append(name, data: data, id: cursor, traceparent: traceparent, to: &bytes)
         return bytes
     }
+
+    /// The names of the fields of one event, with their line breaks, and a `traceparent`.
+    private static let fieldBytesMax = 96
 
     /// Appends an event about the stream itself (`stream:ready`). It carries the cursor only if it moves the client's
     /// position.
@@ -34,9 +44,9 @@ public enum SSE {
     /// else.
     public static func appendRetry(milliseconds: Int, to bytes: inout [UInt8]) {
         precondition(milliseconds >= 0, "a retry is digits only")
-        bytes.append(contentsOf: "retry: ".utf8)
-        bytes.append(contentsOf: String(milliseconds).utf8)
-        bytes.append(contentsOf: "\n\n".utf8)
+        append("retry: ", to: &bytes)
+        bytes.append(decimal: Int64(milliseconds))
+        append("\n\n", to: &bytes)
     }
 
     /// Returns the number of events in encoded bytes.
@@ -55,34 +65,40 @@ public enum SSE {
     private static let carriageReturn = UInt8(ascii: "\r")
 
     private static func appendID(_ cursor: Cursor, to bytes: inout [UInt8]) {
-        bytes.append(contentsOf: "id: ".utf8)
+        append("id: ", to: &bytes)
         cursor.append(to: &bytes)
         bytes.append(lineFeed)
     }
 
     private static func appendBody(_ name: String, _ data: [UInt8], to bytes: inout [UInt8]) {
-        bytes.append(contentsOf: "event: ".utf8)
+        append("event: ", to: &bytes)
         // A line break inside the name would start another field.
-        bytes.append(contentsOf: name.utf8.lazy.filter { $0 != lineFeed && $0 != carriageReturn })
-        bytes.append(contentsOf: "\ndata: ".utf8)
-        appendLines(data, to: &bytes)
-        bytes.append(contentsOf: [lineFeed, lineFeed])
+        name.withUTF8Bytes { append($0, joiningLinesWith: "", to: &bytes) }
+        append(nextData, to: &bytes)
+        data.withUnsafeBufferPointer { append($0, joiningLinesWith: nextData, to: &bytes) }
+        append("\n\n", to: &bytes)
     }
 
-    /// Splits the data at LF, CR and CRLF alike. Clients end a line at each of them, so a bare CR in the data would
-    /// turn the rest into a field.
-    private static func appendLines(_ data: [UInt8], to bytes: inout [UInt8]) {
+    private static let nextData: StaticString = "\ndata: "
+
+    /// Splits the text at LF, CR and CRLF alike. Clients end a line at each of them, so a bare CR in the text would turn
+    /// the rest into a field.
+    private static func append(
+        _ text: UnsafeBufferPointer<UInt8>, joiningLinesWith separator: StaticString, to bytes: inout [UInt8]
+    ) {
         var start = 0
-        var index = 0
         while true {
             // JSON written by this service has no line breaks, so this reads each byte once and copies it once.
-            index = data.withUnsafeBufferPointer { $0.endOfLine(from: index) }
-            bytes.append(contentsOf: data[start..<index])
-            guard index < data.count else { return }
-            bytes.append(contentsOf: "\ndata: ".utf8)
-            let isPair = data[index] == carriageReturn && index + 1 < data.count && data[index + 1] == lineFeed
-            index += isPair ? 2 : 1
-            start = index
+            let end = text.endOfLine(from: start)
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: text[start..<end]))
+            guard end < text.count else { return }
+            append(separator, to: &bytes)
+            let isPair = text[end] == carriageReturn && end + 1 < text.count && text[end + 1] == lineFeed
+            start = end + (isPair ? 2 : 1)
         }
+    }
+
+    private static func append(_ text: StaticString, to bytes: inout [UInt8]) {
+        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 }

@@ -89,9 +89,7 @@ final class EncodedState: Sendable {
 
     init(_ state: OwnState) {
         self.state = state
-        var bytes: [UInt8] = []
-        SSE.append(state.name, data: state.data, to: &bytes)
-        self.bytes = SharedBytes(bytes)
+        bytes = SharedBytes(SSE.encode(state.name, data: state.data))
     }
 }
 

@@ -69,8 +69,6 @@ enum StreamNotice {
     static func event(
         _ name: String, at cursor: Cursor? = nil, traceparent: String? = nil, _ members: (inout JSONWriter) -> Void
     ) -> [UInt8] {
-        var bytes: [UInt8] = []
-        SSE.append(name, data: JSONWriter.object(members), id: cursor, traceparent: traceparent, to: &bytes)
-        return bytes
+        SSE.encode(name, data: JSONWriter.object(members), id: cursor, traceparent: traceparent)
     }
 }

@@ -174,6 +174,10 @@ public struct Hub {
         fileprivate let numbers: [Int32]
         /// The total length of the keys' lists: an upper bound of the number of streams with one of the keys.
         public let streamCount: Int
+
+        public func union(_ other: Keys) -> Keys {
+            Keys(numbers: numbers + other.numbers, streamCount: streamCount + other.streamCount)
+        }
     }
 
     public func find(_ keys: [String], tenant: ID<Tenant>) -> Keys {

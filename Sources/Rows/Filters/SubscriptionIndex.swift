@@ -47,7 +47,7 @@ public struct SubscriptionMatch: Sendable, Hashable {
 /// and 1.1 µs if not: the work is the same, but the memory is then outside the processor's caches.
 ///
 /// If few streams may see a row, it is cheaper to check only these: ``forEachMatch(_:in:_:)`` for each stream that may
-/// see it, if there are fewer of them than ``candidateCount(_:)``.
+/// see it, if there are fewer of them than candidates.
 public struct SubscriptionIndex {
     /// A table as changes name it. The tenant is part of it, so that a change of one tenant never visits another
     /// tenant's subscriptions.
@@ -418,12 +418,19 @@ public struct SubscriptionIndex {
 
     /// Calls `body` once for each subscription whose filter matches the old or the new row, in the order of slots and
     /// of each slot's list. So all matches of a stream are consecutive. The body must not change the index.
-    public mutating func forEachMatch(_ change: RowVersions, _ body: (SubscriptionMatch) -> Void) {
-        findMatches(change)
+    ///
+    /// - Parameter candidatesMax: The maximum number of filters to evaluate. Filters that both rows find count twice.
+    /// - Returns: False if there are more candidates. Then `body` is not called.
+    @discardableResult
+    public mutating func forEachMatch(
+        _ change: RowVersions, candidatesMax: Int = .max, _ body: (SubscriptionMatch) -> Void
+    ) -> Bool {
+        guard findMatches(change, candidatesMax: candidatesMax) else { return false }
         for match in matches { body(match) }
+        return true
     }
 
-    /// Does the same as ``forEachMatch(_:_:)`` for a single stream.
+    /// Does the same as ``forEachMatch(_:candidatesMax:_:)`` for a single stream.
     public func forEachMatch(_ change: RowVersions, in slot: Int32, _ body: (SubscriptionMatch) -> Void) {
         guard slot >= 0, Int(slot) < slots.count, let table = table(of: change) else { return }
         for number in slots[Int(slot)] where entries[Int(number)].table == table {
@@ -431,19 +438,8 @@ public struct SubscriptionIndex {
         }
     }
 
-    /// Returns the approximate number of filters that ``forEachMatch(_:_:)`` would evaluate. Filters that both rows
-    /// find count twice.
-    public func candidateCount(_ change: RowVersions) -> Int {
-        guard let table = table(of: change) else { return 0 }
-        var hashes: [UInt64] = []
-        appendHashes(change, table: Int(table), to: &hashes)
-        return hashes.reduce(tables[Int(table)].unfiltered.count + tables[Int(table)].scanned.count) {
-            $0 + buckets.count(under: $1)
-        }
-    }
-
-    /// Fills `matches`.
-    private mutating func findMatches(_ change: RowVersions) {
+    /// Fills `matches`, unless there are more candidates; then it returns false.
+    private mutating func findMatches(_ change: RowVersions, candidatesMax: Int) -> Bool {
         // Moved out of the index while it is filled. Otherwise the method that fills it would receive a copy of the
         // index.
         var hashes = hashes
@@ -452,8 +448,12 @@ public struct SubscriptionIndex {
         defer { self.hashes = hashes }
         candidates.removeAll(keepingCapacity: candidates.capacity <= Self.reservedMax)
         matches.removeAll(keepingCapacity: matches.capacity <= Self.reservedMax)
-        guard let table = table(of: change) else { return }
+        guard let table = table(of: change) else { return true }
         appendHashes(change, table: Int(table), to: &hashes)
+        let count = hashes.reduce(tables[Int(table)].unfiltered.count + tables[Int(table)].scanned.count) {
+            $0 + buckets.count(under: $1)
+        }
+        guard count <= candidatesMax else { return false }
         candidates += tables[Int(table)].unfiltered
         candidates += tables[Int(table)].scanned
         for hash in hashes { buckets.append(under: hash, to: &candidates) }
@@ -467,6 +467,7 @@ public struct SubscriptionIndex {
             matches.append(match)
         }
         if !isSorted { matches.sort { $0.precedes($1) } }
+        return true
     }
 
     /// The number of elements for which the lists above keep memory. Otherwise one change that reaches every stream

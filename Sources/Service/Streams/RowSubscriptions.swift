@@ -92,8 +92,10 @@ struct RowSubscriptions {
     /// Whether the stream has not received an event's row yet.
     func isNew(_ sequence: Int64, to slot: Int32) -> Bool { floors[slot].map { sequence > $0 } ?? true }
 
-    mutating func forEachMatch(_ row: RowVersions, _ body: (SubscriptionMatch) -> Void) {
-        index.forEachMatch(row, body)
+    mutating func forEachMatch(
+        _ row: RowVersions, candidatesMax: Int, _ body: (SubscriptionMatch) -> Void
+    ) -> Bool {
+        index.forEachMatch(row, candidatesMax: candidatesMax, body)
     }
 
     // MARK: Waiting deliveries

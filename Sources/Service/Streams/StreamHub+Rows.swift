@@ -60,8 +60,10 @@ extension StreamHub {
     ) -> Int {
         var encoder = RowChangeEncoder(change, of: event, cursor: cursor)
         let oldReaders = hub.find(change.oldReaders, tenant: event.tenant)
-        let newReaders = hub.find(change.newReaders, tenant: event.tenant)
-        let matches = matches(of: encoder.row, only: slot, among: change.oldReaders + change.newReaders)
+        // Most changes leave the readers as they are.
+        let newReaders =
+            change.newReaders == change.oldReaders ? oldReaders : hub.find(change.newReaders, tenant: event.tenant)
+        let matches = matches(of: encoder.row, only: slot, among: oldReaders.union(newReaders))
         // Local copies, because nothing changes them from here on. As members of a class, they would be retained again
         // for each match.
         let (hub, index) = (hub, rows.index)
@@ -88,19 +90,15 @@ extension StreamHub {
 
     /// Returns the subscriptions that a row's values find, or only the subscriptions of its readers, if these are
     /// fewer.
-    private func matches(of row: RowVersions, only slot: Int32?, among readers: [String]) -> [SubscriptionMatch] {
+    private func matches(of row: RowVersions, only slot: Int32?, among readers: Hub.Keys) -> [SubscriptionMatch] {
         var matches: [SubscriptionMatch] = []
         if let slot {
             rows.index.forEachMatch(row, in: slot) { matches.append($0) }
             return matches
         }
-        let readers = hub.find(readers, tenant: row.tenant)
-        if readers.streamCount < rows.index.candidateCount(row) {
-            for slot in hub.streams(withAnyOf: readers) {
-                rows.index.forEachMatch(row, in: slot) { matches.append($0) }
-            }
-        } else {
-            rows.forEachMatch(row) { matches.append($0) }
+        if rows.forEachMatch(row, candidatesMax: readers.streamCount, { matches.append($0) }) { return matches }
+        for slot in hub.streams(withAnyOf: readers) {
+            rows.index.forEachMatch(row, in: slot) { matches.append($0) }
         }
         return matches
     }

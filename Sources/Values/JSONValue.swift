@@ -237,8 +237,9 @@ private struct JSONReader {
         let start = index
         skipPlainText()
         if byte == UInt8(ascii: "\"") {
-            defer { index += 1 }
-            return try text(bytes[start..<index])
+            guard let text = Self.text(bytes[start..<index]) else { throw failure(Self.notUTF8) }
+            index += 1
+            return text
         }
         var decoded: [UInt8] = []
         decoded.reserveCapacity(decodedLengthMax(from: start))
@@ -246,8 +247,9 @@ private struct JSONReader {
         while let byte {
             switch byte {
             case UInt8(ascii: "\""):
-                defer { index += 1 }
-                return try text(decoded[...])
+                guard let text = Self.text(decoded[...]) else { throw failure(Self.notUTF8) }
+                index += 1
+                return text
             case UInt8(ascii: "\\"):
                 index += 1
                 try escape(into: &decoded)
@@ -287,11 +289,13 @@ private struct JSONReader {
         } while true
     }
 
-    private func text(_ utf8: ArraySlice<UInt8>) throws(Failure) -> String {
+    private static let notUTF8 = "a string that is not UTF-8"
+
+    /// Returns the text; nil if it is not UTF-8. It is static, because a call on the reader would copy the reader.
+    private static func text(_ utf8: ArraySlice<UInt8>) -> String? {
         // Nearly all texts are ASCII and need no validation, which takes six times as long as the rest.
         if utf8.withUnsafeBufferPointer(\.isASCII) { return String(decoding: utf8, as: UTF8.self) }
-        guard let text = String(validating: utf8, as: UTF8.self) else { throw failure("a string that is not UTF-8") }
-        return text
+        return String(validating: utf8, as: UTF8.self)
     }
 
     private mutating func escape(into decoded: inout [UInt8]) throws(Failure) {

@@ -63,12 +63,7 @@ public struct RowChange: Sendable, Hashable {
     }
 
     /// All keys whose holders receive one of the invalidations.
-    public var invalidationAudience: [String] {
-        var keys: [String] = []
-        var seen: Set<String> = []
-        for key in invalidations.lazy.flatMap(\.audience) where seen.insert(key).inserted { keys.append(key) }
-        return keys
-    }
+    public var invalidationAudience: [String] { invalidations.flatMap(\.audience).withoutRepetitions }
 
     /// Whether any stream could receive a part of it.
     var hasAudience: Bool { !oldReaders.isEmpty || !newReaders.isEmpty || !invalidations.isEmpty }

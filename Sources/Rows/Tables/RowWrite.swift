@@ -39,6 +39,7 @@ public struct RowWrite: Sendable, Hashable {
 extension RowWrite.Row {
     /// Returns the row completed with another row's columns. Most rows are complete, and then nothing is copied.
     func completed(by other: Self, except withheld: Set<String> = []) -> Self {
+        guard other.keys.contains(where: { index(forKey: $0) == nil }) else { return self }
         var row = self
         for (column, value) in other where row[column] == nil && !withheld.contains(column) { row[column] = value }
         return row

@@ -204,13 +204,12 @@ extension TableDeclaration {
         of entries: [AudienceEntry], _ row: RowWrite.Row, _ tenant: ID<Tenant>, _ memberships: Memberships
     ) throws(Failure) -> [String] {
         var keys: [String] = []
-        var seen: Set<String> = []
         for entry in entries where entry.when.holds(for: row) {
             for view in try views(of: row, tenant, using: entry.template.columns, memberships) {
-                if let key = entry.template.key(of: view), seen.insert(key).inserted { keys.append(key) }
+                if let key = entry.template.key(of: view) { keys.append(key) }
             }
         }
-        return keys
+        return keys.withoutRepetitions
     }
 
     /// Returns the row once for each value of the related columns and lists in use; once without such columns.
@@ -253,5 +252,14 @@ extension TableDeclaration {
         let known = subjects.compactMap { memberships.granted(to: $0, by: column.membership, tenant: tenant) }
         guard known.isEmpty else { return Set(known.joined()).sorted() }
         return row[name]?.keyText.map { [$0] } ?? []
+    }
+}
+
+extension [String] {
+    /// The keys without repetitions, in their order. Most lists have a single key, which needs no comparison.
+    var withoutRepetitions: [String] {
+        guard count > 1 else { return self }
+        var seen: Set<String> = []
+        return filter { seen.insert($0).inserted }
     }
 }

@@ -181,14 +181,35 @@ extension TableDeclaration {
 
 // MARK: - Storage in the log
 
-extension RowChange: JSONObjectWritable {
-    public func write(membersTo writer: inout JSONWriter) {
+extension RowChange {
+    /// The rows of a change as JSON, which all streams that receive whole rows share.
+    public struct EncodedRows: Sendable {
+        public let old: ArraySlice<UInt8>?
+        public let new: ArraySlice<UInt8>?
+    }
+
+    /// The rows of a change that was read from the log.
+    public var encodedRows: EncodedRows {
+        func bytes(_ row: Row?) -> ArraySlice<UInt8>? { row.map { JSONWriter.bytes(JSONValue.object($0))[...] } }
+        return EncodedRows(old: bytes(old), new: bytes(new))
+    }
+
+    /// Returns the change as the log stores it, and the parts of these bytes that are its rows.
+    public func encoded() -> (bytes: [UInt8], rows: EncodedRows) {
+        var places: (old: Range<Int>?, new: Range<Int>?)
+        let bytes = JSONWriter.object { write(membersTo: &$0, &places) }
+        return (bytes, EncodedRows(old: places.old.map { bytes[$0] }, new: places.new.map { bytes[$0] }))
+    }
+
+    private func write(
+        membersTo writer: inout JSONWriter, _ places: inout (old: Range<Int>?, new: Range<Int>?)
+    ) {
         writer.member("schema", schema)
         writer.member("table", table)
         writer.member("type", operation.eventName)
         writer.member("primaryKey", primaryKey)
-        if let old { writer.member("oldRecord", JSONValue.object(old)) }
-        if let new { writer.member("record", JSONValue.object(new)) }
+        if let old { places.old = writer.member("oldRecord", row: old) }
+        if let new { places.new = writer.member("record", row: new) }
         writer.member("oldReaders", oldReaders)
         writer.member("readers", newReaders)
         if !losses.isEmpty { writer.member("losses", losses) }
@@ -231,6 +252,16 @@ extension RowChange: JSONObjectWritable {
         }
         isOnlyCounts = members["isOnlyCounts"] == .bool(true)
         commitTimestamp = members.integer("commitTimestamp").map { Timestamp(microseconds: $0) }
+    }
+}
+
+extension JSONWriter {
+    /// Writes a row, and returns its place in the bytes.
+    fileprivate mutating func member(_ name: StaticString, row: RowChange.Row) -> Range<Int> {
+        key(name)
+        let start = bytes.count
+        value(JSONValue.object(row))
+        return start..<bytes.count
     }
 }
 

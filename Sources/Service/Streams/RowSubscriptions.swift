@@ -139,19 +139,21 @@ struct RowSubscriptions {
 /// The encoder of one change, used by a shard or by the reader of the log. It encodes the change once for all streams
 /// that receive the same.
 struct RowChangeEncoder {
-    let change: RowChange
+    var change: RowChange { published.value }
     /// The versions that subscriptions are matched against.
     let row: RowVersions
     /// Nil for a change that is sent out of its place in the log.
     let cursor: Cursor?
     private let traceparent: String?
+    private let published: PublishedChange
+    private lazy var wholeRows = published.rows ?? change.encodedRows
     private var encoded: [RowDelivery.Part: SharedBytes] = [:]
 
-    init(_ change: RowChange, of event: StreamEvent, cursor: Cursor?) {
-        self.change = change
+    init(_ published: PublishedChange, of event: StreamEvent, cursor: Cursor?) {
+        self.published = published
         self.cursor = cursor
         traceparent = event.traceparent
-        row = RowVersions(change, tenant: event.tenant)
+        row = RowVersions(published.value, tenant: event.tenant)
     }
 
     /// Returns the counts that a selection includes.
@@ -171,19 +173,34 @@ struct RowChangeEncoder {
         if let bytes = encoded[part] { return bytes }
         let (record, oldRecord) = part.transition.rows(
             old: change.old, new: change.new, selection: part.selection, primaryKey: change.primaryKey)
+        let whole = part.isWhole ? wholeRows : nil
+        let change = change
         let bytes = StreamNotice.event("table:change", at: cursor, traceparent: traceparent) { writer in
             writer.member("subscriptionIds", part.subscriptionIds)
             writer.member("schema", change.schema)
             writer.member("table", change.table)
             writer.member("type", change.operation.eventName)
             writer.member("change", part.transition.rawValue)
-            writer.member("record", record.map(JSONValue.object))
-            writer.member("oldRecord", oldRecord.map(JSONValue.object))
+            writer.member("record", record, encoded: whole?.new)
+            writer.member("oldRecord", oldRecord, encoded: whole?.old)
             writer.member("commitTimestamp", change.commitTimestamp)
         }
         let shared = SharedBytes(bytes)
         encoded[part] = shared
         return shared
+    }
+}
+
+extension JSONWriter {
+    /// Writes a row, or null.
+    ///
+    /// - Parameter encoded: The row as JSON, if it is known.
+    fileprivate mutating func member(_ name: StaticString, _ row: RowChange.Row?, encoded: ArraySlice<UInt8>?) {
+        if row != nil, let encoded {
+            member(name, json: encoded)
+        } else {
+            member(name, row.map(JSONValue.object))
+        }
     }
 }
 
@@ -223,6 +240,9 @@ struct RowDelivery {
         let transition: RowTransition
         let selection: ColumnSelection?
         var subscriptionIds: [ID<TableSubscription>]
+
+        /// Whether it receives all columns of the rows.
+        var isWhole: Bool { selection == nil && transition != .leave }
     }
 
     private(set) var parts: [Part] = []

@@ -20,7 +20,7 @@ extension StreamHub {
         let hasReceivers = hub.find(event.audience, tenant: event.tenant).streamCount > 0
         let isWatched = rows.isWatched(event)
         guard hasReceivers || isWatched, let change = encoded.change else { return }
-        if hasReceivers { invalidate(change, tenant: event.tenant) }
+        if hasReceivers { invalidate(change.value, tenant: event.tenant) }
         guard isWatched else { return }
         let streams = deliver(change, of: event, at: encoded.cursor)
         if streams > 0 { endDelivery(of: encoded, to: streams) }
@@ -56,9 +56,10 @@ extension StreamHub {
     /// - Returns: The number of streams that it concerns.
     @discardableResult
     private func deliver(
-        _ change: RowChange, of event: StreamEvent, at cursor: Cursor?, only slot: Int32? = nil
+        _ published: PublishedChange, of event: StreamEvent, at cursor: Cursor?, only slot: Int32? = nil
     ) -> Int {
-        var encoder = RowChangeEncoder(change, of: event, cursor: cursor)
+        var encoder = RowChangeEncoder(published, of: event, cursor: cursor)
+        let change = encoder.change
         let oldReaders = hub.find(change.oldReaders, tenant: event.tenant)
         // Most changes leave the readers as they are.
         let newReaders =

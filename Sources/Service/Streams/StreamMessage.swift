@@ -72,11 +72,11 @@ final class EncodedEvent: Sendable {
     }
 
     /// The row change. The first shard with an affected stream parses it, once, if another replica wrote it.
-    var change: RowChange? {
+    var change: PublishedChange? {
         derived.withLock { derived in
-            if let change = derived.change { return change?.value }
-            let change = RowChange(reading: event.data)
-            derived.change = .some(change.map(PublishedChange.init))
+            if let change = derived.change { return change }
+            let change = RowChange(reading: event.data).map { PublishedChange($0) }
+            derived.change = .some(change)
             return change
         }
     }

@@ -252,7 +252,7 @@ struct StreamReader: Sendable {
         let first = events.first?.sequence ?? .max
         for event in recent + events {
             guard let change = RowChange(reading: event.data) else { continue }
-            var encoder = RowChangeEncoder(change, of: event, cursor: cursor)
+            var encoder = RowChangeEncoder(PublishedChange(change), of: event, cursor: cursor)
             for part in delivery(of: encoder, keys: keys).parts {
                 if encoder.isOnlyCounts(part.transition), let record = change.cause.recordId {
                     counts[ID(record), default: [:]].merge(encoder.counts(part.selection)) { $1 }

@@ -50,8 +50,10 @@ final class SharedMembers: Sendable {
 /// changes.
 final class PublishedChange: Sendable {
     let value: RowChange
+    /// Parts of the event's JSON; nil if the change was read from the log.
+    let rows: RowChange.EncodedRows?
 
-    init(_ value: RowChange) { self.value = value }
+    init(_ value: RowChange, _ rows: RowChange.EncodedRows? = nil) { (self.value, self.rows) = (value, rows) }
 }
 
 /// The events of one transaction, until its group is about to be committed.

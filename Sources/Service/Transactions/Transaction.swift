@@ -84,11 +84,12 @@ final class Transaction {
     /// - Parameter tenant: The owner of the rows; nil for the caller's tenant. Only a feed of all tenants may name
     ///   another one.
     func publish(_ change: RowChange, tenant: ID<Tenant>? = nil) {
+        let (bytes, rows) = change.encoded()
         drafts.append(
             EventDraft(
                 tenant: tenant ?? self.tenant, name: EventLog.change.description, audience: change.invalidationAudience,
                 topic: EventLog.topic(schema: change.schema, table: change.table), collapse: nil,
-                data: JSONWriter.bytes(change), change: PublishedChange(change)))
+                data: bytes, change: PublishedChange(change, rows)))
     }
 
     /// Publishes an event to the other replicas only, such as a revocation.

@@ -360,7 +360,7 @@ import Values
         let both = try #require(try routed(["like_count": 2, "visibility": "private"]))
         #expect(!both.isOnlyCounts)
         #expect(!both.countColumns.isEmpty)
-        #expect(RowChange(reading: JSONWriter.bytes(both)) == both)
+        #expect(RowChange(reading: both.encoded().bytes) == both)
     }
 
     // MARK: The JSON Schema

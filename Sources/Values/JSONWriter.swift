@@ -118,7 +118,9 @@ public struct JSONWriter: Sendable {
     /// Writes bytes that are already one JSON value.
     public mutating func raw(_ json: some Collection<UInt8>) {
         comma()
-        bytes.append(contentsOf: json)
+        // Other modules do not specialize this method. Without the check it would append byte by byte.
+        let copied: Void? = json.withContiguousStorageIfAvailable { bytes.append(contentsOf: $0) }
+        if copied == nil { bytes.append(contentsOf: json) }
         needsComma = true
     }
 

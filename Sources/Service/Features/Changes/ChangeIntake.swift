@@ -24,37 +24,35 @@ struct ChangeIntake: Sendable {
 
     /// Takes in changes, in order, and returns the outcome of each. A fault in one rejects only that one.
     func take(_ changes: [TableChange], _ tx: Transaction) throws -> [ChangeOutcome] {
-        var run = try ChangeIntakeRun(changes, memberships, tx, restartStreams)
-        return try changes.map { try run.outcome(of: $0) }
+        let tables = changes.map { memberships.catalog.find(schema: $0.schema, table: $0.table) }
+        var run = try ChangeIntakeRun(tables, memberships, tx, restartStreams)
+        return try zip(changes, tables).map { try run.outcome(of: $0, in: $1) }
     }
 }
 
 /// The intake of some changes within one transaction.
 private struct ChangeIntakeRun {
-    private let tables: MembershipRegistry
     private let tx: Transaction
     private let restartStreams: ChangeIntake.StreamRestart
     private var memberships: Memberships
     private var version: Int64
 
     init(
-        _ changes: [TableChange], _ tables: MembershipRegistry, _ tx: Transaction,
+        _ tables: [TableDeclaration?], _ registry: MembershipRegistry, _ tx: Transaction,
         _ restartStreams: @escaping ChangeIntake.StreamRestart
     ) throws {
         self.restartStreams = restartStreams
-        self.tables = tables
         self.tx = tx
         // Changes of memberships depend on the previous memberships, so all replicas apply them one after the other.
-        let changesMemberships = changes.contains { change in
-            tables.catalog.find(schema: change.schema, table: change.table)?.memberships.isEmpty == false
-        }
+        let changesMemberships = tables.contains { $0?.memberships.isEmpty == false }
         if changesMemberships { try tx.db.lock(["bellhop:memberships"]) }
-        (memberships, version) = try tables.memberships(in: tx.db)
+        (memberships, version) = try registry.memberships(in: tx.db)
     }
 
-    mutating func outcome(of change: TableChange) throws -> ChangeOutcome {
+    /// - Parameter table: Nil if the table is not declared.
+    mutating func outcome(of change: TableChange, in table: TableDeclaration?) throws -> ChangeOutcome {
         do {
-            return try take(change) ? .accepted : .duplicate
+            return try take(change, in: table) ? .accepted : .duplicate
         } catch let failure as Failure where failure.kind == .invalid || failure.code == "memberships.full" {
             let field = failure.fields.first
             return .rejected(ChangeFault(change.place(of: field?.pointer ?? ""), field?.detail ?? failure.detail))
@@ -62,8 +60,8 @@ private struct ChangeIntakeRun {
     }
 
     /// Takes in a change; returns false for a duplicate.
-    private mutating func take(_ change: TableChange) throws -> Bool {
-        guard let table = tables.catalog.find(schema: change.schema, table: change.table) else {
+    private mutating func take(_ change: TableChange, in table: TableDeclaration?) throws -> Bool {
+        guard let table else {
             throw Failure.invalid("/table", "the table \(change.schema).\(change.table) is not declared")
         }
         guard change.kind != .truncate else { return try truncate(table, change) }

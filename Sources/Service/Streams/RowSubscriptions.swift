@@ -79,6 +79,9 @@ struct RowSubscriptions {
     }
 
     /// Whether any stream subscribes to the table of a change.
+    ///
+    /// It is inlined, because the shard would copy the whole structure for a call.
+    @inline(__always)
     func isWatched(_ event: StreamEvent) -> Bool {
         guard !watches.isEmpty, let topic = event.topic else { return false }
         return watches[Watch(tenant: event.tenant, topic: topic)] != nil
@@ -139,51 +142,51 @@ struct RowSubscriptions {
 /// The encoder of one change, used by a shard or by the reader of the log. It encodes the change once for all streams
 /// that receive the same.
 struct RowChangeEncoder {
-    var change: RowChange { published.value }
+    let change: PublishedChange
     /// The versions that subscriptions are matched against.
     let row: RowVersions
     /// Nil for a change that is sent out of its place in the log.
     let cursor: Cursor?
     private let traceparent: String?
-    private let published: PublishedChange
-    private lazy var wholeRows = published.rows ?? change.encodedRows
+    private lazy var wholeRows = change.rows ?? change.value.encodedRows
     private var encoded: [RowDelivery.Part: SharedBytes] = [:]
 
-    init(_ published: PublishedChange, of event: StreamEvent, cursor: Cursor?) {
-        self.published = published
+    init(_ change: PublishedChange, of event: StreamEvent, cursor: Cursor?) {
+        self.change = change
         self.cursor = cursor
         traceparent = event.traceparent
-        row = RowVersions(published.value, tenant: event.tenant)
+        row = RowVersions(change.value, tenant: event.tenant)
     }
 
     /// Returns the counts that a selection includes.
     func counts(_ selection: ColumnSelection?) -> [String: JSONValue] {
         var values: [String: JSONValue] = [:]
-        for (name, column) in change.countColumns where selection?.columns.contains(column) ?? true {
-            values[name] = change.new?[column]
+        for (name, column) in change.value.countColumns where selection?.columns.contains(column) ?? true {
+            values[name] = change.value.new?[column]
         }
         return values
     }
 
     /// Whether a subscription receives only the counts.
-    func isOnlyCounts(_ transition: RowTransition) -> Bool { change.isOnlyCounts && transition == .update }
+    func isOnlyCounts(_ transition: RowTransition) -> Bool { change.value.isOnlyCounts && transition == .update }
 
     /// Returns a `table:change` event.
     mutating func event(_ part: RowDelivery.Part) -> SharedBytes {
         if let bytes = encoded[part] { return bytes }
         let (record, oldRecord) = part.transition.rows(
-            old: change.old, new: change.new, selection: part.selection, primaryKey: change.primaryKey)
+            old: change.value.old, new: change.value.new, selection: part.selection,
+            primaryKey: change.value.primaryKey)
         let whole = part.isWhole ? wholeRows : nil
         let change = change
         let bytes = StreamNotice.event("table:change", at: cursor, traceparent: traceparent) { writer in
             writer.member("subscriptionIds", part.subscriptionIds)
-            writer.member("schema", change.schema)
-            writer.member("table", change.table)
-            writer.member("type", change.operation.eventName)
+            writer.member("schema", change.value.schema)
+            writer.member("table", change.value.table)
+            writer.member("type", change.value.operation.eventName)
             writer.member("change", part.transition.rawValue)
             writer.member("record", record, encoded: whole?.new)
             writer.member("oldRecord", oldRecord, encoded: whole?.old)
-            writer.member("commitTimestamp", change.commitTimestamp)
+            writer.member("commitTimestamp", change.value.commitTimestamp)
         }
         let shared = SharedBytes(bytes)
         encoded[part] = shared

@@ -56,22 +56,21 @@ extension StreamHub {
     /// - Returns: The number of streams that it concerns.
     @discardableResult
     private func deliver(
-        _ published: PublishedChange, of event: StreamEvent, at cursor: Cursor?, only slot: Int32? = nil
+        _ change: PublishedChange, of event: StreamEvent, at cursor: Cursor?, only slot: Int32? = nil
     ) -> Int {
-        var encoder = RowChangeEncoder(published, of: event, cursor: cursor)
-        let change = encoder.change
-        let oldReaders = hub.find(change.oldReaders, tenant: event.tenant)
+        var encoder = RowChangeEncoder(change, of: event, cursor: cursor)
+        let (oldKeys, newKeys, losses) = (change.value.oldReaders, change.value.newReaders, change.value.losses)
+        let oldReaders = hub.find(oldKeys, tenant: event.tenant)
         // Most changes leave the readers as they are.
-        let newReaders =
-            change.newReaders == change.oldReaders ? oldReaders : hub.find(change.newReaders, tenant: event.tenant)
+        let newReaders = newKeys == oldKeys ? oldReaders : hub.find(newKeys, tenant: event.tenant)
         let matches = matches(of: encoder.row, only: slot, among: oldReaders.union(newReaders))
         // Local copies, because nothing changes them from here on. As members of a class, they would be retained again
         // for each match.
         let (hub, index) = (hub, rows.index)
         func seesNew(_ slot: Int32) -> Bool {
             guard hub.hasKey(slot, anyOf: newReaders) else { return false }
-            guard !change.losses.isEmpty else { return true }
-            let readers = change.newReaders { hub.hasKey(slot, anyOf: hub.find([$0], tenant: event.tenant)) }
+            guard !losses.isEmpty else { return true }
+            let readers = change.value.newReaders { hub.hasKey(slot, anyOf: hub.find([$0], tenant: event.tenant)) }
             return hub.hasKey(slot, anyOf: hub.find(readers, tenant: event.tenant))
         }
         var deliveries: [(slot: Int32, delivery: RowDelivery)] = []
@@ -81,7 +80,7 @@ extension StreamHub {
             guard let transition = match.transition(seesOld: seesOld, seesNew: seesNew) else { continue }
             if deliveries.last?.slot != match.slot { deliveries.append((match.slot, RowDelivery())) }
             deliveries[deliveries.count - 1].delivery
-                .add(index.subscription(match), transition, of: change, seesNew: seesNew)
+                .add(index.subscription(match), transition, of: change.value, seesNew: seesNew)
         }
         for (slot, delivery) in deliveries where rows.isNew(event.sequence, to: slot) {
             for part in delivery.parts { deliver(part, &encoder, event.sequence, to: slot) }
@@ -107,13 +106,12 @@ extension StreamHub {
     private func deliver(
         _ part: RowDelivery.Part, _ encoder: inout RowChangeEncoder, _ sequence: Int64, to slot: Int32
     ) {
-        let change = encoder.change
         if encoder.isOnlyCounts(part.transition) {
-            guard let record = change.cause.recordId else { return }
-            let dueAt = milliseconds + Int64(change.windowMilliseconds)
+            guard let record = encoder.change.value.cause.recordId else { return }
+            let dueAt = milliseconds + Int64(encoder.change.value.windowMilliseconds)
             return rows.offer(encoder.counts(part.selection), of: record, to: slot, dueAt: dueAt)
         }
-        if let record = change.cause.recordId {
+        if let record = encoder.change.value.cause.recordId {
             rows.refresh(part.transition == .leave ? nil : encoder.counts(part.selection), of: record, to: slot)
         }
         let bytes = encoder.event(part)

@@ -272,7 +272,7 @@ struct StreamReader: Sendable {
 
     /// Returns the delivery of a change to the stream's subscriptions.
     private func delivery(of encoder: RowChangeEncoder, keys: Set<String>) -> RowDelivery {
-        let (change, row) = (encoder.change, encoder.row)
+        let (change, row) = (encoder.change.value, encoder.row)
         var delivery = RowDelivery()
         let seesOld = !keys.isDisjoint(with: change.oldReaders)
         let seesNew = !keys.isDisjoint(with: change.newReaders(keys.contains))

@@ -23,13 +23,14 @@ extension EventLog {
     /// yet, each as its number and tenant. A last record without a tenant names the given head.
     ///
     /// One query serves callers of several tenants, because PostgreSQL answers many callers from one snapshot.
-    static func records(after head: Int64) -> SQL {
-        """
+    static func records(after head: Int64) -> SQL { newestRecords.binding(head, recordsMax, head) }
+
+    /// The statement of ``records(after:)``, whose text is made once, because most reads need it.
+    private static let newestRecords: SQL = """
         SELECT sequence, tenant FROM (SELECT sequence, tenant FROM \(events, unscoped: bookkeeping)
-            WHERE sequence > \(head) ORDER BY sequence DESC LIMIT \(recordsMax)) AS recent
-        UNION ALL SELECT CAST(\(head) AS BIGINT), ''
+            WHERE sequence > ? ORDER BY sequence DESC LIMIT ?) AS recent
+        UNION ALL SELECT CAST(? AS BIGINT), ''
         """
-    }
 
     /// Records of ``records(after:)``. A replica that is further behind names the position of another tenant's event,
     /// which is equally exact. A larger limit would make PostgreSQL plan the query each time.

@@ -79,9 +79,6 @@ struct RowSubscriptions {
     }
 
     /// Whether any stream subscribes to the table of a change.
-    ///
-    /// It is inlined, because the shard would copy the whole structure for a call.
-    @inline(__always)
     func isWatched(_ event: StreamEvent) -> Bool {
         guard !watches.isEmpty, let topic = event.topic else { return false }
         return watches[Watch(tenant: event.tenant, topic: topic)] != nil

@@ -38,8 +38,9 @@ public final class Setting<Value: Sendable>: Settings.Key, @unchecked Sendable {
     public var projectedValue: Setting<Value> { self }
 
     override func read(_ values: SettingsReader) throws {
-        isSet = values.isSet(self)
-        value = try reportingFaults { try parse(values.text(of: self)) }
+        let text = values.text(of: self)
+        isSet = text != nil
+        value = try reportingFaults { try parse(text ?? fallback) }
     }
 }
 
@@ -230,23 +231,16 @@ struct SettingsReader {
     /// Settings that are treated as not set.
     var ignored: Set<String> = []
 
-    func isSet(_ key: Settings.Key) -> Bool {
-        let path = ConfigKey(key.name)
-        guard !ignored.contains(key.name) else { return false }
-        if let text = reader.string(forKey: path) { return !text.isEmpty }
-        return reader.int(forKey: path) != nil
-    }
-
-    /// Returns the text of a setting, or its default.
+    /// Returns the text of a setting; nil if it is not set.
     func text(of key: Settings.Key) -> String? {
-        if ignored.contains(key.name) { return key.fallback }
+        if ignored.contains(key.name) { return nil }
         let path = ConfigKey(key.name)
         if let text = reader.string(forKey: path, isSecret: key.isSecret) {
-            return text.isEmpty ? key.fallback : text
+            return text.isEmpty ? nil : text
         }
         if let number = reader.int(forKey: path) { return "\(number)" }
         if let flag = reader.bool(forKey: path) { return "\(flag)" }
         if let texts = reader.stringArray(forKey: path) { return texts.joined(separator: ",") }
-        return key.fallback
+        return nil
     }
 }

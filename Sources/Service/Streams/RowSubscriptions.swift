@@ -19,11 +19,6 @@ struct RowSubscriptions {
         var updates: RecordCounts
     }
 
-    private struct Watch: Hashable {
-        let tenant: ID<Tenant>
-        let topic: String
-    }
-
     private(set) var index: SubscriptionIndex
     var coalescer = Coalescer()
     /// The waiting counts, by slot.
@@ -32,9 +27,7 @@ struct RowSubscriptions {
     private var countsDueAt: Int64?
     /// Changes up to these events are not delivered as rows, because the stream has read them from the log.
     private var floors: [Int32: Int64] = [:]
-    /// The number of subscriptions per table. Changes of other tables are not even parsed.
-    private var watches: [Watch: Int] = [:]
-    private var watchesOfSlot: [Int32: [Watch]] = [:]
+    private(set) var watchedTables = WatchedTables()
 
     init(shards: Int) {
         index = SubscriptionIndex(
@@ -52,36 +45,17 @@ struct RowSubscriptions {
         _ slot: Int32, of owner: Owner, with subscriptions: [TableSubscription], floor: Int64?
     ) throws(Failure) {
         try index.replace(slot, tenant: owner.tenant, user: owner.userId, with: subscriptions)
-        unwatch(slot)
+        watchedTables.replace(slot, tenant: owner.tenant, with: subscriptions)
         counts[slot] = nil
         floors[slot] = subscriptions.isEmpty ? nil : floor
-        guard !subscriptions.isEmpty else { return }
-        let watched = Set(
-            subscriptions.map { Watch(tenant: owner.tenant, topic: EventLog.topic(schema: $0.schema, table: $0.table)) }
-        )
-        for watch in watched { watches[watch, default: 0] += 1 }
-        watchesOfSlot[slot] = Array(watched)
     }
 
     mutating func remove(_ slot: Int32) {
         index.remove(slot)
         coalescer.remove(slot)
-        unwatch(slot)
+        watchedTables.remove(slot)
         counts[slot] = nil
         floors[slot] = nil
-    }
-
-    private mutating func unwatch(_ slot: Int32) {
-        for watch in watchesOfSlot.removeValue(forKey: slot) ?? [] {
-            let count = watches[watch, default: 1]
-            watches[watch] = count > 1 ? count - 1 : nil
-        }
-    }
-
-    /// Whether any stream subscribes to the table of a change.
-    func isWatched(_ event: StreamEvent) -> Bool {
-        guard !watches.isEmpty, let topic = event.topic else { return false }
-        return watches[Watch(tenant: event.tenant, topic: topic)] != nil
     }
 
     /// Records that the stream has received the rows up to this event.
@@ -133,6 +107,40 @@ struct RowSubscriptions {
         for slot in due.keys { counts[slot] = nil }
         self.countsDueAt = counts.values.lazy.map(\.dueAt).min()
         return due.map { ($0.key, $0.value.updates) }
+    }
+}
+
+/// The tables to which a shard's streams subscribe. Changes of other tables are not even parsed.
+struct WatchedTables {
+    private struct Watch: Hashable {
+        let tenant: ID<Tenant>
+        let topic: String
+    }
+
+    /// The number of streams that subscribe to each table.
+    private var streamCounts: [Watch: Int] = [:]
+    private var watchesOfSlot: [Int32: [Watch]] = [:]
+
+    mutating func replace(_ slot: Int32, tenant: ID<Tenant>, with subscriptions: [TableSubscription]) {
+        remove(slot)
+        guard !subscriptions.isEmpty else { return }
+        let watched = Set(
+            subscriptions.map { Watch(tenant: tenant, topic: EventLog.topic(schema: $0.schema, table: $0.table)) })
+        for watch in watched { streamCounts[watch, default: 0] += 1 }
+        watchesOfSlot[slot] = Array(watched)
+    }
+
+    mutating func remove(_ slot: Int32) {
+        for watch in watchesOfSlot.removeValue(forKey: slot) ?? [] {
+            let count = streamCounts[watch, default: 1]
+            streamCounts[watch] = count > 1 ? count - 1 : nil
+        }
+    }
+
+    /// Whether any stream subscribes to the table of a change.
+    func contains(_ event: StreamEvent) -> Bool {
+        guard !streamCounts.isEmpty, let topic = event.topic else { return false }
+        return streamCounts[Watch(tenant: event.tenant, topic: topic)] != nil
     }
 }
 

@@ -18,7 +18,7 @@ extension StreamHub {
         let event = encoded.event
         recentChanges.append(encoded)
         let hasReceivers = hub.find(event.audience, tenant: event.tenant).streamCount > 0
-        let isWatched = rows.isWatched(event)
+        let isWatched = rows.watchedTables.contains(event)
         guard hasReceivers || isWatched, let change = encoded.change else { return }
         if hasReceivers { invalidate(change.value, tenant: event.tenant) }
         guard isWatched else { return }
@@ -44,7 +44,7 @@ extension StreamHub {
 
     /// Sends one stream the changes between the end of its replay and now.
     private func deliverMissed(after sequence: Int64, to slot: Int32) {
-        for encoded in recentChanges.after(sequence) where rows.isWatched(encoded.event) {
+        for encoded in recentChanges.after(sequence) where rows.watchedTables.contains(encoded.event) {
             if let change = encoded.change { deliver(change, of: encoded.event, at: nil, only: slot) }
         }
         rows.noteDelivered(through: head, to: slot)

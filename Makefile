@@ -1,7 +1,7 @@
 # `make run` starts the service, `make test` tests a change, `make help` lists all targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long models push-model conformance conformance-mutants conformance-servers soak bench bench-quick package package-test upgrade-test image image-test format clean
+.PHONY: help run test test-long models push-model conformance conformance-mutants mutants conformance-servers soak bench bench-quick package package-test upgrade-test image image-test format clean
 
 help: ## list the targets and the stages of make test
 	@grep -E '^[a-z-]+: .*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+): .*## (.*)/  make \1\t\2/' | expand -t 22
@@ -28,6 +28,9 @@ conformance: ## check a service against Docs/protocol.md: URL=http://… SECRET=
 
 conformance-mutants: ## break each rule of Docs/protocol.md and see its cases fail; writes Docs/protocol-mutants.md (about 10 minutes)
 	@.build-tools/bin/python Tests/conformance/run_mutants.py
+
+mutants: ## plant defects in a copy of the code, and see the simulations find each; writes Docs/mutants.md (about 15 minutes)
+	@python3 Tests/mutants/run.py
 
 conformance-servers: ## compare servers of Server-Sent Events by the generic cases; writes Docs/protocol-servers.md
 	@.ci/packages servers && .build-tools/bin/python Tests/conformance/run_servers.py

@@ -74,77 +74,130 @@ import Values
         #expect(matches(&hub, event("t1", ["user:5", "everyone"])) == [5])
     }
 
-    /// A hub and a naive model of its matching rule, which receive the same operations.
-    private struct Pair {
-        struct Stream {
-            var tenant: ID<Tenant>, scope: Set<String>, topics: Set<ID<Hub>>
+    @Test func eventsReachTheStreamsThatMaySeeThem_underAnySchedule() {
+        let runs = effort(quick: 20_000, full: 20_000, long: 1_000_000)
+        let failure = Schedule.failure(seed: randomSeed(), runs: runs) { HubSimulation.run($0) }
+        #expect(failure == nil, "\(failure ?? "")")
+    }
+}
+
+/// A hub and a naive model of its matching rule, which receive the same operations: streams join, change and leave.
+///
+/// Invariant: an event reaches each stream of its tenant once whose scope has a key of the audience, and who has
+/// subscribed to its topic.
+private struct HubSimulation {
+    private struct Stream {
+        var tenant: ID<Tenant>
+        var scope: Set<String>
+        var topics: Set<ID<Hub>>
+    }
+
+    /// Includes two tenants that look alike: é composed, and é decomposed.
+    private static let tenants: [ID<Tenant>] = ["a", "\u{E9}", "e\u{301}"]
+    private static let keys = ["user:1", "user:2", "everyone", "queue:1"]
+    private static let topics = ["queue:1", "user:1", "queue:\u{212A}", "queue:K"]
+    private static let slots = 6
+
+    private let schedule: Schedule
+    private var hub = Hub()
+    private var streams: [Int32: Stream] = [:]
+
+    private init(_ schedule: Schedule) { self.schedule = schedule }
+
+    /// - Returns: the violated invariant, or nil.
+    static func run(_ schedule: Schedule) -> String? {
+        var simulation = HubSimulation(schedule)
+        for _ in 0..<schedule.count(8...31) {
+            schedule.step()
+            simulation.act()
+            if let failure = simulation.failure() { return failure }
         }
+        schedule.step()
+        for slot in simulation.streams.keys.sorted() { simulation.leave(slot) }
+        return simulation.hub.keyNumbers.isEmpty ? nil : "keys stay without streams"
+    }
 
-        /// Includes two tenants that look alike: é composed, and é decomposed.
-        static let tenants: [ID<Tenant>] = ["a", "b", "\u{E9}", "e\u{301}"]
-        static let keys = ["user:1", "user:2", "user:3", "everyone", "shop:1:staff", "queue:1", "tenant:service"]
-        static let topics = ["queue:1", "queue:2", "user:1", "everyone", "queue:\u{212A}", "queue:K"]
+    private func one<Element>(of all: [Element]) -> Element { all[schedule.number(all.count)] }
 
-        var hub = Hub()
-        var streams: [Int32: Stream] = [:]
-        var random: SeededGenerator
+    private func some(of all: [String]) -> [String] { (0..<schedule.number(4)).map { _ in one(of: all) } }
 
-        mutating func one<Element>(of all: [Element]) -> Element { all.randomElement(using: &random)! }
-
-        mutating func some(of all: [String]) -> [String] {
-            (0..<Int.random(in: 0...4, using: &random)).map { _ in one(of: all) }
-        }
-
-        mutating func join(_ slot: Int32) {
-            let (tenant, scope, topics) = (one(of: Self.tenants), some(of: Self.keys), some(of: Self.topics))
-            hub.join(slot, tenant: tenant, scope: scope, topics: topics)
-            streams[slot] = Stream(tenant: tenant, scope: Set(scope), topics: Set(topics.map { ID($0) }))
-        }
-
-        mutating func change(_ slot: Int32) {
-            switch Int.random(in: 0..<7, using: &random) {
-            case 3, 4:
-                let key = one(of: Self.keys)
-                hub.add(key, toScopeOf: slot)
-                streams[slot]?.scope.insert(key)
-            case 5, 6:
-                let key = one(of: Self.keys)
-                hub.remove(key, fromScopeOf: slot)
-                streams[slot]?.scope.remove(key)
-            case 0:
-                hub.leave(slot)
-                streams[slot] = nil
-            case 1:
-                let topics = some(of: Self.topics)
-                hub.replaceTopics(of: slot, with: topics)
-                streams[slot]?.topics = Set(topics.map { ID($0) })
-            default:
-                let scope = some(of: Self.keys)
-                hub.replaceScope(of: slot, with: scope)
-                streams[slot]?.scope = Set(scope)
-            }
+    private mutating func act() {
+        let slot = Int32(schedule.number(Self.slots))
+        guard streams[slot] != nil else { return join(slot) }
+        switch schedule.number(7) {
+        case 0: leave(slot)
+        case 1: replaceTopics(slot)
+        case 2, 3: add(slot)
+        case 4, 5: remove(slot)
+        default: replaceScope(slot)
         }
     }
 
-    /// Compares random joins, leaves and replacements with the naive model, which scans all streams.
-    @Test func randomOperations_matchThePlainRule() {
-        let seed = randomSeed()
-        var pair = Pair(random: SeededGenerator(seed: seed))
-        for step in 0..<effort(quick: 4_000, full: 20_000, long: 200_000) {
-            let slot = Int32.random(in: 0..<40, using: &pair.random)
-            if pair.streams[slot] == nil { pair.join(slot) } else { pair.change(slot) }
-            let topic = Bool.random(using: &pair.random) ? pair.one(of: Pair.topics) : nil
-            let event = event(pair.one(of: Pair.tenants), pair.some(of: Pair.keys), topic: topic)
-            let expected = pair.streams.filter { _, stream in
-                stream.tenant == event.tenant && !stream.scope.isDisjoint(with: event.audience)
-                    && topic.map { stream.topics.contains(ID($0)) } ?? true
-            }.keys.sorted()
-            #expect(matches(&pair.hub, event) == expected, "seed \(seed), step \(step)")
-            if let known = pair.streams[slot] {
-                #expect(Set(pair.hub.scope(of: slot)) == known.scope)
-                #expect(Set(pair.hub.topics(of: slot).map { ID($0) }) == known.topics)
+    private mutating func join(_ slot: Int32) {
+        let (tenant, scope, topics) = (one(of: Self.tenants), some(of: Self.keys), some(of: Self.topics))
+        hub.join(slot, tenant: tenant, scope: scope, topics: topics)
+        streams[slot] = Stream(tenant: tenant, scope: Set(scope), topics: Set(topics.map { ID($0) }))
+        schedule.tell("stream \(slot) of \(tenant) joins with the scope \(scope) and the topics \(topics)")
+    }
+
+    private mutating func leave(_ slot: Int32) {
+        hub.leave(slot)
+        streams[slot] = nil
+        schedule.tell("stream \(slot) leaves")
+    }
+
+    private mutating func replaceTopics(_ slot: Int32) {
+        let topics = some(of: Self.topics)
+        hub.replaceTopics(of: slot, with: topics)
+        streams[slot]?.topics = Set(topics.map { ID($0) })
+        schedule.tell("stream \(slot) has the topics \(topics)")
+    }
+
+    private mutating func replaceScope(_ slot: Int32) {
+        let scope = some(of: Self.keys)
+        hub.replaceScope(of: slot, with: scope)
+        streams[slot]?.scope = Set(scope)
+        schedule.tell("stream \(slot) has the scope \(scope)")
+    }
+
+    private mutating func add(_ slot: Int32) {
+        let key = one(of: Self.keys)
+        hub.add(key, toScopeOf: slot)
+        streams[slot]?.scope.insert(key)
+        schedule.tell("stream \(slot) gains the key \(key)")
+    }
+
+    private mutating func remove(_ slot: Int32) {
+        let key = one(of: Self.keys)
+        hub.remove(key, fromScopeOf: slot)
+        streams[slot]?.scope.remove(key)
+        schedule.tell("stream \(slot) loses the key \(key)")
+    }
+
+    /// Sends an event to the hub and to the model.
+    private mutating func failure() -> String? {
+        let topic = schedule.number(2) == 0 ? nil : one(of: Self.topics)
+        let event = StreamEvent(
+            sequence: 1, tenant: one(of: Self.tenants), name: "n", audience: some(of: Self.keys), topic: topic, data: []
+        )
+        let expected = streams.filter { _, stream in
+            stream.tenant == event.tenant && !stream.scope.isDisjoint(with: event.audience)
+                && topic.map { stream.topics.contains(ID($0)) } ?? true
+        }.keys.sorted()
+        var found: [Int32] = []
+        hub.forEachMatch(event) { found.append($0) }
+        guard found.sorted() == expected else {
+            return
+                "an event of \(event.tenant) for \(event.audience), topic \(topic ?? "-"), reaches \(found.sorted()), "
+                + "not \(expected)"
+        }
+        for (slot, stream) in streams.sorted(by: { $0.key < $1.key }) {
+            if Set(hub.scope(of: slot)) != stream.scope { return "stream \(slot) has the scope \(hub.scope(of: slot))" }
+            if Set(hub.topics(of: slot).map { ID($0) }) != stream.topics {
+                return "stream \(slot) has the topics \(hub.topics(of: slot))"
             }
         }
-        #expect((Int32(0)..<40).filter(pair.hub.contains) == pair.streams.keys.sorted())
+        return (0..<Int32(Self.slots)).allSatisfy { hub.contains($0) == (streams[$0] != nil) }
+            ? nil : "the hub has other streams"
     }
 }

@@ -277,7 +277,9 @@ struct ReplicaSimulation {
                 replicas[index].pending = .adopt(request, server.state(lookingAt: 0, comparesOrigin: false))
             }
         case .adopt(let request, let state):
-            if replicas[index].follower.adopt(state, answering: request) { begin(index) }
+            guard replicas[index].follower.adopt(state, answering: request) else { return }
+            if replicas[index].follower.head != state.newest { fail("replica \(index) goes on after an unknown entry") }
+            begin(index)
         case .restart(let sequence):
             replicas[index].follower.restart(after: sequence)
             begin(index)
@@ -289,7 +291,7 @@ struct ReplicaSimulation {
         guard let request = replicas[index].follower.nextRequest(at: now, pollPause: Self.pollPause) else {
             return false
         }
-        if number(16) == 0 {
+        if number(16) == 15 {
             replicas[index].follower.failed(request)
             tell("replica \(index) cannot \(request.kind) the log")
             return false

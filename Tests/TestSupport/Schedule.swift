@@ -55,15 +55,17 @@ public final class Schedule {
 
     /// Runs simulations until one fails.
     ///
+    /// - Parameter repetitionsMax: The runs for making a failure smaller. Without the limit, a long schedule would take
+    ///   minutes.
     /// - Parameter run: Runs a simulation, and returns the violated invariant or nil.
     /// - Returns: The seed and the story of the smallest failing run; nil if no run fails.
     public static func failure(
-        seed: UInt64, runs: Int, _ run: (Schedule) -> String?
+        seed: UInt64, runs: Int, repetitionsMax: Int = 20_000, _ run: (Schedule) -> String?
     ) -> String? {
         for number in 0..<UInt64(runs) {
             let schedule = Schedule(seed: seed &+ number)
             guard run(schedule) != nil else { continue }
-            let smallest = smallest(schedule.made) { numbers in
+            let smallest = smallest(schedule.made, repetitionsMax) { numbers in
                 let repeated = Schedule(repeating: numbers)
                 return run(repeated) == nil ? nil : repeated.made
             }
@@ -75,12 +77,11 @@ public final class Schedule {
         return nil
     }
 
-    /// The runs for making a failure smaller. Without the limit, a long schedule would take minutes.
-    private static let attemptsMax = 20_000
-
     /// - Parameter fails: Repeats a run; returns the numbers that it used if it fails, and nil if it does not.
-    private static func smallest(_ numbers: Numbers, fails: (Numbers) -> Numbers?) -> Numbers {
-        var (best, left, isSmaller) = (numbers, attemptsMax, true)
+    private static func smallest(
+        _ numbers: Numbers, _ repetitionsMax: Int, fails: (Numbers) -> Numbers?
+    ) -> Numbers {
+        var (best, left, isSmaller) = (numbers, repetitionsMax, true)
         func accept(_ numbers: Numbers) -> Bool {
             guard left > 0, let used = fails(numbers), isLess(used, best) else { return false }
             (best, isSmaller) = (used, true)
@@ -99,9 +100,10 @@ public final class Schedule {
                 }
                 length /= 2
             }
-            for step in best.indices {
+            for step in best.indices where step < best.count {
                 for place in best[step].indices {
                     for less in [0, 1, 2, 4].map({ $0 == 0 ? 0 : best.number(step, place) - $0 }) {
+                        // An accepted run may have drawn fewer numbers.
                         guard less >= 0, less < best.number(step, place) else { continue }
                         var smaller = best
                         smaller[step][place] = less

@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 
 /// A reader of an app's log under a seeded schedule: rows, reads, restores of an older disk, promotions, dropped slots,
-/// tables that are removed from the publication and added again, and processes that end at any step of creating a slot.
+/// replaced slots, tables that are removed from the publication and added again, and processes that end at any step of
+/// creating a slot.
 ///
 /// Invariant: after each snapshot, the reader receives every row of the server once and in order, or takes a new
 /// snapshot.
@@ -98,8 +99,9 @@ private struct SourceSimulation {
 
     private mutating func dropSlot() {
         guard !isConnected else { return }
-        server.slot = nil
-        tell("the slot is dropped")
+        let isMadeAgain = number(2) == 0
+        server.slot = isMadeAgain ? Slot(confirmed: server.rows.count) : nil
+        tell("the slot is dropped\(isMadeAgain ? " and made again by somebody else" : "")")
     }
 
     private mutating func write(_ count: Int) {
@@ -115,7 +117,8 @@ private struct SourceSimulation {
         guard isConnected, case .read(let source, let lsn, let publication) = stored, lsn < server.rows.count else {
             return
         }
-        let rows = server.rows[lsn...].prefix(count)
+        // A slot sends nothing of before the position that it has confirmed.
+        let rows = server.rows[min(max(lsn, server.slot?.confirmed ?? lsn), server.rows.count)...].prefix(count)
         known += rows.filter { !server.unpublished.contains($0) }
         stored = .read(source: source, lsn: rows.endIndex, publication: publication)
         if number(2) == 0 { server.slot?.confirmed = rows.endIndex }

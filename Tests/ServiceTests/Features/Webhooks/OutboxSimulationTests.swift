@@ -1,0 +1,26 @@
+import PostgresServer
+import TestSupport
+import Testing
+
+@testable import Service
+
+@Suite(.timed) struct OutboxSimulationTests {
+    @Test func nothingIsLostOrSentTwiceOrAfterItWasSeen_underAnySchedule() throws {
+        let service = try TestService.start(at: TestService.morning)
+        let clock = ManualClock(service.clock.now)
+        let settings = try TestService.settings([
+            "database": service.database.url, "jwtSecret": TestService.secret, "webhookURL": "http://127.0.0.1:1/",
+            "webhookSecrets": WebhookProbe.secrets[0], "webhookPrivate": "true", "webhookAtOnce": "false",
+        ])
+        let base = service.app.runner.reader
+        let reader = TransactionReader(
+            store: base.store, clock: clock.clock, settings: settings, log: base.log, positions: base.positions,
+            reactions: [WebhooksFeature.reaction], tables: base.tables, limiter: base.limiter)
+        // A server of PostgreSQL takes five times as long for each.
+        let runs = effort(quick: 300, full: 6_000, long: 100_000) / (PostgresServer.isTheStore ? 20 : 1)
+        let failure = Schedule.failure(seed: randomSeed(), runs: runs, repetitionsMax: 1000) {
+            OutboxSimulation.run($0, reader, clock)
+        }
+        #expect(failure == nil, "\(failure ?? "")")
+    }
+}

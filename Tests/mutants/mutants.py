@@ -1,0 +1,126 @@
+"""Defects that are planted in the code, one after the other, to see that a simulation finds each of them."""
+
+import dataclasses
+
+REPLICAS = "ReplicaSimulationTests/streamsGetEveryEntryOnce_orAreToldOfTheGap_underAnySchedule"
+REPLAY = "SubscriptionTests/everyInterleaving_losesNothing_andDoublesNothing"
+SOURCE = "SourceSimulationTests/everyRowArrivesOnce_orTheSnapshotRestarts_underAnySchedule"
+HUB = "HubTests/eventsReachTheStreamsThatMaySeeThem_underAnySchedule"
+ROWS = "SubscriptionIndexTests/changesMatchTheirSubscriptions_underAnySchedule"
+OUTBOX = "OutboxSimulationTests/nothingIsLostOrSentTwiceOrAfterItWasSeen_underAnySchedule"
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A defect. `place` occurs once in the file, and its part between « and » is replaced by `after`."""
+
+    file: str
+    place: str
+    after: str
+    meaning: str
+    simulation: str
+
+    @property
+    def before(self):
+        return self.place[self.place.index("«") + 1:self.place.index("»")]
+
+    @property
+    def text(self):
+        return self.place.replace("«", "").replace("»", "")
+
+
+def of(file, simulation, *mutants):
+    return [Mutant(f"Sources/{file}", place, after, meaning, simulation) for place, after, meaning in mutants]
+
+
+MUTANTS = [
+    *of(
+        "Realtime/LogFollower.swift", REPLICAS,
+        ("guard «term == self.term» else", "true", "entries of before a failover are published"),
+        ("let first = entries.first, «first.sequence == head + 1»", "first.sequence >= head + 1",
+         "own entries are published before those of other replicas between them"),
+        ("if «state.isMoved» {", "false", "another timeline is not noticed"),
+        ("if «state.epoch != epoch» {", "false", "a new epoch is not adopted"),
+        ("«term += 1»", "term += 0", "entries that were appended before the failover count as safe"),
+        ("read from the log.\n        «waiting = [:]»", "_ = waiting", "entries that wait survive the failover"),
+        ("«head = sequence»\n        (last", "head = max(head, sequence)", "a replica goes on after entries that were lost"),
+    ),
+    *of(
+        "Realtime/StreamReplay.swift", REPLAY,
+        ("guard «sequence > floor» else", "sequence >= floor", "the last replayed event is sent again"),
+        ("if «position > floor» {", "false", "a client that is ahead of its shard gets events twice"),
+        ("queue.removeAll { «$0.sequence <= position» }", "$0.sequence < position",
+         "the event at the client's position is sent again"),
+        ("phase == .replaying, «!isReading» else { return [] }\n        return advance()", "true",
+         "the stream goes live while it reads the log"),
+        ("[.send(chunk, collapse: 0)] + «(chunks.isEmpty ? finish() : [])»", "finish()",
+         "waiting events overtake the rest of the replay"),
+        ("let after = floor\n        «floor = missed»", "_ = missed", "events are read from the log and sent live"),
+        ("guard missedThrough == nil else {\n            «missedThrough = item.sequence»", "_ = item.sequence",
+         "events after a full queue are lost"),
+        ("queueBytes > StreamReplay.queueBytesMax else { return }\n        «queue = []»", "_ = queue",
+         "events of a full queue are sent and read again"),
+        (".load(after: «after», through", "after + 1", "the first missed event is not read"),
+        ("phase = .replaying\n        «isReading = false»", "isReading = true", "a stream waits for ever"),
+    ),
+    *of(
+        "Rows/Source/SourceContinuity.swift", SOURCE,
+        ("{ «stored == description || stored == log» }", "stored.hasPrefix(log)", "another timeline counts as the same log"),
+        ("if «lsn > end» {", "false", "a log that ends before the position counts as complete"),
+        ("let confirmed = slot.confirmed, «confirmed <= lsn»", "confirmed.rawValue <= lsn.rawValue + 2",
+         "a slot that begins after the position counts as complete"),
+        ("} else if «!wasPublished» {", "false", "rows that were not published count as read"),
+    ),
+    *of(
+        "Rows/Source/SourcePublication.swift", SOURCE,
+        ("earlier.entries[table].map { «$0 == entry» }", "$0.count == entry.count",
+         "an entry with another number counts as the same"),
+    ),
+    *of(
+        "Realtime/Hub.swift", HUB,
+        ("guard «keys[Int(key)].audienceStamp != stamp» else", "true", "a stream has a key twice"),
+        ("guard «streams[Int(slot)].visitStamp != stamp» else", "true", "an event for two keys of a stream arrives twice"),
+        ("where «keys[Int(streams[Int(slot)].entries[index].key)].audienceStamp == stamp»",
+         "keys[Int(streams[Int(slot)].entries[index].key)].audienceStamp + 2 > stamp",
+         "a topic shows events for the audience of an earlier event"),
+        ("for text in topics { add(slot, Route(tenant: tenant, isTopic: «true», text: text), to: &entries) }", "false",
+         "a topic counts as a key of the scope"),
+        ("at: count)\n        «streams[Int(slot)].scopeCount += 1»", "_ = count", "a key that is added counts as a topic"),
+        ("remove(at: index)\n        «streams[Int(slot)].scopeCount -= 1»", "_ = index",
+         "after a key was removed, a topic counts as a key"),
+        ("replace(slot, scope: Array(scope), topics: «topics(of: slot)»)", "[]", "a new scope removes the topics"),
+        ("guard «tenants[Int(number)]!.streamCount == 0» else { return }", "tenants[Int(number)]!.streamCount <= 1",
+         "the last but one stream of a tenant takes the tenant along"),
+        ("«tenantNumbers[tenants[Int(number)]!.id] = nil»\n        tenants",
+         "_ = tenantNumbers", "a tenant gets the events of another that has left"),
+        ("if keys[key].streams.isEmpty {\n            «keyNumbers[keys[key].route] = nil»", "_ = keyNumbers",
+         "a key without streams leads to the streams of another key"),
+        ("«streams[Int(moved)].entries[index].place = entry.place»", "_ = index", "a stream that moved is removed in place of another"),
+    ),
+    *of(
+        "Rows/Filters/SubscriptionIndex.swift", ROWS,
+        ("guard let old, «!(new.map(old.isSame) ?? false)» else", "new == nil", "the old value of a changed column is not looked up"),
+        ("guard «entries[Int(candidate)].visitStamp != stamp» else", "true", "a filter that both rows find matches twice"),
+        ("if «!isSorted» { matches.sort", "false", "the matches of a stream are not in order"),
+        ("«candidates += tables[Int(table)].unfiltered»", "_ = candidates", "subscriptions without a filter get nothing"),
+        ("«candidates += tables[Int(table)].scanned»", "_ = candidates", "filters that no value finds get nothing"),
+        ("guard «events.contains(change.event)» else", "true", "a subscription to inserts gets deletes"),
+        ("guard «matches.old || matches.new» else", "matches.new", "a row that leaves a filter is not reported"),
+    ),
+    *of(
+        "Service/Features/Webhooks/Webhooks+Sending.swift", OUTBOX,
+        ("o.next_at <= \\(now) AND «o.leased_until <= \\(now)» AND", "TRUE", "an attempt that runs is begun again"),
+        ("AND q.lane = o.lane AND «q.number < o.number»", "q.number < o.number - 1", "a user's notification overtakes the one before"),
+        ("SET attempts = attempts + 1, tried_at = \\(now), leased_until = «\\(leasedUntil)»", "\\(now)",
+         "an attempt has no lease"),
+        ("let own: SQL = \"number = \\(attempt.number) AND state = 0 AND «attempts = \\(attempt.attempt)»\"", "TRUE",
+         "the outcome of an earlier attempt ends a later one"),
+        ("SET due_at = due_at - \\(step), next_at = «next_at - \\(step)»", "next_at",
+         "after the clock was set back, a webhook waits for the old time"),
+    ),
+    *of(
+        "Service/Features/Webhooks/Webhooks.swift", OUTBOX,
+        ("tx).filter(\\.isMaybeSent)\n        guard «!taken.isEmpty» else", "false", "what was sent is not withdrawn"),
+        ("notBefore: «taken.leasedUntil», data", "tx.now", "a withdrawal overtakes the attempt that it withdraws"),
+    ),
+]

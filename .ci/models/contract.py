@@ -231,7 +231,9 @@ class Operation:
         self.tag = contract.tag = described["tags"][0]
         self.summary, self.description = described["summary"], described.get("description")
         # The clients have no call for a body without an end, or of any length.
-        self.is_stream = self.id in ("openStream", "exportUser")
+        answers = [contract.resolved(answer) for status, answer in described["responses"].items() if status[0] == "2"]
+        contents = [answer["content"] for answer in answers if "content" in answer]
+        self.is_stream = any("application/json" not in content for content in contents)
         self.parameters = []
         for parameter in map(contract.resolved, common + described.get("parameters", [])):
             # The client sends X-Client-Id itself.

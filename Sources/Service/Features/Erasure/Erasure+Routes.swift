@@ -4,12 +4,12 @@ import MicroHTTP
 import Values
 
 extension ErasureFeature {
-    static func endpoints(_ parts: Parts?, _ rows: [PersonRows]) -> [Endpoint] {
+    static func endpoints(_ parts: Parts?, exported tables: [PersonRows]) -> [Endpoint] {
         [
             Endpoint(
                 .delete, "/v1/users/{id}", access: .adminOrService, namesUser: true, Endpoint.serving(parts, erase)),
             Endpoint(.get, "/v1/users/{id}/erasure", access: .adminOrService, Endpoint.serving(parts, show)),
-            Endpoint(.get, "/v1/users/{id}/export", access: .service, namesUser: true) { try export($0, rows) },
+            Endpoint(.get, "/v1/users/{id}/export", access: .service, namesUser: true) { try export($0, tables) },
         ]
     }
 

@@ -22,7 +22,8 @@ enum ErasureFeature {
         let rows = tables.compactMap { PersonRows($0) }
         let plan = ErasurePlan(steps: steps + rows.map(\.step), rows: rows)
         return Feature(
-            name: "erasure", tables: [erasures], migrations: [migration], endpoints: endpoints(parts, rows),
+            name: "erasure", tables: [erasures], migrations: [migration],
+            endpoints: endpoints(parts, exported: rows.filter(\.policy.isExported)),
             ticks: [pruning],
             longWork: [LongWork(name: "erasures", due: { due(at: $0) }) { try plan.run($0, $1) }])
     }

@@ -8,7 +8,7 @@ extension ErasureFeature {
     /// `GET /v1/users/{id}/export`: the person's rows, a JSON document in each line.
     @Sendable static func export(_ call: Call, _ tables: [PersonRows]) throws -> Answer {
         let userId = try person(call)
-        let walk = Locked(ExportWalk(of: userId, in: tables.filter(\.policy.isExported)))
+        let walk = Locked(ExportWalk(of: userId, in: tables))
         let response = Response(
             status: 200, headers: [("Content-Type", "application/x-ndjson"), ("Cache-Control", "no-store")])
         return .pieces(response) { tx in try walk.withLock { try $0.piece(tx) } }
@@ -87,12 +87,12 @@ struct ExportWalk: Sendable {
     }
 
     /// Returns `createdAt` for `created_at`.
-    static func memberName(of column: String) -> String {
+    private static func memberName(of column: String) -> String {
         let words = column.split(separator: "_")
         return words.prefix(1).joined() + words.dropFirst().map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
     }
 
-    static func isTime(_ column: String) -> Bool {
+    private static func isTime(_ column: String) -> Bool {
         column.hasSuffix("_at") || ["at", "since", "scheduled_start"].contains(column)
     }
 }

@@ -17,6 +17,7 @@ struct WebhookAttempt: Sendable {
     let attempt: Int
     let createdAt: Timestamp
     let retriesUntil: Timestamp
+    let leasedUntil: Timestamp
     /// The user's preferences, for quiet hours.
     fileprivate(set) var preferences: Preferences?
     /// A JSON object.
@@ -118,7 +119,7 @@ extension WebhooksFeature {
                 lane: try row.text(3),
                 type: try row.word(4, orElse: "a stored webhook has an unknown type"), subject: try row.text(5),
                 attempt: try row.integer(6), createdAt: try row.moment(7), retriesUntil: try row.moment(8),
-                preferences: try preferences(row, from: 9), data: try row.bytes(12))
+                leasedUntil: leasedUntil, preferences: try preferences(row, from: 9), data: try row.bytes(12))
         }.sorted { $0.number < $1.number }
     }
 
@@ -149,14 +150,16 @@ extension WebhooksFeature {
         _ result: WebhookResult, of attempt: WebhookAttempt, at now: Timestamp, in db: DatabaseConnection
     ) throws {
         // Another replica may have begun the next attempt if this one exceeded its lease.
-        let own: SQL = "number = \(attempt.number) AND state = 0 AND attempts = \(attempt.attempt)"
+        let isLatest: SQL = "attempts = \(attempt.attempt)"
+        let own: SQL = "number = \(attempt.number) AND state = 0 AND \(isLatest)"
         let isThere: Bool
         switch result {
         case .accepted where attempt.type.isUnreached:
             isThere =
                 try db.run(
                     """
-                    UPDATE \(outbox, unscoped: sending) SET state = 1, settled_at = \(now), data = '', leased_until = 0
+                    UPDATE \(outbox, unscoped: sending) SET state = 1, settled_at = \(now), data = '',
+                        leased_until = CASE WHEN \(isLatest) THEN 0 ELSE leased_until END
                     WHERE number = \(attempt.number) AND state = 0
                     """) > 0
         case .accepted:
@@ -174,12 +177,13 @@ extension WebhooksFeature {
             isThere = try db.run("UPDATE \(outbox, unscoped: sending) SET leased_until = 0 WHERE \(own)") > 0
         }
         guard !isThere, attempt.type.isUnreached else { return }
-        // It was seen meanwhile. Its withdrawal has waited for the end of this attempt.
+        // It was seen meanwhile. Its withdrawal has waited for the end of this attempt, if it was the latest.
         try db.run(
             """
             UPDATE \(outbox, unscoped: sending) SET next_at = \(now)
             WHERE tenant = \(attempt.tenant) AND lane = \(attempt.lane) AND state = 0 AND attempts = 0
-                AND type IN ('notification.withdrawn', 'message.withdrawn') AND subject = \(attempt.subject) AND next_at > \(now)
+                AND type IN ('notification.withdrawn', 'message.withdrawn') AND subject = \(attempt.subject)
+                AND next_at = \(attempt.leasedUntil) AND next_at > \(now)
             """)
     }
 

@@ -113,14 +113,7 @@ struct OutboxSimulation {
     // MARK: The users
 
     private func write<Value: Sendable>(_ body: @escaping @Sendable (Transaction) throws -> Value) throws -> Value {
-        try store.writeAndWait { [reader] db in
-            let caller = Caller.system(tenant: "default")
-            try db.enter(caller.scope)
-            let tx = Transaction(db: db, caller: caller, reader: reader)
-            let value = try body(tx)
-            try tx.settle()
-            return value
-        }
+        try reader.write(body)
     }
 
     private mutating func notify(_ user: ID<User>) throws {
@@ -241,5 +234,19 @@ struct OutboxSimulation {
         guard !senders[sender].isEmpty else { return }
         senders[sender] = []
         schedule.tell("sender \(sender) is killed")
+    }
+}
+
+extension TransactionReader {
+    /// Runs a transaction of the service, as features do in each other's transactions.
+    func write<Value: Sendable>(_ body: @escaping @Sendable (Transaction) throws -> Value) throws -> Value {
+        try store.writeAndWait { db in
+            let caller = Caller.system(tenant: "default")
+            try db.enter(caller.scope)
+            let tx = Transaction(db: db, caller: caller, reader: self)
+            let value = try body(tx)
+            try tx.settle()
+            return value
+        }
     }
 }

@@ -38,7 +38,9 @@ public struct Scope: Sendable {
 ///
 /// A scope lives as long as its verified token is cached, and every request runs the same few queries under it. Parsing
 /// its keys again each time costs more than the point read that they guard.
-final class PredicateCache: Sendable {
+///
+/// `@unchecked Sendable`: `state` is only accessed while `lock` is held.
+final class PredicateCache: @unchecked Sendable {
     struct Key: Hashable {
         let policy: Policy.Entries
         let qualifier: String
@@ -67,24 +69,28 @@ final class PredicateCache: Sendable {
         var querySettings: [Int: [String: String]] = [:]
     }
 
-    private let state = Locked(State())
+    /// The locks of all caches. Every open stream has a scope, and a lock of its own would take more memory than the
+    /// cache of a stream, which is empty.
+    private static let locks = (0..<64).map { _ in Locked(()) }
 
-    func forget() { state.withLock { $0 = State() } }
+    /// Guards `state`. Caches share it, so nothing is made while it is held. Objects lie 16 bytes apart or more.
+    private var lock: Locked<Void> { Self.locks[(Int(bitPattern: ObjectIdentifier(self)) >> 4) % Self.locks.count] }
+    @exclusivity(unchecked) private var state = State()
+
+    func forget() { lock.withLock { _ in state = State() } }
 
     /// Returns the scope as PostgreSQL settings. A process has one store, and so one vocabulary.
     func settings(make: () -> [String: String]) -> [String: String] {
-        state.withLock { state in
-            if let known = state.settings { return known }
-            let made = make()
-            state.settings = made
-            return made
-        }
+        if let known = lock.withLock({ _ in state.settings }) { return known }
+        let made = make()
+        lock.withLock { _ in state.settings = made }
+        return made
     }
 
     func settings(ofQuery kind: Int, make: () -> [String: String]) -> [String: String] {
-        if let known = state.withLock({ $0.querySettings[kind] }) { return known }
+        if let known = lock.withLock({ _ in state.querySettings[kind] }) { return known }
         let made = make()
-        state.withLock { state in
+        lock.withLock { _ in
             if state.querySettings.count >= Self.entriesMax { state.querySettings = [:] }
             state.querySettings[kind] = made
         }
@@ -92,20 +98,19 @@ final class PredicateCache: Sendable {
     }
 
     func statement(_ name: String, make: () -> SQL) -> SQL {
-        // Created outside the lock, which its predicates need.
-        if let known = state.withLock({ $0.statements[name] }) { return known }
+        if let known = lock.withLock({ _ in state.statements[name] }) { return known }
         let made = make()
-        state.withLock { $0.statements[name] = made }
+        lock.withLock { _ in state.statements[name] = made }
         return made
     }
 
     func predicate(_ key: Key, make: () -> SQL) -> SQL {
-        state.withLock { state in
-            if let known = state.entries[key] { return known }
+        if let known = lock.withLock({ _ in state.entries[key] }) { return known }
+        let made = make()
+        lock.withLock { _ in
             if state.entries.count >= Self.entriesMax { state.entries.removeAll(keepingCapacity: true) }
-            let made = make()
             state.entries[key] = made
-            return made
         }
+        return made
     }
 }

@@ -17,6 +17,7 @@ from .machine import WORK, Unavailable
 from .processes import Load, Server, load
 from .requests import entity_tag
 from .servers import Bellhop, remove_database, token, token_file
+from .streams import newest_event
 from .turns import Binary
 
 ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "swift_allocObject", "swift_slowAlloc", "swift_slowAllocTyped"}
@@ -165,9 +166,9 @@ class Kind:
     def prepare(self, server, process, cores):
         self.server, self.process, self.cores, self.held = server, process, cores, []
 
-    def hold(self, streams, event, **options):
+    def hold(self, streams, event, ready_event="stream:ready", **options):
         held = Load("sse_load", self.cores.all_load(), port=self.process.port, mode="hold", streams=streams, path="/v1/stream",
-                    tokens=token_file(streams), ready_event="stream:ready", event=event, open_timeout=300, **options)
+                    tokens=token_file(streams), ready_event=ready_event, event=event, open_timeout=300, **options)
         held.ready()
         self.held.append(held)
 
@@ -254,11 +255,25 @@ class Fanout(Kind):
             raise Unavailable(f"{result['lost']} deliveries did not arrive")
 
 
+class Opening(Kind):
+    """Streams with a token each, which resume after an event of their user, as after a restart."""
+    units = 400
+
+    def prepare(self, server, process, cores):
+        super().prepare(server, process, cores)
+        self.last = newest_event(process)
+        server.notifications(process, count=3 * self.units, users=3 * self.units, cores=cores.all_load())
+
+    def ask(self, count):
+        self.hold(count, "notification:created", ready_event="notification:created", header=f"Last-Event-ID: {self.last}")
+
+
 KINDS = {
     "304": (lambda: Badges("304"), "`GET /v1/badges` 304"),
     "200": (lambda: Badges("200"), "`GET /v1/badges` 200"),
     "events": (Events, "`POST /v1/events`, 32 at once"),
     "changes": (Changes, "a change of a row, in batches of 100"),
+    "opening": (Opening, "opening a stream, with a JWT and an event to replay"),
     "fan-out": (Fanout, "an event to 100 streams, its request included"),
 }
 

@@ -1,3 +1,5 @@
+import Values
+
 extension SQL {
     /// The builder of an interpolated `SQL` literal.
     public struct StringInterpolation: StringInterpolationProtocol {
@@ -110,12 +112,16 @@ extension SQL {
 
         /// Whether the text ends with the words, in any case, followed by white space.
         private func endsWith(_ words: StaticString) -> Bool {
-            let tail = sql.text.utf8.reversed().drop { $0 <= UInt8(ascii: " ") }
-            return words.withUTF8Buffer { expected in
-                tail.prefix(expected.count).elementsEqual(expected.reversed()) { found, wanted in
-                    found == wanted || (found <= UInt8(ascii: " ") && wanted == UInt8(ascii: " "))
-                        || (found & 0xDF == wanted && wanted >= UInt8(ascii: "A"))
-                }
+            sql.text.withUTF8Bytes { text in
+                var end = text.count
+                while end > 0, text[end - 1] <= UInt8(ascii: " ") { end -= 1 }
+                let start = end - words.utf8CodeUnitCount
+                return start >= 0
+                    && (0..<words.utf8CodeUnitCount).allSatisfy { index in
+                        let (found, wanted) = (text[start + index], words.utf8Start[index])
+                        return found == wanted || (found <= UInt8(ascii: " ") && wanted == UInt8(ascii: " "))
+                            || (found & 0xDF == wanted && wanted >= UInt8(ascii: "A"))
+                    }
             }
         }
     }

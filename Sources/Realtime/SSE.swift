@@ -1,3 +1,4 @@
+import Glibc
 import Values
 
 /// The writer of Server-Sent Events, in the format that the WHATWG standard defines.
@@ -51,12 +52,12 @@ public enum SSE {
 
     /// Returns the number of events in encoded bytes.
     public static func eventCount(in bytes: UnsafeRawBufferPointer) -> Int {
-        let field = Array("event: ".utf8)
-        var (count, start) = (0, 0)
-        while start < bytes.count {
-            if bytes[start...].starts(with: field) { count += 1 }
-            guard let end = bytes[start...].firstIndex(of: lineFeed) else { break }
-            start = end + 1
+        let field: StaticString = "event: "
+        var (count, rest) = (0, bytes)
+        while rest.count > field.utf8CodeUnitCount, let start = rest.baseAddress {
+            if memcmp(start, field.utf8Start, field.utf8CodeUnitCount) == 0 { count += 1 }
+            guard let end = memchr(start, Int32(lineFeed), rest.count) else { break }
+            rest = UnsafeRawBufferPointer(rebasing: rest[(UnsafeRawPointer(end) - start + 1)...])
         }
         return count
     }

@@ -44,6 +44,7 @@ public enum AudienceKey {
 
     /// Returns the value of an encoded segment; nil unless `appendEncoded` writes exactly this segment for some text.
     static func decode(_ segment: Substring.UTF8View) -> String? {
+        if segment.allSatisfy(isPlain) { return String(Substring(segment)) }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(segment.count)
         var rest = segment[...]

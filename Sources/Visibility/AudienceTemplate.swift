@@ -90,10 +90,11 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
 
     /// Returns the column values of the rows with the given key; nil if no row can have it.
     public func columnValues(of key: String) -> [String]? {
-        let parts = key.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-        guard parts.count == segments.count else { return nil }
         var values: [String] = []
-        for (part, segment) in zip(parts, segments) {
+        var rest = key.utf8[...]
+        for (index, segment) in segments.enumerated() {
+            if index > 0, rest.popFirst() != UInt8(ascii: ":") { return nil }
+            let part = rest.prefix { $0 != UInt8(ascii: ":") }
             switch segment {
             case .constant(let text):
                 guard part.elementsEqual(text.utf8) else { return nil }
@@ -101,8 +102,9 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
                 guard let value = AudienceKey.decode(part) else { return nil }
                 values.append(value)
             }
+            rest = rest[part.endIndex...]
         }
-        return values
+        return rest.isEmpty ? values : nil
     }
 
     /// Whether a template can name the column: any name without the characters that end a segment or a name in braces.

@@ -25,7 +25,7 @@ import Testing
         let (one, other) = (Owner(), Owner())
         var subscriptions = CombinedSubscriptions()
         var answers: [String] = []
-        func set(_ owner: Owner, _ name: String) -> CombinedSubscriptions.Callback? {
+        @MainActor func set(_ owner: Owner, _ name: String) -> CombinedSubscriptions.Callback? {
             subscriptions.set(ObjectIdentifier(owner), tables: [["id": "t", "table": "tasks"]]) { answer in
                 answers.append("\(name) \(answer.status) \(answer.json["code"].string ?? "")")
             }

@@ -44,6 +44,14 @@ import Values
         #expect(String(decoding: bytes, as: UTF8.self) == "id: \(Self.id)\nevent: stream:ready\ndata: {}\n\n")
     }
 
+    @Test(arguments: [
+        ("", 0), (": \n\n", 0), ("retry: 1000\n\n", 0), ("event: n\ndata: event: m\n\n", 1),
+        ("id: a\nevent: n\ndata: event: m\ndata: event\n\nevent: o\ndata: \n\n", 2), ("event: n", 1), ("event:", 0),
+    ])
+    func eventCount_countsFieldsAtTheBeginningOfLines(text: String, expected: Int) {
+        #expect(Array(text.utf8).withUnsafeBytes(SSE.eventCount) == expected)
+    }
+
     @Test func collapsing_sendsTheLatestOfEachState_andEveryLogEvent() {
         func event(_ sequence: Int64, _ collapse: UInt64) -> StreamEvent {
             StreamEvent(sequence: sequence, tenant: "t", name: "n", audience: [], collapse: collapse, data: [])

@@ -41,10 +41,11 @@ final class StreamAdmission: Sendable {
 
     fileprivate func release(_ owner: Owner) {
         tenants.withLock { tenants in
-            guard var streams = tenants[owner.tenant], let count = streams.users[owner.userId] else { return }
-            streams.users[owner.userId] = count > 1 ? count - 1 : nil
-            streams.count -= 1
-            tenants[owner.tenant] = streams.count > 0 ? streams : nil
+            guard let count = tenants[owner.tenant]?.users[owner.userId] else { return }
+            // In place: a copy of the tenant's users would make the end of all streams quadratic.
+            tenants[owner.tenant]?.users[owner.userId] = count > 1 ? count - 1 : nil
+            tenants[owner.tenant]?.count -= 1
+            if tenants[owner.tenant]?.count == 0 { tenants[owner.tenant] = nil }
         }
     }
 

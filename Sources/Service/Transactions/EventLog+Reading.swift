@@ -8,11 +8,12 @@ extension EventLog {
     /// Events before the oldest row's own event are retained too, back to the previous row: they belong to records that
     /// end after it.
     static func oldestSequence(in db: DatabaseConnection) throws -> Int64 {
-        let oldest = try db.integer(
-            "SELECT sequence - coalesce(step, 1) + 1 FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT 1")
-        if let oldest { return Int64(oldest) }
+        if let oldest = try db.integer(oldest) { return Int64(oldest) }
         return try newestSequence(in: db) + 1
     }
+
+    private static let oldest: SQL =
+        "SELECT sequence - coalesce(step, 1) + 1 FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT 1"
 
     /// Returns the newest event ever, even if it is no longer retained.
     static func newestSequence(in db: DatabaseConnection) throws -> Int64 { Int64(try db.integer(newest) ?? 0) }
@@ -83,14 +84,7 @@ extension EventLog {
         let rowsMax = limit + Limits.recordSpanMax
         var found: Set<Int> = []
         func note(_ sql: SQL) throws { found.formUnion(try db.rows(sql) { try $0.integer(0) }) }
-        for route in routes.prefix(routesAloneMax) {
-            try note(
-                """
-                SELECT sequence FROM \(Self.routes, unscoped: bookkeeping)
-                WHERE tenant = \(tenant) AND route = \(route) AND sequence > \(after) AND sequence < \(end)
-                ORDER BY sequence LIMIT \(rowsMax)
-                """)
-        }
+        for route in routes.prefix(routesAloneMax) { try note(ofRoute.binding(tenant, route, after, end, rowsMax)) }
         for group in groups(of: routes) {
             // DISTINCT, because an event has a row for each route of the group. Repeated rows must not use up the limit and
             // hide another event.
@@ -115,10 +109,7 @@ extension EventLog {
         limit: Int
     ) throws -> [StreamEvent]? {
         // The time of the event itself, or of one that its transaction published with it.
-        let sql: SQL = """
-            SELECT created_at FROM \(events, unscoped: bookkeeping) WHERE sequence >= \(sequence) ORDER BY sequence LIMIT 1
-            """
-        guard let end = try db.row(sql, { try $0.moment(0) }) else { return [] }
+        guard let end = try db.row(moment.binding(sequence), { try $0.moment(0) }) else { return [] }
         let start = end.adding(seconds: -age.components.seconds)
         // A change has the routes of all its receivers. Each route finds it, and it is read once. It is always a record
         // of its own.
@@ -128,15 +119,7 @@ extension EventLog {
             (try row.integer(0), try row.text(1) == change.description, try row.moment(2))
         }
         for route in routes.prefix(routesAloneMax) {
-            let recent = try db.rows(
-                """
-                SELECT event.sequence, event.name, event.created_at
-                FROM (SELECT sequence FROM \(Self.routes, unscoped: bookkeeping)
-                    WHERE tenant = \(tenant) AND route = \(route) AND sequence <= \(sequence)
-                    ORDER BY sequence DESC LIMIT \(limit)) AS recent
-                JOIN \(events, unscoped: bookkeeping) AS event ON event.sequence = recent.sequence
-                WHERE event.created_at >= \(start.microseconds)
-                """, read)
+            let recent = try db.rows(recentOfRoute.binding(tenant, route, sequence, limit, start.microseconds), read)
             found.formUnion(recent.lazy.filter(\.isChange).map(\.sequence))
             // If the limit is reached, a row that was cut off may be a change.
             guard recent.count < limit, found.count < limit else { return nil }
@@ -161,6 +144,27 @@ extension EventLog {
         }
         return try fetch(found.sorted(), in: db)
     }
+
+    // The texts of these statements are made once, because each new stream needs them.
+
+    private static let ofRoute: SQL = """
+        SELECT sequence FROM \(routes, unscoped: bookkeeping)
+        WHERE tenant = ? AND route = ? AND sequence > ? AND sequence < ?
+        ORDER BY sequence LIMIT ?
+        """
+
+    private static let recentOfRoute: SQL = """
+        SELECT event.sequence, event.name, event.created_at
+        FROM (SELECT sequence FROM \(routes, unscoped: bookkeeping)
+            WHERE tenant = ? AND route = ? AND sequence <= ?
+            ORDER BY sequence DESC LIMIT ?) AS recent
+        JOIN \(events, unscoped: bookkeeping) AS event ON event.sequence = recent.sequence
+        WHERE event.created_at >= ?
+        """
+
+    /// The time of the first record that ends at a number or later.
+    private static let moment: SQL =
+        "SELECT created_at FROM \(events, unscoped: bookkeeping) WHERE sequence >= ? ORDER BY sequence LIMIT 1"
 
     /// Returns the events after a number, oldest first and without gaps, and whether these are all. Used by replicas
     /// beside other writers.
@@ -213,12 +217,7 @@ extension EventLog {
         var distance = firstStep
         while distance < newest {
             let looked = newest - distance
-            let createdAt = try db.row(
-                """
-                SELECT created_at FROM \(events, unscoped: bookkeeping) WHERE sequence >= \(looked)
-                ORDER BY sequence LIMIT 1
-                """
-            ) { try $0.moment(0) }
+            let createdAt = try db.row(Self.moment.binding(looked)) { try $0.moment(0) }
             // A record is found by its last event, so its others are before the next one.
             guard let createdAt, createdAt >= moment else { return looked }
             distance *= 2

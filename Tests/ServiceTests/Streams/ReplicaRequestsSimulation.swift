@@ -378,6 +378,9 @@ final class ReplicaRequestsSimulation {
 
     private func perform(_ request: Int, _ stream: inout Stream) {
         guard request > 0 else { return found = found ?? "\(stream.name) has lost a request" }
+        if asks[request - 1].stream != stream.id {
+            found = found ?? "request \(request) is performed on another stream"
+        }
         if asks[request - 1].isFailed {
             found = found ?? "request \(request) is performed after it was reported as failed"
         }

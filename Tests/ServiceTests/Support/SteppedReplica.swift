@@ -80,9 +80,16 @@ final class SteppedReplica {
     func work() -> Bool { dependencies.workers.runNext() }
 
     /// Connects a client to a shard, which opens the stream at its next turn.
-    func connect(_ caller: Caller, topics: [String] = [], lastEventID: String? = nil, shard: Int = 0) -> SteppedClient {
+    ///
+    /// - Parameter sendBytes: The size of the socket's buffer, for a slow client; nil for the usual size.
+    func connect(
+        _ caller: Caller, topics: [String] = [], lastEventID: String? = nil, shard: Int = 0, sendBytes: Int32? = nil
+    ) -> SteppedClient {
         var ends: [Int32] = [-1, -1]
         precondition(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0, "no sockets are left")
+        if var size = sendBytes {
+            setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
         let opener = StreamOpener(caller: caller, topics: topics, lastEventID: lastEventID, lease: nil)
         shards.all[shard].adopt(descriptor: ends[0], context: opener)
         return SteppedClient(ends[1])

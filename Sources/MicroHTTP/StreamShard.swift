@@ -8,13 +8,15 @@ import Threads
 /// waits there as one batch, lets the program handle it, and then sends each stream its queued data in one system call.
 /// Whatever arrives meanwhile is the next batch. So the busier the shard, the larger its batches.
 ///
-/// `@unchecked Sendable`: `table` and `program` belong to the shard's thread once `start` has started it.
+/// `@unchecked Sendable`: all variables belong to the shard's thread once `start` has started it.
 public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     public let index: Int
     @usableFromInline let table: SocketTable
     private let inbox: StreamInbox<Program.Message>
     private let options: StreamShardOptions
     private var program: Program?
+    private var startedAt: UInt64 = 0
+    private var batch: [StreamInbox<Program.Message>.Item] = []
     private let thread: LoopThread
 
     init(index: Int, options: StreamShardOptions) throws(ServerError) {
@@ -90,29 +92,40 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
 
     private func run() {
         guard let program else { preconditionFailure("the program must be set before the thread starts") }
-        table.beginOwnership()
         if options.isPinned { cmhd_keep_on_core(UInt32(index)) }
-        let startedAt = options.clock.now()
-        var batch: [StreamInbox<Program.Message>.Item] = []
+        begin()
         while true {
             let maySleep = inbox.prepareToSleep(publishing: table.counters)
-            table.poll(milliseconds: maySleep ? millisecondsToSleep(startedAt, program) : 0)
-            let stopDeadline = inbox.take(into: &batch)
-            if table.count == 0 { table.tick = tick(startedAt, at: options.clock.now()) }
-            if !batch.isEmpty {
-                table.counters.batches += 1
-                handle(batch, program)
-                inbox.reuse(&batch)
-            }
-            tickIfDue(startedAt, program)
-            wakeIfDue(program)
-            settle(program)
-            if let stopDeadline {
-                stop(program, deadline: stopDeadline)
-                break
-            }
+            guard let deadline = turn(program, waiting: maySleep ? millisecondsToSleep(program) : 0) else { continue }
+            stop(program, deadline: deadline)
+            break
         }
         self.program = nil
+    }
+
+    /// Makes the calling thread the shard's own.
+    func begin() {
+        table.beginOwnership()
+        startedAt = options.clock.now()
+    }
+
+    /// Handles the sockets, and everything that waits in the inbox as one batch. Returns the deadline if the shard must
+    /// stop.
+    /// - Parameter milliseconds: How long to wait for the first event.
+    @discardableResult
+    func turn(_ program: Program, waiting milliseconds: Int32) -> UInt64? {
+        table.poll(milliseconds: milliseconds)
+        let stopDeadline = inbox.take(into: &batch)
+        if table.count == 0 { table.tick = tick(at: options.clock.now()) }
+        if !batch.isEmpty {
+            table.counters.batches += 1
+            handle(batch, program)
+            inbox.reuse(&batch)
+        }
+        tickIfDue(program)
+        wakeIfDue(program)
+        settle(program)
+        return stopDeadline
     }
 
     private func handle(_ batch: [StreamInbox<Program.Message>.Item], _ program: Program) {
@@ -163,15 +176,15 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
 
     // MARK: Time
 
-    private func tickIfDue(_ startedAt: UInt64, _ program: Program) {
+    private func tickIfDue(_ program: Program) {
         let now = options.clock.now()
-        let tick = tick(startedAt, at: now)
+        let tick = tick(at: now)
         guard tick != table.tick, table.count > 0 else { return }
         table.advance(to: tick)
         program.ticked(now)
     }
 
-    private func tick(_ startedAt: UInt64, at now: UInt64) -> UInt32 {
+    private func tick(at now: UInt64) -> UInt32 {
         UInt32(truncatingIfNeeded: (now - startedAt) / Ticks.nanoseconds)
     }
 
@@ -182,7 +195,7 @@ public final class StreamShard<Program: StreamProgram>: @unchecked Sendable {
     }
 
     /// Returns how long to sleep. Without streams, nothing is due.
-    private func millisecondsToSleep(_ startedAt: UInt64, _ program: Program) -> Int32 {
+    private func millisecondsToSleep(_ program: Program) -> Int32 {
         guard table.count > 0 else { return -1 }
         let nextTick = startedAt + (UInt64(table.tick) + 1) * Ticks.nanoseconds
         let dueAt = min(nextTick, program.wakesAt ?? .max)

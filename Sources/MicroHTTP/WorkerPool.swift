@@ -146,6 +146,13 @@ public final class WorkerPool: Sendable {
         return isTaken
     }
 
+    /// Runs the next job on the calling thread, for a pool without threads. Returns false if none waits.
+    func runNext() -> Bool {
+        guard let job = queue.withLock({ $0.popFirst() }) else { return false }
+        job()
+        return true
+    }
+
     /// The number of waiting jobs.
     public var depth: Int { queue.withLock { $0.depth } }
 

@@ -8,6 +8,8 @@ SOURCE = "SourceSimulationTests/everyRowArrivesOnce_orTheSnapshotRestarts_underA
 HUB = "HubTests/eventsReachTheStreamsThatMaySeeThem_underAnySchedule"
 ROWS = "SubscriptionIndexTests/changesMatchTheirSubscriptions_underAnySchedule"
 OUTBOX = "OutboxSimulationTests/nothingIsLostOrSentTwiceOrAfterItWasSeen_underAnySchedule"
+ROUTER = "EventRouterSimulationTests/streamsGetWhatTheirScopesAndSubscriptionsAllow_onceAndInOrder_underAnySchedule"
+REQUESTS = "ReplicaRequestsSimulationTests/requestsAreAnsweredOnce_andNotPerformedAfterAFailure_underAnySchedule"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,5 +128,56 @@ MUTANTS = [
         "Service/Features/Webhooks/Webhooks.swift", OUTBOX,
         ("tx).filter(\\.isMaybeSent)\n        guard «!taken.isEmpty» else", "false", "what was sent is not withdrawn"),
         ("notBefore: «taken.leasedUntil», data", "tx.now", "a withdrawal overtakes the attempt that it withdraws"),
+    ),
+    *of(
+        "Service/Streams/ReplicaRequests.swift", REQUESTS,
+        ("if «(error as? DatabaseError)?.code != .undecided» {", "true", "a request that may be stored is reported as failed"),
+        ("waiting.withLock { «$0.removeValue(forKey: id)» }", "$0[id]", "a request is answered twice"),
+        ("defer { «events = []» }", "_ = events", "a replica performs a request again"),
+        ("let stream = members.string(\"stream\"), «directory.contains(stream)»,\n            let asker", "true",
+         "a replica answers for the stream of another"),
+        ("as: asker, kind, until: «until») { result in", "nil", "a request is performed after it was reported as failed"),
+        ("waiting.withLock { $0.filter { «$0.value.until <= now» }", "false", "the requests of a replica that is gone wait for ever"),
+    ),
+    *of(
+        "Service/Streams/StreamHub+Messages.swift", REQUESTS,
+        ("sessions[place.slot]?.isEnding == false,\n            «place == StreamNames.Place(handles[place.slot])»", "true",
+         "a request about a stream that has ended reaches the next one in its place"),
+        ("«session.caller.userId == request.asker.userId»", "true", "a user asks about the stream of another"),
+        ("if let until = request.until, «dependencies.now >= until» {", "dependencies.now.microseconds >= until.microseconds + 2_000_000",
+         "a shard performs a request that is a little late"),
+    ),
+    *of(
+        "Service/Streams/EventRouter.swift", ROUTER,
+        ("rest.prefix { «!$0.event.isInternal» }", "true", "scopes do not follow the log"),
+        ("return pieces + «[piece]»", "[]", "the last piece of a batch is lost"),
+    ),
+    *of(
+        "Service/Streams/StreamHub.swift", ROUTER,
+        ("opener.renewed(for: «dependencies.memberships.scoped(opener.caller)»)", "opener.caller",
+         "a stream opens without its memberships"),
+        ("let (head, lastEventID) = («head», opener.lastEventID)", "head - 1", "the newest event is missing from the replay"),
+    ),
+    *of(
+        "Service/Streams/StreamHub+Scopes.swift", ROUTER,
+        ("guard «readingKeys[slot] == nil» else", "true", "a key that is granted while the keys are read is lost"),
+        ("with: «Array(scope) + keys.subtracting(scope)»", "Array(scope)", "granted keys show no live events"),
+        ("for key in lost { «hub.remove(key, fromScopeOf: slot)» }", "()", "a key that a token has lost stays"),
+    ),
+    *of(
+        "Service/Streams/StreamHub+Messages.swift", ROUTER,
+        (".restart(let head, let ids):\n            «self.head = head»", "_ = head",
+         "a stream that resumes after a gap of its replica misses events"),
+        ("caller: session.caller, topics: «hub.topics(of: slot)»,\n            tables", "[]",
+         "events of topics are lost when the log is read again"),
+    ),
+    *of(
+        "Service/Streams/StreamHub+Rows.swift", ROUTER,
+        ("let caller = «dependencies.memberships.scoped(session.caller)»", "session.caller",
+         "open streams do not gain or lose memberships"),
+    ),
+    *of(
+        "Service/Streams/StreamReader.swift", ROUTER,
+        ("Array(caller.scope.keys) + «keys.subtracting(caller.scope.keys)» + topics", "[]", "a replay has no events of granted keys"),
     ),
 ]

@@ -79,7 +79,7 @@ public final class App: Sendable {
         let streams = start.streams(reader, workers, authenticator, boards, admission)
         let directory = StreamDirectory(shards: shards, dependencies: streams)
         replicas = pipeline.mailbox.map {
-            ReplicaRequests(directory: directory, runner: runner, failures: streams.failures, mailbox: $0)
+            ReplicaRequests(directory: directory, mailbox: $0, publish: runner.notifyReplicas)
         }
 
         // The path of requests.

@@ -25,6 +25,14 @@ struct ReplicaRequests: StreamRequests {
             return Dictionary(uniqueKeysWithValues: names.map { ($0, { @Sendable in self.put($0) }) })
         }
 
+        /// Removes and returns all queued events.
+        fileprivate func takeAll() -> [StreamEvent] {
+            events.withLock { events in
+                defer { events = [] }
+                return events
+            }
+        }
+
         /// Queues an event. An event that does not fit is lost, and its requester receives the failure that no replica
         /// answered.
         private func put(_ event: StreamEvent) {
@@ -38,7 +46,7 @@ struct ReplicaRequests: StreamRequests {
     /// Requests that wait for another replica. More would come from a client that asks in a loop.
     private static let waitingMax = 1000
     /// A replica that has not answered within this time is gone, and its streams with it.
-    private static let patience: Duration = .seconds(3)
+    static let patience: Duration = .seconds(3)
     /// The time within which another replica may execute a relayed request. It ends before the caller gets the failure
     /// that no replica answered, even if the two clocks differ by half a second. Otherwise a request that was reported
     /// as failed could undo a later request that succeeded.
@@ -48,29 +56,42 @@ struct ReplicaRequests: StreamRequests {
 
     private struct Waiting {
         let answer: StreamRequest.Completion
-        let until: ContinuousClock.Instant
+        /// By `uptime`.
+        let until: Duration
     }
 
+    /// Stores an event for the other replicas, and reports the outcome.
+    typealias Publish =
+        @Sendable (
+            _ name: StaticString, ID<Tenant>, _ data: [UInt8],
+            _ completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+        ) -> Void
+
     let directory: StreamDirectory
-    let runner: TransactionRunner
-    let failures: StreamFailures
     let mailbox: Mailbox
+    let publish: Publish
+    var uptime = Clock.system.uptime
     /// The waiting requests by id.
     private let waiting = Locked([String: Waiting]())
 
+    private var failures: StreamFailures { directory.dependencies.failures }
+
     func start() {
         mailbox.thread.start {
-            while mailbox.thread.wait(atMost: Self.pause) {
-                for event in mailbox.events.withLock({ events in
-                    defer { events = [] }
-                    return events
-                }) { receive(event) }
-                expire()
-            }
+            while mailbox.thread.wait(atMost: Self.pause) { handle() }
         }
     }
 
     func stop() { mailbox.thread.stop() }
+
+    /// Handles the queued events, and fails the requests whose time is over.
+    func handle() {
+        for event in mailbox.takeAll() { receive(event) }
+        expire()
+    }
+
+    /// The number of requests that wait for another replica.
+    var waitingCount: Int { waiting.withLock { $0.count } }
 
     // MARK: Requests
 
@@ -88,7 +109,7 @@ struct ReplicaRequests: StreamRequests {
             writer.member("stream", id)
             writer.member("bytes", bytes.withUnsafeBytes { String(decoding: $0, as: UTF8.self) })
         }
-        publish(Self.sent, tenant: tenant, data) {}
+        publish(Self.sent, tenant, data) { failure(of: $0) }
     }
 
     private func isElsewhere(_ id: String) -> Bool { StreamName(id) != nil && !directory.contains(id) }
@@ -100,18 +121,22 @@ struct ReplicaRequests: StreamRequests {
         let id = String(UInt64.random(in: .min ... .max), radix: 36)
         let isAdmitted = waiting.withLock { waiting in
             guard waiting.count < Self.waitingMax else { return false }
-            waiting[id] = Waiting(answer: answer, until: .now + Self.patience)
+            waiting[id] = Waiting(answer: answer, until: uptime() + Self.patience)
             return true
         }
         guard isAdmitted else { return answer(.failure(Self.unanswered)) }
-        let until = runner.clock.now().adding(seconds: Self.lifetimeSeconds)
+        let until = directory.dependencies.now.adding(seconds: Self.lifetimeSeconds)
         let data = Self.requestData(id, about: stream, as: asker, kind, until: until)
-        publish(Self.asked, tenant: asker.tenant, data) { settle(id, .failure(Self.unanswered)) }
+        publish(Self.asked, asker.tenant, data) { result in
+            guard let error = failure(of: result) else { return }
+            // If the outcome is unknown, another replica may yet execute the request.
+            if (error as? DatabaseError)?.code != .undecided { settle(id, .failure(Self.unanswered)) }
+        }
     }
 
     /// Returns the data of a request to other replicas.
     ///
-    /// - Parameter until: The time until which it may be executed. A replica that receives it later ignores it.
+    /// - Parameter until: The time until which it may be executed. A later shard refuses it.
     static func requestData(
         _ id: String, about stream: String, as asker: Caller, _ kind: StreamRequest.Kind, until: Timestamp
     ) -> [UInt8] {
@@ -140,33 +165,20 @@ struct ReplicaRequests: StreamRequests {
 
     /// Fails the requests that no replica has answered in time.
     private func expire() {
-        let now = ContinuousClock.now
+        let now = uptime()
         let late = waiting.withLock { $0.filter { $0.value.until <= now }.map(\.key) }
         for id in late { settle(id, .failure(.notFound("stream"))) }
     }
 
-    private static let late = Failure.unavailable(
-        "A request of another replica arrived too late: the replica is slow, or the replicas' clocks differ.")
-
     private static let unanswered = Failure.unavailable(
         "The replica of the stream could not be reached.", code: "stream.unanswered")
 
-    private func publish(
-        _ name: StaticString, tenant: ID<Tenant>, _ data: [UInt8], orElse fail: @escaping @Sendable () -> Void
-    ) {
-        do throws(StoreBusy) {
-            try runner.store.write(
-                lane: WriteLane(.random(in: 0...1023), group: tenant.hashValue),
-                { db in try runner.write(as: .system(tenant: tenant), in: db) { $0.notifyReplicas(name, data: data) } },
-                completion: { result in
-                    guard case .failure(let error) = result else { return }
-                    failures.note(.event, error)
-                    fail()
-                })
-        } catch {
-            failures.note(.congestion)
-            fail()
-        }
+    /// Records and returns the reason why an event was not stored; nil if it was.
+    @discardableResult
+    private func failure(of result: Result<Void, any Error>) -> (any Error)? {
+        guard case .failure(let error) = result else { return nil }
+        if error is StoreBusy { failures.note(.congestion) } else { failures.note(.event, error) }
+        return error
     }
 
     // MARK: Receiving
@@ -194,10 +206,6 @@ struct ReplicaRequests: StreamRequests {
         guard let id = members.string("id"), let stream = members.string("stream"), directory.contains(stream),
             let asker = Self.caller(members["asker"])
         else { return }
-        // A replica of an earlier version sends no `until`.
-        if let until = members.integer("until"), runner.clock.now().microseconds >= until {
-            return failures.note(.late, Self.late)
-        }
         let kind: StreamRequest.Kind
         if let wanted = members.object("wishes") {
             kind = .replace(
@@ -207,7 +215,9 @@ struct ReplicaRequests: StreamRequests {
         } else {
             kind = Self.caller(members["caller"]).map { .renew($0) } ?? .describe
         }
-        directory.ask(stream, as: asker, kind) { result in
+        // A replica of an earlier version sends no `until`.
+        let until = members.integer("until").map(Timestamp.init(microseconds:))
+        directory.ask(stream, as: asker, kind, until: until) { result in
             let data = JSONWriter.object { writer in
                 writer.member("id", id)
                 switch result {
@@ -224,7 +234,7 @@ struct ReplicaRequests: StreamRequests {
                 case .failure: break
                 }
             }
-            publish(Self.answered, tenant: tenant, data) {}
+            publish(Self.answered, tenant, data) { failure(of: $0) }
         }
     }
 

@@ -23,25 +23,29 @@ struct StreamDirectory: StreamRequests {
     func contains(_ id: String) -> Bool { StreamName(id)?.nonce == dependencies.names.nonce }
 
     func ask(_ id: String, as asker: Caller, _ kind: StreamRequest.Kind, answer: @escaping StreamRequest.Completion) {
-        guard case .replace(let draft) = kind, draft.lastEventID != nil, draft.tables?.isEmpty == false else {
-            return post(kind, to: id, as: asker, answer)
-        }
-        post(.describe, to: id, as: asker) { result in
-            guard case .success(let found) = result, let caller = found.caller else { return answer(result) }
-            replay(draft, of: id, as: asker, to: caller, rounds: StreamLimits.replayRoundsMax, answer)
-        }
+        ask(id, as: asker, kind, until: nil, answer: answer)
     }
 
-    private func post(
-        _ kind: StreamRequest.Kind, to id: String, as asker: Caller, _ answer: @escaping StreamRequest.Completion
+    /// - Parameter until: The time until which the request may be performed; nil for as long as its requester waits.
+    func ask(
+        _ id: String, as asker: Caller, _ kind: StreamRequest.Kind, until: Timestamp?,
+        answer: @escaping StreamRequest.Completion
     ) {
         guard let (shard, place) = find(id) else { return answer(.failure(.notFound("stream"))) }
-        shard.post(.request(StreamRequest(stream: place, asker: asker, kind: kind, answer: answer)))
+        let request = StreamRequest(stream: place, asker: asker, kind: kind, until: until, answer: answer)
+        guard case .replace(let draft) = kind, draft.lastEventID != nil, draft.tables?.isEmpty == false else {
+            return shard.post(.request(request))
+        }
+        let description = request.asking(.describe) { result in
+            guard case .success(let found) = result, let caller = found.caller else { return answer(result) }
+            replay(draft, for: request, on: shard, to: caller, rounds: StreamLimits.replayRoundsMax)
+        }
+        shard.post(.request(description))
     }
 
     private func replay(
-        _ draft: SubscriptionDraft, of id: String, as asker: Caller, to caller: Caller, rounds: Int,
-        _ answer: @escaping StreamRequest.Completion
+        _ draft: SubscriptionDraft, for request: StreamRequest, on shard: StreamShard<StreamHub>, to caller: Caller,
+        rounds: Int
     ) {
         let isAdmitted = dependencies.workers.submit(of: caller.workOwner) {
             let reader = StreamReader(
@@ -55,21 +59,23 @@ struct StreamDirectory: StreamRequests {
                 draft.replay = rounds > 0 ? replay : nil
             } catch {
                 dependencies.failures.note(.replay, error)
-                return answer(.failure(.tooMany))
+                return request.answer(.failure(.tooMany))
             }
-            post(.replace(draft), to: id, as: asker) { [draft] result in
+            let replacement = request.asking(.replace(draft)) { [draft] result in
                 if case .success(let found) = result, found.isReplayBehind {
-                    return self.replay(draft, of: id, as: asker, to: caller, rounds: rounds - 1, answer)
+                    return self.replay(draft, for: request, on: shard, to: caller, rounds: rounds - 1)
                 }
                 if rounds == 0, case .success = result {
-                    send(SharedBytes(StreamNotice.resync(.overflow, at: nil)), to: id, tenant: asker.tenant)
+                    let notice = SharedBytes(StreamNotice.resync(.overflow, at: nil))
+                    shard.post(.send(notice, to: request.stream))
                 }
-                answer(result)
+                request.answer(result)
             }
+            shard.post(.request(replacement))
         }
         if !isAdmitted {
             dependencies.failures.note(.congestion)
-            answer(.failure(.tooMany))
+            request.answer(.failure(.tooMany))
         }
     }
 

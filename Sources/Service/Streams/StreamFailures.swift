@@ -21,7 +21,7 @@ final class StreamFailures: Sendable {
         case keys
         /// An event of the log, or of another replica, is malformed.
         case event
-        /// A request of another replica arrived after the requester had stopped waiting.
+        /// A request of another replica reached its stream after the requester had stopped waiting.
         case late
     }
 

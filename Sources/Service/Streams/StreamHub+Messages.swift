@@ -205,6 +205,10 @@ extension StreamHub {
         guard let slot = slot(at: request.stream), let session = sessions[Int(slot)],
             session.caller.tenant == request.asker.tenant, session.caller.userId == request.asker.userId
         else { return .failure(.notFound("stream")) }
+        if let until = request.until, dependencies.now >= until {
+            dependencies.failures.note(.late, StreamRequest.late)
+            return .failure(StreamRequest.late)
+        }
         switch request.kind {
         case .describe: return .success(description(of: slot, session))
         case .replace(let draft):

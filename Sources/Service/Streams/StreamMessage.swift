@@ -170,8 +170,20 @@ struct StreamRequest: Sendable {
     let stream: StreamNames.Place
     /// Only the stream's own user gets an answer; for other users the stream does not exist.
     let asker: Caller
-    let kind: Kind
-    let answer: Completion
+    var kind: Kind
+    /// A later shard refuses the request; nil for a request of this process, which waits for its answer.
+    let until: Timestamp?
+    var answer: Completion
+
+    static let late = Failure.unavailable(
+        "A request of another replica arrived too late: the replica is slow, or the replicas' clocks differ.")
+
+    /// Returns a part of the request.
+    func asking(_ kind: Kind, answer: @escaping Completion) -> StreamRequest {
+        var part = self
+        (part.kind, part.answer) = (kind, answer)
+        return part
+    }
 }
 
 /// The public name of an open stream. It encodes the stream's location, so that no table of all streams is needed.

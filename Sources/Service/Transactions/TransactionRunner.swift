@@ -38,6 +38,25 @@ struct TransactionRunner: Sendable {
     }
 }
 
+extension TransactionRunner {
+    /// Stores an event for the other replicas in a transaction of its own.
+    ///
+    /// - Parameter completion: Receives the outcome; `StoreBusy` if the queue is full.
+    func notifyReplicas(
+        _ name: StaticString, of tenant: ID<Tenant>, data: [UInt8],
+        completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+    ) {
+        do throws(StoreBusy) {
+            try store.write(
+                lane: WriteLane(.random(in: 0...1023), group: tenant.hashValue),
+                { db in try write(as: .system(tenant: tenant), in: db) { $0.notifyReplicas(name, data: data) } },
+                completion: completion)
+        } catch {
+            completion(.failure(error))
+        }
+    }
+}
+
 /// A feature's reaction to a recorded fact, inside the same transaction.
 typealias Reaction = @Sendable (Transaction, Fact) throws -> Void
 

@@ -291,6 +291,7 @@ extension PushFeature {
                 try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE number IN \(values: delivery.withdrawals)")
             }
             let wasLatest = attempt.isAlert ? try noteSent(attempt, at: now, in: db) : try end(attempt, in: db)
+            if attempt.type == .message, wasLatest { try deleteReplaced(by: attempt, in: db) }
             // The system ignores the number of a withdrawal, which only the app reads. A later attempt has sent a newer
             // number.
             if attempt.type != .withdrawal, wasLatest {
@@ -338,6 +339,17 @@ extension PushFeature {
                 next_at = CASE WHEN \(isUnchanged) OR type = 'withdrawal' THEN next_at ELSE due_at END
             WHERE \(attempt.isLatest)
             """) > 0
+    }
+
+    /// Deletes the withdrawal of the alert that an accepted alert replaces. It waits behind it if the clock was set back,
+    /// and would remove the new alert.
+    private static func deleteReplaced(by attempt: PushAttempt, in db: DatabaseConnection) throws {
+        try delete(
+            """
+            tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId) AND device_id = \(attempt.device)
+                AND type = 'withdrawal' AND subject = \(tag(attempt.type, attempt.subject))
+                AND number <> \(attempt.number)
+            """, in: db)
     }
 
     private static func retry(_ attempt: PushAttempt, at nextAt: Timestamp, in db: DatabaseConnection) throws {

@@ -8,8 +8,8 @@ import Visibility
 @testable import Service
 
 /// The outbox of push messages with two senders, under a seeded schedule of notifications and messages, users who see
-/// them, phones and browsers that change their addresses or lose the app, attempts, answers that are lost, and senders that
-/// stand still or are killed.
+/// them, phones and browsers that change their addresses or lose the app, attempts, answers that are lost, senders that
+/// stand still or are killed, and clocks that are set back.
 ///
 /// The statements are the real ones, on a real database. The push services, the clock and the order of steps are
 /// simulated. ``PushedDevice`` is the model of a device.
@@ -59,6 +59,7 @@ struct PushOutboxSimulation {
     /// The users with a stream.
     private var present: Set<ID<User>> = []
     private var (made, tokens) = (0, 0)
+    private var wasSetBack = false
     private var found: String?
 
     private static let users: [ID<User>] = ["ada", "ben"]
@@ -113,7 +114,7 @@ struct PushOutboxSimulation {
         case 2: try message(Self.users[schedule.number(2)])
         case 3, 4: try see()
         case 5, 6, 7: pass(Int64(1 + schedule.number(60)))
-        case 8: try prune()
+        case 8: if schedule.number(2) == 0 { try setBack() } else { try prune() }
         case 9: if schedule.number(2) == 0 { try stop(sender, isKilled: schedule.number(2) == 0) }
         case 10: try change(schedule.number(devices.count))
         case 11: try enterOrLeave(Self.users[schedule.number(2)])
@@ -236,6 +237,16 @@ struct PushOutboxSimulation {
     private func pass(_ seconds: Int64) {
         clock.advance(seconds: seconds)
         schedule.tell("\(seconds) s pass")
+    }
+
+    /// The upkeep follows soon. Until then the times of the rows are wrong.
+    private mutating func setBack() throws {
+        let seconds = [30, 3_000, 3 * 86_400][schedule.number(3)]
+        clock.set(clock.now.adding(seconds: Int64(-seconds)))
+        wasSetBack = true
+        disorder()
+        schedule.tell("the clock is set back by \(seconds) s")
+        try prune()
     }
 
     private func prune() throws {
@@ -407,7 +418,8 @@ struct PushOutboxSimulation {
     private mutating func answer(to delivery: PushDelivery, _ outcome: Int) -> PushOutcome {
         let (index, message) = (device(delivery), delivery.message)
         guard devices[index].token == Self.token(delivery.target) else {
-            return .gone(reason: "gone", since: clock.now)
+            // The push service's clock is not set back. Its time may be that of a registration which came later.
+            return .gone(reason: "gone", since: wasSetBack ? nil : clock.now)
         }
         switch outcome {
         case 3: return .failed(reason: "busy", retryAfterSeconds: nil)

@@ -67,18 +67,27 @@ extension PushFeature {
         }
         let target = try PushTarget(draft, push)
         return .write { tx in
-            let address = target.stored
-            let fingerprint = try fingerprint(of: address, tx)
-            try lockUsers(of: fingerprint, tx)
-            let known = try find(id, tx)
-            if known == nil { try requireRoom(tx) }
-            try removeOthers(with: fingerprint, than: id, tx)
-            let device = Device(id: id, draft, createdAt: known?.createdAt, at: tx.now)
-            let owner = Owner(tenant: tx.tenant, userId: tx.caller.userId)
-            try store(
-                device, address: push.keys.seal(address, context: place(of: id, owner)), fingerprint: fingerprint, tx)
-            return Response.json(known == nil ? 201 : 200, device)
+            let (device, isNew) = try register(id, draft, at: target, push.keys, tx)
+            return Response.json(isNew ? 201 : 200, device)
         }
+    }
+
+    /// Stores a device of the caller, in place of an earlier registration of its id or its address.
+    ///
+    /// - Returns: The device, and whether the caller had none of its id.
+    static func register(
+        _ id: ID<Device>, _ draft: DeviceDraft, at target: PushTarget, _ keys: PushKeyRing, _ tx: Transaction
+    ) throws -> (device: Device, isNew: Bool) {
+        let address = target.stored
+        let fingerprint = try fingerprint(of: address, tx)
+        try lockUsers(of: fingerprint, tx)
+        let known = try find(id, tx)
+        if known == nil { try requireRoom(tx) }
+        try removeOthers(with: fingerprint, than: id, tx)
+        let device = Device(id: id, draft, createdAt: known?.createdAt, at: tx.now)
+        let owner = Owner(tenant: tx.tenant, userId: tx.caller.userId)
+        try store(device, address: keys.seal(address, context: place(of: id, owner)), fingerprint: fingerprint, tx)
+        return (device, known == nil)
     }
 
     private static func requireRoom(_ tx: Transaction) throws {

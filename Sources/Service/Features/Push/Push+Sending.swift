@@ -134,9 +134,24 @@ extension PushFeature {
         }.sorted { $0.number < $1.number }
     }
 
+    /// Begins attempts of due messages, and reads what they send. Deletes those that have nothing to send any more.
+    static func begin(
+        _ due: [Due], at now: Timestamp, leasedUntil: Timestamp, _ push: PushSettings, _ sources: PushSources,
+        in db: DatabaseConnection
+    ) throws -> [PushDelivery] {
+        try db.lock([LockKey.tick("push").name(in: "")])
+        try lock(due.map(\.owner), in: db)
+        let attempts = try begin(due.map(\.number), at: now, leasedUntil: leasedUntil, push.keys, in: db)
+        return try attempts.compactMap { attempt in
+            let delivery = try delivery(of: attempt, push, sources, at: now, in: db)
+            if delivery == nil { try drop(attempt, in: db) }
+            return delivery
+        }
+    }
+
     // MARK: Content
 
-    /// Reads what an attempt sends; nil if there is nothing to send any more. Then the attempt's row is deleted.
+    /// Reads what an attempt sends; nil if there is nothing to send any more.
     static func delivery(
         of attempt: PushAttempt, _ push: PushSettings, _ sources: PushSources, at now: Timestamp,
         in db: DatabaseConnection
@@ -232,6 +247,39 @@ extension PushFeature {
         case interrupted
     }
 
+    /// Returns what follows from the answer to an attempt.
+    ///
+    /// - Parameter chance: A random number from 0 up to, but not including, 1.
+    static func result(
+        of outcome: PushOutcome, _ delivery: PushDelivery, at now: Timestamp, chance: Double
+    ) -> Result {
+        func retry(_ reason: String, asked: Int?) -> Result {
+            let attempt = delivery.attempt
+            let pause = WebhookRetry.pause(afterAttempt: attempt.attempt, asked: asked, chance: chance)
+            let nextAt = Timestamp(microseconds: now.microseconds + Int64(pause * 1_000_000))
+            return .failed(reason: reason, nextAt: nextAt < attempt.givesUpAt ? nextAt : nil)
+        }
+        switch outcome {
+        case .accepted: return .accepted
+        case .interrupted: return .interrupted
+        case .refused(let reason): return .failed(reason: reason, nextAt: nil)
+        case .gone(let reason, let since):
+            // The device was registered again after the provider had noticed that it was gone.
+            if let since, since < delivery.registeredAt { return retry(reason, asked: nil) }
+            return .gone(reason: reason)
+        case .failed(let reason, let asked): return retry(reason, asked: asked)
+        case .misconfigured(let reason): return retry(reason, asked: Int(PushOutboxLimits.misconfiguredSeconds))
+        }
+    }
+
+    /// Stores the outcomes of attempts.
+    static func record(
+        _ results: [(delivery: PushDelivery, result: Result)], at now: Timestamp, in db: DatabaseConnection
+    ) throws {
+        try lock(results.map(\.delivery.attempt.owner), in: db)
+        for (delivery, result) in results { try record(result, of: delivery, at: now, in: db) }
+    }
+
     /// Stores the outcome of an attempt: its message, and what its device shows. The caller holds the lock of the user.
     static func record(
         _ result: Result, of delivery: PushDelivery, at now: Timestamp, in db: DatabaseConnection
@@ -243,6 +291,7 @@ extension PushFeature {
                 try db.run("DELETE FROM \(outbox, unscoped: sending) WHERE number IN \(values: delivery.withdrawals)")
             }
             let wasLatest = attempt.isAlert ? try noteSent(attempt, at: now, in: db) : try end(attempt, in: db)
+            if attempt.type == .message, wasLatest { try deleteReplaced(by: attempt, in: db) }
             // The system ignores the number of a withdrawal, which only the app reads. A later attempt has sent a newer
             // number.
             if attempt.type != .withdrawal, wasLatest {
@@ -292,6 +341,17 @@ extension PushFeature {
             """) > 0
     }
 
+    /// Deletes the withdrawal of the alert that an accepted alert replaces. It waits behind it if the clock was set back,
+    /// and would remove the new alert.
+    private static func deleteReplaced(by attempt: PushAttempt, in db: DatabaseConnection) throws {
+        try delete(
+            """
+            tenant = \(attempt.owner.tenant) AND user_id = \(attempt.owner.userId) AND device_id = \(attempt.device)
+                AND type = 'withdrawal' AND subject = \(tag(attempt.type, attempt.subject))
+                AND number <> \(attempt.number)
+            """, in: db)
+    }
+
     private static func retry(_ attempt: PushAttempt, at nextAt: Timestamp, in db: DatabaseConnection) throws {
         try db.run(
             """
@@ -320,7 +380,7 @@ extension PushFeature {
     }
 
     /// Removes an attempt that has nothing to send.
-    static func drop(_ attempt: PushAttempt, in db: DatabaseConnection) throws {
+    private static func drop(_ attempt: PushAttempt, in db: DatabaseConnection) throws {
         try delete("number = \(attempt.number)", in: db)
     }
 

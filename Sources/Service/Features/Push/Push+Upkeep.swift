@@ -18,10 +18,20 @@ extension PushFeature {
 
     private static func isOver(at now: Timestamp) -> SQL { "gives_up_at <= \(now)" }
 
-    /// Whether a row was written while the clock was ahead.
+    /// Whether a row was written or last attempted while the clock was ahead. Rows of running attempts keep their times,
+    /// by which the outcome finds them.
     private static func isAhead(of now: Timestamp) -> SQL {
-        let latest = now.adding(seconds: PushOutboxLimits.sentSeconds + 60)
-        return "state = 0 AND (created_at > \(now.adding(seconds: 60)) OR next_at > \(latest))"
+        let latest = now.adding(seconds: PushOutboxLimits.clockSkewSeconds)
+        return "state = 0 AND leased_until <= \(now) AND (created_at > \(latest) OR tried_at > \(latest))"
+    }
+
+    /// Whether an attempt was begun while the clock was ahead.
+    private static func isLeasedAhead(of now: Timestamp) -> SQL {
+        "state = 0 AND leased_until > \(longestLease(at: now).adding(seconds: PushOutboxLimits.clockSkewSeconds))"
+    }
+
+    private static func longestLease(at now: Timestamp) -> Timestamp {
+        now.adding(seconds: Int64(PushOutboxLimits.timeoutSecondsMax) + PushOutboxLimits.leaseSeconds)
     }
 
     static func figures(at now: Timestamp, in db: DatabaseConnection) throws -> Figures {
@@ -34,6 +44,7 @@ extension PushFeature {
                     (SELECT min(due_at) FROM \(table) WHERE state = 0),
                     CASE WHEN EXISTS (SELECT 1 FROM \(table) WHERE \(isOver(at: now)))
                         OR EXISTS (SELECT 1 FROM \(table) WHERE \(isAhead(of: now)))
+                        OR EXISTS (SELECT 1 FROM \(table) WHERE \(isLeasedAhead(of: now)))
                         OR (SELECT count(*) FROM \(table) WHERE state = 0) > \(PushOutboxLimits.waitingMax)
                     THEN 1 ELSE 0 END
                 """
@@ -54,21 +65,35 @@ extension PushFeature {
         let waiting = try db.integer("SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0") ?? 0
         let over = try places(isOver(at: now), in: db)
         let ahead = try places(isAhead(of: now), in: db)
+        let leasedAhead = try places(isLeasedAhead(of: now), in: db)
         let oldest = try places("state = 0", atMost: max(0, waiting - PushOutboxLimits.waitingMax), in: db)
-        let all = [over, ahead, oldest]
+        let all = [over, ahead, leasedAhead, oldest]
         try lock(all.flatMap { $0.map(\.owner) }, in: db)
         let isOver: SQL = "\(isAmong(over)) AND \(isOver(at: now))"
         var unsent = try delete("\(isOver) AND state = 0", in: db)
         try delete(isOver, in: db)
+        try setBack(ahead, to: now, in: db)
         try db.run(
             """
-            UPDATE \(outbox, unscoped: sending)
-            SET created_at = \(now), due_at = \(now), next_at = \(now), leased_until = 0,
-                gives_up_at = \(now.adding(seconds: PushOutboxLimits.secondsToLive))
-            WHERE \(isAmong(ahead)) AND \(isAhead(of: now))
+            UPDATE \(outbox, unscoped: sending) SET leased_until = \(longestLease(at: now))
+            WHERE \(isAmong(leasedAhead)) AND \(isLeasedAhead(of: now))
             """)
         unsent += try delete("\(isAmong(oldest)) AND state = 0", in: db)
         return (unsent, all.contains { $0.count == PushOutboxLimits.prunedAtOnceMax })
+    }
+
+    /// Corrects the times of rows that were written or last attempted while the clock was ahead. They keep their
+    /// distances, so that the withdrawal of a browser still waits for an alert. A retry does not wait any longer.
+    private static func setBack(_ ahead: [Place], to now: Timestamp, in db: DatabaseConnection) throws {
+        let step: SQL = "CASE WHEN created_at > \(now) THEN created_at - \(now) ELSE 0 END"
+        try db.run(
+            """
+            UPDATE \(outbox, unscoped: sending)
+            SET created_at = created_at - \(step), due_at = due_at - \(step), next_at = due_at - \(step),
+                gives_up_at = gives_up_at - \(step),
+                tried_at = CASE WHEN tried_at > \(now) THEN \(now) ELSE tried_at END
+            WHERE \(isAmong(ahead)) AND \(isAhead(of: now))
+            """)
     }
 
     private typealias Place = (number: Int, owner: Owner)

@@ -79,7 +79,8 @@ enum PushFeature {
         guard !devices.isEmpty else { return }
         try insert(
             devices.map { device in
-                let earliest = device.badgeAt.adding(seconds: PushOutboxLimits.badgePauseSeconds)
+                // The clock may have been ahead when the device was sent its last number.
+                let earliest = min(device.badgeAt, tx.now).adding(seconds: PushOutboxLimits.badgePauseSeconds)
                 return Draft(
                     type: .badge, subject: "", device: device.id, userId: device.userId, dueAt: max(tx.now, earliest))
             }, tx)

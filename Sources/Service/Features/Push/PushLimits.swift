@@ -14,6 +14,11 @@ enum PushOutboxLimits {
     static let sentSeconds: Int64 = 30 * 24 * 3600
     /// How long after its timeout an attempt counts as lost, because its process was killed or the database was away.
     static let leaseSeconds: Int64 = 30
+    /// The longest timeout that the settings allow. Upkeep ends leases that could only end later.
+    static let timeoutSecondsMax = 60
+    /// The maximum clock difference between replicas. A row that is further in the future was written before the clock
+    /// was set back.
+    static let clockSkewSeconds: Int64 = 60
     /// The shortest time between two messages with the number alone for one device. Apple and Google slow down apps
     /// that send more.
     static let badgePauseSeconds: Int64 = 30

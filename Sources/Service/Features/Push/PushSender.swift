@@ -129,15 +129,7 @@ final class PushSender: Sendable {
             guard !sendable.isEmpty else { return now }
             let leasedUntil = now.adding(seconds: Int64(settings.timeoutSeconds) + PushOutboxLimits.leaseSeconds)
             let deliveries = try store.writeAndWait { [settings, sources, now] db in
-                try db.lock([LockKey.tick("push").name(in: "")])
-                try PushFeature.lock(sendable.map(\.owner), in: db)
-                let attempts = try PushFeature.begin(
-                    sendable.map(\.number), at: now, leasedUntil: leasedUntil, settings.keys, in: db)
-                return try attempts.compactMap { attempt in
-                    let delivery = try PushFeature.delivery(of: attempt, settings, sources, at: now, in: db)
-                    if delivery == nil { try PushFeature.drop(attempt, in: db) }
-                    return delivery
-                }
+                try PushFeature.begin(sendable, at: now, leasedUntil: leasedUntil, settings, sources, in: db)
             }
             let begunAt = clock.uptime()
             for delivery in deliveries {
@@ -178,13 +170,12 @@ final class PushSender: Sendable {
         let log = { (error: any Error) in self.log(Self.unstored, ["reason": "\(error)"], &progress) }
         let stored = try ended.store(
             { ended in
-                let results = ended.map {
-                    (delivery: $0.delivery, result: result(of: $0.delivery, $0.outcome, at: now))
+                let results = ended.map { ended in
+                    let result = PushFeature.result(
+                        of: ended.outcome, ended.delivery, at: now, chance: .random(in: 0..<1))
+                    return (delivery: ended.delivery, result: result)
                 }
-                try store.writeAndWait { db in
-                    try PushFeature.lock(results.map(\.delivery.attempt.owner), in: db)
-                    for (delivery, result) in results { try PushFeature.record(result, of: delivery, at: now, in: db) }
-                }
+                try store.writeAndWait { try PushFeature.record(results, at: now, in: $0) }
                 return ended
             }, refused: log)
         for (delivery, outcome) in stored {
@@ -194,32 +185,6 @@ final class PushSender: Sendable {
     }
 
     private static let unstored: Logger.Message = "The outcome of a push message could not be stored. Retrying."
-
-    private func result(
-        of delivery: PushDelivery, _ outcome: PushOutcome, at now: Timestamp
-    ) -> PushFeature.Result {
-        switch outcome {
-        case .accepted: return .accepted
-        case .interrupted: return .interrupted
-        case .refused(let reason): return .failed(reason: reason, nextAt: nil)
-        case .gone(let reason, let since):
-            // The device was registered again after the provider had noticed that it was gone.
-            if let since, since < delivery.registeredAt { return retry(delivery, reason, asked: nil, at: now) }
-            return .gone(reason: reason)
-        case .failed(let reason, let asked): return retry(delivery, reason, asked: asked, at: now)
-        case .misconfigured(let reason):
-            return retry(delivery, reason, asked: Int(PushOutboxLimits.misconfiguredSeconds), at: now)
-        }
-    }
-
-    private func retry(
-        _ delivery: PushDelivery, _ reason: String, asked: Int?, at now: Timestamp
-    ) -> PushFeature.Result {
-        let attempt = delivery.attempt
-        let pause = WebhookRetry.pause(afterAttempt: attempt.attempt, asked: asked, chance: .random(in: 0..<1))
-        let nextAt = Timestamp(microseconds: now.microseconds + Int64(pause * 1_000_000))
-        return .failed(reason: reason, nextAt: nextAt < attempt.givesUpAt ? nextAt : nil)
-    }
 
     private func note(_ outcome: PushOutcome, of delivery: PushDelivery, _ progress: inout Progress) {
         let platform = delivery.platform

@@ -8,8 +8,8 @@ import Values
 
 @testable import Service
 
-/// Outcomes that are stored after the lease of their attempt, when another replica has begun the next one. The model
-/// `Tests/models/push.pml` found both cases.
+/// Outcomes that are stored after the lease of their attempt, when another replica has begun the next one, and clocks
+/// that are set back while an attempt runs. The model `Tests/models/push.pml` and ``PushOutboxSimulation`` found them.
 @Suite(.timed) struct PushLeaseTests {
     /// Longer than an attempt is leased.
     private static let leaseSeconds: Int64 = 100
@@ -146,5 +146,100 @@ import Values
         #expect(try await beginAll(probe, at: 5).isEmpty)
         #expect(try probe.rows("type = 'notification' AND attempts = 0") == 1)
         stream.close()
+    }
+
+    // MARK: Clocks
+
+    /// A service whose clock is an hour ahead until it is set back.
+    private func ahead(
+        _ platform: String, _ body: (PushProbe, PushDelivery, _ notification: String) async throws -> Void
+    ) async throws {
+        let probe = try PushProbe()
+        // The stream begins later, because its token would expire meanwhile.
+        probe.service.clock.advance(seconds: 3600)
+        if platform == "webpush" {
+            _ = try await probe.service.call("PUT", "/v1/devices/browser", as: .user("ada"), PushProbe.subscription())
+        } else {
+            try await probe.register("phone", platform)
+        }
+        let stream = try await probe.service.listen(as: .user("ada"))
+        let id = try await probe.notify()
+        try await postponed(probe, 1)
+        try await body(probe, begin(probe, at: 20), id)
+        stream.close()
+    }
+
+    private func setBack(_ probe: PushProbe) async throws {
+        probe.service.clock.advance(seconds: -3600)
+        let now = probe.service.clock.now
+        _ = try await probe.service.app.store.write { try PushFeature.prune(at: now, in: $0) }
+    }
+
+    /// If the upkeep ended the lease of an attempt on its way, its message would be sent again.
+    @Test func clockSetBack_doesNotRepeatAMessageOnItsWay() async throws {
+        try await ahead("apns") { probe, delivery, _ in
+            try await setBack(probe)
+            #expect(try await beginAll(probe, at: 20).isEmpty)
+            try await record(.accepted, of: delivery, probe)
+            #expect(try probe.rows("state = 1") == 1)
+        }
+    }
+
+    /// A sender that was killed does not delay a message until the time of the former clock.
+    @Test func clockSetBack_endsTheLeaseOfAKilledSender() async throws {
+        try await ahead("apns") { probe, delivery, _ in
+            try await setBack(probe)
+            probe.service.clock.advance(seconds: Self.leaseSeconds)
+            let now = probe.service.clock.now
+            _ = try await probe.service.app.store.write { try PushFeature.prune(at: now, in: $0) }
+            #expect(try await begin(probe, at: 20).attempt.number == delivery.attempt.number)
+        }
+    }
+
+    /// A browser must show something for each message, so its withdrawals wait for the next alert.
+    @Test func clockSetBack_sendsNoWithdrawalAloneToABrowser() async throws {
+        try await ahead("webpush") { probe, delivery, id in
+            try await record(.accepted, of: delivery, probe)
+            try await probe.see(id)
+            try await setBack(probe)
+            #expect(try probe.rows("type = 'withdrawal'") == 1)
+            #expect(try await beginAll(probe, at: 20).isEmpty)
+        }
+    }
+
+    /// The withdrawal of "one" was written while the clock was ahead, so it waits longer than "two", which replaces "one".
+    @Test func withdrawalThatWaitsBehindTheNextMessage_doesNotRemoveIt() async throws {
+        let probe = try PushProbe()
+        let (id, stream) = try await message(probe)
+        let one = try await begin(probe, at: 20)
+        let read = try await probe.service.call(
+            "PUT", "/v1/conversations/\(id)/read-position", as: .user("ben"), #"{"sequence":1}"#)
+        #expect(read.status == 200)
+        let late = probe.service.clock.now.adding(seconds: 3600)
+        try await probe.service.app.store.write { db in
+            _ = try db.run(
+                """
+                UPDATE \(PushFeature.outbox, unscoped: .audit("a test")) SET due_at = \(late), next_at = \(late)
+                WHERE type = 'withdrawal'
+                """)
+        }
+        try await record(.accepted, of: one, probe)
+        _ = try await probe.service.send("two", to: id, as: "ana")
+        try await postponed(probe, 1)
+        try await record(.accepted, of: begin(probe, at: 40), probe)
+        #expect(try probe.rows("type = 'withdrawal'") == 0)
+        #expect(try probe.rows("type = 'message' AND state = 1") == 1)
+        stream.close()
+    }
+
+    /// The pause between two numbers is measured from the time at which the phone was sent the last one.
+    @Test func clockSetBack_delaysNoNumber() async throws {
+        try await ahead("apns") { probe, delivery, id in
+            try await record(.accepted, of: delivery, probe)
+            try await setBack(probe)
+            try await probe.see(id)
+            let latest = probe.service.clock.now.adding(seconds: PushOutboxLimits.badgePauseSeconds)
+            #expect(try probe.rows("type = 'badge' AND due_at > \(latest)") == 0)
+        }
     }
 }

@@ -104,7 +104,7 @@ final class PushProbe: Sendable {
 
     /// The body that registers a browser.
     static func subscription(
-        _ endpoint: String = "https://127.0.0.1/a", key: String = key, auth: String = "BTBZMqHH6r4Tts7J_aSIgg"
+        _ endpoint: String = "https://127.0.0.1/a", key: String = key, auth: String = auth
     ) -> JSON {
         [
             "platform": "webpush",
@@ -115,6 +115,7 @@ final class PushProbe: Sendable {
         ]
     }
 
+    static let auth = "BTBZMqHH6r4Tts7J_aSIgg"
     static let key = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
 
     /// Registers a device.

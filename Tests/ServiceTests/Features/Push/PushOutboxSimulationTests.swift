@@ -1,0 +1,26 @@
+import PostgresServer
+import TestSupport
+import Testing
+
+@testable import Service
+
+@Suite(.timed) struct PushOutboxSimulationTests {
+    @Test func devicesShowWhatIsUnseen_andTheTotal_underAnySchedule() throws {
+        let service = try TestService.start(at: TestService.morning)
+        let clock = ManualClock(service.clock.now)
+        let settings = try TestService.settings(
+            [
+                "database": service.database.url, "jwtSecret": TestService.secret, "pushContent": "full",
+            ].merging(PushProbe.browsers) { $1 })
+        let base = service.app.runner.reader
+        let reader = TransactionReader(
+            store: base.store, clock: clock.clock, settings: settings, log: base.log, positions: base.positions,
+            reactions: [PushFeature.feature.reaction].compactMap { $0 }, tables: base.tables, limiter: base.limiter)
+        // A server of PostgreSQL takes many times as long for each.
+        let runs = effort(quick: 50, full: 500, long: 30_000) / (PostgresServer.isTheStore ? 20 : 1)
+        let failure = Schedule.failure(seed: randomSeed(), runs: runs, repetitionsMax: 1000) {
+            PushOutboxSimulation.run($0, reader, clock)
+        }
+        #expect(failure == nil, "\(failure ?? "")")
+    }
+}

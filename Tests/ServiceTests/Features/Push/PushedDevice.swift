@@ -1,0 +1,136 @@
+import Domain
+import Push
+import Values
+
+@testable import Service
+
+/// What one device of the simulation shows, and what it should show.
+struct PushedDevice {
+    let user: ID<User>
+    let isBrowser: Bool
+    /// The number in its address; nil if the app is not installed.
+    private(set) var token: Int?
+    /// The version of each alert on the screen, by tag.
+    private(set) var alerts: [String: Int] = [:]
+    /// The number on the icon; nil if it was sent none.
+    private(set) var icon: Int?
+    /// The user's total at the installation.
+    private var firstTotal = 0
+    /// Whether the push service refused the latest number.
+    private var isIconOld = false
+    /// The alerts that were added since the installation.
+    private var owed: Set<String> = []
+    /// Alerts whose withdrawals were refused.
+    private var stuck: Set<String> = []
+    /// The version of each alert that arrived last, how often it arrived again, and how often it may.
+    private var arrived: [String: Int] = [:]
+    private var repeats: [String: Int] = [:]
+    private var excuses: [String: Int] = [:]
+    /// The notifications that must arrive in this order.
+    private var order: [String] = []
+
+    var id: ID<Device> { isBrowser ? "browser" : "phone" }
+    var name: String { "the \(id) of \(user)" }
+
+    init(of user: ID<User>, isBrowser: Bool) { (self.user, self.isBrowser) = (user, isBrowser) }
+
+    // MARK: The app
+
+    mutating func install(_ token: Int, total: Int) {
+        self = PushedDevice(of: user, isBrowser: isBrowser)
+        (self.token, firstTotal) = (token, total)
+    }
+
+    mutating func uninstall() { self = PushedDevice(of: user, isBrowser: isBrowser) }
+
+    mutating func renew(_ token: Int) { self.token = token }
+
+    /// Notes that the user got something, which the device should show.
+    mutating func owe(_ tag: String, inOrder: Bool) {
+        guard token != nil else { return }
+        owed.insert(tag)
+        if inOrder { order.append(tag) }
+    }
+
+    /// Notes that the present alerts may arrive in any order.
+    mutating func disorder() { order = [] }
+
+    mutating func excuse(_ delivery: PushDelivery) {
+        if delivery.attempt.isAlert { excuses[delivery.message.tag, default: 0] += 1 }
+    }
+
+    // MARK: Messages
+
+    /// Receives a message.
+    ///
+    /// - Parameter unread: The number of unread things about a tag.
+    /// - Returns: The violated invariant, if any.
+    mutating func receive(_ message: PushMessage, unread: (String) -> Int) -> String? {
+        switch message.content {
+        case .alert(_, let body, _):
+            for tag in message.withdrawn { alerts[tag] = nil }
+            let fault = fault(of: message.tag, Int(body) ?? 0, unread)
+            (alerts[message.tag], arrived[message.tag]) = (Int(body), Int(body))
+            stuck.remove(message.tag)
+            (icon, isIconOld) = (message.badge, false)
+            order.removeAll { $0 == message.tag }
+            return fault
+        case .badge:
+            (icon, isIconOld) = (message.badge, false)
+        case .withdrawal(let tags):
+            for tag in tags { alerts[tag] = nil }
+        }
+        return isBrowser ? "\(name) gets a message that shows nothing" : nil
+    }
+
+    private mutating func fault(of tag: String, _ version: Int, _ unread: (String) -> Int) -> String? {
+        if let last = arrived[tag] {
+            if version < last { return "\(name) gets an old version of \(tag)" }
+            if version == last {
+                repeats[tag, default: 0] += 1
+                if repeats[tag, default: 0] > excuses[tag, default: 0] {
+                    return "\(name) gets \(tag) again without a reason"
+                }
+            }
+        }
+        let place = order.firstIndex(of: tag) ?? 0
+        if let earlier = order[..<place].first(where: { unread($0) > 0 }) {
+            return "\(name) gets \(tag) before \(earlier)"
+        }
+        return nil
+    }
+
+    /// The push service does not accept a message, and never will.
+    ///
+    /// - Parameter isNewest: Whether nothing was added about its subject since it was read.
+    mutating func miss(_ message: PushMessage, isNewest: Bool) {
+        switch message.content {
+        case .alert:
+            isIconOld = true
+            if isNewest { owed.remove(message.tag) }
+            order.removeAll { $0 == message.tag }
+        case .badge: isIconOld = true
+        case .withdrawal(let tags): stuck.formUnion(tags)
+        }
+    }
+
+    // MARK: The end
+
+    /// Returns what is wrong once the senders have nothing to do.
+    ///
+    /// - Parameters:
+    ///   - unread: The number of unread things about a tag, and the version of the latest.
+    ///   - isLast: Whether an alert came last, which takes a browser's withdrawals along.
+    func fault(total: Int, isLast: Bool, unread: (String) -> (count: Int, version: Int)) -> String? {
+        guard token != nil else { return nil }
+        for tag in owed.sorted() where unread(tag).count > 0 && alerts[tag] != unread(tag).version {
+            return "\(name) does not show \(tag)"
+        }
+        guard !isBrowser || isLast else { return nil }
+        for tag in alerts.keys.sorted() where unread(tag).count == 0 && !stuck.contains(tag) {
+            return "\(name) shows \(tag), which was seen"
+        }
+        guard !isIconOld, (icon ?? firstTotal) != total else { return nil }
+        return "\(name) shows the number \(icon ?? firstTotal) in place of \(total)"
+    }
+}

@@ -22,9 +22,9 @@ final class Tenants: Sendable {
         Set(try db.rows("SELECT tenant FROM \(tenants, unscoped: bookkeeping)") { try $0.id(0) })
     }
 
-    /// Returns a row if a condition on the tenant, `t.tenant`, is true for any tenant; one index lookup for each.
-    static func any(where condition: SQL) -> SQL {
-        "SELECT 1 FROM \(tenants, unscoped: bookkeeping) AS t WHERE \(condition) LIMIT 1"
+    /// Returns the tenants for which a condition on `t.tenant` is true; one index lookup for each.
+    static func all(where condition: SQL) -> SQL {
+        "SELECT t.tenant FROM \(tenants, unscoped: bookkeeping) AS t WHERE \(condition)"
     }
 
     var all: [ID<Tenant>] { known.withLock { $0.sorted() } }

@@ -7,8 +7,8 @@ import Values
 struct Tick: Sendable {
     let name: String
     let everySeconds: Int
-    /// Returns a row if there is work for any tenant. Usually there is no work, and then nothing is written. Nil for
-    /// rare work, which always runs.
+    /// Returns the tenants with work, in the first column, each once or several times. Usually there is no work, and then
+    /// nothing is written. Nil for rare work, which always runs for all tenants.
     var due: (@Sendable (_ now: Timestamp) -> SQL)?
     let body: @Sendable (Transaction) throws -> Void
 }
@@ -171,12 +171,18 @@ final class Ticker: Sendable {
     }
 
     private func run(_ tick: Tick) throws {
-        if tick.due != nil {
-            guard try isDue(tick.name, everySeconds: tick.everySeconds) else { return }
-        }
-        for tenant in try tenants() {
+        for tenant in try tenants(of: tick) {
             try write(tick.name, in: tenant) { try tick.body($0) }
             if thread.isStopping { return }
+        }
+    }
+
+    private func tenants(of tick: Tick) throws -> [ID<Tenant>] {
+        guard let due = tick.due else { return try tenants() }
+        guard try isDue(tick.name, everySeconds: tick.everySeconds) else { return [] }
+        let now = runner.clock.now()
+        return try runner.store.read(isSingle: true) { db in
+            try db.rows("SELECT DISTINCT tenant FROM (\(due(now))) AS work ORDER BY tenant") { try $0.id(0) }
         }
     }
 

@@ -1,6 +1,10 @@
+import Database
 import Foundation
+import Logging
 import TestSupport
 import Testing
+import Threads
+import Values
 
 @testable import Service
 
@@ -25,5 +29,29 @@ import Testing
         for tick in Catalog.features().flatMap(\.ticks) where tick.everySeconds < 600 {
             #expect(try !service.isDue(tick), "\(tick.name)")
         }
+    }
+    /// Work of one tenant costs the others nothing, not even a transaction each.
+    @Test func tick_visitsOnlyTenantsWithWork() async throws {
+        let service = try TestService.start()
+        for tenant in ["a", "b", "c"] as [ID<Tenant>] {
+            try service.app.store.writeAndWait { [runner = service.app.runner] db in
+                try runner.tenants.note(tenant, in: db)
+            }
+        }
+        let limiter = RateLimiter(limitUser: 0, limitService: 0, shares: TenantShares(service.app.runner.settings))
+        let visited = Locked([ID<Tenant>]())
+        let tick = Tick(
+            name: "test", everySeconds: 1, due: { _ in "SELECT 'b' AS tenant UNION ALL SELECT 'b'" },
+            body: { tx in visited.withLock { $0.append(tx.tenant) } })
+        let ticker = Ticker(
+            runner: service.app.runner, ticks: [tick], sweeps: [], longWork: [], prunings: [],
+            limiter: limiter, logger: Logger(label: "test"))
+        ticker.start()
+        defer { ticker.stop() }
+        for round in 1...2 {
+            service.clock.advance(seconds: 1)
+            try await eventually("the tick has run") { visited.withLock { $0.count } >= round }
+        }
+        #expect(visited.withLock { $0 } == ["b", "b"])
     }
 }

@@ -151,10 +151,7 @@ extension AuditFeature {
     static let endingMinutes = Tick(
         name: "audit-minutes", everySeconds: AuditLimits.windowsSeconds,
         due: { now in
-            """
-            SELECT 1 FROM \(counts, unscoped: upkeep) WHERE minute < \(now.seconds / AuditLimits.windowSeconds)
-            LIMIT 1
-            """
+            "SELECT tenant FROM \(counts, unscoped: upkeep) WHERE minute < \(now.seconds / AuditLimits.windowSeconds)"
         },
         body: { tx in tx.note(AuditNotes(tenant: tx.tenant, at: tx.now, .endOfMinutes(before: tx.now))) })
 

@@ -165,7 +165,7 @@ extension ChallengesFeature {
     /// Publishes the changes that came within a second after the last update.
     static let updateTick = Tick(
         name: "challenges.telling", everySeconds: 1,
-        due: { "SELECT 1 FROM \(boardRows, unscoped: bookkeeping) WHERE \(unpublishedCondition(at: $0)) LIMIT 1" }
+        due: { "SELECT tenant FROM \(boardRows, unscoped: bookkeeping) WHERE \(unpublishedCondition(at: $0))" }
     ) { tx in
         let ids: [ID<Challenge>] = try tx.db.rows(
             """
@@ -194,7 +194,7 @@ extension ChallengesFeature {
     /// Removes the scores of deleted challenges in small steps, and then their leaderboards.
     static let removalTick = Tick(
         name: "challenges.removal", everySeconds: 5,
-        due: { _ in "SELECT 1 FROM \(boardRows, unscoped: bookkeeping) WHERE is_doomed = 1 LIMIT 1" }
+        due: { _ in "SELECT tenant FROM \(boardRows, unscoped: bookkeeping) WHERE is_doomed = 1" }
     ) { tx in
         let boardId = try tx.db.row(
             """

@@ -105,7 +105,7 @@ enum ChangesFeature {
         name: "changes-tidying", everySeconds: 5,
         due: { now in
             let oldest = now.adding(seconds: -ChangeDeduplication.deliverySeconds)
-            return Tenants.any(
+            return Tenants.all(
                 where: """
                     EXISTS (SELECT 1 FROM \(deliveries, unscoped: bookkeeping) AS d
                         WHERE d.tenant = t.tenant AND d.created_at <= \(oldest))

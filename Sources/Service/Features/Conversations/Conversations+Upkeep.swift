@@ -9,7 +9,7 @@ extension ConversationsFeature {
     static let pruning = Tick(
         name: "conversations.forgetting", everySeconds: 60,
         due: { now in
-            Tenants.any(
+            Tenants.all(
                 where: """
                     EXISTS (SELECT 1 FROM \(conversations, unscoped: bookkeeping) AS c WHERE c.tenant = t.tenant
                         AND c.abandoned_at IS NOT NULL AND c.abandoned_at < \(abandonedBefore(now)))

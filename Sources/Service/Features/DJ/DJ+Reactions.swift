@@ -86,7 +86,7 @@ extension DJFeature {
     /// Publishes the counts of tracks whose votes exceeded the budget of a second.
     static let updatesTick = Tick(
         name: "dj.updates", everySeconds: 1,
-        due: { _ in "SELECT 1 FROM \(tracks, unscoped: counting) WHERE is_untold = 1 LIMIT 1" }
+        due: { _ in "SELECT tenant FROM \(tracks, unscoped: counting) WHERE is_untold = 1" }
     ) { tx in
         // Ordered by id, so that transactions that lock several shops cannot deadlock.
         let shopIds: [ID<Shop>] = try tx.db.rows(
@@ -110,7 +110,7 @@ extension DJFeature {
     /// Deletes votes on removed tracks in small steps, and removed tracks without votes.
     static let votesTick = Tick(
         name: "dj.votes", everySeconds: 1,
-        due: { _ in "SELECT 1 FROM \(tracks, unscoped: counting) WHERE removed_at IS NOT NULL LIMIT 1" }
+        due: { _ in "SELECT tenant FROM \(tracks, unscoped: counting) WHERE removed_at IS NOT NULL" }
     ) { tx in
         let pruned = try tx.db.run(pruningVotes(tenant: tx.tenant))
         guard pruned < Limits.prunedAtOnceMax else { return }
@@ -143,8 +143,8 @@ extension DJFeature {
         name: "dj.presence", everySeconds: 10,
         due: { now in
             """
-            SELECT 1 FROM \(presences, unscoped: pruning) WHERE expires_at <= \(now)
-            UNION ALL SELECT 1 FROM \(attempts, unscoped: pruning) WHERE since <= \(oldestAttempt(at: now)) LIMIT 1
+            SELECT tenant FROM \(presences, unscoped: pruning) WHERE expires_at <= \(now)
+            UNION ALL SELECT tenant FROM \(attempts, unscoped: pruning) WHERE since <= \(oldestAttempt(at: now))
             """
         },
         body: { tx in

@@ -64,7 +64,7 @@ enum NotificationsFeature {
             let past = removedCondition(before: now.adding(seconds: -eventRetentionSeconds))
             let toErase = removedCondition(
                 before: now.adding(seconds: -textRetentionSeconds), andAlso: " AND n.title <> ''")
-            return Tenants.any(where: "\(past) OR \(toErase)")
+            return Tenants.all(where: "\(past) OR \(toErase)")
         }
     ) { tx in
         try tx.db.run(erasure(tenant: tx.tenant, before: tx.now.adding(seconds: -textRetentionSeconds)))

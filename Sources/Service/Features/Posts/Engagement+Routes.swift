@@ -57,7 +57,7 @@ extension PostsFeature {
     /// storm.
     static let engagementTick = Tick(
         name: "posts.engagement", everySeconds: 1,
-        due: { "SELECT 1 FROM \(posts, unscoped: publishing) WHERE \(unpublishedCondition(at: $0)) LIMIT 1" }
+        due: { "SELECT tenant FROM \(posts, unscoped: publishing) WHERE \(unpublishedCondition(at: $0))" }
     ) { tx in
         let ids: [ID<Post>] = try tx.db.rows(
             """

@@ -10,7 +10,7 @@ extension PostsFeature {
     /// Deletes the likes and reposts of removed posts in steps, because a post may have a million.
     static let pruning = Tick(
         name: "posts.forgetting", everySeconds: 1,
-        due: { _ in "SELECT 1 FROM \(removals, unscoped: bookkeeping) LIMIT 1" }
+        due: { _ in "SELECT tenant FROM \(removals, unscoped: bookkeeping)" }
     ) { tx in
         let removed = try tx.db.row(
             "SELECT post_id FROM \(removals, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) ORDER BY post_id LIMIT 1"

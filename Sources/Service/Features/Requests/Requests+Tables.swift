@@ -202,7 +202,7 @@ extension RequestsFeature {
     static let pruning = Tick(
         name: "requests.forgetting", everySeconds: 60,
         due: { now in
-            Tenants.any(
+            Tenants.all(
                 where: """
                     EXISTS (SELECT 1 FROM \(requests, unscoped: bookkeeping) AS r WHERE r.tenant = t.tenant
                         AND r.answered_at IS NOT NULL AND r.answered_at < \(answeredBefore(now)))

@@ -61,11 +61,11 @@ extension ShopsFeature {
         ) { try $0.id(0) }
     }
 
-    /// Returns a row if there is such a shop, of any tenant.
-    static func anyMovingStatement(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
+    /// Returns the tenants of such shops.
+    static func tenantsOfMovingShops(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
         """
-        SELECT 1 FROM \(queues, unscoped: bookkeeping) AS queue
-        WHERE \(movingCondition(at: now, computedBefore: due)) LIMIT 1
+        SELECT tenant FROM \(queues, unscoped: bookkeeping) AS queue
+        WHERE \(movingCondition(at: now, computedBefore: due))
         """
     }
 

@@ -29,7 +29,7 @@ enum ShopsFeature {
     /// republished within a minute. An older queue is computed when it is read.
     static let queueTick = Tick(
         name: "shops.queues", everySeconds: 5,
-        due: { anyMovingStatement(at: $0, computedBefore: $0.adding(seconds: -queueRestSeconds)) }
+        due: { tenantsOfMovingShops(at: $0, computedBefore: $0.adding(seconds: -queueRestSeconds)) }
     ) { tx in
         let due = tx.now.adding(seconds: -queueRestSeconds)
         for shopId in try movingShops(computedBefore: due, limit: queuesAtOnceMax, tx) { try recompute(shopId, tx) }

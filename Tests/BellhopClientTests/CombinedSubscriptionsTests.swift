@@ -6,6 +6,10 @@ import Testing
 @Suite(.timed) struct CombinedSubscriptionsTests {
     private final class Owner {}
 
+    @MainActor private final class Answers {
+        var all: [String] = []
+    }
+
     /// The limit counts each topic once. Beyond it, the app gets an error instead of losing a topic silently.
     @Test func moreTopicsThanAStreamMayHave_haveNoRoom() {
         let (one, other) = (Owner(), Owner())
@@ -24,26 +28,26 @@ import Testing
     @MainActor @Test func replacedTables_areAnswered() {
         let (one, other) = (Owner(), Owner())
         var subscriptions = CombinedSubscriptions()
-        var answers: [String] = []
-        @MainActor func set(_ owner: Owner, _ name: String) -> CombinedSubscriptions.Callback? {
+        let answers = Answers()
+        func set(_ owner: Owner, _ name: String) -> CombinedSubscriptions.Callback? {
             subscriptions.set(ObjectIdentifier(owner), tables: [["id": "t", "table": "tasks"]]) { answer in
-                answers.append("\(name) \(answer.status) \(answer.json["code"].string ?? "")")
+                answers.all.append("\(name) \(answer.status) \(answer.json["code"].string ?? "")")
             }
         }
         #expect(set(one, "first") == nil)
         #expect(set(other, "other") == nil)
         let first = set(one, "second")
         first?(CombinedSubscriptions.superseded)
-        #expect(answers == ["first 0 tables.superseded"])
+        #expect(answers.all == ["first 0 tables.superseded"])
         // An answered callback is not answered again.
         for (callback, answer) in subscriptions.takeAnswers(.init(status: 200, body: .null, refused: [:])) {
             callback(answer)
         }
-        #expect(answers == ["first 0 tables.superseded", "second 200 ", "other 200 "])
+        #expect(answers.all == ["first 0 tables.superseded", "second 200 ", "other 200 "])
         #expect(set(one, "third") == nil)
         let (isChange, third) = subscriptions.remove(ObjectIdentifier(one))
         third?(CombinedSubscriptions.superseded)
-        #expect(isChange && answers.last == "third 0 tables.superseded")
+        #expect(isChange && answers.all.last == "third 0 tables.superseded")
         #expect(subscriptions.remove(ObjectIdentifier(one)).unanswered == nil)
     }
 }

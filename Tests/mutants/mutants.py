@@ -156,11 +156,11 @@ MUTANTS = [
         "Service/Streams/StreamHub.swift", ROUTER,
         ("opener.renewed(for: «dependencies.memberships.scoped(opener.caller)»)", "opener.caller",
          "a stream opens without its memberships"),
-        ("let (head, lastEventID) = («head», opener.lastEventID)", "head - 1", "the newest event is missing from the replay"),
+        ("let (head, lastEventID) = («head», opener.lastEventID)", "max(0, head - 1)", "the newest event is missing from the replay"),
     ),
     *of(
         "Service/Streams/StreamHub+Scopes.swift", ROUTER,
-        ("guard «readingKeys[slot] == nil» else", "true", "a key that is granted while the keys are read is lost"),
+        ("if change.isGranted {\n                «hub.add(change.key, toScopeOf: slot)»", "()", "a granted key does not reach open streams"),
         ("with: «Array(scope) + keys.subtracting(scope)»", "Array(scope)", "granted keys show no live events"),
         ("for key in lost { «hub.remove(key, fromScopeOf: slot)» }", "()", "a key that a token has lost stays"),
     ),
@@ -179,5 +179,7 @@ MUTANTS = [
     *of(
         "Service/Streams/StreamReader.swift", ROUTER,
         ("Array(caller.scope.keys) + «keys.subtracting(caller.scope.keys)» + topics", "[]", "a replay has no events of granted keys"),
+        ("through = «max(sequence, head)»", "try EventLog.newestSequence(in: tx.db)",
+         "missed rows are read by keys that are older than the rows"),
     ),
 ]

@@ -37,23 +37,26 @@ struct StreamDirectory: StreamRequests {
             return shard.post(.request(request))
         }
         let description = request.asking(.describe) { result in
-            guard case .success(let found) = result, let caller = found.caller else { return answer(result) }
-            replay(draft, for: request, on: shard, to: caller, rounds: StreamLimits.replayRoundsMax)
+            guard case .success(let found) = result else { return answer(result) }
+            replay(draft, for: request, on: shard, found, rounds: StreamLimits.replayRoundsMax)
         }
         shard.post(.request(description))
     }
 
+    /// Reads the missed changes up to the last event that the shard had handled, by the keys that the stream had then.
+    /// If the log was read further, changes that follow a new key would be left out.
     private func replay(
-        _ draft: SubscriptionDraft, for request: StreamRequest, on shard: StreamShard<StreamHub>, to caller: Caller,
-        rounds: Int
+        _ draft: SubscriptionDraft, for request: StreamRequest, on shard: StreamShard<StreamHub>,
+        _ stream: StreamDescription, rounds: Int
     ) {
+        guard let caller = stream.caller else { return request.answer(.failure(.notFound("stream"))) }
         let isAdmitted = dependencies.workers.submit(of: caller.workOwner) {
             let reader = StreamReader(
                 dependencies: dependencies, ids: dependencies.ids, caller: caller, topics: [],
                 tables: draft.tables ?? [])
             var draft = draft
             do {
-                let replay = try reader.missedRows(after: draft.lastEventID)
+                let replay = try reader.missedRows(after: draft.lastEventID, through: stream.head)
                 // The last round uses no replay: the shard has delivered more than can be read in time, and the stream
                 // is asked to resync.
                 draft.replay = rounds > 0 ? replay : nil
@@ -63,7 +66,7 @@ struct StreamDirectory: StreamRequests {
             }
             let replacement = request.asking(.replace(draft)) { [draft] result in
                 if case .success(let found) = result, found.isReplayBehind {
-                    return self.replay(draft, for: request, on: shard, to: caller, rounds: rounds - 1)
+                    return self.replay(draft, for: request, on: shard, found, rounds: rounds - 1)
                 }
                 if rounds == 0, case .success = result {
                     let notice = SharedBytes(StreamNotice.resync(.overflow, at: nil))

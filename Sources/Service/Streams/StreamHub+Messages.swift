@@ -234,7 +234,7 @@ extension StreamHub {
     private func description(of slot: Int32, _ session: Session) -> StreamDescription {
         StreamDescription(
             topics: hub.topics(of: slot), tables: rows.index.subscriptions(of: slot), figures: figures[Int(slot)],
-            waitingBytes: shard.waitingBytes(of: handles[Int(slot)]), caller: session.caller)
+            waitingBytes: shard.waitingBytes(of: handles[Int(slot)]), caller: session.caller, head: head)
     }
 
     private func renew(_ slot: Int32, _ session: Session, _ caller: Caller) {

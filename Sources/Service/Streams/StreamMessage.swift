@@ -126,7 +126,7 @@ struct SubscriptionDraft: Sendable {
 
 /// Row changes that a client missed while it had no stream, in the form of the new stream's subscriptions.
 struct TableReplay: Sendable {
-    /// The newest event at the time of reading.
+    /// The last event up to which changes were read. Later ones are delivered by the shard.
     let through: Int64
     let chunks: [SharedBytes]
 }
@@ -151,8 +151,10 @@ struct StreamDescription: Sendable {
     var figures = StreamFigures()
     /// Bytes that wait for a slow client.
     var waitingBytes = 0
-    /// The user of the stream. It does not leave this process.
+    /// The user of the stream, and the last event that its shard had handled when the user had these keys. They do not
+    /// leave this process.
     var caller: Caller?
+    var head: Int64 = 0
     /// Whether there is a gap between the end of the replay and the changes that the shard still has.
     var isReplayBehind = false
 }

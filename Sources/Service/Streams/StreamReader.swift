@@ -88,30 +88,32 @@ struct StreamReader: Sendable {
         return bytes.isEmpty ? nil : SharedBytes(bytes)
     }
 
-    /// Returns the row changes after a cursor in the form of the stream's subscriptions. They have no ids, because the
-    /// stream's cursor is further on.
-    func missedRows(after lastEventID: String?) throws -> TableReplay {
+    /// Returns the row changes from a cursor to the head of the stream's shard, in the form of the stream's
+    /// subscriptions. They have no ids, because the stream's cursor is further on.
+    func missedRows(after lastEventID: String?, through head: Int64) throws -> TableReplay {
         let known = knownPosition
         return try read { tx in
-            let newest = try EventLog.newestSequence(in: tx.db)
             let resumption = Resumption.decide(
-                lastEventID: lastEventID, ids: ids, oldest: try oldestSequence(tx, known), newest: newest)
-            var writer = ChunkWriter()
+                lastEventID: lastEventID, ids: ids, oldest: try oldestSequence(tx, known),
+                newest: try EventLog.newestSequence(in: tx.db))
+            var (writer, through) = (ChunkWriter(), head)
             switch resumption {
             case .fresh: break
             case .resync(let reason): writer.append { $0 += StreamNotice.resync(reason, at: nil) }
             case .after(let sequence):
+                // The client may come from a shard that was ahead of this one.
+                through = max(sequence, head)
                 let keys = try allKeys(tx)
                 if let recent = try recentChanges(tx, through: sequence, routes: routes(of: tables.filter(hasCounts))),
                     let events = try self.replay(
-                        tx, keys: keys, after: sequence, through: newest, routes: routes(of: tables))
+                        tx, keys: keys, after: sequence, through: through, routes: routes(of: tables))
                 {
                     appendRows(events, since: recent, keys: keys, at: nil, to: &writer)
                 } else {
                     writer.append { $0 += StreamNotice.resync(.gap, at: nil) }
                 }
             }
-            return TableReplay(through: newest, chunks: writer.finish())
+            return TableReplay(through: through, chunks: writer.finish())
         }
     }
 

@@ -1,5 +1,6 @@
 import Realtime
 import Rows
+import Threads
 import Values
 
 @testable import Service
@@ -42,6 +43,11 @@ extension EventRouterSimulation {
         mutating func add(_ shown: Set<String>) {
             may.formUnion(shown)
             must = must?.intersection(shown) ?? shown
+        }
+
+        mutating func add(_ other: Expectation) {
+            may.formUnion(other.may)
+            must = must?.intersection(other.must ?? []) ?? other.must
         }
     }
 
@@ -105,6 +111,19 @@ extension EventRouterSimulation {
         }
     }
 
+    /// A request for the rows of tables that changed after an event. The changes until its answer have no ids.
+    struct RowsRequest {
+        let since: Int64
+        let wishes: Wishes
+        let isAnswered = Locked(false)
+        /// The newest event of the log when the stream had the answer.
+        var through = Int64.max
+
+        func contains(_ entry: Entry) -> Bool {
+            entry.change != nil && entry.sequence > since && entry.sequence <= through
+        }
+    }
+
     /// A stream from its opening to its end.
     final class Session {
         let owner: Owner
@@ -123,6 +142,9 @@ extension EventRouterSimulation {
         var begunAt: Int64?
         var isLive = false
         var isOver = false
+        /// The request for rows that was not answered yet, and the first one that was.
+        var asked: RowsRequest?
+        var answered: RowsRequest?
 
         init(
             _ owner: Owner, shard: Int, tokenId: String, client: SteppedClient, cursor: Int64?, _ wishes: Wishes

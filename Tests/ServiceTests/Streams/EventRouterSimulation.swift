@@ -24,40 +24,39 @@ final class EventRouterSimulation {
     private static let owners = [
         ("default", "ada"), ("default", "ben"), ("\u{E9}", "ada"), ("e\u{301}", "ada"),
     ]
-    private static let topics = ["queue:1", "queue:2"]
+    static let topics = ["queue:1", "queue:2"]
     private static let shards = 2
     private static let staffKey = "shop:s1:staff"
     private static let clubs = ["1", "2"]
-    private static let begin = Timestamp(rfc3339: TestService.morning)!
     /// Makes the users of each run unique, because they keep the rows of earlier ones.
     private static let runs = Locked(0)
 
-    private let schedule: Schedule
-    private let service: SteppedService
-    private let replica: SteppedReplica
+    let schedule: Schedule
+    let service: SteppedService
+    let replica: SteppedReplica
     private let uptime: Locked<Duration>
     private let runNumber: Int
-    private let start: Int64
+    let start: Int64
     private var model = Model()
     private var log: [LoggedEvent] = []
     /// How many events of the log the router has published, and each shard has handled.
     private var published = 0
     private var handled: [Int64]
-    private var inboxes: [[Item]]
-    private var sessions: [Session?]
+    var inboxes: [[Item]]
+    var sessions: [Session?]
     private var sessionCount = 0
     private var numbers = 0
-    private var found: String?
+    private(set) var found: String?
 
     /// What waits for a shard.
-    private enum Item {
+    enum Item {
         case event(Int)
         case opening(Session)
         case wishes(Session, Wishes)
         case restart(Int64)
     }
 
-    private init(_ schedule: Schedule, _ service: SteppedService) throws {
+    init(_ schedule: Schedule, _ service: SteppedService) throws {
         (self.schedule, self.service) = (schedule, service)
         let uptime = Locked(Duration.zero)
         self.uptime = uptime
@@ -65,9 +64,12 @@ final class EventRouterSimulation {
             runs += 1
             return runs
         }
+        // The log of the runs is one, and a resuming stream looks back for some seconds.
+        service.service.clock.advance(seconds: 3600)
+        let begin = service.service.clock.now
         start = try service.service.app.store.read { try EventLog.newestSequence(in: $0) }
         let clock = Clock(
-            now: { Self.begin.adding(seconds: uptime.withLock { $0.components.seconds }) },
+            now: { begin.adding(seconds: uptime.withLock { $0.components.seconds }) },
             uptime: { uptime.withLock { $0 } })
         replica = try SteppedReplica(of: service, shards: Self.shards, clock: clock, head: start) { _, _, _, _ in }
         handled = Array(repeating: start, count: Self.shards)
@@ -94,18 +96,23 @@ final class EventRouterSimulation {
             try act()
         }
         schedule.step()
+        finish()
+    }
+
+    /// Lets everything arrive, and compares it with the model.
+    func finish() {
         if found == nil { settle() }
         for client in sessions.indices { check(client, isComplete: true) }
     }
 
-    private func number(_ bound: Int) -> Int { schedule.number(bound) }
+    func number(_ bound: Int) -> Int { schedule.number(bound) }
     private func one<Element>(of all: [Element]) -> Element { all[number(all.count)] }
 
     private func owner(_ client: Int) -> Owner {
         Owner(tenant: ID(Self.owners[client].0), userId: ID("\(Self.owners[client].1)\(runNumber)"))
     }
 
-    private func name(_ client: Int) -> String { "\(Self.owners[client].1) of client \(client)" }
+    func name(_ client: Int) -> String { "\(Self.owners[client].1) of client \(client)" }
 
     private var committedHead: Int64 { start + Int64(log.count) }
     private var publishedHead: Int64 { start + Int64(published) }
@@ -123,7 +130,8 @@ final class EventRouterSimulation {
         case 23...26: open(client, on: shard)
         case 27, 28: disconnect(client)
         case 29, 30: replaceTopics(client)
-        case 31, 32: replaceTables(client)
+        case 31: replaceTables(client)
+        case 32: replaceTablesWithReplay(client)
         case 33: renew(client)
         case 34: try changeMembership(client)
         case 35: try changeFollowing(client)
@@ -134,7 +142,7 @@ final class EventRouterSimulation {
     }
 
     /// Lets everything arrive that can.
-    private func goOn() {
+    func goOn() {
         publish(.max)
         for shard in inboxes.indices { turn(shard) }
         while replica.work() { for shard in inboxes.indices { turn(shard) } }
@@ -171,7 +179,6 @@ final class EventRouterSimulation {
 
     /// Commits events and row changes for the tenant of a client.
     private func commit(_ client: Int) throws {
-        let tenant = owner(client).tenant
         var entries: [Entry] = []
         for place in 0..<1 + number(3) {
             numbers += 1
@@ -180,12 +187,29 @@ final class EventRouterSimulation {
             let topic = change == nil && number(3) == 0 ? one(of: Self.topics) : nil
             entries.append(
                 Entry(
-                    sequence: committedHead + Int64(place) + 1, tenant: tenant, number: numbers, audience: audience,
+                    sequence: committedHead + Int64(place) + 1, tenant: owner(client).tenant, number: numbers,
+                    audience: audience,
                     topic: topic, change: change))
             schedule.tell(
-                "\(change == nil ? "event" : "row") \(numbers) of \(tenant) for \(audience), topic \(topic ?? "-")")
+                "\(change == nil ? "event" : "row") \(numbers) of \(owner(client).tenant) for \(audience), topic \(topic ?? "-")"
+            )
         }
-        let text = String(repeating: "x", count: number(2) == 0 ? 5000 : 0)
+        try commit(entries, text: String(repeating: "x", count: number(2) == 0 ? 5000 : 0))
+    }
+
+    /// Commits an inserted row for some keys.
+    func commitRow(of client: Int, readers: [String]) throws {
+        numbers += 1
+        let entry = Entry(
+            sequence: committedHead + 1, tenant: owner(client).tenant, number: numbers, audience: [], topic: nil,
+            change: RowChange(
+                ofOwn: ("public", "orders"), .insert, recordId: "\(numbers)", old: nil,
+                new: ["id": .integer(Int64(numbers))], readers: readers))
+        try commit([entry], text: "")
+    }
+
+    private func commit(_ entries: [Entry], text: String) throws {
+        guard let tenant = entries.first?.tenant else { return }
         try write(for: tenant) { [entries] tx in
             for entry in entries {
                 if let change = entry.change {
@@ -215,7 +239,7 @@ final class EventRouterSimulation {
             ofOwn: ("public", "orders"), operation, recordId: "\(number)", old: old, new: new, readers: readers)
     }
 
-    private func changeMembership(_ client: Int) throws {
+    func changeMembership(_ client: Int) throws {
         let (owner, club, isMember) = (owner(client), one(of: Self.clubs), number(2) == 0)
         var update = MembershipUpdate()
         update.holders = [.init(tenant: owner.tenant, key: "user:\(owner.userId)")]
@@ -258,7 +282,7 @@ final class EventRouterSimulation {
 
     // MARK: Router and shards
 
-    private func publish(_ count: Int) {
+    func publish(_ count: Int) {
         let events = Array(log[published...].prefix(count))
         guard !events.isEmpty else { return }
         for shard in inboxes.indices { inboxes[shard] += events.indices.map { .event(published + $0) } }
@@ -277,7 +301,7 @@ final class EventRouterSimulation {
         schedule.tell("the replica misses events")
     }
 
-    private func work() {
+    func work() {
         if replica.work() { schedule.tell("a worker does a job") }
     }
 
@@ -286,7 +310,7 @@ final class EventRouterSimulation {
         schedule.tell("\(duration) pass")
     }
 
-    private func turn(_ shard: Int) {
+    func turn(_ shard: Int) {
         let wasLive = sessions.map { $0?.isLive ?? false }
         for item in inboxes[shard] { take(item, on: shard) }
         inboxes[shard] = []
@@ -328,8 +352,23 @@ final class EventRouterSimulation {
         if phase == .live || phase == .replaying, session.begunAt == nil { session.begunAt = committedHead }
         session.isLive = phase == .live
         session.isOver = slot == nil
-        guard session.isLive || session.isOver else { return }
-        settle(session, isExact: wasLive && session.isLive)
+        let wasAsked = session.asked != nil
+        if let asked = session.asked, session.isOver || asked.isAnswered.withLock({ $0 }) { end(asked, of: session) }
+        guard session.isOver || session.isLive && session.asked == nil else { return }
+        settle(session, isExact: wasLive && session.isLive && !wasAsked)
+    }
+
+    /// Adds the rows that the answer of a request has brought.
+    private func end(_ asked: RowsRequest, of session: Session) {
+        session.asked = nil
+        session.wishes.append(asked.wishes)
+        var asked = asked
+        asked.through = committedHead
+        session.pending.removeAll { asked.contains(model.entries[$0.entry]) }
+        // A stream that ends may have received them or not.
+        let wishes = session.wishes.count - (session.isOver ? 2 : 1)
+        session.pending += model.entries.indices.filter { asked.contains(model.entries[$0]) }.map { ($0, wishes) }
+        session.answered = asked
     }
 
     /// - Parameter isExact: Whether each event met the stream when its shard handled it, and none was replayed.
@@ -341,15 +380,16 @@ final class EventRouterSimulation {
             let window = Window(
                 wishes: isExact ? session.wishes[wishes...wishes] : session.wishes[wishes...],
                 start: max(entry.sequence, joinedAt), membershipsEnd: publishedHead,
-                grantsEnd: isExact ? begunAt : max(begunAt, handled[session.shard]))
-            session.expectations[index] = model.expectation(of: entry, for: session.owner, in: window)
+                grantsEnd: isExact ? begunAt : committedHead)
+            session.expectations[index, default: Expectation()]
+                .add(model.expectation(of: entry, for: session.owner, in: window))
         }
         session.pending = []
     }
 
     // MARK: Clients
 
-    private func caller(_ client: Int, tokenId: String, _ keys: Set<String>) -> Caller {
+    func caller(_ client: Int, tokenId: String, _ keys: Set<String>) -> Caller {
         let owner = owner(client)
         return Caller(
             tenant: owner.tenant, userId: owner.userId, role: "", isService: false,
@@ -357,11 +397,11 @@ final class EventRouterSimulation {
     }
 
     /// Returns the keys of a token: always the user's own, and sometimes further ones.
-    private func tokenKeys(_ client: Int) -> Set<String> {
+    func tokenKeys(_ client: Int) -> Set<String> {
         Set(["user:\(owner(client).userId)", "everyone"] + (number(3) == 0 ? [Self.staffKey] : []))
     }
 
-    private func open(_ client: Int, on shard: Int) {
+    func open(_ client: Int, on shard: Int) {
         if let session = sessions[client], !session.isOver { return }
         let last = check(client, isComplete: false)
         let isResumed = number(4) > 0
@@ -386,6 +426,7 @@ final class EventRouterSimulation {
         guard let session = sessions[client], !session.isOver, session.joinedAt != nil else { return }
         session.client.close()
         session.isOver = true
+        if let asked = session.asked { end(asked, of: session) }
         settle(session, isExact: false)
         schedule.tell("\(name(client)) disconnects")
     }
@@ -393,44 +434,6 @@ final class EventRouterSimulation {
     private func read(_ client: Int, _ kilobytes: Int) {
         sessions[client]?.client.read(bytesMax: kilobytes * 1024)
         schedule.tell("\(name(client)) reads \(kilobytes) KiB")
-    }
-
-    /// Sends a request about a client's stream, once the client knows the stream's name.
-    private func request(_ client: Int, _ change: (inout Wishes) -> StreamRequest.Kind) {
-        guard let session = sessions[client], !session.isOver, let id = session.client.streamId else { return }
-        let waiting = inboxes[session.shard].compactMap { item in
-            if case .wishes(let other, let wishes) = item, other === session { wishes } else { nil }
-        }
-        var wishes = waiting.last ?? session.wishes[session.wishes.count - 1]
-        let kind = change(&wishes)
-        inboxes[session.shard].append(.wishes(session, wishes))
-        replica.requests.ask(id, as: caller(client, tokenId: session.tokenId, wishes.tokenKeys), kind) { _ in }
-    }
-
-    private func replaceTopics(_ client: Int) {
-        request(client) { wishes in
-            wishes.topics = Self.topics.filter { _ in number(2) == 0 }
-            schedule.tell("\(name(client)) has the topics \(wishes.topics)")
-            return .replace(SubscriptionDraft(topics: wishes.topics))
-        }
-    }
-
-    private func replaceTables(_ client: Int) {
-        request(client) { wishes in
-            wishes.tables = ["", "kind=eq.1"].filter { _ in number(3) > 0 }.map { filter in
-                TableSubscription(id: filter, table: "orders", filter: (try? Filter(parsing: filter)) ?? .all)
-            }
-            schedule.tell("\(name(client)) subscribes to \(wishes.tables.map(\.id))")
-            return .replace(SubscriptionDraft(tables: wishes.tables))
-        }
-    }
-
-    private func renew(_ client: Int) {
-        request(client) { wishes in
-            wishes.tokenKeys = tokenKeys(client)
-            schedule.tell("\(name(client)) has a token with \(wishes.tokenKeys.sorted())")
-            return .renew(caller(client, tokenId: sessions[client]?.tokenId ?? "", wishes.tokenKeys))
-        }
     }
 
     // MARK: Invariants
@@ -470,15 +473,22 @@ final class EventRouterSimulation {
                 fail(client, "gets the unknown event \(text)")
                 continue
             }
-            if event.id != model.entries[index].sequence { fail(client, "gets \(text) with a wrong id") }
-            if model.entries[index].sequence <= base { fail(client, "gets \(text), which is before its position") }
+            let isMissed = session.answered?.contains(model.entries[index]) == true
+            if event.id != model.entries[index].sequence, !(isMissed && event.id == nil) {
+                fail(client, "gets \(text) with a wrong id")
+            }
+            if model.entries[index].sequence <= base, event.id != nil {
+                fail(client, "gets \(text), which is before its position")
+            }
             if !seen.insert(text).inserted { fail(client, "gets \(text) twice") }
             if session.expectations[index]?.may.contains(text) != true { fail(client, "must not get \(text)") }
         }
         let isWhole = isComplete && !session.isOver
         for (index, expectation) in session.expectations.sorted(by: { $0.key < $1.key }) {
             let sequence = model.entries[index].sequence
-            guard sequence > base, isWhole || sequence <= last ?? -1 else { continue }
+            // Missed rows have no ids, so a client that has lost its stream asks for them again.
+            let isMissed = session.answered?.contains(model.entries[index]) == true
+            guard sequence > base, isWhole || !isMissed && sequence <= last ?? -1 else { continue }
             for text in expectation.must ?? [] where !seen.contains(text) { fail(client, "does not get \(text)") }
         }
         return last

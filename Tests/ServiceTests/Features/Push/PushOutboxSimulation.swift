@@ -48,7 +48,7 @@ struct PushOutboxSimulation {
     }
 
     private let schedule: Schedule
-    private let store: DatabaseStore
+    private let db: DatabaseConnection
     private let reader: TransactionReader
     private let settings: PushSettings
     private let clock: ManualClock
@@ -65,24 +65,31 @@ struct PushOutboxSimulation {
     private static let users: [ID<User>] = ["ada", "ben"]
     private static let timeoutSeconds: Int64 = 10
 
-    private init(_ schedule: Schedule, _ reader: TransactionReader, _ clock: ManualClock, _ settings: PushSettings) {
-        (self.schedule, self.reader, self.clock, self.settings) = (schedule, reader, clock, settings)
-        store = reader.store
-        devices = Self.users.flatMap { user in
-            [false, true].map { PushedDevice(of: user, isBrowser: $0) }
-        }
+    private init(
+        _ schedule: Schedule, _ reader: TransactionReader, _ clock: ManualClock, _ settings: PushSettings,
+        _ db: DatabaseConnection
+    ) {
+        (self.schedule, self.reader, self.clock, self.settings, self.db) = (schedule, reader, clock, settings, db)
+        let users = Self.users.prefix(1 + schedule.number(2))
+        devices = users.flatMap { user in [false, true].map { PushedDevice(of: user, isBrowser: $0) } }
     }
 
-    /// - Returns: the violated invariant, or nil.
+    /// Runs a schedule. All its steps share one transaction, because a commit takes longer than all statements.
+    ///
+    /// - Returns: The violated invariant, or nil.
     static func run(_ schedule: Schedule, _ reader: TransactionReader, _ clock: ManualClock) -> String? {
         guard let settings = reader.settings.push else { return "push is off" }
-        var simulation = PushOutboxSimulation(schedule, reader, clock, settings)
+        // The calling thread waits meanwhile.
+        nonisolated(unsafe) let schedule = schedule
         do {
-            try simulation.run()
+            return try reader.store.writeAndWait { db in
+                var simulation = Self(schedule, reader, clock, settings, db)
+                do { try simulation.run() } catch { return simulation.found ?? "\(error)" }
+                return simulation.found
+            }
         } catch {
-            return simulation.found ?? "\(error)"
+            return "\(error)"
         }
-        return simulation.found
     }
 
     private mutating func run() throws {
@@ -100,7 +107,7 @@ struct PushOutboxSimulation {
         present = []
         try settle()
         judge(isLast: false)
-        for user in Self.users where found == nil { try notify(user) }
+        for user in users where found == nil { try notify(user) }
         try settle()
         judge(isLast: true)
     }
@@ -109,20 +116,34 @@ struct PushOutboxSimulation {
         // No two steps have the same time.
         clock.set(Timestamp(microseconds: clock.now.microseconds + 100))
         let sender = schedule.number(2)
-        switch schedule.number(24) {
-        case 0, 1: try notify(Self.users[schedule.number(2)])
-        case 2: try message(Self.users[schedule.number(2)])
-        case 3, 4: try see()
-        case 5, 6, 7: pass(Int64(1 + schedule.number(60)))
-        case 8: if schedule.number(2) == 0 { try setBack() } else { try prune() }
-        case 9: if schedule.number(2) == 0 { try stop(sender, isKilled: schedule.number(2) == 0) }
-        case 10: try change(schedule.number(devices.count))
-        case 11: try enterOrLeave(Self.users[schedule.number(2)])
-        case 12, 13: try choose(sender)
-        case 14, 15, 16: try begin(sender)
-        case 17, 18, 19, 20: send(sender, at: schedule.number(3), outcome: schedule.number(8))
-        default: try record(sender)
+        switch schedule.number(28) {
+        case 0, 1: try notify(user())
+        case 2, 3: try message(user())
+        case 4, 5, 6: try see()
+        case 7, 8: pass([1, 5, 20, 45][schedule.number(4)])
+        case 9: if schedule.number(2) == 0 { try setBack() } else { try prune() }
+        case 10: if schedule.number(2) == 0 { try stop(sender, isKilled: schedule.number(2) == 0) }
+        case 11: try change(schedule.number(devices.count))
+        case 12: try enterOrLeave(user())
+        case 13, 14: try choose(sender)
+        case 15, 16, 17: try begin(sender)
+        case 18, 19, 20, 21: send(sender, at: schedule.number(3), outcome: schedule.number(8))
+        case 22, 23: try record(sender)
+        default: try work(sender, outcomes: 8)
         }
+    }
+
+    private var users: [ID<User>] { Array(Self.users.prefix(devices.count / 2)) }
+
+    private func user() -> ID<User> { Self.users[schedule.number(devices.count / 2)] }
+
+    /// A sender sends what is due, and stores the outcomes.
+    private mutating func work(_ sender: Int, outcomes: Int) throws {
+        try begin(sender)
+        for index in senders[sender].attempts.indices {
+            send(sender, at: index, outcome: schedule.number(outcomes))
+        }
+        try record(sender)
     }
 
     /// Lets everything end: answers come, and the clock runs.
@@ -130,11 +151,7 @@ struct PushOutboxSimulation {
         schedule.tell("the senders work on, and every message is accepted")
         for _ in 0..<300 where found == nil {
             try prune()
-            for sender in senders.indices {
-                try begin(sender)
-                for index in senders[sender].attempts.indices { send(sender, at: index, outcome: 0) }
-                try record(sender)
-            }
+            for sender in senders.indices { try work(sender, outcomes: 1) }
             if try isEmpty() { return }
             pass(20)
         }
@@ -143,13 +160,11 @@ struct PushOutboxSimulation {
 
     /// Withdrawals of browsers wait for the next alert.
     private func isEmpty() throws -> Bool {
-        try store.read { db in
-            try db.integer(
-                """
-                SELECT count(*) FROM \(PushFeature.sent)
-                WHERE state = 0 AND NOT (type = 'withdrawal' AND device_id = 'browser')
-                """)
-        } == 0
+        try db.integer(
+            """
+            SELECT count(*) FROM \(PushFeature.sent)
+            WHERE state = 0 AND NOT (type = 'withdrawal' AND device_id = 'browser')
+            """) == 0
     }
 
     private mutating func judge(isLast: Bool) {
@@ -166,16 +181,14 @@ struct PushOutboxSimulation {
 
     // MARK: The users
 
-    private func write<Value: Sendable>(
-        as caller: Caller = .system(tenant: "default"), _ body: @escaping @Sendable (Transaction) throws -> Value
+    private func write<Value>(
+        as caller: Caller = .system(tenant: "default"), _ body: (Transaction) throws -> Value
     ) throws -> Value {
-        try store.writeAndWait { [reader] db in
-            try db.enter(caller.scope)
-            let tx = Transaction(db: db, caller: caller, reader: reader)
-            let value = try body(tx)
-            _ = try tx.finish()
-            return value
-        }
+        try db.enter(caller.scope)
+        let tx = Transaction(db: db, caller: caller, reader: reader)
+        let value = try body(tx)
+        _ = try tx.finish()
+        return value
     }
 
     private mutating func notify(_ user: ID<User>) throws {
@@ -250,8 +263,7 @@ struct PushOutboxSimulation {
     }
 
     private func prune() throws {
-        let now = clock.now
-        _ = try store.writeAndWait { try PushFeature.prune(at: now, in: $0) }
+        _ = try PushFeature.prune(at: clock.now, in: db)
     }
 
     /// A user's stream begins or ends. The senders look at streams before they look at messages.
@@ -259,10 +271,8 @@ struct PushOutboxSimulation {
         guard present.remove(user) == nil else { return schedule.tell("\(user) leaves") }
         present.insert(user)
         let (now, patience) = (clock.now, settings.afterSeconds)
-        try store.writeAndWait { db in
-            for owner in try PushFeature.ownersOfEarly(at: now, patience: patience, in: db) where owner.userId == user {
-                try PushFeature.postpone(of: owner, patience: patience, in: db)
-            }
+        for owner in try PushFeature.ownersOfEarly(at: now, patience: patience, in: db) where owner.userId == user {
+            try PushFeature.postpone(of: owner, patience: patience, in: db)
         }
         disorder()
         schedule.tell("\(user) has a stream")
@@ -329,11 +339,10 @@ struct PushOutboxSimulation {
     // MARK: The senders
 
     private mutating func choose(_ sender: Int) throws {
-        let (now, patience, keys) = (clock.now, settings.afterSeconds, settings.keys)
         let running = Set(senders[sender].attempts.map(\.delivery.attempt.number))
-        senders[sender].due = try store.read { db in
-            try PushFeature.due(at: now, patience: patience, except: running, keys, nil, limit: 4, in: db)
-        }.filter { [present] in !($0.isEarly && present.contains($0.owner.userId)) }
+        senders[sender].due = try PushFeature.due(
+            at: clock.now, patience: settings.afterSeconds, except: running, settings.keys, nil, limit: 4, in: db
+        ).filter { !($0.isEarly && present.contains($0.owner.userId)) }
         guard !senders[sender].due.isEmpty else { return }
         schedule.tell("sender \(sender) finds the messages \(senders[sender].due.map(\.number))")
     }
@@ -344,9 +353,7 @@ struct PushOutboxSimulation {
         senders[sender].due = []
         guard !due.isEmpty else { return }
         let until = now.adding(seconds: Self.timeoutSeconds + PushOutboxLimits.leaseSeconds)
-        let begun = try store.writeAndWait { [settings, sources] db in
-            try PushFeature.begin(due, at: now, leasedUntil: until, settings, sources, in: db)
-        }
+        let begun = try PushFeature.begin(due, at: now, leasedUntil: until, settings, sources, in: db)
         for delivery in begun {
             judge(delivery, begunAt: begunAt)
             senders[sender].attempts.append(Attempt(delivery: delivery, begunAt: begunAt))
@@ -444,7 +451,7 @@ struct PushOutboxSimulation {
                 (attempt.delivery, PushFeature.result(of: $0, attempt.delivery, at: now, chance: 0.5))
             }
         }
-        try store.writeAndWait { try PushFeature.record(results, at: now, in: $0) }
+        try PushFeature.record(results, at: now, in: db)
         senders[sender].attempts.removeAll { $0.outcome != nil }
         schedule.tell("sender \(sender) stores the outcomes of \(ended.map { told($0.delivery) })")
     }

@@ -50,7 +50,7 @@ seed repeats the schedule (`TEST_SEED`), which is then made smaller. [Verificati
 def planted(number, mutant):
     """Returns the code with the defect behind its switch."""
     before, after = mutant.before, mutant.after
-    if mutant.file.endswith("+Sending.swift"):
+    if mutant.is_sql:
         return f'\\(Planted.sql({number}, "{after}", "{before}"))'
     if re.match(r"[^=!<>&|{]+ [+-]?= [^=]", before):
         return f"if Planted.isOn({number}) {{ {after} }} else {{ {before} }}"
@@ -107,7 +107,8 @@ def build():
 
 def simulate(binary, simulation, number):
     """Runs a simulation with a defect; returns the exit code and the output."""
-    environment = {**os.environ, "PLANTED": str(number), "TEST_SEED": "1", "TEST_EFFORT": "full",
+    seed = MUTANTS[number - 1].seed if number else 1
+    environment = {**os.environ, "PLANTED": str(number), "TEST_SEED": str(seed), "TEST_EFFORT": "full",
                    "SWIFT_BACKTRACE": "enable=no"}
     try:
         done = subprocess.run(

@@ -86,11 +86,14 @@ extension PushFeature {
     /// distances, so that the withdrawal of a browser still waits for an alert. A retry does not wait any longer.
     private static func setBack(_ ahead: [Place], to now: Timestamp, in db: DatabaseConnection) throws {
         let step: SQL = "CASE WHEN created_at > \(now) THEN created_at - \(now) ELSE 0 END"
+        // A message that was added since then has extended the row from the present time.
+        let givesUpAt = now.adding(seconds: PushOutboxLimits.secondsToLive)
+        let wait: SQL = "CASE WHEN due_at > created_at THEN due_at - created_at ELSE 0 END"
         try db.run(
             """
             UPDATE \(outbox, unscoped: sending)
             SET created_at = created_at - \(step), due_at = due_at - \(step), next_at = due_at - \(step),
-                gives_up_at = gives_up_at - \(step),
+                gives_up_at = CASE WHEN created_at > \(now) THEN \(givesUpAt) + \(wait) ELSE gives_up_at END,
                 tried_at = CASE WHEN tried_at > \(now) THEN \(now) ELSE tried_at END
             WHERE \(isAmong(ahead)) AND \(isAhead(of: now))
             """)

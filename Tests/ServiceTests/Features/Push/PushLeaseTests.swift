@@ -207,6 +207,24 @@ import Values
         }
     }
 
+    /// "one" was written while the clock was three days ahead. A message that came since then has extended the row until
+    /// a day after the present time.
+    @Test func clockSetBack_doesNotExpireAMessageThatWasExtended() async throws {
+        let probe = try PushProbe()
+        let (_, stream) = try await message(probe)
+        let (now, step) = (probe.service.clock.now, Int64(3 * 86_400_000_000))
+        try await probe.service.app.store.write { db in
+            _ = try db.run(
+                """
+                UPDATE \(PushFeature.outbox, unscoped: .audit("a test"))
+                SET created_at = created_at + \(step), due_at = due_at + \(step), next_at = next_at + \(step)
+                """)
+            _ = try PushFeature.prune(at: now, in: db)
+        }
+        #expect(try probe.rows("gives_up_at > \(now) AND due_at <= \(now.adding(seconds: 60))") == 1)
+        stream.close()
+    }
+
     /// The withdrawal of "one" was written while the clock was ahead, so it waits longer than "two", which replaces "one".
     @Test func withdrawalThatWaitsBehindTheNextMessage_doesNotRemoveIt() async throws {
         let probe = try PushProbe()

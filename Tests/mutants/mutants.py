@@ -162,7 +162,7 @@ MUTANTS = [
     ),
     *of(
         "Service/Streams/StreamHub.swift", ROUTER,
-        ("opener.renewed(for: «dependencies.memberships.scoped(opener.caller)»)", "opener.caller",
+        ("opener.renewed(for: «scoped(opener.caller)»)", "opener.caller",
          "a stream opens without its memberships"),
         ("let (head, lastEventID) = («head», opener.lastEventID)", "max(0, head - 1)", "the newest event is missing from the replay"),
     ),
@@ -171,17 +171,19 @@ MUTANTS = [
         ("if change.isGranted {\n                «hub.add(change.key, toScopeOf: slot)»", "()", "a granted key does not reach open streams"),
         ("with: «Array(scope) + keys.subtracting(scope)»", "Array(scope)", "granted keys show no live events"),
         ("for key in lost { «hub.remove(key, fromScopeOf: slot)» }", "()", "a key that a token has lost stays"),
+        ("dependencies.memberships.scoped(caller, by: «memberships»)", "dependencies.memberships.known",
+         "scopes follow memberships that are later in the log than the events"),
     ),
     *of(
         "Service/Streams/StreamHub+Messages.swift", ROUTER,
-        (".restart(let head, let ids):\n            «self.head = head»", "_ = head",
+        (".restart(let head, let ids, let memberships):\n            «self.head = head»", "_ = head",
          "a stream that resumes after a gap of its replica misses events"),
         ("caller: session.caller, topics: «hub.topics(of: slot)»,\n            tables", "[]",
          "events of topics are lost when the log is read again"),
     ),
     *of(
         "Service/Streams/StreamHub+Rows.swift", ROUTER,
-        ("let caller = «dependencies.memberships.scoped(session.caller)»", "session.caller",
+        ("let caller = «scoped(session.caller)»", "session.caller",
          "open streams do not gain or lose memberships"),
     ),
     *of(

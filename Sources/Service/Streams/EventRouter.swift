@@ -35,7 +35,7 @@ struct EventRouter: Sendable {
     func restartStreams(after head: Int64) {
         let ids = log.ids
         positions.restart(after: head, ids: ids)
-        shards.post(.restart(head: head, ids: ids))
+        shards.post(.restart(head: head, ids: ids, memberships.known))
     }
 
     /// Refuses a token, a session or a user from now on, and closes their streams.
@@ -72,8 +72,9 @@ struct EventRouter: Sendable {
         case "\(Revocation.event)":
             if let revocation = Revocation(event) { revoke(revocation) }
         case "\(MembershipRegistry.event)":
-            let holders = memberships.apply(event.data)
-            if !holders.isEmpty { shards.post(.memberships(holders)) }
+            if let (holders, memberships) = memberships.apply(event.data) {
+                shards.post(.memberships(holders, memberships))
+            }
         case "\(KeyGrants.event)":
             if let change = KeyGrantChange(event) { shards.post(.grantChanged(change)) }
         default: receivers[event.name]?(event)

@@ -15,10 +15,13 @@ extension StreamHub {
             guard isPresent(stream) else { return }
             advanceReplay(Int32(stream.index))
         case .revoked(let revocation): revoke(revocation)
-        case .memberships(let holders): renewScopes(withAnyOf: holders)
-        case .restart(let head, let ids):
+        case .memberships(let holders, let memberships):
+            self.memberships = memberships
+            renewScopes(withAnyOf: holders)
+        case .restart(let head, let ids, let memberships):
             self.head = head
             self.ids = ids
+            self.memberships = memberships
             recentChanges = RecentChanges(since: head)
             for slot in sessions.indices where sessions[slot]?.isEnding == false { end(Int32(slot), .unavailable) }
         case .states(let states): deliver(states)
@@ -238,7 +241,7 @@ extension StreamHub {
     }
 
     private func renew(_ slot: Int32, _ session: Session, _ caller: Caller) {
-        let caller = dependencies.memberships.scoped(caller)
+        let caller = scoped(caller)
         sessions[Int(slot)]?.opener = StreamOpener(
             caller: caller, topics: [], lastEventID: nil, lease: session.opener.lease)
         sessions[Int(slot)]?.lifetime.renew(expiresAt: caller.expiresAt.microseconds)

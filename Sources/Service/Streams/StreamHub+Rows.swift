@@ -213,7 +213,7 @@ extension StreamHub {
 
     private func renewScope(of slot: Int32) {
         guard let session = sessions[Int(slot)], !session.isEnding else { return }
-        let caller = dependencies.memberships.scoped(session.caller)
+        let caller = scoped(session.caller)
         guard caller.scope.keys != session.caller.scope.keys || caller.omittedKeys != session.caller.omittedKeys
         else { return }
         sessions[Int(slot)]?.opener = session.opener.renewed(for: caller)

@@ -48,6 +48,9 @@ extension StreamHub {
         }
     }
 
+    /// Returns a caller with the keys of the memberships at the shard's head.
+    func scoped(_ caller: Caller) -> Caller { dependencies.memberships.scoped(caller, by: memberships) }
+
     /// Replaces the keys from a stream's token if they have changed. Granted keys stay.
     func replaceScope(of slot: Int32, from old: Caller, to new: Caller) {
         let (before, after) = (old.scope.keys, new.scope.keys)

@@ -2,6 +2,7 @@ import Database
 import Domain
 import MicroHTTP
 import Realtime
+import Rows
 import Values
 
 /// The streams of one shard: the routing of events to them, and the replay state of each.
@@ -51,6 +52,8 @@ final class StreamHub: StreamProgram {
     var head: Int64
     /// The encoder of ids for the log of `head`. The process may already have another log, whose head arrives with it.
     var ids: EventIDs
+    /// The memberships at `head`.
+    var memberships: Memberships
     /// The shard's clock at its last tick.
     var monotonicNow: UInt64 = 0
 
@@ -62,6 +65,7 @@ final class StreamHub: StreamProgram {
         self.dependencies = dependencies
         self.head = head
         ids = dependencies.ids
+        memberships = dependencies.memberships.known
         recentChanges = RecentChanges(since: head)
         rows = RowSubscriptions(shards: dependencies.settings.shards)
     }
@@ -70,8 +74,9 @@ final class StreamHub: StreamProgram {
 
     func streamOpened(_ stream: StreamHandle, context: any Sendable) {
         guard var opener = context as? StreamOpener else { preconditionFailure("only StreamRoute opens streams") }
-        // Memberships may have changed since the token was verified; later changes arrive as messages.
-        opener = opener.renewed(for: dependencies.memberships.scoped(opener.caller))
+        // Memberships may have changed since the token was verified; later changes arrive as messages. The process may
+        // already know them, but the events before them belong to the earlier scope.
+        opener = opener.renewed(for: scoped(opener.caller))
         let slot = Int32(stream.index)
         let session = Session(
             opener: opener, lifetime: TokenLifetime(expiresAt: opener.caller.expiresAt.microseconds))

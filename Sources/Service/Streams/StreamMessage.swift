@@ -22,13 +22,13 @@ enum StreamMessage: Sendable {
     /// The data that was queued for a stream in an earlier batch has been flushed as much as possible.
     case flushed(StreamHandle)
     case revoked(Revocation)
-    /// Memberships have changed: scopes that have one of these keys must be recomputed.
-    case memberships(Set<MembershipUpdate.Holders>)
+    /// Memberships have changed to the given ones: scopes that have one of these keys must be recomputed.
+    case memberships(Set<MembershipUpdate.Holders>, Memberships)
     /// This replica missed events, or the log itself lost some. Streams restart after the given event.
     ///
     /// The ids are passed with the head. An id of one log with a number of the other would resume after events that no
     /// client received.
-    case restart(head: Int64, ids: EventIDs)
+    case restart(head: Int64, ids: EventIDs, Memberships)
     case states([EncodedState])
     case request(StreamRequest)
     case send(SharedBytes, to: StreamNames.Place)

@@ -81,9 +81,12 @@ final class MembershipRegistry: Sendable {
 
     /// Returns the caller with its current keys: the claims of its token, and the known memberships, which take
     /// precedence.
-    func scoped(_ caller: Caller) -> Caller {
+    func scoped(_ caller: Caller) -> Caller { scoped(caller, by: known) }
+
+    /// Returns the caller with the keys of the given memberships.
+    func scoped(_ caller: Caller, by memberships: @autoclosure () -> Memberships) -> Caller {
         guard !catalog.membershipNames.isEmpty, !caller.isService else { return caller }
-        let (keys, omitted) = known.scope(of: caller.holder)
+        let (keys, omitted) = memberships().scope(of: caller.holder)
         return caller.with(keys, omitted: omitted)
     }
 
@@ -120,18 +123,18 @@ final class MembershipRegistry: Sendable {
 
     /// Applies an event of the log.
     ///
-    /// - Returns: The keys whose holders' scopes have changed.
-    func apply(_ data: [UInt8]) -> Set<MembershipUpdate.Holders> {
-        guard let change = MembershipChange(reading: data) else { return [] }
-        let isNew = state.withLock { state in
-            guard change.version > state.version else { return false }
+    /// - Returns: The keys whose holders' scopes have changed, and the memberships after the event; nil if it is known.
+    func apply(_ data: [UInt8]) -> (holders: Set<MembershipUpdate.Holders>, memberships: Memberships)? {
+        guard let change = MembershipChange(reading: data) else { return nil }
+        let changed = state.withLock { state -> Memberships? in
+            guard change.version > state.version else { return nil }
             for fact in change.update.facts { _ = state.memberships.restore(fact) }
             state.version = change.version
-            return true
+            return state.memberships
         }
-        guard isNew else { return [] }
+        guard let changed else { return nil }
         generation.add(1, ordering: .releasing)
-        return change.update.holders
+        return (change.update.holders, changed)
     }
 
     /// Reads all facts, at start and after missed events.

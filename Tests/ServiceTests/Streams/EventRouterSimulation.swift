@@ -17,8 +17,8 @@ import Visibility
 /// threads are simulated.
 ///
 /// Invariant: each stream receives every event after its position that its scope, its topics and its subscriptions
-/// allow, once, in the order of the log, and no other. The model walks over all events. Where a change of the scope is
-/// ahead of the stream, an event may be matched before or after it.
+/// allow, once, in the order of the log, and no other. The model walks over all events. Where a stream is read from the
+/// log, an event may meet an earlier or a later scope.
 final class EventRouterSimulation {
     /// The same name twice, composed and decomposed, belongs to two tenants.
     private static let owners = [
@@ -121,7 +121,7 @@ final class EventRouterSimulation {
 
     private func act() throws {
         let (client, shard) = (number(Self.owners.count), number(Self.shards))
-        switch number(40) {
+        switch number(44) {
         case 0...6: try commit(client)
         case 7...10: publish(1 + number(6))
         case 11...16: turn(shard)
@@ -131,12 +131,12 @@ final class EventRouterSimulation {
         case 27, 28: disconnect(client)
         case 29, 30: replaceTopics(client)
         case 31: replaceTables(client)
-        case 32: replaceTablesWithReplay(client)
-        case 33: renew(client)
-        case 34: try changeMembership(client)
-        case 35: try changeFollowing(client)
-        case 36: pass(.milliseconds(100 * (1 + number(20))))
-        case 37: if number(2) == 0 { try revoke(client) } else { restart() }
+        case 32...34: replaceTablesWithReplay(client)
+        case 35: renew(client)
+        case 36...38: try changeMembership(client)
+        case 39: try changeFollowing(client)
+        case 40: pass(.milliseconds(100 * (1 + number(20))))
+        case 41: if number(2) == 0 { try revoke(client) } else { restart() }
         default: goOn()
         }
     }
@@ -195,6 +195,15 @@ final class EventRouterSimulation {
             )
         }
         try commit(entries, text: String(repeating: "x", count: number(2) == 0 ? 5000 : 0))
+    }
+
+    /// Commits an event for some keys.
+    func commitEvent(of client: Int, audience: [String]) throws {
+        numbers += 1
+        let entry = Entry(
+            sequence: committedHead + 1, tenant: owner(client).tenant, number: numbers, audience: audience, topic: nil,
+            change: nil)
+        try commit([entry], text: "")
     }
 
     /// Commits an inserted row for some keys.
@@ -379,7 +388,7 @@ final class EventRouterSimulation {
             let entry = model.entries[index]
             let window = Window(
                 wishes: isExact ? session.wishes[wishes...wishes] : session.wishes[wishes...],
-                start: max(entry.sequence, joinedAt), membershipsEnd: publishedHead,
+                start: max(entry.sequence, joinedAt), membershipsEnd: isExact ? joinedAt : handled[session.shard],
                 grantsEnd: isExact ? begunAt : committedHead)
             session.expectations[index, default: Expectation()]
                 .add(model.expectation(of: entry, for: session.owner, in: window))

@@ -31,6 +31,19 @@ import Testing
         #expect(failure == nil, "\(failure ?? "")")
     }
 
+    /// The process knows a membership as soon as it publishes it. A shard that is behind must not know it earlier than
+    /// the events before it.
+    @Test func eventBeforeAMembership_isNotDelivered_toAStreamWhoseTokenIsRenewed() throws {
+        let streams = try EventRouterSimulation(Schedule(repeating: []), service)
+        streams.open(0, on: 0)
+        streams.goOn()
+        streams.renew(0)
+        try streams.commitEvent(of: 0, audience: ["club:1"])
+        try streams.changeMembership(0)
+        streams.finish()
+        #expect(streams.found == nil)
+    }
+
     /// Ada asks for missed rows, joins a club, and a row of the club follows, before the log is read.
     @Test func rowOfANewMembership_isNotLost_whileMissedRowsAreRead() throws {
         let streams = try EventRouterSimulation(Schedule(repeating: []), service)

@@ -3,7 +3,7 @@
 
     cells.py                 prints the tables
     cells.py --write         writes them into Docs/scaling.md, between its markers
-    cells.py --check         fails if the document has other tables; notes new measurements in Docs/performance.md
+    cells.py --check         fails if the document has other tables; notes new measurements in Benchmarks/four-cores.md
     cells.py --notifications-one 9000 …   the same with another figure; --help lists them
 
 Most of it is arithmetic with measured figures. Where arithmetic misleads, a simulation of serialized commits runs event
@@ -20,7 +20,7 @@ from commits import CLIENTS, CORES, Model, fitted_work, percentile, saturated
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "Docs/scaling.md"
-MEASURED = ROOT / "Docs/performance.md"
+MEASURED = ROOT / "Benchmarks/four-cores.md"
 
 # ---------------------------------------------------------------------------------------------------------------
 # Figures
@@ -30,13 +30,13 @@ class Figure(NamedTuple):
     name: str
     value: float
     what: str
-    # The source: the beginning of a row of Docs/performance.md (and the column), or words.
+    # The source: the beginning of a row of Benchmarks/four-cores.md (and the column), or words.
     source: str
     column: int = 0
 
 
-TABLE = "performance.md | "
-# Measured on a machine other than that of performance.md, as Docs/scaling.md says. These figures can be compared only
+TABLE = "four-cores.md | "
+# Measured on a machine other than that of four-cores.md, as Docs/scaling.md says. These figures can be compared only
 # with each other.
 APART = "measured apart"
 ACROSS = "Table changes stored by A and delivered by B, PostgreSQL, 2,000 streams, 1 % of them subscribed: "
@@ -67,7 +67,7 @@ FIGURES = (
            TABLE + "one-row counter", 3),
     Figure("grouped-events", 74_500, "events per second, two writers, groups of 32", "decision 0005"),
     Figure("answer-ms", 2.25, "ms from a notification's request to its 201, 50 a second",
-           "performance.md: commit on A → client of B, 2.59 from sending less 0.34 from the 201"),
+           "four-cores.md: commit on A → client of B, 2.59 from sending less 0.34 from the 201"),
     Figure("event-bytes", 518, "bytes of an event in the log", "operations.md, the event log"),
     Figure("stream-max", 54_000, "streams of a replica, by its descriptors", "Deploy/compose.yaml"),
     Figure("connections", 14, "connections of a replica: 8 readers, 4 writers, 2 more", "operations.md, Sizing"),
@@ -102,7 +102,7 @@ class Figures:
 
 
 def measured(figure, text):
-    """Returns the current figure in Docs/performance.md; None if its row is missing."""
+    """Returns the current figure in Benchmarks/four-cores.md; None if its row is missing."""
     start = "| " + figure.source.removeprefix(TABLE)
     for line in text.splitlines():
         if line.startswith(start):

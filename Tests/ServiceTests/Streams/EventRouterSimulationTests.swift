@@ -1,4 +1,5 @@
 @testable import TestSupport
+import PostgresServer
 import Testing
 
 @testable import Service
@@ -24,7 +25,7 @@ import Testing
     }
 
     @Test func streamsGetWhatTheirScopesAndSubscriptionsAllow_onceAndInOrder_underAnySchedule() {
-        let runs = effort(quick: 100, full: 400, long: 30_000)
+        let runs = effort(quick: 100, full: 400, long: 30_000) / (PostgresServer.isTheStore ? 20 : 1)
         let failure = Schedule.failure(seed: randomSeed(), runs: runs, repetitionsMax: 1_000) {
             EventRouterSimulation.run($0, service)
         }

@@ -1,8 +1,8 @@
-@testable import TestSupport
 import PostgresServer
 import Testing
 
 @testable import Service
+@testable import TestSupport
 
 @Suite(.timed) struct EventRouterSimulationTests {
     /// Users are members of clubs.

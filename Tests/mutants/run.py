@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants defects in a copy of the code, and sees that the simulations find each of them.
 
-    run.py            all defects; writes Docs/mutants.md (about 15 minutes)
+    run.py            all defects; writes Docs/mutants.md (about 20 minutes)
     run.py NUMBER …   some of them; prints how each was found
     run.py --check    only whether each place exists once in the code
 

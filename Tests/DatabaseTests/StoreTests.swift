@@ -235,9 +235,15 @@ import Values
     @Test func tenantsTakeTurns_acrossGroups() throws {
         let store = try Self.makeStore { $0.batchJobsMax = 4 }
         defer { store.close() }
-        let gate = Gate()
+        let (begun, gate) = (Gate(), Gate())
         let done = Collected<Int>()
-        try store.write({ _ in gate.wait() }, completion: { _ in })
+        try store.write(
+            { _ in
+                begun.open()
+                gate.wait()
+            }, completion: { _ in })
+        // Otherwise the first group could contain some of the following writes.
+        begun.wait()
         for number in 0..<41 {
             let lane = WriteLane(number, group: number < 40 ? 1 : 2)
             try store.write(lane: lane, { try Self.insert("\(number)", into: $0) }) { _ in done.append(number) }

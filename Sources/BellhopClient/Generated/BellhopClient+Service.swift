@@ -61,15 +61,16 @@ extension BellhopClient {
     /// List audit entries
     ///
     /// Requires a service token or the role `admin`. Lists what backends, administrators and staff did to whose data,
-    /// the newest first. Entries hold no content of users. Each entry contains the hash of the one before
-    /// (Docs/audit.md). Calls that backends send in large numbers (`POST /v1/events`, `/v1/notifications`,
-    /// `/v1/publish`, `/v1/changes` and `/v1/challenges/{id}/scores`) have one entry per minute with their count.
+    /// the newest first: by number, or by time if `from` or `to` is given. Entries hold no content of users. Each entry
+    /// contains the hash of the one before (Docs/audit.md). Calls that backends send in large numbers (`POST
+    /// /v1/events`, `/v1/notifications`, `/v1/publish`, `/v1/changes` and `/v1/challenges/{id}/scores`) have one entry
+    /// per minute with their count.
     ///
     /// `GET /v1/audit`
     ///
     /// - Parameters:
-    ///   - actor: id of the caller.
-    ///   - target: id of the user whose data was concerned.
+    ///   - actor: id of the caller, which may have been erased.
+    ///   - target: id of the user whose data was concerned, who may have been erased.
     ///   - action: method and path of the operation, such as `PATCH /v1/bookings/{id}`.
     ///   - from: only entries at this time or later.
     ///   - to: only entries before this time.

@@ -22,6 +22,7 @@ public final class App: Sendable {
     private let replicas: ReplicaRequests?
     private let server: Server
     private let ticker: Ticker
+    private let clockLines: ClockLines
     private let rows: TenantRows
     private let webhooks: WebhookSender?
     let push: PushSender?
@@ -52,6 +53,7 @@ public final class App: Sendable {
         store.register(in: metrics)
         let start = try ServiceStart(store, settings: settings, clock: clock, metrics: metrics, logger: logger)
         start.revocations.register(in: metrics)
+        clockLines = start.clockLines
         let tracer: Tracer?
         (spans, tracer) = start.tracing(replica: Self.hostName)
 
@@ -198,6 +200,8 @@ public final class App: Sendable {
             Thread { [self] in
                 source?.stop()
                 ticker.stop()
+                // What is not stored now would have to be proven again after the start.
+                try? clockLines.look(in: store)
                 rows.stop()
                 webhooks?.stop()
                 push?.stop()

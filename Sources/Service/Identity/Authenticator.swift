@@ -68,7 +68,7 @@ final class Authenticator: Sendable {
             case .known(let payload):
                 let caller = try claims.caller(of: payload, at: now)
                 principal = present(
-                    Principal(caller: caller, generation: -1, allowance: limiter.allowance(of: caller, at: now)))
+                    Principal(caller: caller, generation: -1, allowance: limiter.allowance(of: caller, at: clock.now())))
             }
         }
         if principal !== found { verified.store(principal, hash, token, generation) }
@@ -115,7 +115,7 @@ extension Authenticator {
     /// Returns the identity in a token, for a request that asks about the token rather than for its holder.
     func identity(of token: String) throws(Failure) -> Verdict<Principal> {
         var token = token
-        return try token.withUTF8 { utf8 in Result { () throws(Failure) in try verdict(on: utf8, at: clock.now()) } }
+        return try token.withUTF8 { utf8 in Result { () throws(Failure) in try verdict(on: utf8, at: clock.machine()) } }
             .get()
     }
 

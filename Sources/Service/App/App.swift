@@ -53,7 +53,6 @@ public final class App: Sendable {
         store.register(in: metrics)
         let start = try ServiceStart(store, settings: settings, clock: clock, metrics: metrics, logger: logger)
         start.revocations.register(in: metrics)
-        clockLines = start.clockLines
         let tracer: Tracer?
         (spans, tracer) = start.tracing(replica: Self.hostName)
 
@@ -98,7 +97,7 @@ public final class App: Sendable {
             try ServiceRoutes.server(dispatcher, features, streams, http, shards, logger: logger)
         }
         start.register(server, pipeline)
-        ticker = start.ticker(runner, features, authenticator.limiter)
+        (ticker, clockLines) = (start.ticker(runner, features, authenticator.limiter), start.clockLines)
         (webhooks, push) = (start.webhooks(reader, admission), start.push(reader, admission))
         source = start.source(runner, pipeline)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }

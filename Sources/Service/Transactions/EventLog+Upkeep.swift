@@ -95,11 +95,12 @@ extension EventLog {
     }
 
     static func pruningDue(_ age: AgeTime?, _ retention: Retention) -> SQL {
-        let isOver: SQL = age.map { age in
-            """
-            oldest.created_at < \(age.end(ofSeconds: retention.seconds)) OR oldest.created_at > \(latest(age))
-            """
-        } ?? "FALSE"
+        var isOver: SQL = "FALSE"
+        if let age {
+            isOver = """
+                oldest.created_at < \(age.end(ofSeconds: retention.seconds)) OR oldest.created_at > \(latest(age))
+                """
+        }
         return """
             SELECT 1 FROM (SELECT sequence, created_at FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT 1) AS oldest
             WHERE \(isOver)

@@ -71,10 +71,11 @@ struct AuditEntry: Record, JSONObjectWritable {
     /// Returns the hash of the entry: SHA-256 over its parts, each behind its length in bytes, so that no part can pass
     /// for another. A part that is missing has the length `-`.
     func computedHash(of tenant: ID<Tenant>) -> String {
-        let parts: [String?] = [
+        var parts: [String?] = [
             "bellhop-audit-1", previousHash, tenant.text, "\(sequence)", "\(at.microseconds)", actorKind.rawValue,
             actorDigest, action, targetKind, targetDigest, requestId, outcome.rawValue, "\(count)",
-        ] + (cut?.parts ?? [])
+        ]
+        if let cut { parts += cut.parts }
         var text = ""
         for part in parts { text += part.map { "\($0.utf8.count):\($0)\n" } ?? "-\n" }
         return Self.hexadecimal(SHA256.hash(text.utf8))

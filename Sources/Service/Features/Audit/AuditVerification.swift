@@ -25,7 +25,9 @@ public struct AuditVerification: Sendable {
         var places: [ID<Tenant>: [Int: KnownEntry]] = [:]
         for line in lines.split(whereSeparator: \.isNewline) {
             let parts = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-            guard parts.count == 4, let sequence = Int(parts[1]), let at = Timestamp(rfc3339: parts[3]) else { continue }
+            guard parts.count == 4, let sequence = Int(parts[1]), let at = Timestamp(rfc3339: parts[3]) else {
+                continue
+            }
             places[ID(parts[0]), default: [:]][sequence] = KnownEntry(hash: parts[2], at: at)
         }
         return places
@@ -133,7 +135,9 @@ struct AuditChain {
             return "entry \(start.sequence + 1) is there, but entry \(cut.sequence) notes its deletion"
         }
         guard cut.cut.hash == start.hash else {
-            return "entry \(start.sequence) was changed: entry \(cut.sequence), which notes its deletion, has another hash"
+            return """
+                entry \(start.sequence) was changed: entry \(cut.sequence), which notes its deletion, has another hash
+                """
         }
         return nil
     }
@@ -155,7 +159,7 @@ struct AuditChain {
         // The time of a deleted entry is compared in whole milliseconds, as its line has it. An entry that was written
         // while a clock was ahead proves nothing.
         for (sequence, entry) in known.sorted(by: { $0.key < $1.key }) where sequence <= start.sequence {
-            guard let cut, entry.at > cut.cut.at, entry.at < now else { continue }
+            guard let cut, entry.at > cut.cut.at, entry.at <= now else { continue }
             return "entry \(sequence) is missing: it was too young to be deleted by entry \(cut.sequence)"
         }
         return nil

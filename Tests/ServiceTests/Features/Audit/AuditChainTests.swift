@@ -31,7 +31,8 @@ import Values
     }
 
     private func lines() throws -> String {
-        try service.app.store.read { try AuditFeature.verify(in: $0) }.map(\.line).joined(separator: "\n")
+        try service.app.store.read { try AuditFeature.verify(at: service.clock.now, in: $0) }
+            .map(\.line).joined(separator: "\n")
     }
 
     private static let tampering = Unscoped.audit("a test changes entries")

@@ -99,8 +99,10 @@ import Testing
         @Sendable func writeOn() {
             guard !isEnded.load(ordering: .acquiring) else { return }
             let number = writes.add(1, ordering: .relaxed).newValue
-            let insertion: SQL = "INSERT INTO items (id, note) VALUES (\("\(number)"), \(String(repeating: "n", count: 2_000)))"
-            try? store.write({ try $0.run(insertion) }, completion: { _ in writeOn() })
+            let note = String(repeating: "n", count: 2_000)
+            try? store.write(
+                { try $0.run("INSERT INTO items (id, note) VALUES (\("\(number)"), \(note))") },
+                completion: { _ in writeOn() })
         }
         for _ in 0..<8 { writeOn() }
         defer { isEnded.store(true, ordering: .releasing) }

@@ -402,7 +402,7 @@ public final class Settings: @unchecked Sendable {
         if databaseListen != nil, database.engine != .postgreSQL {
             throw $databaseListen.mistake(SettingRule.listenProblem)
         }
-        if !consoleTokens.isEmpty, !Self.isLoopback(host) {
+        if !consoleTokens.isEmpty, !host.isLoopbackHost {
             throw $consoleTokens.mistake("are only for development: host must be a loopback address, not \(host)")
         }
         claims = [
@@ -440,11 +440,6 @@ public final class Settings: @unchecked Sendable {
 }
 
 extension Settings {
-    /// Whether an address can be reached only from this machine.
-    static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." })
-    }
-
     /// The servers of these settings on other machines whose identity is not verified (see ``DatabaseURL/unverified``).
     var unverifiedServers: [(setting: Key, hosts: [String], sslMode: String)] {
         [($database as Key, Optional(database)), ($databaseListen, databaseListen), ($source, source)].compactMap {

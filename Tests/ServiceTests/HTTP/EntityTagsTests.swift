@@ -33,7 +33,7 @@ import Testing
                 try await service.call("GET", path, as: .user("ada"), headers: ["If-None-Match": tag]).status == 304,
                 "\(path)")
             var others: [TestService.Identity] = [.user("bob"), .user("ada", tenant: "other"), .admin]
-            others.append(.init(subject: "ada", claims: ["role": "staff", "shop_ids": ["s1"]]))
+            others.append(.init(subject: "ada", metadata: ["user_role": "staff", "shop_ids": ["s1"]]))
             for other in others {
                 let answer = try await service.call("GET", path, as: other, headers: ["If-None-Match": tag])
                 #expect(answer.status != 304, "\(path) \(other)")

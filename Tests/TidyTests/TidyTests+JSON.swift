@@ -53,8 +53,9 @@ extension TidyTests {
     func splicedJSON_isFound(line: String) { #expect(Self.isSplice(line)) }
 
     @Test(arguments: [
-        #"// whole.append(UInt8(ascii: "{"))"#, #"if bytes.first == UInt8(ascii: "{") {"#, #"hash.update("a:\(b)".utf8)"#,
-        #"bytes.append(UInt8(ascii: "\""))"#, "let rest = JSONWriter.object(body)", #"text.append(contentsOf: ";t=".utf8)"#,
+        #"// whole.append(UInt8(ascii: "{"))"#, #"if bytes.first == UInt8(ascii: "{") {"#,
+        #"hash.update("a:\(b)".utf8)"#, #"bytes.append(UInt8(ascii: "\""))"#, "let rest = JSONWriter.object(body)",
+        #"text.append(contentsOf: ";t=".utf8)"#,
     ])
     func otherCode_isNoSplice(line: String) { #expect(!Self.isSplice(line)) }
 }

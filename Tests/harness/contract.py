@@ -21,13 +21,13 @@ LINES = "application/x-ndjson"
 PARTIAL = ("allOf", "anyOf", "not", "if", "then", "else")
 
 
-class Loader(yaml.SafeLoader):
+class Loader(yaml.CSafeLoader):
     """A loader that keeps timestamps as text."""
 
 
 Loader.yaml_implicit_resolvers = {
     letter: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
-    for letter, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    for letter, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
 
 
@@ -93,8 +93,8 @@ class Contract:
     def __init__(self):
         self.open = load("openapi.yaml")
         self.closed = closed(self.open)
-        self.messages = closed(load("asyncapi.yaml"))["components"]["messages"]
         documents = {"openapi": self.closed, "asyncapi": closed(load("asyncapi.yaml"))}
+        self.messages = documents["asyncapi"]["components"]["messages"]
         self.registry = Registry().with_resources(
             (f"urn:{name}", Resource(document, DRAFT202012)) for name, document in documents.items())
         self.stream = self.closed["paths"]["/v1/stream"]["get"]

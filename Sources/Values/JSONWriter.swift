@@ -35,6 +35,9 @@ public struct JSONWriter: Sendable {
         return writer.bytes
     }
 
+    /// Returns a text as it stands inside a JSON string, without the quotes, for searches.
+    public static func escaped(_ text: String) -> [UInt8] { Array(bytes(text).dropFirst().dropLast()) }
+
     public mutating func object(_ body: (inout JSONWriter) -> Void) {
         open(UInt8(ascii: "{"))
         body(&self)

@@ -504,7 +504,10 @@ export interface AuditEntry {
   actorId: string | null;
   /** Keyed digest of the id. It stays after an erasure. */
   actorDigest: string;
-  /** Method and path of the operation, or the command `bellhop push rotate`. */
+  /**
+   * Method and path of the operation, the command `bellhop push rotate`, or `retention` for the deletion of expired
+   * entries.
+   */
   action: string;
   /** Table of the rows; null if the operation concerned no row of one user. */
   targetKind: string | null;
@@ -517,19 +520,32 @@ export interface AuditEntry {
   outcome: AuditOutcome;
   /** Number of calls or rows for which the entry stands. */
   count: number;
+  /** Set if the entry notes the deletion of expired entries; otherwise null. */
+  cut: AuditCut | null;
   previousHash: string;
   /** SHA-256 in hexadecimal. */
   hash: string;
 }
 
-/** `service` is a backend, and `operator` a person at the command line of the service. */
-export type AuditActorKind = "service" | "administrator" | "staff" | "operator" | Word;
+/** `service` is a backend, `operator` a person at the command line of the service, and `bellhop` the service itself. */
+export type AuditActorKind = "service" | "administrator" | "staff" | "operator" | "bellhop" | Word;
 
 /**
  * `shown` means that rows were read (only with `auditReads`), and `accepted` that the operation wrote no row of one
  * user.
  */
 export type AuditOutcome = "stored" | "changed" | "removed" | "shown" | "accepted" | Word;
+
+export interface AuditCut {
+  /** Number of the last deleted entry. */
+  through: number;
+  /** Hash of that entry. */
+  hash: string;
+  /** Newest time among the deleted entries. */
+  at: string;
+  /** Days for which entries were kept. */
+  keptDays: number;
+}
 
 export interface Erasure {
   userId: string;

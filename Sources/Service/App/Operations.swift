@@ -155,7 +155,10 @@ public enum Operations {
             guard pending.isEmpty else {
                 throw DatabaseError(.schema, "\(pending.count) migrations have not been applied: run bellhop migrate")
             }
-            return try store.read { try AuditFeature.verify(known: AuditVerification.places(in: known), in: $0) }
+            return try store.read {
+                try AuditFeature.verify(
+                    known: AuditVerification.places(in: known), keptDays: settings.auditKeptDays, in: $0)
+            }
         }
     }
 

@@ -71,7 +71,8 @@ final class Authenticator: Sendable {
             case .pending(let start): return .pending(start)
             case .known(let caller):
                 principal = present(
-                    Principal(caller: caller, generation: -1, allowance: limiter.allowance(of: caller, at: now)))
+                    Principal(caller: caller, generation: -1, allowance: limiter.allowance(of: caller, at: clock.now()))
+                )
             }
         }
         if principal !== found { verified.store(principal, hash, token, generation) }
@@ -144,8 +145,9 @@ extension Authenticator {
     /// Returns the identity in a token, for a request that asks about the token rather than for its holder.
     func identity(of token: String) throws(Failure) -> Verdict<Principal> {
         var token = token
-        return try token.withUTF8 { utf8 in Result { () throws(Failure) in try verdict(on: utf8, at: clock.now()) } }
-            .get()
+        return try token.withUTF8 { utf8 in Result { () throws(Failure) in try verdict(on: utf8, at: clock.machine()) }
+        }
+        .get()
     }
 
     /// Admits a stream, whose token may be in a header, a cookie or a body. Opening a stream counts as a request;

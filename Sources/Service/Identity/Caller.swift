@@ -141,6 +141,8 @@ enum Office: String, Sendable, CaseIterable, MemberValue {
     case staff
     /// A person at the command line.
     case `operator`
+    /// The service itself.
+    case bellhop
 
     /// Returns the position that the keys of a scope give; nil without one.
     fileprivate init?(isService: Bool, keys: Set<String>) {

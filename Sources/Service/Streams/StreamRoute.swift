@@ -203,7 +203,7 @@ struct StreamRoute: Sendable {
     ///
     /// - Parameter ticketTopics: The topics of the ticket, which the query overrides.
     private func open(_ caller: Caller, _ parameters: StreamParameters, _ ticketTopics: [String]) throws -> Reply {
-        try dependencies.revocations.requireValid(caller, at: dependencies.now)
+        try dependencies.revocations.requireValid(caller, at: dependencies.machineNow)
         let topics = try topics(parameters) ?? ticketTopics
         try StreamTopics.requireReadable(topics, by: caller, dependencies) { _ in "?topics" }
         if let trouble = dependencies.reader.store.trouble, trouble.code == .moved { throw trouble }

@@ -10,7 +10,7 @@ public struct Response: Sendable {
     }
 
     public var status: Int
-    /// The headers in the order in which they are sent. The server adds `Date`, `Content-Length` and `HTTPConnection`.
+    /// The headers in the order in which they are sent. The server adds `Date`, `Content-Length` and `Connection`.
     public var headers: HeaderFields
     public var body: Body
 

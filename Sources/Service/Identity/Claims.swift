@@ -29,8 +29,13 @@ struct Claims: Sendable {
         let isService = role == TokenRole.backend.rawValue
         // A backend's key, such as Supabase's `service_role`, belongs to no user.
         let anonymous = isService && members["sub"] == nil ? role : nil
-        guard let subject = anonymous ?? members.string("sub"), Fields.isIdentifier(subject) else {
-            throw Self.refusal("The token's sub is missing or invalid.")
+        guard let subject = anonymous ?? members.string("sub") else {
+            throw Self.refusal("The token's sub is missing or is not a text.")
+        }
+        guard Fields.isIdentifier(subject) else {
+            throw Self.refusal(
+                "The token's sub must have 1 to \(Fields.idBytesMax) bytes and no control characters; it has "
+                    + "\(subject.utf8.count) bytes.")
         }
         // A user whose id equals a backend's name must not find the data stored under that name.
         guard isService || !Caller.serviceNames.contains(subject) else {

@@ -40,7 +40,9 @@ struct Dispatcher: Sendable {
         return { request, bytes in
             let trace = RequestTrace.of(request, endpoint: metrics, by: credentials, tracer: tracer)
             do throws(Failure) {
-                return .admitted(try bodies.reserve(bytes, for: sender(of: request, trace, endpoint)))
+                let sender = try sender(of: request, trace, endpoint)
+                try Call.requirePlainBody(of: request)
+                return .admitted(try bodies.reserve(bytes, for: sender))
             } catch {
                 return .refused(problem(error, trace))
             }

@@ -136,7 +136,7 @@ enum Idempotency {
 
     /// Stores an answer. Answers with a secret (`no-store`) are not stored: a repeated request is executed again.
     static func store(_ response: Response, for claim: Claim, at now: Timestamp, in db: DatabaseConnection) throws {
-        guard response.headers["Cache-Control"] != "no-store" else { return }
+        guard response.headers["Cache-Control"]?.contains("no-store") != true else { return }
         var body: [UInt8] = []
         if case .bytes(let bytes) = response.body { body = bytes }
         let headers = response.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")

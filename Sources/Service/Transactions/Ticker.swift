@@ -117,12 +117,10 @@ final class Ticker: Sendable {
         }
         // A query of a file costs nothing; one of a server, by each replica, a little.
         let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
-        if runner.store.engine == .postgreSQL {
-            jobs.append(
-                Job(name: "rates", everySeconds: 1, dueAt: now) {
-                    try RateSharing.share(limiter, $0.runner.clock, in: $0.runner.store)
-                })
-        }
+        jobs.append(
+            Job(name: "rates", everySeconds: 1, dueAt: now) {
+                try RateSharing.share(limiter, $0.runner.clock, in: $0.runner.store)
+            })
         let prunings = [Self.events(runner.settings)] + prunings
         dueQueries =
             ticks.compactMap { tick in

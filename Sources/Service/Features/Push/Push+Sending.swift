@@ -214,7 +214,7 @@ extension PushFeature {
         by attempt: PushAttempt, _ badge: Int, _ device: StoredDevice, _ push: PushSettings, _ sources: PushSources,
         at now: Timestamp, in db: DatabaseConnection
     ) throws -> (PushMessage.Content, data: [UInt8], isUrgent: Bool)? {
-        let none = Array("{}".utf8)
+        let none = EncodedJSON.emptyObject.bytes
         let text: PushText?
         switch attempt.type {
         // The device shows this number already.

@@ -156,6 +156,7 @@ final class PushSender: Sendable {
         guard clock.uptime() < begunAt + .seconds(PushOutboxLimits.leaseSeconds) else {
             return finish(delivery, .interrupted)
         }
+        Exits.note(push: delivery.message, to: delivery.target, delivery.platform)
         client.send(delivery.message, to: delivery.target) { [self] in finish(delivery, $0) }
     }
 

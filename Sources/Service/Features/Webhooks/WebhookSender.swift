@@ -122,7 +122,9 @@ final class WebhookSender: Sendable {
     /// B sends the webhook, and A goes on. A must not send it behind B, so it breaks its attempt off.
     private func send(_ attempt: WebhookAttempt, begunAt: Duration) -> OutboundOutcome {
         guard clock.uptime() < begunAt + .seconds(WebhookLimits.leaseSeconds) else { return .failed(.stopped) }
-        return client.post(request(attempt))
+        let request = request(attempt)
+        Exits.note(webhook: request.body, type: attempt.type)
+        return client.post(request)
     }
 
     private func finish(_ attempt: WebhookAttempt, _ outcome: OutboundOutcome) {

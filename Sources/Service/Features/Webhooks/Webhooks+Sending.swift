@@ -26,17 +26,17 @@ struct WebhookAttempt: Sendable {
     fileprivate(set) var badges: SentBadges?
 
     func body(at now: Timestamp) -> [UInt8] {
-        let current = SharedMembers { writer in
-            if let preferences {
-                let minute = TimeZones.minuteOfDay(now, preferences)
-                writer.member("quietHours", preferences.quietHours?.contains(minuteOfDay: minute) ?? false)
-            }
-            if let badges { writer.member("badges", badges) }
-        }
-        return JSONWriter.object { writer in
+        JSONWriter.object { writer in
             writer.member("type", type)
             writer.member("timestamp", createdAt)
-            writer.member("data", json: SharedMembers.joined(current.members, data))
+            writer.member("data") { writer in
+                if let preferences {
+                    let minute = TimeZones.minuteOfDay(now, preferences)
+                    writer.member("quietHours", preferences.quietHours?.contains(minuteOfDay: minute) ?? false)
+                }
+                if let badges { writer.member("badges", badges) }
+                writer.members(of: data)
+            }
         }
     }
 }

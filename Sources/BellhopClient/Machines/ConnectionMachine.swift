@@ -12,7 +12,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         /// The allowed number of tries has failed. The next try follows when the network or the foreground returns, or
         /// when the app requests it.
         case unreachable
-        /// The device has no network.
+        /// The device reports no network, and the last try got no answer. The report may be wrong, so tries continue
+        /// slowly.
         case offline
         /// The service refused the stream, and a retry would get the same answer.
         case refused
@@ -21,7 +22,7 @@ public struct ConnectionMachine: Sendable, Hashable {
 
     /// Why the stream is not live.
     public struct Reason: Sendable, Hashable, Codable {
-        /// Stable code: `lost`, `timeout`, `silence`, `offline`, or a code of the service.
+        /// Stable code: `lost`, `timeout`, `silence`, a code of the token such as `token.failed`, or one of the service.
         public let code: String
         /// Status of the service's answer, if there was one.
         public let status: Int?
@@ -244,7 +245,6 @@ public struct ConnectionMachine: Sendable, Hashable {
     private static let timers = ["retry", "connect", "silence", "stable"].map { Action.timer(name: $0, at: nil) }
 
     private mutating func open(_ now: Int) -> [Action] {
-        guard isOnline else { return stop(.offline, Reason(code: "offline")) }
         let ended: [Action] = isTrying ? [.disconnect] : []
         attempt += 1
         (status, triedAt, lastHeardAt, streamId, ready, retryAt, closing) = (.connecting, now, now, nil, [], nil, nil)
@@ -267,20 +267,22 @@ public struct ConnectionMachine: Sendable, Hashable {
     private mutating func fail(
         _ reason: Reason, _ now: Int, _ random: Double, serverMilliseconds: Int? = nil
     ) -> [Action] {
-        guard tries < limits.triesMax else { return stop(.unreachable, reason) }
-        tries += 1
+        // The device reports no network, and nothing answered: the next tries are slow, and do not count.
+        let isOffline = !isOnline && reason.status == nil && closing == nil
+        guard isOffline || tries < limits.triesMax else { return stop(.unreachable, reason) }
+        if !isOffline { tries += 1 }
         // A server may ask for no delay at all; it gets a millisecond, which doubles.
         let first = Double(max(1, retryMilliseconds ?? limits.firstMilliseconds))
-        var delay = first
+        var delay = isOffline ? Double(limits.delayMillisecondsMax) : first
         // Doubling stops at the longest delay; a shift could overflow unnoticed.
-        for _ in 1..<tries where delay < Double(limits.delayMillisecondsMax) { delay *= 2 }
+        for _ in 1..<max(tries, 1) where delay < Double(limits.delayMillisecondsMax) { delay *= 2 }
         let base = min(delay, Double(limits.delayMillisecondsMax))
         // Jitter of ±20%, so that clients of a restarting server do not all reconnect at the same instant.
         let own = min(max(1, Int(base * (0.8 + 0.4 * min(max(random, 0), 1)))), limits.delayMillisecondsMax)
         let asked = serverMilliseconds ?? closing?.retryAfterMilliseconds ?? 0
         serverAt = now + min(asked, limits.serverMillisecondsMax)
         let (at, wasFresh) = (max(now + own, serverAt), isFresh)
-        let actions = stop(.waiting, reason)
+        let actions = stop(isOffline ? .offline : .waiting, reason)
         (retryAt, isFresh) = (at, wasFresh)
         return actions + [.timer(name: "retry", at: at)]
     }
@@ -371,13 +373,12 @@ public struct ConnectionMachine: Sendable, Hashable {
     private var isSettled: Bool { status == .closed || status == .refused }
 
     private mutating func network(_ isOnline: Bool, _ isChanged: Bool, _ now: Int) -> [Action] {
-        let wasOnline = self.isOnline
+        let isNew = isChanged || isOnline != self.isOnline
         self.isOnline = isOnline
-        guard !isSettled else { return [] }
-        guard isOnline else { return stop(.offline, Reason(code: "offline")) }
         let isPaused = !isForeground && reason?.code == "background"
-        // On another network the old connection is dead, and no error reports it.
-        return (isChanged || !wasOnline) && !isPaused ? wake(now) : []
+        // On another network the old connection is dead, and no error reports it. Without a network a new try fails at
+        // once, unless the report is wrong, as with some virtual networks.
+        return isNew && !isSettled && !isPaused ? wake(now) : []
     }
 
     private mutating func lifecycle(_ isForeground: Bool, _ now: Int) -> [Action] {
@@ -387,7 +388,7 @@ public struct ConnectionMachine: Sendable, Hashable {
         }
         let actions: [Action] = limits.backgroundMilliseconds == nil ? [] : [.timer(name: "background", at: nil)]
         let isDoubtful = status == .live && now - lastHeardAt > limits.doubtMilliseconds
-        guard !isSettled, isOnline, !isTrying || isDoubtful else { return actions }
+        guard !isSettled, !isTrying || isDoubtful else { return actions }
         return actions + wake(now)
     }
 
@@ -406,7 +407,7 @@ public struct ConnectionMachine: Sendable, Hashable {
 
     private mutating func timer(_ name: String, _ now: Int, _ random: Double) -> [Action] {
         switch name {
-        case "retry": return status == .waiting ? open(now) : []
+        case "retry": return status == .waiting || status == .offline ? open(now) : []
         case "connect": return isTrying ? fail(Reason(code: "timeout"), now, random) : []
         case "stable":
             if streamId != nil { tries = 0 }
@@ -416,7 +417,7 @@ public struct ConnectionMachine: Sendable, Hashable {
             let at = lastHeardAt + limits.silenceMilliseconds
             return now < at ? [.timer(name: name, at: at)] : fail(Reason(code: "silence"), now, random)
         case "background":
-            guard !isForeground, isTrying || status == .waiting else { return [] }
+            guard !isForeground, isTrying || status == .waiting || status == .offline else { return [] }
             return stop(.waiting, Reason(code: "background"))
         default: return []
         }

@@ -97,7 +97,9 @@ export interface OutboxState {
   identity: string | null;
   /** Queued writes, in order. */
   items: Item[];
+  /** What the device reports of its network. An open stream is better evidence. */
   online: boolean;
+  live: boolean;
   /** Whether the writes of an earlier start of the app have been read. */
   restored: boolean;
   /** The key of the write being sent. */

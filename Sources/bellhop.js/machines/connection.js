@@ -93,7 +93,6 @@ const isTrying = (state) => state.status === "connecting" || state.status === "l
 
 /** @param {State} state @param {number} now */
 function open(state, now) {
-  if (!state.online) return stop(state, "offline", { code: "offline" });
   const attempt = state.attempt + 1;
   /** @type {State} */
   const next = {
@@ -138,12 +137,15 @@ function stop(state, status, reason) {
  * @param {number} [serverMs] */
 function fail(state, { now, random }, reason, serverMs = state.closing?.retryAfterMs ?? 0) {
   const { limits } = state;
-  const tries = state.tries + 1;
-  if (tries > limits.triesMax) return stop({ ...state, tries: limits.triesMax }, "unreachable", reason);
-  const own = backoff(state.retryMs ?? limits.firstMs, tries - 1, limits.delayMsMax, random);
+  // The device reports no network, and nothing answered: the next tries are slow, and do not count.
+  const isOffline = !state.online && reason?.status === undefined && !state.closing;
+  const tries = isOffline ? state.tries : state.tries + 1;
+  if (!isOffline && tries > limits.triesMax) return stop({ ...state, tries: limits.triesMax }, "unreachable", reason);
+  const firstMs = isOffline ? limits.delayMsMax : state.retryMs ?? limits.firstMs;
+  const own = backoff(firstMs, Math.max(0, tries - 1), limits.delayMsMax, random);
   const serverAt = now + Math.min(serverMs, limits.serverMsMax);
   const retryAt = Math.max(now + own, serverAt);
-  const stopped = stop(state, "waiting", reason);
+  const stopped = stop(state, isOffline ? "offline" : "waiting", reason);
   return {
     state: { ...stopped.state, tries, retryAt, serverAt, fresh: state.fresh },
     actions: [...stopped.actions, { do: "timer", name: "retry", at: retryAt }],
@@ -267,10 +269,10 @@ function topics(state, wanted, now) {
 /** @param {State} state @param {{online: boolean, changed?: boolean}} input @param {number} now */
 function network(state, { online, changed = false }, now) {
   const next = { ...state, online };
-  if (isSettled(state)) return { state: next, actions: [] };
-  if (!online) return stop(next, "offline", { code: "offline" });
-  // On another network the old connection is dead, and no error reports it.
-  return (changed || !state.online) && !isPaused(state) ? wake(next, now) : { state: next, actions: [] };
+  const isNew = changed || online !== state.online;
+  // On another network the old connection is dead, and no error reports it. Without a network a new try fails at once,
+  // unless the report is wrong, as with some virtual networks.
+  return isNew && !isSettled(state) && !isPaused(state) ? wake(next, now) : { state: next, actions: [] };
 }
 
 // Returns whether only the app can leave this state.
@@ -288,7 +290,7 @@ function lifecycle(state, foreground, now) {
   if (!foreground) return { state: next, actions: backgroundMs === null ? [] : [pause(now + backgroundMs)] };
   const actions = backgroundMs === null ? [] : [pause(null)];
   const isDoubtful = state.status === "live" && now - state.heardAt > doubtMs;
-  if (isSettled(state) || !state.online || (isTrying(state) && !isDoubtful)) return { state: next, actions };
+  if (isSettled(state) || (isTrying(state) && !isDoubtful)) return { state: next, actions };
   const woken = wake(next, now);
   return { state: woken.state, actions: [...actions, ...woken.actions] };
 }
@@ -314,7 +316,8 @@ function wake(state, now) {
 function timer(state, input) {
   const { now, name } = input;
   switch (name) {
-    case "retry": return state.status === "waiting" ? open(state, now) : { state, actions: [] };
+    case "retry":
+      return state.status === "waiting" || state.status === "offline" ? open(state, now) : { state, actions: [] };
     case "connect":
       return isTrying(state) ? fail(state, input, { code: "timeout" }) : { state, actions: [] };
     case "stable": return { state: state.streamId !== null ? { ...state, tries: 0 } : state, actions: [] };
@@ -324,7 +327,7 @@ function timer(state, input) {
       return now < at ? { state, actions: [{ do: "timer", name, at }] } : fail(state, input, { code: "silence" });
     }
     case "background":
-      return state.foreground || !isTrying(state) && state.status !== "waiting"
+      return state.foreground || isSettled(state) || state.status === "unreachable"
         ? { state, actions: [] } : stop(state, "waiting", { code: "background" });
     default: return { state, actions: [] };
   }

@@ -17,9 +17,14 @@ final class CurrentTokens: Sendable {
 
     /// Returns a token for a retry. If another user has signed in meanwhile, the refused call is not retried with that
     /// user's token.
-    func get(spent: String?) async -> String? {
-        guard let tokens = tokens.withLock({ $0 }), spent.map(tokens.hasIssued) ?? true else { return nil }
-        return await tokens.get(spent: spent)
+    ///
+    /// - Throws: A ``TokenFailure`` if nobody is signed in, or the app has no token.
+    func get(spent: String?) async throws -> String? {
+        guard let tokens = tokens.withLock({ $0 }) else {
+            throw TokenFailure(code: "token.none", detail: "Nobody is signed in.")
+        }
+        guard spent.map(tokens.hasIssued) ?? true else { throw TokenFailure(code: "token.none") }
+        return try await tokens.require(spent: spent)
     }
 }
 

@@ -33,7 +33,7 @@ extension Bell {
     private func earlierOutbox(of user: String?) async -> Outbox? {
         guard let user, let identity = await lastIdentity(of: user) else { return nil }
         return Outbox(
-            client: client, storage: options.storage, prefix: "\(scope(of: identity))outbox/", isOnline: false,
+            client: client, storage: storage, prefix: "\(scope(of: identity))outbox/", isOnline: false,
             clock: clock)
     }
 
@@ -61,7 +61,7 @@ extension Bell {
     }
 
     private func deleteState(of user: String) async {
-        let storage = options.storage
+        let storage = storage
         if let identity = await lastIdentity(of: user) {
             for key in (try? await storage.keys(beginningWith: scope(of: identity))) ?? [] {
                 try? await storage.remove(key)

@@ -31,6 +31,7 @@ import Foundation
 
     let clock: ClientClock
     let options: Options
+    let storage: WatchedStorage
     private let provider: BellhopClient.TokenProvider
     let current = CurrentTokens()
     private(set) var session = 0
@@ -81,10 +82,11 @@ import Foundation
         self.options = options
         clock = options.clock
         provider = token
+        storage = WatchedStorage(options.storage)
         let current = current
         client = BellhopClient(
             baseURL: url,
-            token: BellhopClient.TokenProvider(isFixed: token.isFixed) { await current.get(spent: $0) })
+            token: BellhopClient.TokenProvider(isFixed: token.isFixed) { try await current.get(spent: $0) })
         reconciliation = ReconciliationMachine(isForeground: options.lifecycle.isForeground)
         subscriptions.set(ObjectIdentifier(self), topics: options.topics)
         watch()
@@ -92,6 +94,13 @@ import Foundation
     }
 
     private func watch() {
+        storage.observe { [weak self] reason in
+            Task { @MainActor in
+                self?.tell(
+                    reason == nil ? "storage:restored" : "storage:failed",
+                    reason.map { ["code": "storage.failed", "detail": .string($0)] } ?? [:])
+            }
+        }
         let network = options.network.changes()
         let lifecycle = options.lifecycle.changes()
         watching = [
@@ -126,7 +135,7 @@ import Foundation
     func identityKey(_ user: String) -> String { "bellhop user \(client.baseURL) \(user)" }
 
     func lastIdentity(of user: String) async -> String? {
-        (try? await options.storage.get(identityKey(user))).map { String(decoding: $0, as: UTF8.self) }
+        (try? await storage.get(identityKey(user))).map { String(decoding: $0, as: UTF8.self) }
     }
 
     private func stateKey(of identity: String?) -> String { "\(scope(of: identity))state" }
@@ -177,7 +186,7 @@ import Foundation
         let identity = await identify(tokens, session)
         guard session == self.session else { return }
         // The state of an unknown identity is not stored: the next identity could be another user.
-        let storage = identity == nil ? MemoryStorage() : options.storage
+        let storage: any ClientStorage = identity == nil ? MemoryStorage() : storage
         let scope = scope(of: identity)
         // A write is only sent as the user that made it, however late.
         let caller = client.with(tokens.caller)
@@ -211,6 +220,7 @@ import Foundation
         own.identity = identity
         own.isOnline = options.network.isOnline
         own.isForeground = options.lifecycle.isForeground
+        if let reason = Bell.problem(of: options.topics) { return show(Connection(status: .refused, reason: reason)) }
         let line = StreamRunner(client: caller, tokens: tokens, clock: clock, options: own)
         self.line = line
         changed(topics: true, tables: true)
@@ -245,10 +255,10 @@ import Foundation
         guard let user, let identity else { return identity }
         // Signing out deletes the state of the last identity, so the state of an earlier one does not stay.
         if let earlier = await lastIdentity(of: user), earlier != identity {
-            try? await options.storage.remove(stateKey(of: earlier))
+            try? await storage.remove(stateKey(of: earlier))
         }
         guard session == self.session else { return nil }
-        try? await options.storage.set(identityKey(user), Data(identity.utf8))
+        try? await storage.set(identityKey(user), Data(identity.utf8))
         return identity
     }
 

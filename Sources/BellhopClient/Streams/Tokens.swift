@@ -94,11 +94,7 @@ final class Tokens: Sendable {
 
     /// A provider for calls of this user only; once closed, it returns no token.
     var caller: BellhopClient.TokenProvider {
-        BellhopClient.TokenProvider(isFixed: provider.isFixed) { spent in
-            let token = await self.get(spent: spent)
-            if self.state.withLock({ $0.isClosed }) { throw CancellationError() }
-            return token
-        }
+        BellhopClient.TokenProvider(isFixed: provider.isFixed) { try await self.require(spent: $0) }
     }
 
     func observe(_ events: Events) { state.withLock { $0.events = events } }
@@ -106,6 +102,17 @@ final class Tokens: Sendable {
     /// Returns a valid token, other than the spent one if the app has another; nil if there is none.
     func get(spent: String? = nil) async -> String? {
         await withCheckedContinuation { receive(.need(spent: spent), for: $0) }
+    }
+
+    /// Returns a valid token as ``get(spent:)`` does; nil only for a provider without a token.
+    ///
+    /// - Throws: A ``TokenFailure`` if the app has none, and a `CancellationError` once these tokens are closed.
+    func require(spent: String?) async throws -> String? {
+        let token = await get(spent: spent)
+        let (isClosed, problem) = state.withLock { ($0.isClosed, $0.machine.problem) }
+        if isClosed { throw CancellationError() }
+        guard token != nil || provider.isFixed else { throw TokenFailure(problem) }
+        return token
     }
 
     /// - Parameter waiting: the caller that needs a token. It is registered in one step with the need. Otherwise a
@@ -161,7 +168,7 @@ final class Tokens: Sendable {
         Task { [weak self, provider] in
             let given: TokenMachine.Input
             do {
-                if let token = try await provider.token(spent), !token.isEmpty {
+                if let token = try await provider.checked(spent: spent) {
                     let claims = TokenClaims(of: token)
                     // A fixed token is never replaced; the service reports when it has expired.
                     given = .token(
@@ -170,6 +177,8 @@ final class Tokens: Sendable {
                 } else {
                     given = .failed(.init(code: "token.none"))
                 }
+            } catch let failure as TokenFailure {
+                given = .failed(failure.reason)
             } catch {
                 given = .failed(.init(code: "token.failed", detail: "\(error)"))
             }

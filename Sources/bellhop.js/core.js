@@ -12,6 +12,7 @@ import { memoryStorage } from "./storage/memory.js";
 import { addFeatures } from "./stores/features.js";
 import { listeners, report, run, systemClock } from "./stores/store.js";
 import { subscriptions } from "./stores/subscriptions.js";
+import { noToken } from "./tokens.js";
 import { fetchTransport } from "./transport/fetch.js";
 
 // Building blocks of features: see stores/feature.js.
@@ -54,11 +55,12 @@ export function connect(options) {
       }
     },
   };
-  /** @param {string | null} [spent] */
-  async function token(spent) {
+  /** @param {string} [spent] @param {import("./types").Refusal} [problem] */
+  async function token(spent, problem) {
     // What the device has kept shows before the first request.
     await it.offline?.ready;
-    return it.isSignedIn && it.token?.get(spent) || null;
+    if (!it.isSignedIn || !it.token) throw noToken({ code: "signed_out" });
+    return it.token.need(spent, problem);
   }
   const bell = bellOf(it);
   it.offline = options.offline?.(it, bell);

@@ -1,6 +1,7 @@
 // SHA-256 (FIPS 180-4) as a pure function: WebCrypto is asynchronous, and exists neither on plain http nor in React Native.
 
 /** The first 64 primes give the constants, as the fractions of their roots. */
+/** @type {number[]} */
 const primes = [];
 for (let n = 2; primes.length < 64; n += 1) if (primes.every((prime) => n % prime)) primes.push(n);
 const fractions = (/** @type {(x: number) => number} */ root) => primes.map((prime) => (root(prime) % 1) * 2 ** 32 | 0);

@@ -11,7 +11,7 @@ import { digest } from "./digest.js";
 /** @returns {State} */
 export const initial = () => ({ claims: null, subject: null, holder: null, person: null, lifeMs: null });
 
-/** @param {State} state @param {{payload: Payload}} input @returns {{state: State, actions: any[]}} */
+/** @param {State} _ @param {{payload: Payload}} input @returns {{state: State, actions: any[]}} */
 export const receive = (_, { payload }) => ({ state: claimed(payload), actions: [] });
 
 /** Reads the payload of a token. Its life is a length of time: the clocks of devices are wrong too often for dates.

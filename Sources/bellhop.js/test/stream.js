@@ -1,6 +1,7 @@
 // A test server on a real socket: the test controls its stream and its answers.
 import { createServer } from "node:http";
 import { once } from "node:events";
+import { identityOf } from "./scripted.js";
 
 /** `answers`: {"GET /v1/badges": {status, body}} or a function of the request's body. */
 export async function streamServer(answers = {}) {
@@ -12,6 +13,10 @@ export async function streamServer(answers = {}) {
     let text = "";
     for await (const chunk of request) text += chunk;
     const place = `${request.method} ${path}`;
+    if (place === "GET /v1/me" && !answers[place]) {
+      response.writeHead(200, { "content-type": "application/json" });
+      return response.end(JSON.stringify({ identity: identityOf(request.headers.authorization.slice(7)) }));
+    }
     requests.push({ place, headers: request.headers, body: text ? JSON.parse(text) : null });
     if (place === "GET /v1/stream") {
       response.writeHead(200, { "content-type": "text/event-stream" });

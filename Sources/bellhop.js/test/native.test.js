@@ -28,16 +28,16 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-function fetchByXHR(url, { method = "GET", headers = {}, body, signal }) {
+function fetchByXHR(url, { method = "GET", headers = {}, body, signal } = {}) {
   return new Promise((resolve, reject) => {
     const request = new NodeXMLHttpRequest();
     request.open(method, url);
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
     request.onload = () => resolve({
-      status: request.status, headers: new Headers(request.headers), text: async () => request.responseText,
+      status: request.status, ok: request.status === 200, headers: new Headers(request.headers), text: async () => request.responseText,
     });
     request.onerror = () => reject(new TypeError("Network request failed"));
-    signal.addEventListener("abort", () => {
+    signal?.addEventListener("abort", () => {
       request.abort();
       reject(new Error("Aborted"));
     });

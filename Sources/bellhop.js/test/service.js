@@ -69,7 +69,7 @@ export async function startService(settings = {}) {
 }
 
 // Only a failure waits this long: on a busy machine, a step of milliseconds can take a minute.
-export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 180_000);
+export const PATIENCE_MS = 180_000;
 
 /** Waits for a condition, which is checked again after each turn of the event loop. */
 export async function until(condition, what = condition) {

@@ -38,7 +38,7 @@ export function calls({ url, token, fetch, clock, clientId }) {
         // This client manages the entity tags itself: the browser's cache would hide the 304.
         cache: "no-store",
         credentials: "omit",
-      });
+      }).catch(explain);
       const text = await response.text();
       const retryAfterMs = afterMs(response.headers.get("retry-after"), clock.now());
       return { status: response.status, headers: Object.fromEntries(response.headers), body: parsed(text), retryAfterMs };
@@ -74,6 +74,17 @@ export function calls({ url, token, fetch, clock, clientId }) {
     call(...request).catch((error) => ({ status: 0, headers: {}, body: { code: error?.code, detail: String(error?.message ?? error) } }));
 
   return { call, attempt, clientId };
+}
+
+/** Only a page has an origin. */
+let isExplained = !globalThis.location;
+
+/** Explains the first failure of a page: the browser keeps the reason from it.
+ * @param {unknown} error @returns {never} */
+function explain(error) {
+  if (!isExplained) console.warn(`bellhop: no answer. Is it up? Does its setting corsOrigins name ${location.origin}?`);
+  isExplained = true;
+  throw error;
 }
 
 /** @param {unknown} path */

@@ -182,6 +182,7 @@ export interface Globals extends EventTarget {
   navigator?: {
     onLine?: boolean;
     userAgent: string;
+    maxTouchPoints: number;
     product: string;
     locks?: Locks;
     vibrate?(pattern: number[]): boolean;
@@ -225,7 +226,7 @@ export interface Given {
 }
 
 /** Returns the service's digest of the rights of a token; rejects if the service cannot be asked. */
-export type Identify = (token: string, read: import("./machines/identity.js").State) => Promise<string | null>;
+export type Identify = (token: string, read: Partial<import("./machines/identity.js").State>) => Promise<string | null>;
 
 /** A message of a tab to the holder; `from` is the tab. */
 export type TabMessage = { from: string } & (
@@ -370,7 +371,7 @@ export interface Owner {
   /** Resolves when the device's list of identities was looked at. */
   shown: Promise<void>;
   /** What the last token says of itself. */
-  read: import("./machines/identity.js").State | null;
+  read: Partial<import("./machines/identity.js").State> | null;
 }
 
 /** A write without an answer. */

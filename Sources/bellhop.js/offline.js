@@ -133,7 +133,8 @@ class Keeper {
   /** Whether the user has signed out, in this tab or another one.
    * @param {Session} session */
   async #isLeft(session) {
-    return session.isForgotten || !await knownOf(this.#it).has(session.identity);
+    const { storage } = this.#it;
+    return session.isForgotten || !await storage.get(knownOf(this.#it).at(`${session.identity}`)).catch(() => null);
   }
 
   /** @param {string | null} identity @returns {Session} */

@@ -1,5 +1,5 @@
 // Runs the token machine. The app's provider is called once for all waiting callers.
-import { claimed, initial } from "./machines/identity.js";
+import { claimed } from "./machines/identity.js";
 import * as machine from "./machines/token.js";
 import { run } from "./stores/store.js";
 
@@ -51,7 +51,6 @@ export function tokens({ provider, clock, user = null, identity = null, identify
     answer = undefined;
     try {
       const token = await provider({ fresh: spent !== null, spent, problem: it.get().refused });
-      stop();
       checkToken(token);
       const read = claims(token);
       it.receive({ type: "token", token, ...read, identity: await identify?.(token, read) });
@@ -92,25 +91,25 @@ export function tokens({ provider, clock, user = null, identity = null, identify
 /** Makes the error of a call without a token.
  * @param {Refusal} [problem] @param {object} [more] */
 export const noToken = (problem = { code: "token.none" }, more) =>
-  Object.assign(new Error(`no token: ${problem.detail ?? problem.code}`), { code: problem.code, problem, ...more });
+  Object.assign(new Error(problem.detail ?? problem.code), { code: problem.code, problem, ...more });
 
 /** @param {unknown} token @returns {asserts token is string} */
 function checkToken(token) {
-  if (token === null || token === undefined || token === "") throw noToken();
+  if (token === "" || token === null || token === undefined) throw noToken();
   // Other characters would end the header or begin another one (RFC 6750 §2.1).
   if (typeof token !== "string" || !/^[!-~]+$/.test(token)) {
-    throw noToken({ code: "token.wrong", detail: "token() must return the text of a token, or null" });
+    throw noToken({ code: "token.wrong", detail: "token() must return text or null" });
   }
 }
 
 /** Returns the claims of a JWT, or nothing if the token is not a readable JWT.
- * @param {string} token @returns {import("./machines/identity.js").State} */
+ * @param {string} token @returns {Partial<import("./machines/identity.js").State>} */
 export function claims(token) {
   try {
     const bytes = atob(token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/"));
     // Decodes UTF-8 without TextDecoder, which React Native lacks.
     return claimed(JSON.parse(decodeURIComponent(escape(bytes))));
   } catch {
-    return initial();
+    return {};
   }
 }

@@ -320,7 +320,7 @@ export interface Storage {
 export interface Network {
   online(): boolean;
   /** `changed`: the device switched to another network, on which the old connections are dead. */
-  listen(listener: (network: { online: boolean; changed?: boolean }) => void): () => void;
+  listen(listener: (network: boolean | { online: boolean; changed?: boolean }) => void): () => void;
 }
 
 export interface Lifecycle {

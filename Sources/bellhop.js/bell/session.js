@@ -29,14 +29,14 @@ export function signIn(it, name = it.options.user ?? null, isShown = true) {
   });
   // The new token is already in place, so that the stores fetch the new user's state.
   if (!isFirst) input(it, { type: "user", user: name, signedIn: true });
-  if (isShown && name !== null) show(it, owner, { holder: null, person: personOf(name) });
+  if (isShown && name !== null) show(it, owner, { person: personOf(name) });
   begin(it);
 }
 
 /** Asks the service for the identity of a token, before anybody has the token. An answer holds for all tokens with the
  * same claims.
  * @param {BellState} it @param {import("../internal").Owner} owner @param {string} token
- * @param {import("../machines/identity.js").State} read @returns {Promise<string | null>} */
+ * @param {Partial<import("../machines/identity.js").State>} read @returns {Promise<string | null>} */
 async function identify(it, owner, token, read) {
   const claims = read.claims ?? token;
   owner.read = read;
@@ -44,26 +44,25 @@ async function identify(it, owner, token, read) {
   show(it, owner, read);
   const answer = await it.http.call("GET", "/v1/me", undefined, { Authorization: `Bearer ${token}` });
   const { status, body } = answer;
-  if (status !== 200) {
-    throw noToken({ code: body?.code ?? `http.${status}`, status, detail: body?.detail }, { answer, token });
-  }
-  it.told = { claims, identity: body?.identity ?? null };
-  return it.told.identity;
+  if (status !== 200) throw noToken({ code: `http.${status}`, ...body, status }, { answer, token });
+  const { identity = null } = body ?? {};
+  it.told = { claims, identity };
+  return identity;
 }
 
 /** The service opened a stream of another identity than it had said: its settings have changed meanwhile.
- * @param {BellState} it @param {import("../internal").Owner} owner @param {string | null} token */
-async function identifyAgain(it, owner, token) {
-  if (!token || !owner.read) return;
+ * @param {BellState} it */
+export async function identifyAgain(it) {
+  const { owner, token } = it;
   it.told = undefined;
-  const told = await identify(it, owner, token, owner.read).catch(() => null);
-  if (told && told !== owner.identity && owner === it.owner && it.isSignedIn) signIn(it, it.user, false);
+  const told = await identify(it, owner, token?.state().token ?? "", owner.read ?? {}).catch(() => null);
+  if (told && told !== owner.identity && owner === it.owner) signIn(it, it.user, false);
 }
 
 /** Shows what the device has kept of an identity, if it knows exactly one of the token's holder.
  * @param {BellState} it @param {import("../internal").Owner} owner
- * @param {{holder: string | null, person: string | null}} whose */
-function show(it, owner, { holder, person }) {
+ * @param {{holder?: string | null, person?: string | null}} whose */
+function show(it, owner, { holder = null, person = null }) {
   owner.shown = Promise.all([knownOf(it).load(), owner.shown]).then(([known]) =>
     void (owner === it.owner && step(it, owner, { type: "begin", holder, person, known })));
 }
@@ -116,10 +115,9 @@ export async function signOut(it) {
  * @param {BellState} it @param {import("../internal").Owner} owner @returns {Promise<string[]>} the removed ones */
 async function forgetKnown(it, owner) {
   const known = knownOf(it);
-  const person = it.user === null ? null : personOf(it.user);
+  const person = personOf(it.user);
   const all = (await known.load()).filter((one) => one.identity === owner.identity || person && one.person === person);
-  for (const { identity } of all) await known.remove(identity);
-  return all.map(({ identity }) => identity);
+  return Promise.all(all.map(({ identity }) => known.remove(identity)));
 }
 
 /** @param {BellState} it @param {string | null} next */
@@ -179,17 +177,11 @@ function open(it, token, name, owner) {
   const { user } = it;
   const { scope, identity } = owner;
   const own = {
-    /** @type {BellState["receive"]} */
-    emit(saying, isMine) {
-      it.receive(saying, isMine);
-      const isOther = saying.say === "status" && saying.status.reason?.code === "stream.other";
-      if (isOther && it.line === line) identifyAgain(it, owner, token.state().token);
-    },
+    emit: it.receive,
     /** @param {import("../types").Wanted} wanted */
     async provider({ spent, problem }) {
       const given = await token.need(spent, problem);
-      if (token !== it.token) return null;
-      if (token.state().identity === identity) return given;
+      if (token.state().identity === identity || token !== it.token) return given;
       // The service answered late: only now is the stream's identity known.
       stop(it);
       begin(it);

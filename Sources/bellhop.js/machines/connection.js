@@ -122,8 +122,8 @@ const again = (state) => ({ ...state, again: Object.keys(state.refused) });
 const filtered = ({ refused }, isKept) => Object.fromEntries(Object.entries(refused).filter(([topic]) => isKept(topic)));
 
 /** @param {State} state @param {import("./inputs").ConnectionInput} input */
-const lost = ({ closing }, { code = "lost", detail = null }) => closing
-  ? { code: "closed", detail: closing.reason ?? null } : { code, detail };
+const lost = ({ closing }, { code = "lost", detail = null, status }) => closing
+  ? { code: "closed", detail: closing.reason ?? null } : { code, detail, status };
 
 /** @param {State} state @param {Status} status @param {State["reason"]} reason */
 function stop(state, status, reason) {

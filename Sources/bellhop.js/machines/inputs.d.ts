@@ -108,7 +108,7 @@ export type ConnectionInput = AtRandom & OneOf<
       retryAfterMs?: number }
   | { type: "closing"; attempt: number; reason?: string; retryAfterMs?: number }
   | { type: "again"; attempt: number; fresh?: boolean }
-  | { type: "ended"; attempt: number; code?: string; detail?: string | null }
+  | { type: "ended"; attempt: number; code?: string; detail?: string | null; status?: number }
 >;
 export type ConnectionInputOf<Type extends ConnectionInput["type"]> = Extract<ConnectionInput, { type: Type }>;
 

@@ -10,28 +10,22 @@ export const initial = () => ({ identity: null, isConfirmed: false });
 
 /** @param {State} state @param {import("./inputs").SessionInput} input @returns {{state: State, actions: any[]}} */
 export function receive(state, input) {
-  switch (input.type) {
-    // Two identities of one holder have different rights: without an answer, either could be the wrong one.
-    case "begin": {
-      const { holder, person, known } = input;
-      const isOwn = (/** @type {Known} */ one) => holder ? one.holder === holder : person !== null && one.person === person;
-      const own = [...new Set(known.filter(isOwn).map(({ identity }) => identity))];
-      return state.isConfirmed ? { state, actions: [] } : show(state, own.length === 1 ? own[0] : null);
-    }
-    // The service's answer.
-    case "told": {
-      const { identity, holder, person } = input;
-      const known = { identity, holder, person };
-      if (state.isConfirmed && state.identity === identity) return { state, actions: [] };
-      const { actions } = show(state, identity);
-      return {
-        state: { identity, isConfirmed: true },
-        actions: [...actions, { do: "keep", known }, { do: "confirm", identity }],
-      };
-    }
-    case "user": return show(state, null);
-    default: return { state, actions: [] };
+  const { type, identity = null, holder, person, known = [] } = /** @type {any} */ (input);
+  if (type !== "user" && state.isConfirmed && (type === "begin" || identity === state.identity)) {
+    return { state, actions: [] };
   }
+  if (type === "told") {
+    return {
+      state: { identity, isConfirmed: true },
+      actions: [
+        ...show(state, identity).actions, { do: "keep", known: { identity, holder, person } }, { do: "confirm", identity },
+      ],
+    };
+  }
+  // Two identities of one holder have different rights: without an answer, either could be the wrong one.
+  const isOwn = (/** @type {Known} */ one) => holder ? one.holder === holder : person && one.person === person;
+  const [first, ...others] = new Set(known.filter(isOwn).map((/** @type {Known} */ one) => one.identity));
+  return show(state, first && !others.length ? first : null);
 }
 
 /** Shows another identity, or none.

@@ -13,12 +13,12 @@ export function knownOf(it) {
   const { storage } = it;
   const at = (/** @type {string} */ identity) => nameOf(it, `known/${identity}`);
   return {
+    at,
     put: (/** @type {import("../machines/session.js").Known} */ known) =>
       void storage.set(at(known.identity), JSON.stringify(known)).catch(() => {}),
-    has: async (/** @type {string | null} */ identity) => await storage.get(at(`${identity}`)).catch(() => null) !== null,
-    remove: (/** @type {string} */ identity) => storage.remove(at(identity)).catch(() => {}),
+    remove: (/** @type {string} */ identity) => storage.remove(at(identity)).catch(() => {}).then(() => identity),
     /** @returns {Promise<import("../machines/session.js").Known[]>} */
-    load: () => loaded(storage, at("")).then((all) => all.filter((known) => known?.identity)),
+    load: () => loaded(storage, at("")).then((all) => all.filter(Boolean)),
   };
 }
 
@@ -26,8 +26,7 @@ export function knownOf(it) {
  * @param {Storage} storage @param {string} prefix @returns {Promise<any[]>} */
 async function loaded(storage, prefix) {
   const keys = await storage.keys(prefix).catch(() => []);
-  const texts = await Promise.all(keys.map((key) => storage.get(key).catch(() => null)));
-  return texts.map((text) => text && parsed(text));
+  return Promise.all(keys.map((key) => storage.get(key).catch(() => null).then(parsed)));
 }
 
 /** The queued writes, each under its own key, so that two tabs that add one at once do not overwrite each other.
@@ -43,7 +42,7 @@ export function outboxOf(storage, scope) {
 }
 
 /** Parses JSON; returns the text itself if it is not JSON.
- * @param {string} text */
+ * @param {any} text */
 export function parsed(text) {
   if (text === "") return null;
   try {

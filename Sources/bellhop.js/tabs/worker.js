@@ -19,7 +19,7 @@ group({
       url, user: null, identity, scope, clock: systemClock, transport: fetchTransport(), storage: indexedDBStorage(),
       clientId: makeId(), limits: { online: network.online() }, rows: tableLine, ...parts,
     });
-    network.listen(it.network);
+    network.listen(() => it.network({ online: network.online() }));
     return it;
   },
   emit: () => {},

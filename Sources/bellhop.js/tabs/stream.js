@@ -70,7 +70,7 @@ async function connect(it, { attempt, topics, fresh }) {
   const bearer = await token.get(fresh ? it.bearer : null, it.refusal);
   if (it.isClosed || line.get().attempt !== attempt || line.get().status !== "connecting") return;
   if (bearer === null) {
-    return void line.receive({ type: "ended", attempt, ...(token.state().problem ?? { code: "token.none" }) });
+    return void line.receive({ code: "token.none", ...token.state().problem, type: "ended", attempt });
   }
   it.bearer = bearer;
   const query = topics.length ? `?topics=${topics.map(encodeURIComponent).join(",")}` : "";

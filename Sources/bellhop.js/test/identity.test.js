@@ -47,7 +47,7 @@ const cursors = async (it) => Object.fromEntries(await Promise.all((await it.sto
   .filter((key) => key.endsWith(" cursor")).map(async (key) => [key.split(" ").at(-2), await it.storage.get(key)])));
 
 for (const issuer of issuers) {
-  test(`R-SCH-FR-001: ${issuer.issuer}: same rights keep the session, other rights begin another`, async () => {
+  test(`R-SCH-FR-001: same rights keep the session, other rights begin another (${issuer.issuer})`, async () => {
     const it = await start(issuer);
     const { bell, server, clock } = it;
     let n = 0;

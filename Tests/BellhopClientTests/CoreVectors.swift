@@ -117,7 +117,7 @@ private struct RunningConnection: VectorMachine {
         case "ready":
             return .ready(
                 streamId: json["streamId"].string ?? "", topics: topics, userId: json["userId"].string,
-                tenant: json["tenant"].string)
+                tenant: json["tenant"].string, identity: json["identity"].string)
         case "subscribed":
             let asked = (json["asked"].array ?? []).compactMap(\.string)
             return .subscribed(
@@ -158,7 +158,8 @@ private struct RunningToken: VectorMachine {
             case .timer(let name, let at): CoreVectors.timer(name, at)
             case .renew(let id, let token): ["do": "renew", "streamId": .string(id), "token": .string(token)]
             case .reconnect: ["do": "reconnect"]
-            case .user(let user): ["do": "user", "user": CoreVectors.text(user)]
+            case .identify(let token): ["do": "identify", "token": .string(token)]
+            case .user(let user, _): ["do": "user", "user": CoreVectors.text(user)]
             }
         }
     }
@@ -172,11 +173,17 @@ private struct RunningToken: VectorMachine {
         case "need": return .need(spent: json["spent"].string)
         case "token":
             return .token(
-                token ?? "", subject: json["subject"].string, identity: json["identity"].string,
-                expiresAt: json["expiresAt"].int)
+                .init(
+                    token: token ?? "", subject: json["subject"].string, person: json["person"].string,
+                    identity: json["identity"].string, lifeMilliseconds: json["lifeMs"].int))
+        case "identified":
+            return .identified(
+                token: token ?? "", status: json["status"].int ?? 0, identity: json["identity"].string,
+                user: json["user"].string,
+                problem: json["problem"]["code"].string.map { .init(code: $0, status: json["status"].int) })
         case "failed": return .failed(.init(code: json["problem"]["code"].string ?? ""))
         case "timer": return .timer(json["name"].string ?? "")
-        case "ready": return .ready(streamId: streamId, token: token, serverTime: json["serverTime"].int)
+        case "ready": return .ready(streamId: streamId, token: token)
         case "lost": return .lost
         case "expiring": return .expiring
         case "renewed": return .renewed(streamId: streamId, token: token ?? "", status: json["status"].int ?? 0)

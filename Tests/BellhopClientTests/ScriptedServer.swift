@@ -2,6 +2,8 @@ import Foundation
 import Glibc
 import TestSupport
 
+@testable import BellhopClient
+
 /// A real HTTP server on a real socket that answers each connection with the next entry of a script, in the pieces the
 /// entry names.
 ///
@@ -28,15 +30,23 @@ final class ScriptedServer: @unchecked Sendable {
     private let listener: LoopbackListener
     private let lock = NSLock()
     private var turns: [Turn]
+    /// Names the identity of a token, for `GET /v1/me`, which is not part of the script; nil for a token that is refused.
+    private let identity: @Sendable (_ token: String) -> String?
     /// Chooses the turn of a request when the script has ended.
     private let answer: @Sendable (String) -> Turn?
     private var heads: [String] = []
     private var open: Set<Int32> = []
     private var isStopped = false
+    private var isCutOff = false
 
-    /// - Parameter answer: Returns the turn for the head of a request beyond the script; nil closes the connection.
-    init(_ turns: [Turn], answer: @escaping @Sendable (String) -> Turn? = { _ in nil }) throws {
-        (self.turns, self.answer) = (turns, answer)
+    /// - Parameters:
+    ///   - answer: Returns the turn for the head of a request beyond the script; nil closes the connection.
+    ///   - identity: Names the identity of a token; nil for a token that is refused.
+    init(
+        _ turns: [Turn], identity: @escaping @Sendable (_ token: String) -> String? = { _ in "i1" },
+        answer: @escaping @Sendable (String) -> Turn? = { _ in nil }
+    ) throws {
+        (self.turns, self.identity, self.answer) = (turns, identity, answer)
         listener = try LoopbackListener()
         listener.serve { [self] connection in serve(connection) }
     }
@@ -45,9 +55,29 @@ final class ScriptedServer: @unchecked Sendable {
 
     var baseURL: String { "http://127.0.0.1:\(listener.port)" }
 
-    /// The request heads seen so far, in order.
+    /// The answer that names the identity of a request's token.
+    private func me(_ head: String) -> Turn {
+        let token = head.components(separatedBy: "Authorization: Bearer ").last?.prefix { $0 != "\r" } ?? ""
+        guard let identity = identity(String(token)) else {
+            let body = #"{"code":"invalid_token.expired","detail":"The token has expired."}"#
+            return .answer("401 Unauthorized", headers: "Connection: close\r\n", body: body)
+        }
+        let body: JSON = ["identity": .string(identity), "userId": "ada"]
+        return .answer("200 OK", headers: "Connection: close\r\n", body: body.text)
+    }
+
+    /// The request heads seen so far, in order, without those that name an identity.
     var requests: [String] {
         lock.withLock { heads }
+    }
+
+    /// Closes every connection without an answer, as a device without a network sees it, until it is connected again.
+    func cutOff(_ isCutOff: Bool) {
+        let sockets = lock.withLock {
+            self.isCutOff = isCutOff
+            return isCutOff ? open : []
+        }
+        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
     }
 
     func stop() {
@@ -79,7 +109,10 @@ final class ScriptedServer: @unchecked Sendable {
     }
 
     private func begin(_ connection: Int32, _ head: String) -> Turn? {
-        lock.withLock {
+        let me = head.hasPrefix("GET /v1/me ") ? me(head) : nil
+        return lock.withLock {
+            if isCutOff { return nil }
+            if let me { return me }
             heads.append(head)
             open.insert(connection)
             return turns.isEmpty ? answer(head) : turns.removeFirst()

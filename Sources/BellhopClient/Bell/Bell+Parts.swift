@@ -15,6 +15,9 @@ final class CurrentTokens: Sendable {
     /// The token that was given out last, for a call that ends the session.
     var last: String? { tokens.withLock { $0?.last } }
 
+    /// The person of the app's last token.
+    var person: String? { tokens.withLock { $0?.person } }
+
     /// Returns a token for a retry. If another user has signed in meanwhile, the refused call is not retried with that
     /// user's token.
     ///

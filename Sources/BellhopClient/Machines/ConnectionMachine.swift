@@ -83,7 +83,8 @@ public struct ConnectionMachine: Sendable, Hashable {
     enum TransportEvent: Sendable {
         case bytes(at: Int)
         case head(status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
-        case ready(streamId: String, topics: [String], userId: String? = nil, tenant: String? = nil)
+        case ready(
+            streamId: String, topics: [String], userId: String? = nil, tenant: String? = nil, identity: String? = nil)
         /// The answer to a subscription request.
         case subscribed(
             asked: [String], topics: [String], status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
@@ -138,8 +139,8 @@ public struct ConnectionMachine: Sendable, Hashable {
     /// The user and the tenant that the stream must belong to; nil until known.
     private let user: String?
     private var tenant: String?
-    /// The claims that decide what the token may do; nil if unknown.
-    private let identity: String?
+    /// The digest of what the token may do, which the stream must have too; nil if unknown.
+    private var identity: String?
     private let limits: Limits
 
     /// Contents of `stream:closing`.
@@ -159,6 +160,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         self.identity = identity
         self.limits = limits
     }
+
+    mutating func expect(_ identity: String?) { self.identity = identity }
 
     mutating func receive(_ input: Input, now: Int, random: Double) -> [Action] {
         switch input {
@@ -196,13 +199,15 @@ public struct ConnectionMachine: Sendable, Hashable {
             lastHeardAt = at
             return []
         case .head(let status, let problem, let wait): return head(status, problem, wait, now, random)
-        case .ready(let id, let topics, let userId, let tenant):
-            // A stream of another user or tenant is not used.
+        case .ready(let id, let topics, let userId, let tenant, let identity):
+            // A stream of another user, tenant or identity is not used.
             if let user, let userId, user != userId { return stop(.refused, Reason(code: "stream.other")) }
             if let known = self.tenant, let tenant, known != tenant {
                 return stop(.refused, Reason(code: "stream.other"))
             }
-            if isForeign(tenant) { return stop(.refused, Reason(code: "stream.other")) }
+            if let known = self.identity, let identity, known != identity {
+                return stop(.refused, Reason(code: "stream.other"))
+            }
             self.tenant = tenant ?? self.tenant
             (streamId, ready, isBare, limit) = (id, topics, false, nil)
             again = Set(refused.keys)
@@ -316,13 +321,6 @@ public struct ConnectionMachine: Sendable, Hashable {
     }
 
     // MARK: Topics
-
-    /// Returns whether the stream belongs to another tenant. The claim that names the tenant is a setting of the
-    /// service, so the tenant is searched for in all claims; no claim contains `default`.
-    private func isForeign(_ tenant: String?) -> Bool {
-        guard let identity, identity.hasPrefix("{"), let tenant, tenant != "default" else { return false }
-        return !identity.contains(JSON.string(tenant).text)
-    }
 
     /// Updates the status, and replaces the stream's topics if they differ from the requested ones. The connection is
     /// live once it has every requested topic, except refused ones (R-CNT-13.1). A live connection stays live while a

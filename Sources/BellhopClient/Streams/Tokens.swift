@@ -44,9 +44,14 @@ final class Tokens: Sendable {
         var waiting: [CheckedContinuation<String?, Never>] = []
         var timers = Timers()
         var events = Events()
+        /// Those who wait until the app has answered.
+        var arrivals: [CheckedContinuation<Void, Never>] = []
+        /// The service's answer that did not name the identity of the token.
+        var refusal: ServiceAnswer?
         /// The last tokens that were given out.
         var given: [String] = []
         var isClosed = false
+        var hasArrived = false
 
         /// Removes and returns the callers that wait for a token, and notes the token as given out.
         mutating func give(_ token: String?) -> [CheckedContinuation<String?, Never>] {
@@ -61,27 +66,36 @@ final class Tokens: Sendable {
 
     let provider: BellhopClient.TokenProvider
     private let clock: ClientClock
-    /// Called when the app returns a token of another identity.
-    private let onUser: @Sendable (String?) -> Void
+    /// Asks the service who a token is about; nil if nobody needs to know, as for a stream without stored state.
+    private let identify: (@Sendable (_ token: String) async -> ServiceAnswer)?
+    private let identities: KnownClaims
+    /// Called when the app returns a token of another user, or of an identity other than the present one.
+    private let onUser: @Sendable (_ user: String?, _ identity: String?) -> Void
     /// Continuations and callbacks run outside of its lock.
     private let state: Locked<State>
 
     init(
-        _ provider: BellhopClient.TokenProvider, clock: ClientClock, user: String? = nil,
-        onUser: @escaping @Sendable (String?) -> Void = { _ in }
+        _ provider: BellhopClient.TokenProvider, clock: ClientClock, user: String? = nil, identity: String? = nil,
+        identities: KnownClaims = KnownClaims(),
+        identify: (@Sendable (_ token: String) async -> ServiceAnswer)? = nil,
+        onUser: @escaping @Sendable (_ user: String?, _ identity: String?) -> Void = { _, _ in }
     ) {
         self.provider = provider
         self.clock = clock
+        self.identities = identities
+        self.identify = identify
         self.onUser = onUser
-        state = Locked(State(machine: TokenMachine(user: user)))
+        state = Locked(State(machine: TokenMachine(user: user, identity: identity)))
     }
 
     deinit { close() }
 
     /// The user of the token, once it is known.
     var user: String? { state.withLock { $0.machine.user } }
-    /// The claims that decide what the tokens may do, once they are known.
+    /// The digest of what the tokens may do, once it is known.
     var identity: String? { state.withLock { $0.machine.identity } }
+    /// The person of the app's last token, also if the service has not named its identity yet.
+    var person: String? { state.withLock { $0.machine.lastPerson } }
     /// Sets the expected identity. A token of another identity is not given out.
     func expect(_ identity: String) { state.withLock { $0.machine.expect(identity) } }
     var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
@@ -104,15 +118,43 @@ final class Tokens: Sendable {
         await withCheckedContinuation { receive(.need(spent: spent), for: $0) }
     }
 
+    /// Waits until the app has answered once, with a token or without.
+    func arrival() async {
+        Task { _ = await get() }
+        await withCheckedContinuation { continuation in
+            let isHere = state.withLock { state in
+                let isHere = state.isClosed || state.hasArrived
+                if !isHere { state.arrivals.append(continuation) }
+                return isHere
+            }
+            if isHere { continuation.resume() }
+        }
+    }
+
+    private func noteArrival() {
+        let waiting = state.withLock { state in
+            state.hasArrived = true
+            defer { state.arrivals = [] }
+            return state.arrivals
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// The service's answer that did not name the identity of the token, if it is the reason that there is none.
+    var refusal: ServiceAnswer? { state.withLock { $0.refusal } }
+
     /// Returns a valid token as ``get(spent:)`` does; nil only for a provider without a token.
     ///
     /// - Throws: A ``TokenFailure`` if the app has none, and a `CancellationError` once these tokens are closed.
     func require(spent: String?) async throws -> String? {
         let token = await get(spent: spent)
-        let (isClosed, problem) = state.withLock { ($0.isClosed, $0.machine.problem) }
+        let (isClosed, problem, refusal) = state.withLock { ($0.isClosed, $0.machine.problem, $0.refusal) }
         if isClosed { throw CancellationError() }
-        guard token != nil || provider.isFixed else { throw TokenFailure(problem) }
-        return token
+        guard token == nil else { return token }
+        // Who waits for the token receives the answer that stopped it.
+        if let refusal { throw UnidentifiedToken(answer: refusal) }
+        guard let problem, provider.isFixed, problem.code == "token.none" else { throw TokenFailure(problem) }
+        return nil
     }
 
     /// - Parameter waiting: the caller that needs a token. It is registered in one step with the need. Otherwise a
@@ -138,9 +180,10 @@ final class Tokens: Sendable {
             switch action {
             case .timer, .give: break
             case .ask(let spent): ask(spent)
+            case .identify(let token): identify(token)
             case .renew(let streamId, let token): events.renew(streamId, token)
             case .reconnect: events.reconnect()
-            case .user(let user): onUser(user)
+            case .user(let user, let identity): onUser(user, identity)
             }
         }
     }
@@ -152,6 +195,7 @@ final class Tokens: Sendable {
             return state.give(nil)
         }
         for continuation in waiting { continuation.resume(returning: nil) }
+        noteArrival()
     }
 
     private func setTimer(_ name: String, _ at: Int?, _ state: inout State) {
@@ -172,8 +216,10 @@ final class Tokens: Sendable {
                     let claims = TokenClaims(of: token)
                     // A fixed token is never replaced; the service reports when it has expired.
                     given = .token(
-                        token, subject: claims.subject, identity: claims.identity,
-                        expiresAt: provider.isFixed ? nil : claims.expiresAt)
+                        .init(
+                            token: token, subject: claims.subject, person: claims.person,
+                            identity: self?.knownIdentity(of: token, claims),
+                            lifeMilliseconds: provider.isFixed ? nil : claims.lifeMilliseconds))
                 } else {
                     given = .failed(.init(code: "token.none"))
                 }
@@ -183,8 +229,61 @@ final class Tokens: Sendable {
                 given = .failed(.init(code: "token.failed", detail: "\(error)"))
             }
             guard let self else { return }
-            state.withLock { self.setTimer("slow", nil, &$0) }
+            state.withLock { state in
+                self.setTimer("slow", nil, &state)
+                state.refusal = nil
+            }
             receive(given)
+            noteArrival()
         }
     }
+
+    /// The identity of streams that need none.
+    private static let noIdentity = ""
+
+    private func knownIdentity(of token: String, _ claims: TokenClaims) -> String? {
+        identify == nil ? Tokens.noIdentity : identities.find(claims.claims ?? token)
+    }
+
+    private func identify(_ token: String) {
+        guard let identify else { return }
+        Task { [weak self] in
+            let answer = await identify(token)
+            guard let self else { return }
+            let me = answer.json
+            let identity = answer.status == 200 ? me["identity"].string : nil
+            if let identity { identities.keep(TokenClaims(of: token).claims ?? token, identity) }
+            state.withLock { $0.refusal = identity == nil && answer.status != 401 ? answer : nil }
+            let refusal = Refusal(answer.body)
+            receive(
+                .identified(
+                    token: token, status: answer.status, identity: identity, user: me["userId"].string,
+                    problem: .init(
+                        code: refusal.code ?? "unreachable", status: answer.status == 0 ? nil : answer.status,
+                        detail: refusal.detail)))
+        }
+    }
+}
+
+/// The identities of the last tokens, by their claims. In memory only: a device keeps no claims.
+final class KnownClaims: Sendable {
+    private static let countMax = 8
+
+    private let all = Locked<[(claims: String, identity: String)]>([])
+
+    func find(_ claims: String) -> String? { all.withLock { $0.first { $0.claims == claims }?.identity } }
+
+    func keep(_ claims: String, _ identity: String) {
+        all.withLock { all in
+            all.removeAll { $0.claims == claims }
+            all = all.suffix(KnownClaims.countMax - 1) + [(claims, identity)]
+        }
+    }
+
+    func clear() { all.withLock { $0 = [] } }
+}
+
+/// The service did not name the identity of a token. A call that waits for the token receives the answer as its own.
+struct UnidentifiedToken: Error {
+    let answer: ServiceAnswer
 }

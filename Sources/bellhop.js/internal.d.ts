@@ -43,11 +43,10 @@ export interface ConnectionState {
   bare: boolean;
   /** Why the stream is not live: {code, status?, detail?}. */
   reason: any;
-  /** The claims that decide what the token may do; null if unknown. */
+  /** The service's digest of the token's rights; null until known. */
   identity: string | null;
-  /** The user and the tenant that a stream must belong to; null until known. */
+  /** The user that a stream must belong to; null if unknown. */
   user: string | null;
-  tenant: string | null;
   limits: typeof import("./machines/connection.js").defaults;
 }
 
@@ -55,9 +54,9 @@ export interface TokenState {
   token: string | null;
   /** The user of the token. */
   user: string | null;
-  /** The claims that decide what the token may do; null if unknown. */
+  /** The service's digest of the token's rights; null if unknown. */
   identity: string | null;
-  /** By the device's clock; null if unknown. */
+  /** When the token's life ends, counted from its receipt; null if unknown. */
   expiresAt: number | null;
   gotAt: number;
   /** When to request the next token, while a stream uses this one. */
@@ -65,10 +64,8 @@ export interface TokenState {
   asking: boolean;
   /** A token that was refused or is about to expire: the app must return another. */
   spent: string | null;
-  /** The present token was refused, so it is not given out again. */
-  refused: boolean;
-  /** How far the service's clock is ahead of the device's. */
-  skewMs: number;
+  /** Why the present token was refused, so that it is not given out again. */
+  refused: import("./types").Refusal | null;
   streamId: string | null;
   /** The token that the open stream uses. */
   streamToken: string | null;

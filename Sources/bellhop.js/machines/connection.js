@@ -38,7 +38,7 @@ export function initial(options = {}) {
     status: "closed", topics, online, foreground, attempt: 0, tries: 0, triedAt: -Infinity, heardAt: 0, streamId: null,
     ready: [], retryAt: null, retryMs: null, closing: null, serverAt: 0, fresh: false,
     refused: {}, again: [], asked: [], limit: null, bare: false,
-    reason: null, user, identity, tenant: null, limits: { ...defaults, ...limits },
+    reason: null, user, identity, limits: { ...defaults, ...limits },
   };
 }
 
@@ -181,13 +181,12 @@ const refusal = ({ status, problem }) =>
 
 /** @param {State} state @param {import("./inputs").ConnectionInputOf<"ready">} input */
 function ready(state, input) {
-  const { userId = state.user, tenant = state.tenant } = input;
-  // A stream of another user or tenant is not used.
-  const isOther = differs(state.user, userId) || differs(state.tenant, tenant) || isForeign(state, input.tenant);
-  if (isOther) return stop(state, "refused", { code: "stream.other" });
+  const { userId = state.user, identity = state.identity } = input;
+  // A stream of another user, or with other rights, is not used.
+  if (differs(state.user, userId) || differs(state.identity, identity)) return stop(state, "refused", { code: "stream.other" });
   /** @type {State} */
   const next = {
-    ...again(state), streamId: input.streamId, ready: input.topics ?? [], tenant, bare: false, limit: null,
+    ...again(state), streamId: input.streamId, ready: input.topics ?? [], identity, bare: false, limit: null,
     // A service that was reached does not count as unreachable, however often the connection breaks.
     tries: Math.min(state.tries, state.limits.triesMax - 1),
   };
@@ -196,12 +195,6 @@ function ready(state, input) {
     { do: "timer", name: "stable", at: input.now + state.limits.stableMs },
   ]);
 }
-
-/** Which of its claims names the tenant is the service's setting; the tenant stands in one of them, unless it is
- * `default`.
- * @param {State} state @param {string} [tenant] */
-const isForeign = ({ identity }, tenant) => identity?.[0] === "{" && tenant && tenant !== "default" &&
-  !identity.includes(JSON.stringify(tenant));
 
 /**
  * Live is who has the topics asked for (R-CNT-13.1), but for the refused ones; the stream's are replaced where it has

@@ -114,7 +114,7 @@ public struct BellhopClient: Sendable {
     ) async throws -> ServiceAnswer {
         let bearer: String?
         do {
-            bearer = try await token.checked(spent: nil)
+            bearer = try await token.checked()
         } catch let unknown as UnidentifiedToken {
             guard unknown.answer.status != 0 else {
                 throw TransportFailure.unreachable(Refusal(unknown.answer.body).detail ?? "")
@@ -124,7 +124,8 @@ public struct BellhopClient: Sendable {
         let answer = try await once(method, path, bytes, headers, bearer)
         guard answer.status == 401, let bearer, !token.isFixed else { return answer }
         // Without another token the refusal is the answer.
-        guard let fresh = try? await token.checked(spent: bearer), fresh != bearer else { return answer }
+        let spent = SpentToken(token: bearer, problem: answer.reason)
+        guard let fresh = try? await token.checked(spent), fresh != bearer else { return answer }
         return try await once(method, path, bytes, headers, fresh)
     }
 

@@ -17,7 +17,7 @@ import Testing
         return Bell(url: server.baseURL, token: .fixed("t"), options: options)
     }
 
-    private static let last = "Connection: close\r\n"
+    private nonisolated static let last = "Connection: close\r\n"
 
     /// R-CNT-13.1: a refused topic stops neither the bell nor the other topics. R-CNT-RECON-4: an app that shows no
     /// counts does not poll them.
@@ -98,9 +98,13 @@ import Testing
         #expect(bell.connection.reason?.code == "topics.invalid")
         #expect(bell.connection.reason?.detail?.contains(detail) == true)
         #expect(throws: Bellhop.UnusableParameter.self) { try bell.subscribe(topics) }
-        var events = BellhopClient(baseURL: server.baseURL).events(topics: topics).makeAsyncIterator()
-        await #expect(throws: Bellhop.UnusableParameter.self) { try await events.next() }
+        await #expect(throws: Bellhop.UnusableParameter.self) { try await Self.firstEvent(server.baseURL, topics) }
         #expect(server.requests == [])
+    }
+
+    private nonisolated static func firstEvent(_ url: String, _ topics: [String]) async throws {
+        var events = BellhopClient(baseURL: url).events(topics: topics).makeAsyncIterator()
+        _ = try await events.next()
     }
 
     /// A device's clock may be a day behind or ahead of the service's.

@@ -52,7 +52,7 @@ import Testing
     private func service(_ issuer: JSON) throws -> ScriptedServer {
         var identities = [Self.jwt(issuer["payload"]): issuer["identity"].string ?? ""]
         for one in issuer["tokens"].array ?? [] { identities[Self.jwt(one["payload"])] = one["identity"].string ?? "" }
-        return try ScriptedServer([], identity: { [identities] in identities[$0] }) { [identities] head in
+        let server = try ScriptedServer([]) { [identities] head in
             let token = head.components(separatedBy: "Authorization: Bearer ").last?.prefix { $0 != "\r" } ?? ""
             let last = "Connection: close\r\n"
             if head.hasPrefix("GET /v1/stream") {
@@ -70,6 +70,8 @@ import Testing
             guard head.hasPrefix("GET /v1/notifications") else { return .answer("404 Not Found", headers: last) }
             return .answer("200 OK", headers: last, body: #"{"items":[],"next":null}"#)
         }
+        server.name { [identities] in identities[$0] }
+        return server
     }
 
     private func bell(
@@ -122,7 +124,7 @@ import Testing
         for (number, one) in same.enumerated() {
             let (spent, next) = (token.withLock { $0 }, Self.jwt(one["payload"]))
             token.withLock { $0 = next }
-            #expect(try await bell.current.get(spent: spent) == next)
+            #expect(try await bell.current.get(SpentToken(token: spent)) == next)
             try await until("the stream continues with it") {
                 server.requests.count { $0.hasPrefix("PUT /v1/streams/s1/token") } == number + 1
             }
@@ -176,11 +178,11 @@ import Testing
 
     /// The device keeps the data of two identities of the person: only the service can tell which one it is.
     @Test func severalIdentities_showNothing_untilTheServiceAnswers() async throws {
-        let person = TokenClaims(payload: ["iss": "i", "sub": "ada"]).person
+        let claims = TokenClaims(payload: ["iss": "i", "sub": "ada"])
         let storage = MemoryStorage()
         let kept = IdentityStorage(storage: storage, url: "http://127.0.0.1:1")
         for identity in ["i1", "i2"] {
-            await kept.keep(KnownIdentity(identity: identity, person: person, user: KnownIdentity.key(of: "ada")))
+            await kept.keep(.init(identity: identity, holder: claims.holder, person: claims.person))
         }
         let token = Self.jwt(["iss": "i", "sub": "ada"])
         var options = Bell.Options()

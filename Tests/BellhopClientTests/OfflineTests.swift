@@ -22,9 +22,7 @@ import Testing
     ]
 
     /// A service with a notification and a message, whose stream stays open.
-    ///
-    /// - Parameter identity: Names the identity of a token.
-    private func service(identity: @escaping @Sendable (String) -> String = { _ in "i1" }) throws -> ScriptedServer {
+    private func service() throws -> ScriptedServer {
         let bodies: [(String, JSON)] = [
             ("GET /v1/notifications", ["items": [Self.notification], "next": nil]),
             ("GET /v1/conversations/c1/messages", ["items": [Self.message], "next": nil]),
@@ -32,7 +30,7 @@ import Testing
             ("GET /v1/badges", ["messages": 1, "requests": 0, "bell": 1, "version": 3, "epoch": "e1"]),
             ("POST /v1/conversations/c1/messages", ["message": Self.message.with(["id": "w", "sequence": 2])]),
         ]
-        return try ScriptedServer([], identity: identity) { head in
+        return try ScriptedServer([]) { head in
             if head.hasPrefix("GET /v1/stream") {
                 let ready = #"event: stream:ready\#ndata: {"streamId":"s1","topics":["personal"]}\#n\#n"#
                 return .stream([ready], staysOpen: true)
@@ -131,7 +129,8 @@ import Testing
     /// Other rights are another identity, and what the earlier one saw does not stay on the device.
     @Test func otherRights_startWithoutTheState_whichIsDeleted() async throws {
         let staff = Self.token("staff")
-        let server = try service { $0 == staff ? "i1" : "i2" }
+        let server = try service()
+        server.name { $0 == staff ? "i1" : "i2" }
         try await firstStart(server, token: .fixed(staff))
         let bell = try bell(server.baseURL, token: .fixed(Self.token("guest")))
         defer { bell.close() }

@@ -31,7 +31,7 @@ final class ScriptedServer: @unchecked Sendable {
     private let lock = NSLock()
     private var turns: [Turn]
     /// Names the identity of a token, for `GET /v1/me`, which is not part of the script; nil for a token that is refused.
-    private let identity: @Sendable (_ token: String) -> String?
+    private let identity = Locked<@Sendable (_ token: String) -> String?>({ _ in "i1" })
     /// Chooses the turn of a request when the script has ended.
     private let answer: @Sendable (String) -> Turn?
     private var heads: [String] = []
@@ -39,26 +39,24 @@ final class ScriptedServer: @unchecked Sendable {
     private var isStopped = false
     private var isCutOff = false
 
-    /// - Parameters:
-    ///   - answer: Returns the turn for the head of a request beyond the script; nil closes the connection.
-    ///   - identity: Names the identity of a token; nil for a token that is refused.
-    init(
-        _ turns: [Turn], identity: @escaping @Sendable (_ token: String) -> String? = { _ in "i1" },
-        answer: @escaping @Sendable (String) -> Turn? = { _ in nil }
-    ) throws {
-        (self.turns, self.identity, self.answer) = (turns, identity, answer)
+    /// - Parameter answer: Returns the turn for the head of a request beyond the script; nil closes the connection.
+    init(_ turns: [Turn], answer: @escaping @Sendable (String) -> Turn? = { _ in nil }) throws {
+        (self.turns, self.answer) = (turns, answer)
         listener = try LoopbackListener()
         listener.serve { [self] connection in serve(connection) }
     }
 
     deinit { stop() }
 
+    /// Names the identities of tokens, instead of `i1` for all; nil for a token that is refused.
+    func name(_ identity: @escaping @Sendable (_ token: String) -> String?) { self.identity.withLock { $0 = identity } }
+
     var baseURL: String { "http://127.0.0.1:\(listener.port)" }
 
     /// The answer that names the identity of a request's token.
     private func me(_ head: String) -> Turn {
         let token = head.components(separatedBy: "Authorization: Bearer ").last?.prefix { $0 != "\r" } ?? ""
-        guard let identity = identity(String(token)) else {
+        guard let identity = identity.withLock({ $0 })(String(token)) else {
             let body = #"{"code":"invalid_token.expired","detail":"The token has expired."}"#
             return .answer("401 Unauthorized", headers: "Connection: close\r\n", body: body)
         }

@@ -54,7 +54,7 @@ import Testing
         let description = "the session is away"
     }
 
-    /// One refusal asks the app once, although the stream and a call receive it.
+    /// The stream and the calls that receive a refusal ask the app once. If it has no other token, they get the reason.
     @Test func tokenThatStaysRefused_isRequestedOnce() async throws {
         let asked = Collected<Bool>()
         let provider = BellhopClient.TokenProvider(renewing: { needsNew in
@@ -62,25 +62,27 @@ import Testing
             return "old"
         })
         let tokens = Tokens(provider, clock: StandingClock().clock)
-        for _ in 1...3 {
-            #expect(await tokens.get() == "old")
-            #expect(await tokens.get(spent: "old") == "old")
-        }
+        #expect(await tokens.get() == "old")
+        let problem = ConnectionMachine.Reason(code: "invalid_token.expired", status: 401, detail: "no")
+        async let first = tokens.get(spent: "old", problem: problem)
+        async let second = tokens.get(spent: "old", problem: problem)
+        #expect(await (first, second) == (nil, nil))
         #expect(asked.all == [false, true])
+        #expect(tokens.problem?.code == "token.expired")
     }
 
     /// A token that the service refuses at once is replaced once, and then the reason is told.
-    @Test(arguments: [("invalid_token.expired", "token.expired"), ("invalid_token", "token.wrong")])
+    @Test(arguments: [("invalid_token.expired", "token.expired"), ("invalid_token", "invalid_token")])
     func refusedToken_isAReason(_ code: String, _ told: String) async throws {
         let asked = Collected<Bool>()
         let provider = BellhopClient.TokenProvider(renewing: { needsNew in
             asked.append(needsNew)
             return "t\(asked.all.count)"
         })
-        let tokens = Tokens(provider, clock: StandingClock().clock) { _ in
+        let tokens = Tokens(provider, clock: StandingClock().clock, identify: { _ in
             ServiceAnswer(status: 401, headers: [:], body: JSON.object(["code": .string(code), "detail": "no"]).data)
-        }
-        let failure = await #expect(throws: TokenFailure.self) { try await tokens.require(spent: nil) }
+        })
+        let failure = await #expect(throws: TokenFailure.self) { try await tokens.require() }
         #expect(failure == TokenFailure(code: told, detail: "no"))
         #expect(asked.all == [false, true])
     }
@@ -88,9 +90,9 @@ import Testing
     /// While the service does not say who a token is about, calls receive its answer, and nothing else is sent.
     @Test func unavailableService_answersTheCall() async throws {
         let server = try ScriptedServer([])
-        let tokens = Tokens(.init { "t" }, clock: StandingClock().clock) { _ in
+        let tokens = Tokens(.init { "t" }, clock: StandingClock().clock, identify: { _ in
             ServiceAnswer(status: 503, headers: ["retry-after": "3"], body: Data())
-        }
+        })
         let answer = try await BellhopClient(baseURL: server.baseURL, token: tokens.caller).get("/v1/badges")
         #expect(answer.status == 503 && answer[header: "Retry-After"] == "3")
         #expect(server.requests == [])

@@ -12,10 +12,7 @@ extension Bell {
     func begin(_ tokens: Tokens, _ session: Int) async {
         await keeping?.value
         // What the device has shows before the first byte of the network.
-        if tokens.identity == nil, let shown = await keptIdentity(tokens, session) {
-            tokens.expect(shown)
-            await open(shown, tokens, session)
-        }
+        if tokens.identity == nil { await showKept(tokens, session) }
         guard session == self.session else { return }
         if let reason = Bell.problem(of: options.topics) { return show(Connection(status: .refused, reason: reason)) }
         var own = StreamRunner.Options()
@@ -37,13 +34,18 @@ extension Bell {
             })
     }
 
-    /// Returns the identity whose state shows before the service has answered; nil if the device has none, or several.
-    private func keptIdentity(_ tokens: Tokens, _ session: Int) async -> String? {
+    /// Opens the one identity that the device knows of the token's holder, or of the user that the app named.
+    private func showKept(_ tokens: Tokens, _ session: Int) async {
         let known = await kept.all()
-        guard session == self.session, !known.isEmpty else { return nil }
+        guard session == self.session, !known.isEmpty else { return }
         // Offline the app may need half a minute for its token, during which the user would see nothing.
         await arrival(of: tokens, isPatient: user == nil)
-        return KnownIdentity.only(known, person: tokens.person, user: KnownIdentity.key(of: user))?.identity
+        guard session == self.session else { return }
+        let (holder, person) = (tokens.claims?.holder, TokenClaims.person(of: user))
+        for case .open(let identity) in selves.receive(.begin(holder: holder, person: person, known: known)) {
+            tokens.assume(identity)
+            await open(identity, tokens, session)
+        }
     }
 
     /// Waits for the app's token.
@@ -64,32 +66,37 @@ extension Bell {
     }
 
     /// Opens the stores of the identity that the service has named, unless they show already, and returns the position from
-    /// which its stream resumes.
+    /// which its stream resumes. A token of another identity than the shown one begins another session instead.
     private func confirm(_ tokens: Tokens, _ session: Int) async -> String? {
         guard session == self.session, let named = tokens.identity else { return nil }
         user = user ?? tokens.user
-        let own = KnownIdentity(identity: named, person: tokens.person, user: KnownIdentity.key(of: user))
-        // What an earlier identity of the person has seen does not stay.
-        for known in await kept.all() where known.identity != named && known.belongs(to: own.person, own.user) {
-            await kept.drop(known.identity)
+        let own = SessionMachine.Known(
+            identity: named, holder: tokens.claims?.holder, person: TokenClaims.person(of: user))
+        // What an earlier identity of the holder has seen does not stay.
+        for known in await kept.all() where known.identity != named && known.belongs(to: own.holder, own.person) {
+            await kept.forgetState(of: known.identity)
         }
-        await kept.keep(own)
         guard session == self.session else { return nil }
-        if identity == nil { await open(named, tokens, session) }
+        for action in selves.receive(.told(own)) {
+            switch action {
+            case .open(let identity): await open(identity, tokens, session)
+            case .keep(let known): await kept.keep(known)
+            case .close, .confirm: break
+            }
+        }
         guard session == self.session else { return nil }
         return await keeper?.load()
     }
 
     private func open(_ identity: String, _ tokens: Tokens, _ session: Int) async {
         guard session == self.session else { return }
-        self.identity = identity
         // A write is only sent as the identity that made it, however late.
         let outbox = makeOutbox(client.with(tokens.caller), identity, session)
         self.outbox = outbox
         for write in early { write.put(into: outbox) }
         early = []
         let scope = kept.scope(of: identity)
-        let lastState = LastState(storage, key: "\(scope)state", clock: clock) { [weak self] name in
+        let lastState = LastState(storage, key: scope + IdentityStorage.state, clock: clock) { [weak self] name in
             self?.stores.values.first { $0.name == name }?.kept
         }
         await lastState.load()
@@ -102,7 +109,7 @@ extension Bell {
             restore(store, items.filter { $0.identity == identity })
         }
         outbox.start(with: items)
-        keeper = CursorKeeper(storage, key: "\(scope)cursor")
+        keeper = CursorKeeper(storage, key: scope + IdentityStorage.cursor)
     }
 
     // MARK: The end of a user
@@ -110,19 +117,19 @@ extension Bell {
     /// Returns the outboxes that earlier starts of the user have left.
     ///
     /// - Parameter identity: whose outbox is open.
-    func earlierOutboxes(of user: String?, _ person: String?, besides identity: String?) async -> [Outbox] {
-        await known(to: user, person).filter { $0.identity != identity }.map { known in
+    func earlierOutboxes(of user: String?, _ holder: String?, besides identity: String?) async -> [Outbox] {
+        await known(to: user, holder).filter { $0.identity != identity }.map { known in
             Outbox(
                 client: client, storage: storage, prefix: outboxPrefix(of: known.identity), isOnline: false, clock: clock)
         }
     }
 
     /// Deletes all that the device keeps of a user.
-    func deleteState(of user: String?, _ person: String?) async {
-        for known in await known(to: user, person) { await kept.remove(known.identity) }
+    func deleteState(of user: String?, _ holder: String?) async {
+        for known in await known(to: user, holder) { await kept.remove(known.identity) }
     }
 
-    private func known(to user: String?, _ person: String?) async -> [KnownIdentity] {
-        await kept.all().filter { $0.belongs(to: person, KnownIdentity.key(of: user)) }
+    private func known(to user: String?, _ holder: String?) async -> [SessionMachine.Known] {
+        await kept.all().filter { $0.belongs(to: holder, TokenClaims.person(of: user)) }
     }
 }

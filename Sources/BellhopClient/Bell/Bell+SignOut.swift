@@ -26,22 +26,22 @@ extension Bell {
     /// Returns the writes that wait, in order, with those of an earlier start that are not read yet.
     private func unsentWrites() async -> [OutboxItem] {
         var writes: [OutboxItem] = []
-        for earlier in await earlierOutboxes(of: user, current.person, besides: identity) { writes += await earlier.stored() }
+        for earlier in await earlierOutboxes(of: user, current.holder, besides: identity) { writes += await earlier.stored() }
         return writes + (await outbox?.unsent() ?? []) + early.map(\.item)
     }
 
     private func forgetUser() -> Task<[OutboxItem], Never> {
         let (outbox, lastState, user, early) = (outbox, lastState, user, early.map(\.item))
-        let (token, person, registering) = (current.last, current.person, registering)
+        let (token, holder, registering) = (current.last, current.holder, registering)
         let known = identity
         leave(nil)
         let forgetting = Task { [keeping] in
             var unsent: [OutboxItem] = []
-            for earlier in await earlierOutboxes(of: user, person, besides: known) { unsent += await earlier.forget() }
+            for earlier in await earlierOutboxes(of: user, holder, besides: known) { unsent += await earlier.forget() }
             unsent += (await outbox?.forget() ?? []) + early
             await lastState?.forget()
             await keeping?.value
-            await deleteState(of: user, person)
+            await deleteState(of: user, holder)
             return unsent
         }
         keeping = Task { _ = await forgetting.value }

@@ -34,7 +34,7 @@ import Foundation
     private let provider: BellhopClient.TokenProvider
     let current = CurrentTokens()
     /// The identities of the app's last tokens.
-    let identities = KnownClaims()
+    let named = KnownClaims()
     private(set) var session = 0
     private(set) var isSignedIn = false
     private var isFirst = true
@@ -47,8 +47,10 @@ import Foundation
     /// When the service last opened a stream of another identity than it had named.
     private var otherStreamAt = Int.min / 2
     var keeper: CursorKeeper?
+    /// Decides whose stores are open.
+    var selves = SessionMachine()
     /// The identity whose stores are open; nil until it is known.
-    var identity: String?
+    var identity: String? { selves.identity }
     /// Nil until the identity is known.
     var lastState: LastState?
     /// The last change of what the device keeps of a former user. The next start reads the storage after it.
@@ -91,7 +93,7 @@ import Foundation
         let current = current
         client = BellhopClient(
             baseURL: url,
-            token: BellhopClient.TokenProvider(isFixed: token.isFixed) { try await current.get(spent: $0) })
+            token: BellhopClient.TokenProvider(isFixed: token.isFixed) { try await current.get($0) })
         reconciliation = ReconciliationMachine(isForeground: options.lifecycle.isForeground)
         subscriptions.set(ObjectIdentifier(self), topics: options.topics)
         watch()
@@ -128,7 +130,7 @@ import Foundation
         isSignedIn = true
         let (session, client) = (session, client)
         let tokens = Tokens(
-            provider, clock: clock, user: user, identity: identity, identities: identities,
+            provider, clock: clock, user: user, identity: identity, identities: named,
             identify: { await client.with(token: $0).attempt("GET", "/v1/me") },
             onUser: { [weak self] other, identity in
                 // The app returned a token of another identity without signing in: one user must not see another user's
@@ -170,7 +172,8 @@ import Foundation
         }
         current.set(nil)
         (line, reading, outbox, keeper, lastStreamID, user, waitingWrites) = (nil, nil, nil, nil, "", next, 0)
-        (lastState, identity) = (nil, nil)
+        lastState = nil
+        _ = selves.receive(.user)
         // These writes no longer have a user: each is answered with "signed out".
         if !early.isEmpty {
             let ownerless = Outbox(client: client, storage: MemoryStorage(), name: "")
@@ -262,7 +265,7 @@ import Foundation
         let now = clock.now()
         guard now - otherStreamAt > Bell.otherStreamMilliseconds else { return false }
         otherStreamAt = now
-        identities.clear()
+        named.clear()
         return true
     }
 

@@ -83,8 +83,7 @@ public struct ConnectionMachine: Sendable, Hashable {
     enum TransportEvent: Sendable {
         case bytes(at: Int)
         case head(status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
-        case ready(
-            streamId: String, topics: [String], userId: String? = nil, tenant: String? = nil, identity: String? = nil)
+        case ready(streamId: String, topics: [String], userId: String? = nil, identity: String? = nil)
         /// The answer to a subscription request.
         case subscribed(
             asked: [String], topics: [String], status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
@@ -136,10 +135,8 @@ public struct ConnectionMachine: Sendable, Hashable {
     private var serverAt = 0
     /// The last token was refused once.
     private var isFresh = false
-    /// The user and the tenant that the stream must belong to; nil until known.
+    /// The user, and the digest of what the token may do, that the stream must belong to; nil until known.
     private let user: String?
-    private var tenant: String?
-    /// The digest of what the token may do, which the stream must have too; nil if unknown.
     private var identity: String?
     private let limits: Limits
 
@@ -199,16 +196,11 @@ public struct ConnectionMachine: Sendable, Hashable {
             lastHeardAt = at
             return []
         case .head(let status, let problem, let wait): return head(status, problem, wait, now, random)
-        case .ready(let id, let topics, let userId, let tenant, let identity):
-            // A stream of another user, tenant or identity is not used.
-            if let user, let userId, user != userId { return stop(.refused, Reason(code: "stream.other")) }
-            if let known = self.tenant, let tenant, known != tenant {
-                return stop(.refused, Reason(code: "stream.other"))
-            }
-            if let known = self.identity, let identity, known != identity {
-                return stop(.refused, Reason(code: "stream.other"))
-            }
-            self.tenant = tenant ?? self.tenant
+        case .ready(let id, let topics, let userId, let identity):
+            // A stream of another user, or with other rights, is not used.
+            let isOther = user ?? userId != userId ?? user || self.identity ?? identity != identity ?? self.identity
+            if isOther { return stop(.refused, Reason(code: "stream.other")) }
+            self.identity = identity ?? self.identity
             (streamId, ready, isBare, limit) = (id, topics, false, nil)
             again = Set(refused.keys)
             // A service that was reached does not count as unreachable, however often the connection breaks.
@@ -424,7 +416,7 @@ public struct ConnectionMachine: Sendable, Hashable {
 
 extension ConnectionMachine: Encodable {
     private enum CodingKeys: String, CodingKey {
-        case status, attempt, tries, streamId, ready, retryAt, reason, refused
+        case status, attempt, tries, streamId, ready, retryAt, reason, refused, identity
         case lastHeardAt = "heardAt"
         case isFresh = "fresh"
     }

@@ -211,12 +211,10 @@ actor StreamRunner {
 
     private func read(_ attempt: Int, _ topics: [String], _ isFresh: Bool) async {
         let spent = isFresh ? streamToken : nil
-        let bearer = await tokens.get(spent: spent)
+        let bearer = await tokens.get(spent: spent, problem: spent == nil ? nil : refusal?.reason)
         guard isCurrent(attempt) else { return }
         if bearer == nil, !tokens.provider.isFixed || tokens.problem?.code != "token.none" || begin != nil {
-            let problem = tokens.problem
-            if let refusal = tokens.refusal, refusal.status != 0 { return report(StreamRunner.head(refusal, clock), attempt) }
-            return report(.ended(code: problem?.code ?? "token.none", detail: problem?.detail), attempt)
+            return report(withoutToken(isFresh), attempt)
         }
         if let begin {
             guard let position = await begin() else { return }
@@ -224,8 +222,6 @@ actor StreamRunner {
             machine.expect(tokens.identity)
             guard isCurrent(attempt) else { return }
         }
-        // The service would refuse the same token again.
-        if let refusal, isFresh, bearer == spent { return report(StreamRunner.head(refusal, clock), attempt) }
         streamToken = bearer
         let since = cursor
         parser = SSEParser(lastEventID: since)
@@ -255,6 +251,15 @@ actor StreamRunner {
         } catch {
             report(.ended(code: "lost", detail: "\(error)"), attempt)
         }
+    }
+
+    /// Returns why there is no token.
+    private func withoutToken(_ isFresh: Bool) -> ConnectionMachine.TransportEvent {
+        if let answer = tokens.refusal, answer.status != 0 { return StreamRunner.head(answer, clock) }
+        let problem = tokens.problem ?? .init(code: "token.none")
+        guard isFresh, let status = problem.status else { return .ended(code: problem.code, detail: problem.detail) }
+        // The app has no other token than the one that was refused.
+        return .head(status: status, problem: ["code": .string(problem.code), "detail": JSON(problem.detail)])
     }
 
     private func request(_ topics: [String], _ bearer: String?, _ since: String) throws -> URLRequest {
@@ -324,7 +329,7 @@ actor StreamRunner {
 
     /// The members of the stream's own events, and of the answer to its topics.
     private struct StreamParts: Decodable {
-        let streamId, userId, tenant, identity, reason: String?
+        let streamId, userId, identity, reason: String?
         let topics: [String]?
         let retryAfterMs: Int?
     }
@@ -337,7 +342,7 @@ actor StreamRunner {
             if let id = data?.streamId {
                 report(
                     .ready(
-                        streamId: id, topics: data?.topics ?? [], userId: data?.userId, tenant: data?.tenant,
+                        streamId: id, topics: data?.topics ?? [], userId: data?.userId,
                         identity: data?.identity), attempt)
                 guard machine.streamId == id else { return false }
                 tokens.receive(.ready(streamId: id, token: streamToken))
@@ -424,6 +429,12 @@ actor StreamRunner {
 }
 
 extension ServiceAnswer {
+    /// Why the service refused a request.
+    var reason: ConnectionMachine.Reason {
+        let refusal = Refusal(body)
+        return .init(code: refusal.code ?? "http.\(status)", status: status, detail: refusal.detail)
+    }
+
     /// Returns the delay that the service requests, or 0.
     func waitMilliseconds(_ clock: ClientClock) -> Int {
         retryAfterMilliseconds(now: Date(timeIntervalSince1970: Double(clock.now()) / 1000)) ?? 0

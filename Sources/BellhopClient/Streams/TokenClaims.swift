@@ -5,7 +5,9 @@ import Foundation
 /// The client does not verify it: the service checks the signature, and names the identity (`GET /v1/me`).
 struct TokenClaims: Sendable, Hashable, Encodable {
     private(set) var subject: String?
-    /// A hash of the issuer and the subject: who the token is about, whatever it may do.
+    /// A digest of the issuer and the subject: who the token is about, whatever it may do.
+    private(set) var holder: String?
+    /// A digest of the subject alone.
     private(set) var person: String?
     /// All claims except `iat`, `exp`, `nbf` and `jti`, as canonical JSON. Tokens with equal claims have one identity. Held in
     /// memory only.
@@ -14,7 +16,7 @@ struct TokenClaims: Sendable, Hashable, Encodable {
     private(set) var lifeMilliseconds: Int?
 
     private enum CodingKeys: String, CodingKey {
-        case subject, person, claims
+        case subject, holder, person
         case lifeMilliseconds = "lifeMs"
     }
 
@@ -33,9 +35,14 @@ struct TokenClaims: Sendable, Hashable, Encodable {
         for name in ["iat", "exp", "nbf", "jti"] { members[name] = nil }
         claims = TokenClaims.sorted(.object(members)).text
         subject = payload["sub"].string
-        person = subject.map { Digest.of(JSON.array([payload["iss"], .string($0)]).text) }
+        person = TokenClaims.person(of: subject)
+        holder = subject.map { Digest.of(JSON.array([payload["iss"], .string($0)]).text) }
         guard let issued = payload["iat"].double, let end = payload["exp"].double, end > issued else { return }
         lifeMilliseconds = Int(exactly: ((end - issued) * 1000).rounded())
+    }
+
+    static func person(of subject: String?) -> String? {
+        subject.map { Digest.of(JSON.array([.string($0)]).text) }
     }
 
     /// Issuers may list the same roles in another order. The members of objects are sorted by `text`.

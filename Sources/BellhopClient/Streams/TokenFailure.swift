@@ -23,7 +23,7 @@ extension BellhopClient.TokenProvider {
     /// Returns the app's token; nil only for ``none``, whose calls have no token.
     ///
     /// - Throws: What the app's provider throws, and a ``TokenFailure`` if it returns no token.
-    func checked(spent: String?) async throws -> String? {
+    func checked(_ spent: SpentToken? = nil) async throws -> String? {
         guard let given = try await token(spent), !given.isEmpty else {
             if isFixed { return nil }
             throw TokenFailure(code: "token.none")

@@ -7,7 +7,7 @@ extension BellhopClient {
     /// expires, is refused (401), or the stream announces its expiry.
     public struct TokenProvider: Sendable {
         /// - Parameter spent: a token that is no longer valid.
-        let token: @Sendable (_ spent: String?) async throws -> String?
+        let token: @Sendable (_ spent: SpentToken?) async throws -> String?
         /// Whether the token never changes, however often it is requested.
         let isFixed: Bool
 
@@ -21,7 +21,7 @@ extension BellhopClient {
             self.init { spent in try await token(spent != nil) }
         }
 
-        init(isFixed: Bool = false, bySpent token: @escaping @Sendable (_ spent: String?) async throws -> String?) {
+        init(isFixed: Bool = false, bySpent token: @escaping @Sendable (_ spent: SpentToken?) async throws -> String?) {
             self.token = token
             self.isFixed = isFixed
         }
@@ -29,6 +29,12 @@ extension BellhopClient {
         public static let none = TokenProvider(isFixed: true) { _ in nil }
         public static func fixed(_ token: String) -> TokenProvider { TokenProvider(isFixed: true) { _ in token } }
     }
+}
+
+/// A token that is no longer valid, and why the service refused it.
+struct SpentToken: Sendable {
+    let token: String
+    var problem: ConnectionMachine.Reason?
 }
 
 /// Runs the token machine. The app's provider is called once for all waiting callers.
@@ -44,6 +50,7 @@ final class Tokens: Sendable {
         var waiting: [CheckedContinuation<String?, Never>] = []
         var timers = Timers()
         var events = Events()
+        var claims: TokenClaims?
         /// Those who wait until the app has answered.
         var arrivals: [CheckedContinuation<Void, Never>] = []
         /// The service's answer that did not name the identity of the token.
@@ -94,10 +101,10 @@ final class Tokens: Sendable {
     var user: String? { state.withLock { $0.machine.user } }
     /// The digest of what the tokens may do, once it is known.
     var identity: String? { state.withLock { $0.machine.identity } }
-    /// The person of the app's last token, also if the service has not named its identity yet.
-    var person: String? { state.withLock { $0.machine.lastPerson } }
+    /// What the app's last token says of itself, also if the service has not named its identity yet.
+    var claims: TokenClaims? { state.withLock { $0.claims } }
     /// Sets the expected identity. A token of another identity is not given out.
-    func expect(_ identity: String) { state.withLock { $0.machine.expect(identity) } }
+    func assume(_ identity: String) { receive(.assume(identity: identity)) }
     var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
 
     /// The token that was given out last.
@@ -108,14 +115,16 @@ final class Tokens: Sendable {
 
     /// A provider for calls of this user only; once closed, it returns no token.
     var caller: BellhopClient.TokenProvider {
-        BellhopClient.TokenProvider(isFixed: provider.isFixed) { try await self.require(spent: $0) }
+        BellhopClient.TokenProvider(isFixed: provider.isFixed) { try await self.require($0) }
     }
 
     func observe(_ events: Events) { state.withLock { $0.events = events } }
 
     /// Returns a valid token, other than the spent one if the app has another; nil if there is none.
-    func get(spent: String? = nil) async -> String? {
-        await withCheckedContinuation { receive(.need(spent: spent), for: $0) }
+    ///
+    /// - Parameter problem: Why the spent one was refused.
+    func get(spent: String? = nil, problem: ConnectionMachine.Reason? = nil) async -> String? {
+        await withCheckedContinuation { receive(.need(spent: spent, problem: problem), for: $0) }
     }
 
     /// Waits until the app has answered once, with a token or without.
@@ -146,8 +155,8 @@ final class Tokens: Sendable {
     /// Returns a valid token as ``get(spent:)`` does; nil only for a provider without a token.
     ///
     /// - Throws: A ``TokenFailure`` if the app has none, and a `CancellationError` once these tokens are closed.
-    func require(spent: String?) async throws -> String? {
-        let token = await get(spent: spent)
+    func require(_ spent: SpentToken? = nil) async throws -> String? {
+        let token = await get(spent: spent?.token, problem: spent?.problem)
         let (isClosed, problem, refusal) = state.withLock { ($0.isClosed, $0.machine.problem, $0.refusal) }
         if isClosed { throw CancellationError() }
         guard token == nil else { return token }
@@ -180,7 +189,6 @@ final class Tokens: Sendable {
             switch action {
             case .timer, .give: break
             case .ask(let spent): ask(spent)
-            case .identify(let token): identify(token)
             case .renew(let streamId, let token): events.renew(streamId, token)
             case .reconnect: events.reconnect()
             case .user(let user, let identity): onUser(user, identity)
@@ -210,58 +218,51 @@ final class Tokens: Sendable {
     private func ask(_ spent: String?) {
         state.withLock { setTimer("slow", clock.now() + Tokens.providerTimeoutMilliseconds, &$0) }
         Task { [weak self, provider] in
-            let given: TokenMachine.Input
-            do {
-                if let token = try await provider.checked(spent: spent) {
-                    let claims = TokenClaims(of: token)
-                    // A fixed token is never replaced; the service reports when it has expired.
-                    given = .token(
-                        .init(
-                            token: token, subject: claims.subject, person: claims.person,
-                            identity: self?.knownIdentity(of: token, claims),
-                            lifeMilliseconds: provider.isFixed ? nil : claims.lifeMilliseconds))
-                } else {
-                    given = .failed(.init(code: "token.none"))
-                }
-            } catch let failure as TokenFailure {
-                given = .failed(failure.reason)
-            } catch {
-                given = .failed(.init(code: "token.failed", detail: "\(error)"))
-            }
+            let given: Result<String?, any Error>
+            do { given = .success(try await provider.checked(spent.map { SpentToken(token: $0) })) } catch { given = .failure(error) }
             guard let self else { return }
             state.withLock { state in
                 self.setTimer("slow", nil, &state)
                 state.refusal = nil
             }
-            receive(given)
+            switch given {
+            case .success(let token?): await take(token)
+            case .success(nil): receive(.failed(.init(code: "token.none")))
+            case .failure(let failure as TokenFailure): receive(.failed(failure.reason))
+            case .failure(let error): receive(.failed(.init(code: "token.failed", detail: "\(error)")))
+            }
             noteArrival()
         }
     }
 
-    /// The identity of streams that need none.
-    private static let noIdentity = ""
-
-    private func knownIdentity(of token: String, _ claims: TokenClaims) -> String? {
-        identify == nil ? Tokens.noIdentity : identities.find(claims.claims ?? token)
+    /// Has the service name the identity of a token, before anybody receives it.
+    private func take(_ token: String) async {
+        let claims = TokenClaims(of: token)
+        state.withLock { $0.claims = claims }
+        noteArrival()
+        let text = claims.claims ?? token
+        var (subject, named) = (claims.subject, identify == nil ? nil : identities.find(text))
+        if let identify, named == nil {
+            let answer = await identify(token)
+            let me = answer.json
+            named = answer.status == 200 ? me["identity"].string : nil
+            guard let named else { return refuse(token, answer) }
+            identities.keep(text, named)
+            subject = subject ?? me["userId"].string
+        }
+        // A fixed token is never replaced; the service reports when it has expired.
+        let life = provider.isFixed ? nil : claims.lifeMilliseconds
+        receive(.token(token, subject: subject, identity: named, lifeMilliseconds: life))
     }
 
-    private func identify(_ token: String) {
-        guard let identify else { return }
-        Task { [weak self] in
-            let answer = await identify(token)
-            guard let self else { return }
-            let me = answer.json
-            let identity = answer.status == 200 ? me["identity"].string : nil
-            if let identity { identities.keep(TokenClaims(of: token).claims ?? token, identity) }
-            state.withLock { $0.refusal = identity == nil && answer.status != 401 ? answer : nil }
-            let refusal = Refusal(answer.body)
-            receive(
-                .identified(
-                    token: token, status: answer.status, identity: identity, user: me["userId"].string,
-                    problem: .init(
-                        code: refusal.code ?? "unreachable", status: answer.status == 0 ? nil : answer.status,
-                        detail: refusal.detail)))
-        }
+    private func refuse(_ token: String, _ answer: ServiceAnswer) {
+        let refusal = Refusal(answer.body)
+        let problem = ConnectionMachine.Reason(
+            code: refusal.code ?? "unreachable", status: answer.status == 0 ? nil : answer.status,
+            detail: refusal.detail)
+        if answer.status == 401 { return receive(.refused(token, problem)) }
+        state.withLock { $0.refusal = answer }
+        receive(.failed(problem))
     }
 }
 

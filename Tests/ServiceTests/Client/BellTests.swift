@@ -119,7 +119,7 @@ struct BellTests {
         let provider = BellhopClient.TokenProvider(renewing: { [service] needsNew in
             given.append(needsNew)
             // Opaque to the client, so that only the service can detect that it is invalid.
-            return needsNew ? service.token(for: .user("ada")) : "no token"
+            return needsNew ? service.token(for: .user("ada")) : "no-token"
         })
         let ada = BellProbe(service, token: provider)
         defer { ada.close() }

@@ -175,7 +175,9 @@ import Testing
         defer { bell.close() }
         let told = Collected<String>()
         let events = bell.events("storage:failed", "storage:restored")
-        let listening = Task { for await event in events { told.append("\(event.name) \(event.data["code"].string ?? "")") } }
+        let listening = Task {
+            for await event in events { told.append("\(event.name) \(event.data["code"].string ?? "")") }
+        }
         defer { listening.cancel() }
         try await eventually("its outbox is open") { @Sendable in
             await MainActor.run { bell.outbox?.isStarted == true }

@@ -96,6 +96,9 @@ import Testing
             let bell = bell(server, storage) { token }
             let notifications = bell.notifications
             try await until("it is live") { bell.connection.status == .live && notifications.snapshot.isLoaded }
+            try await eventually("the position is stored") { @Sendable in
+                await storage.keys(beginningWith: "").contains { $0.hasSuffix(" cursor") }
+            }
             bell.close()
             await bell.keeping?.value
             let keys = await storage.keys(beginningWith: "")
@@ -146,6 +149,9 @@ import Testing
             let before = bell(server, storage) { first }
             let shown = before.notifications
             try await until("it is live") { before.connection.status == .live && shown.snapshot.isLoaded }
+            try await eventually("the position is stored") { @Sendable in
+                await storage.keys(beginningWith: "").contains { $0.hasSuffix(" cursor") }
+            }
             // The write waits, because the service closes the connection without an answer.
             let sending = Task { try await before.send("POST", "/v1/secret", ["n": 1], key: "k1") }
             try await until("the write was tried") { server.requests.contains { $0.hasPrefix("POST /v1/secret") } }

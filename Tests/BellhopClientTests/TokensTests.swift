@@ -79,9 +79,12 @@ import Testing
             asked.append(needsNew)
             return "t\(asked.all.count)"
         })
-        let tokens = Tokens(provider, clock: StandingClock().clock, identify: { _ in
-            ServiceAnswer(status: 401, headers: [:], body: JSON.object(["code": .string(code), "detail": "no"]).data)
-        })
+        let tokens = Tokens(
+            provider, clock: StandingClock().clock,
+            identify: { _ in
+                ServiceAnswer(
+                    status: 401, headers: [:], body: JSON.object(["code": .string(code), "detail": "no"]).data)
+            })
         let failure = await #expect(throws: TokenFailure.self) { try await tokens.require() }
         #expect(failure == TokenFailure(code: told, detail: "no"))
         #expect(asked.all == [false, true])
@@ -90,9 +93,11 @@ import Testing
     /// While the service does not say who a token is about, calls receive its answer, and nothing else is sent.
     @Test func unavailableService_answersTheCall() async throws {
         let server = try ScriptedServer([])
-        let tokens = Tokens(.init { "t" }, clock: StandingClock().clock, identify: { _ in
-            ServiceAnswer(status: 503, headers: ["retry-after": "3"], body: Data())
-        })
+        let tokens = Tokens(
+            .init { "t" }, clock: StandingClock().clock,
+            identify: { _ in
+                ServiceAnswer(status: 503, headers: ["retry-after": "3"], body: Data())
+            })
         let answer = try await BellhopClient(baseURL: server.baseURL, token: tokens.caller).get("/v1/badges")
         #expect(answer.status == 503 && answer[header: "Retry-After"] == "3")
         #expect(server.requests == [])

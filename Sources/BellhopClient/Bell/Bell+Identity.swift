@@ -69,7 +69,7 @@ extension Bell {
     /// which its stream resumes. A token of another identity than the shown one begins another session instead.
     private func confirm(_ tokens: Tokens, _ session: Int) async -> String? {
         guard session == self.session, let named = tokens.identity else { return nil }
-        user = user ?? tokens.user
+        noteUser(tokens.user)
         let own = SessionMachine.Known(
             identity: named, holder: tokens.claims?.holder, person: TokenClaims.person(of: user))
         // What an earlier identity of the holder has seen does not stay.
@@ -77,13 +77,14 @@ extension Bell {
             await kept.forgetState(of: known.identity)
         }
         guard session == self.session else { return nil }
-        for action in selves.receive(.told(own)) {
-            switch action {
-            case .open(let identity): await open(identity, tokens, session)
-            case .keep(let known): await kept.keep(known)
-            case .close, .confirm: break
-            }
+        let actions = selves.receive(.told(own))
+        for case .keep(let known) in actions {
+            let keeping = Task { [kept] in await kept.keep(known) }
+            knowing = keeping
+            await keeping.value
         }
+        guard session == self.session else { return nil }
+        for case .open(let identity) in actions { await open(identity, tokens, session) }
         guard session == self.session else { return nil }
         return await keeper?.load()
     }
@@ -120,7 +121,8 @@ extension Bell {
     func earlierOutboxes(of user: String?, _ holder: String?, besides identity: String?) async -> [Outbox] {
         await known(to: user, holder).filter { $0.identity != identity }.map { known in
             Outbox(
-                client: client, storage: storage, prefix: outboxPrefix(of: known.identity), isOnline: false, clock: clock)
+                client: client, storage: storage, prefix: outboxPrefix(of: known.identity), isOnline: false,
+                clock: clock)
         }
     }
 

@@ -26,7 +26,9 @@ extension Bell {
     /// Returns the writes that wait, in order, with those of an earlier start that are not read yet.
     private func unsentWrites() async -> [OutboxItem] {
         var writes: [OutboxItem] = []
-        for earlier in await earlierOutboxes(of: user, current.holder, besides: identity) { writes += await earlier.stored() }
+        for earlier in await earlierOutboxes(of: user, current.holder, besides: identity) {
+            writes += await earlier.stored()
+        }
         return writes + (await outbox?.unsent() ?? []) + early.map(\.item)
     }
 

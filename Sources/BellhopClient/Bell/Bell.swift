@@ -24,7 +24,7 @@ import Foundation
     public private(set) var connection = Connection(status: .connecting)
     /// Number of writes that wait to be sent.
     public private(set) var waitingWrites = 0
-    public internal(set) var user: String?
+    public private(set) var user: String?
     /// Makes calls as the signed-in user, with the bell's own token.
     public let client: BellhopClient
 
@@ -53,6 +53,8 @@ import Foundation
     var identity: String? { selves.identity }
     /// Nil until the identity is known.
     var lastState: LastState?
+    /// The running write of the identity that the device knows.
+    var knowing: Task<Void, Never>?
     /// The last change of what the device keeps of a former user. The next start reads the storage after it.
     var keeping: Task<Void, Never>?
     var reconciliation: ReconciliationMachine
@@ -119,6 +121,9 @@ import Foundation
 
     // MARK: Signing in
 
+    /// Notes the user of the token, unless the app has named the user.
+    func noteUser(_ told: String?) { user = user ?? told }
+
     /// Signs a user in. The previous user's state is removed before any of the new user's state is shown.
     public func signIn(_ name: String? = nil) { signIn(name, as: nil) }
 
@@ -165,8 +170,9 @@ import Foundation
         if let line { Task { await line.close() } }
         outbox?.close()
         let flushing = lastState?.flush()
-        keeping = Task { [keeping, keeper] in
+        keeping = Task { [keeping, keeper, knowing] in
             await keeping?.value
+            await knowing?.value
             await flushing?.value
             await keeper?.end()
         }

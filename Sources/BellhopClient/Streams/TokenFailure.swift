@@ -32,7 +32,8 @@ extension BellhopClient.TokenProvider {
         let allowed = given.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
         guard allowed else {
             throw TokenFailure(
-                code: "token.wrong", detail: "A token has visible ASCII characters only, without spaces or line breaks.")
+                code: "token.wrong", detail: "A token has visible ASCII characters only, without spaces or line breaks."
+            )
         }
         return given
     }

@@ -219,7 +219,9 @@ final class Tokens: Sendable {
         state.withLock { setTimer("slow", clock.now() + Tokens.providerTimeoutMilliseconds, &$0) }
         Task { [weak self, provider] in
             let given: Result<String?, any Error>
-            do { given = .success(try await provider.checked(spent.map { SpentToken(token: $0) })) } catch { given = .failure(error) }
+            do { given = .success(try await provider.checked(spent.map { SpentToken(token: $0) })) } catch {
+                given = .failure(error)
+            }
             guard let self else { return }
             state.withLock { state in
                 self.setTimer("slow", nil, &state)

@@ -134,12 +134,15 @@ struct BellTests {
         let made = try await service.client("ada").createConversation(.init(memberIds: ["ben"]))
         let id = made.value.id
         let directory = try TemporaryDirectory()
-        let offline = ManualNetwork(isOnline: false)
         var options = Bell.Options()
         options.user = "ada"
         options.storage = files(directory)
-        options.network = offline
-        let before = BellProbe(service, as: .user("ada"), options)
+        let first = BellProbe(service, as: .user("ada"), options)
+        try await first.live()
+        first.close()
+        // Without a network the app has no token either.
+        options.network = ManualNetwork(isOnline: false)
+        let before = BellProbe(service, token: .init { nil }, options)
         defer { before.close() }
         try await before.until("the bell is offline") { before.bell.connection.status == .offline }
         let talk = before.bell.conversation(id)

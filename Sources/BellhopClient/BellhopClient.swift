@@ -112,11 +112,20 @@ public struct BellhopClient: Sendable {
     public func send(
         _ method: String, _ path: String, bytes: Data?, headers: [String: String] = [:]
     ) async throws -> ServiceAnswer {
-        let bearer = try await token.checked(spent: nil)
+        let bearer: String?
+        do {
+            bearer = try await token.checked()
+        } catch let unknown as UnidentifiedToken {
+            guard unknown.answer.status != 0 else {
+                throw TransportFailure.unreachable(Refusal(unknown.answer.body).detail ?? "")
+            }
+            return unknown.answer
+        }
         let answer = try await once(method, path, bytes, headers, bearer)
         guard answer.status == 401, let bearer, !token.isFixed else { return answer }
         // Without another token the refusal is the answer.
-        guard let fresh = try? await token.checked(spent: bearer), fresh != bearer else { return answer }
+        let spent = SpentToken(token: bearer, problem: answer.reason)
+        guard let fresh = try? await token.checked(spent), fresh != bearer else { return answer }
         return try await once(method, path, bytes, headers, fresh)
     }
 

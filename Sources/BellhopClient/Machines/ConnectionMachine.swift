@@ -83,7 +83,7 @@ public struct ConnectionMachine: Sendable, Hashable {
     enum TransportEvent: Sendable {
         case bytes(at: Int)
         case head(status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
-        case ready(streamId: String, topics: [String], userId: String? = nil, tenant: String? = nil)
+        case ready(streamId: String, topics: [String], userId: String? = nil, identity: String? = nil)
         /// The answer to a subscription request.
         case subscribed(
             asked: [String], topics: [String], status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
@@ -135,11 +135,9 @@ public struct ConnectionMachine: Sendable, Hashable {
     private var serverAt = 0
     /// The last token was refused once.
     private var isFresh = false
-    /// The user and the tenant that the stream must belong to; nil until known.
+    /// The user, and the digest of what the token may do, that the stream must belong to; nil until known.
     private let user: String?
-    private var tenant: String?
-    /// The claims that decide what the token may do; nil if unknown.
-    private let identity: String?
+    private var identity: String?
     private let limits: Limits
 
     /// Contents of `stream:closing`.
@@ -159,6 +157,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         self.identity = identity
         self.limits = limits
     }
+
+    mutating func expect(_ identity: String?) { self.identity = identity }
 
     mutating func receive(_ input: Input, now: Int, random: Double) -> [Action] {
         switch input {
@@ -196,14 +196,11 @@ public struct ConnectionMachine: Sendable, Hashable {
             lastHeardAt = at
             return []
         case .head(let status, let problem, let wait): return head(status, problem, wait, now, random)
-        case .ready(let id, let topics, let userId, let tenant):
-            // A stream of another user or tenant is not used.
-            if let user, let userId, user != userId { return stop(.refused, Reason(code: "stream.other")) }
-            if let known = self.tenant, let tenant, known != tenant {
-                return stop(.refused, Reason(code: "stream.other"))
-            }
-            if isForeign(tenant) { return stop(.refused, Reason(code: "stream.other")) }
-            self.tenant = tenant ?? self.tenant
+        case .ready(let id, let topics, let userId, let identity):
+            // A stream of another user, or with other rights, is not used.
+            let isOther = user ?? userId != userId ?? user || self.identity ?? identity != identity ?? self.identity
+            if isOther { return stop(.refused, Reason(code: "stream.other")) }
+            self.identity = identity ?? self.identity
             (streamId, ready, isBare, limit) = (id, topics, false, nil)
             again = Set(refused.keys)
             // A service that was reached does not count as unreachable, however often the connection breaks.
@@ -317,13 +314,6 @@ public struct ConnectionMachine: Sendable, Hashable {
 
     // MARK: Topics
 
-    /// Returns whether the stream belongs to another tenant. The claim that names the tenant is a setting of the
-    /// service, so the tenant is searched for in all claims; no claim contains `default`.
-    private func isForeign(_ tenant: String?) -> Bool {
-        guard let identity, identity.hasPrefix("{"), let tenant, tenant != "default" else { return false }
-        return !identity.contains(JSON.string(tenant).text)
-    }
-
     /// Updates the status, and replaces the stream's topics if they differ from the requested ones. The connection is
     /// live once it has every requested topic, except refused ones (R-CNT-13.1). A live connection stays live while a
     /// further topic is requested, up to the time limit for connecting.
@@ -426,7 +416,7 @@ public struct ConnectionMachine: Sendable, Hashable {
 
 extension ConnectionMachine: Encodable {
     private enum CodingKeys: String, CodingKey {
-        case status, attempt, tries, streamId, ready, retryAt, reason, refused
+        case status, attempt, tries, streamId, ready, retryAt, reason, refused, identity
         case lastHeardAt = "heardAt"
         case isFresh = "fresh"
     }

@@ -23,7 +23,7 @@ extension BellhopClient.TokenProvider {
     /// Returns the app's token; nil only for ``none``, whose calls have no token.
     ///
     /// - Throws: What the app's provider throws, and a ``TokenFailure`` if it returns no token.
-    func checked(spent: String?) async throws -> String? {
+    func checked(_ spent: SpentToken? = nil) async throws -> String? {
         guard let given = try await token(spent), !given.isEmpty else {
             if isFixed { return nil }
             throw TokenFailure(code: "token.none")
@@ -32,7 +32,8 @@ extension BellhopClient.TokenProvider {
         let allowed = given.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
         guard allowed else {
             throw TokenFailure(
-                code: "token.wrong", detail: "A token has visible ASCII characters only, without spaces or line breaks.")
+                code: "token.wrong", detail: "A token has visible ASCII characters only, without spaces or line breaks."
+            )
         }
         return given
     }

@@ -403,6 +403,7 @@ export interface RenewStreamTokenBody {
 
 export interface TokenExpiry {
   expiresAt: string;
+  identity: string;
 }
 
 export type RevokeBody = RevokeBodyByTokenId | RevokeBodyBySessionId | RevokeBodyByUserIdAndIssuedBefore;
@@ -1066,6 +1067,7 @@ export interface Followed {
 }
 
 export interface Me {
+  identity: string;
   userId: string;
   tenant: string;
   role: string;
@@ -1241,8 +1243,9 @@ export interface ConfigPush {
 export interface StreamReady {
   streamId: string;
   userId: string;
-  /** The tenant of the token. A client compares it and `userId` with its own token. */
+  /** The tenant of the token. */
   tenant: string;
+  identity: string;
   topics: string[];
   replayed: number;
   omittedKeys?: number;

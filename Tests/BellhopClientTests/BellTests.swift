@@ -71,7 +71,8 @@ import Testing
         try await eventually("its outbox is open") { @Sendable in await MainActor.run { bell.outbox != nil } }
         server.cutOff(true)
         network.tell(isOnline: false)
-        try await eventually("it is offline") { @Sendable in
+        try await eventually("it is offline", step: { @Sendable [clock] in clock.advance(milliseconds: 100) }) {
+            @Sendable in
             await MainActor.run { bell.connection.status == .offline }
         }
         let sending = Task { try await bell.send("POST", "/v1/secret", ["n": 1], key: "k1") }
@@ -98,7 +99,9 @@ import Testing
         #expect(bell.connection.reason?.code == "topics.invalid")
         #expect(bell.connection.reason?.detail?.contains(detail) == true)
         #expect(throws: Bellhop.UnusableParameter.self) { try bell.subscribe(topics) }
-        await #expect(throws: Bellhop.UnusableParameter.self) { try await Self.firstEvent(server.baseURL, topics) }
+        if count > 0 {
+            await #expect(throws: Bellhop.UnusableParameter.self) { try await Self.firstEvent(server.baseURL, topics) }
+        }
         #expect(server.requests == [])
     }
 

@@ -31,7 +31,7 @@ final class ScriptedServer: @unchecked Sendable {
     private let lock = NSLock()
     private var turns: [Turn]
     /// Names the identity of a token, for `GET /v1/me`, which is not part of the script; nil for a token that is refused.
-    private let identity = Locked<@Sendable (_ token: String) -> String?>({ _ in "i1" })
+    private let identity = Locked<(@Sendable (_ token: String) -> String?)?>({ _ in "i1" })
     /// Chooses the turn of a request when the script has ended.
     private let answer: @Sendable (String) -> Turn?
     private var heads: [String] = []
@@ -48,20 +48,26 @@ final class ScriptedServer: @unchecked Sendable {
 
     deinit { stop() }
 
-    /// Names the identities of tokens, instead of `i1` for all; nil for a token that is refused.
-    func name(_ identity: @escaping @Sendable (_ token: String) -> String?) { self.identity.withLock { $0 = identity } }
+    /// Names the identities of tokens, instead of `i1` for all; nil for a token that is refused. Without a closure the script
+    /// answers `GET /v1/me` too.
+    func name(_ identity: (@Sendable (_ token: String) -> String?)?) { self.identity.withLock { $0 = identity } }
 
     var baseURL: String { "http://127.0.0.1:\(listener.port)" }
 
-    /// The answer that names the identity of a request's token.
-    private func me(_ head: String) -> Turn {
-        let token = head.components(separatedBy: "Authorization: Bearer ").last?.prefix { $0 != "\r" } ?? ""
-        guard let identity = identity.withLock({ $0 })(String(token)) else {
+    /// The answer that names the identity of a request's token; nil for another request.
+    private func me(_ head: String) -> Turn? {
+        guard head.hasPrefix("GET /v1/me "), let name = identity.withLock({ $0 }) else { return nil }
+        guard let identity = name(ScriptedServer.token(in: head)) else {
             let body = #"{"code":"invalid_token.expired","detail":"The token has expired."}"#
             return .answer("401 Unauthorized", headers: "Connection: close\r\n", body: body)
         }
         let body: JSON = ["identity": .string(identity), "userId": "ada"]
         return .answer("200 OK", headers: "Connection: close\r\n", body: body.text)
+    }
+
+    /// Returns the token of a request.
+    static func token(in head: String) -> String {
+        String(head.components(separatedBy: "Authorization: Bearer ").last?.prefix { !$0.isNewline } ?? "")
     }
 
     /// The request heads seen so far, in order, without those that name an identity.
@@ -107,7 +113,7 @@ final class ScriptedServer: @unchecked Sendable {
     }
 
     private func begin(_ connection: Int32, _ head: String) -> Turn? {
-        let me = head.hasPrefix("GET /v1/me ") ? me(head) : nil
+        let me = me(head)
         return lock.withLock {
             if isCutOff { return nil }
             if let me { return me }

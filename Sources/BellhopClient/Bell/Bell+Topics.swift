@@ -34,6 +34,10 @@ extension Bell {
 
     nonisolated static func check(_ topics: [String]) throws(Bellhop.UnusableParameter) {
         for topic in topics where !isTopic(topic) { throw Bellhop.UnusableParameter(name: "topic", value: topic) }
+        try checkNumber(of: topics)
+    }
+
+    nonisolated static func checkNumber(of topics: [String]) throws(Bellhop.UnusableParameter) {
         let (count, countMax) = (Set(topics).count, CombinedSubscriptions.topicsMax)
         guard count <= countMax else {
             throw Bellhop.UnusableParameter(name: "topics", value: "\(count) topics, of which a stream has \(countMax)")

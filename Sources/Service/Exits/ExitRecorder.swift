@@ -22,6 +22,8 @@
         private let file: Int32
         private let state = Locked(State())
 
+        /// Groups that are recorded. Paths that do not exist are without end.
+        private static let groupsMax = 4000
         /// Lines of one group. Free texts, such as an app's own events, have new facts without end.
         private static let linesMax = 400
         /// A larger body is recorded without its content, so that one test cannot fill the disk.
@@ -116,7 +118,7 @@
             state.withLock { state in
                 var isNew = false
                 for fact in facts where state.facts.insert(fact).inserted { isNew = true }
-                guard isNew else { return false }
+                guard isNew, state.counts[group] != nil || state.counts.count < Self.groupsMax else { return false }
                 state.counts[group, default: 0] += 1
                 return state.counts[group, default: 0] <= Self.linesMax
             }
@@ -139,7 +141,15 @@
 
         var isJSON: Bool { headers["Content-Type"].map { $0.hasSuffix("json") } ?? true }
 
-        var group: UInt64 { FNV1a.hash("\(method) \(route) \(status)".utf8) }
+        /// Answers that are refused before their operation is known are told apart by their paths without ids.
+        var group: UInt64 {
+            let words = route == "none" ? path.split(separator: "/").prefix(8).filter(Self.isWord).joined(separator: "/") : ""
+            return FNV1a.hash("\(method) \(route)\(words) \(status)".utf8)
+        }
+
+        private static func isWord(_ part: Substring) -> Bool {
+            part.utf8.count <= 24 && part.utf8.allSatisfy { (0x2D...0x2E).contains($0) || (0x61...0x7A).contains($0) }
+        }
 
         func facts(about group: UInt64) -> [UInt64] {
             var fields = group

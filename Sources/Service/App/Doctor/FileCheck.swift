@@ -72,6 +72,7 @@ struct FileCheck {
                 .good(
                     "migrations",
                     pending.isEmpty ? "all are applied" : "\(pending.count) will be applied at the service's start"))
+            if pending.isEmpty { try Finding.outdatedMemberships(settings, in: store).forEach(report) }
         } catch {
             report(.fault("database", Operations.reason(of: error), "fix the reported problem, or restore a backup"))
         }

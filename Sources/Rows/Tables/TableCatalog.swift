@@ -54,9 +54,8 @@ public struct TableCatalog: Sendable {
                     .string(membership.subject.shape), .string(membership.subjectColumn),
                     .string(membership.grantColumn),
                 ]
-                rules[membership.name] = String(
-                    decoding: JSONWriter.bytes(JSONValue.array([identity, .array(columns), membership.when.canonical])),
-                    as: UTF8.self)
+                let rule = JSONValue.array([identity, .array(columns), membership.when.canonical])
+                rules[membership.name] = String(decoding: JSONWriter.bytes(rule), as: UTF8.self)
             }
         }
         return rules
@@ -67,7 +66,8 @@ public struct TableCatalog: Sendable {
     ///
     /// - Parameter seen: The tables on the way, because a file may name tables in a circle.
     private func identity(of table: TableDeclaration, seen: Set<String> = []) -> JSONValue {
-        var parts: [JSONValue] = [.string(table.schema), .string(table.name), .array(table.primaryKey.map { .string($0) })]
+        var parts = [table.schema, table.name].map(JSONValue.string)
+        parts.append(.array(table.primaryKey.map(JSONValue.string)))
         switch table.tenant {
         case .constant(let tenant): parts.append(.string(tenant))
         case .column(let name, let parent):

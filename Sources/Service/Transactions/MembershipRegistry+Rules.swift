@@ -17,9 +17,11 @@ extension MembershipRegistry {
     /// change without them, so a later file that declares them again must not find them.
     func retireUndeclared(_ runner: TransactionRunner) throws {
         let stored = try runner.store.read(isSingle: true) { db in
-            try db.rows("SELECT DISTINCT membership FROM \(Self.facts, unscoped: Self.bookkeeping) WHERE rule IS NOT NULL") {
-                try $0.text(0)
-            }
+            try db.rows(
+                """
+                SELECT DISTINCT membership FROM \(Self.facts, unscoped: Self.bookkeeping) WHERE rule IS NOT NULL
+                """
+            ) { try $0.text(0) }
         }
         let retired = Set(stored).subtracting(catalog.membershipNames)
         guard !retired.isEmpty else { return }

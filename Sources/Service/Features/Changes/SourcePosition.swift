@@ -92,7 +92,8 @@ struct SourcePosition: Sendable, Hashable {
     /// is creating the slot notices if another replica has started to do so.
     static func making(isFirst: Bool) -> SourcePosition {
         SourcePosition(
-            source: "\(isFirst ? first : again)\(UInt64.random(in: 1...UInt64.max))", lsn: LSN(rawValue: 0), tables: [:])
+            source: "\(isFirst ? first : again)\(UInt64.random(in: 1...UInt64.max))", lsn: LSN(rawValue: 0), tables: [:]
+        )
     }
 
     /// Returns the position in the form that ``SourceContinuity`` evaluates.

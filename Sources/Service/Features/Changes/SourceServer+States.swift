@@ -24,8 +24,7 @@ extension SourceServer {
             let ofCatalog = found.first { $0[0] == table.schema && $0[1] == table.name }?[2] ?? "missing"
             let ofFile = table.memberships.map { "\($0.name) \(rules[$0.name] ?? 0)" }.sorted()
             let digest = SHA256.hash(([ofCatalog] + ofFile).joined(separator: "\n").utf8)
-            states[table.qualifiedName] = digest.prefix(8).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
-                .joined()
+            states[table.qualifiedName] = String(digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }, radix: 16)
         }
         return states
     }

@@ -72,7 +72,10 @@ import Testing
             "ALTER TABLE team_members RENAME COLUMN other TO team_id",
             "UPDATE team_members SET team_id = 't2' WHERE id = 'm2'",
         ],
-        ["ALTER TABLE team_members ALTER COLUMN team_id TYPE kind USING team_id::kind", "ALTER TYPE kind RENAME VALUE 't1' TO 't7'"],
+        [
+            "ALTER TABLE team_members ALTER COLUMN team_id TYPE kind USING team_id::kind",
+            "ALTER TYPE kind RENAME VALUE 't1' TO 't7'",
+        ],
     ])
     func rowsThatChangeWithoutAMessage_areReadAgain(statements: [String]) async throws {
         let app = try Self.app(Self.partitioned)
@@ -83,9 +86,9 @@ import Testing
         let ben = try await service.listen(as: .user("ben"))
         _ = try app.server.run(statements, in: app.name)
         try await Self.followsSelect(app, service)
-        if try await Self.keys("ben", service) != ["team:t1:member"] { try await ben.nextScope(without: "team:t1:member") }
+        if try await !service.hasKey("team:t1:member", "ben") { try await ben.nextScope(without: "team:t1:member") }
         // The log is read on, and nothing else was lost.
-        try app.run("INSERT INTO team_members (id, user_id, team_id, part) VALUES ('m5', 'eve', '\(statements.last?.contains("kind") == true ? "t2" : "t5")', 1)")
+        try app.run("INSERT INTO team_members (id, user_id, team_id, part) VALUES ('m5', 'eve', 't2', 1)")
         try await Self.followsSelect(app, service)
         #expect(try await service.metric("bellhop_source_slot_lost_total") == 0)
         try await app.drop()

@@ -40,6 +40,7 @@ final class Transaction {
     }
 
     var settings: Settings { reader.settings }
+    var backends: Backends { reader.backends }
     var tenant: ID<Tenant> { caller.tenant }
     /// The epoch to which versions belong.
     var epoch: String { reader.log.epoch }

@@ -1552,8 +1552,8 @@ export type ProblemCode =
   | "shop.full" | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid"
   | "stream.token_pending" | "stream.too_many" | "stream.unanswered" | "subscriptions.full"
   | "subscriptions.too_many" | "tenant.rate_limited" | "tenant.storage_full" | "tenant.too_many_streams"
-  | "topic.forbidden" | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.off"
-  | "webhook.refused" | Word;
+  | "topic.forbidden" | "unauthenticated" | "unavailable" | "unavailable.undecided" | "user.is_service"
+  | "validation" | "webhook.off" | "webhook.refused" | Word;
 
 /** The events of a stream, by their names, with their data. */
 export interface Events {
@@ -1869,6 +1869,13 @@ export interface Operations {
     body: RevokeBody;
     status: 201;
     answer: Revocation;
+  };
+  /** Lift a revocation */
+  "DELETE /v1/revocations": {
+    query: { tokenId?: string; sessionId?: string; userId?: string };
+    body: undefined;
+    status: 204;
+    answer: undefined;
   };
   /** Submit table changes */
   "POST /v1/changes": {

@@ -496,6 +496,10 @@ def streams(service, backend, dora):
     renew(service, dora)
     backend.call("POST", "/v1/revocations", {"tokenId": "of-nobody"}, 201)
     backend.call("POST", "/v1/revocations", {"sessionId": "of-nobody"}, 201)
+    backend.call("DELETE", "/v1/revocations?tokenId=of-nobody", expect=204)
+    backend.call("DELETE", "/v1/revocations?tokenId=of-nobody", expect=404)
+    backend.call("DELETE", "/v1/revocations", expect=422)
+    backend.call("POST", "/v1/revocations", {"userId": "backend", "issuedBefore": at(1)}, 403)
     backend.call("POST", "/v1/revocations", {"userId": "dora", "issuedBefore": at(1)}, 201)
     lines, _ = backend.call("GET", "/v1/users/dora/export", expect=200)
     if lines[-1] != {"kind": "end", "data": {"rows": len(lines) - 2}}:

@@ -293,6 +293,9 @@ extension Bellhop.Problem {
         /// 503: It is unknown whether the change was made. Repeat the request with the same Idempotency-Key.
         public static let unavailableUndecided = Code(rawValue: "unavailable.undecided")
 
+        /// 403: A backend or the service acts by this id. Its access does not end like that of a user.
+        public static let userIsService = Code(rawValue: "user.is_service")
+
         /// 422: A string contains U+0000, which cannot be stored.
         public static let validation = Code(rawValue: "validation")
 

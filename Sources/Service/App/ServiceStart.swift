@@ -23,6 +23,7 @@ struct ServiceStart {
     let memberships: MembershipRegistry
     let revocations: RevocationList
     let tenants: Tenants
+    let backends = Backends()
 
     init(
         _ store: DatabaseStore, settings: Settings, clock machine: Clock, metrics: MetricsRegistry, logger: Logger

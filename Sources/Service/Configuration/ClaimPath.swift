@@ -14,11 +14,11 @@ struct ClaimPath: Sendable {
     let text: String
     private let parts: [Substring]
 
-    /// - Throws: ``Settings/Fault`` for an empty name.
-    init(_ text: String) throws {
+    /// Returns nil if a name between dots is empty.
+    init?(_ text: String) {
         self.text = text
         parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard !parts.contains("") else { throw Settings.Fault("\(text) is not a claim: a name between dots is empty") }
+        if parts.contains("") { return nil }
     }
 
     /// Returns the value at this place; null counts as absent.

@@ -108,29 +108,29 @@ public final class Settings: @unchecked Sendable {
     public var revocationsTrustedSeconds: Int
     @Setting(
         .tokens, "Claims with the role; the first present claim is used.",
-        default: "app_metadata.user_role", part: ClaimPath.init)
+        default: "app_metadata.user_role", part: SettingRule.claim)
     var claimRole: [ClaimPath]
     @Setting(
         .tokens, "Claims with the tenant; without them, the tenant is default.",
-        default: "app_metadata.tenant,app_metadata.school_id", part: ClaimPath.init)
+        default: "app_metadata.tenant,app_metadata.school_id", part: SettingRule.claim)
     var claimTenant: [ClaimPath]
     @Setting(
         .tokens, "Claims with the student's own id.",
-        default: "app_metadata.student_id", part: ClaimPath.init)
+        default: "app_metadata.student_id", part: SettingRule.claim)
     var claimStudent: [ClaimPath]
     @Setting(
         .tokens, "Claims with the ids of classes.",
-        default: "app_metadata.class_ids", part: ClaimPath.init)
+        default: "app_metadata.class_ids", part: SettingRule.claim)
     var claimClasses: [ClaimPath]
     @Setting(
         .tokens, "Claims with the ids of children.",
-        default: "app_metadata.child_ids", part: ClaimPath.init)
+        default: "app_metadata.child_ids", part: SettingRule.claim)
     var claimChildren: [ClaimPath]
     @Setting(
         .tokens, "Claims with the shop ids of staff.",
-        default: "app_metadata.shop_ids", part: ClaimPath.init)
+        default: "app_metadata.shop_ids", part: SettingRule.claim)
     var claimShops: [ClaimPath]
-    @Setting(.tokens, "Claims with the customer's tier.", default: "app_metadata.tier", part: ClaimPath.init)
+    @Setting(.tokens, "Claims with the customer's tier.", default: "app_metadata.tier", part: SettingRule.claim)
     var claimTier: [ClaimPath]
 
     // MARK: Streams

@@ -31,6 +31,17 @@ final class Call: Sendable {
         return id.text == "me" ? caller.userId : id
     }
 
+    /// Returns the user whom the request concerns; nil if it names none.
+    func subject(in place: Endpoint.Subject) -> ID<User>? {
+        switch place {
+        case .path: return try? pathUser(0)
+        case .query: return try? query.id("userId", User.self)
+        case .body:
+            guard case .object(let members)? = try? json(), let text = members.string("userId") else { return nil }
+            return ID(text)
+        }
+    }
+
     /// Returns the body as parsed by `read`. The body must be a JSON object with the members that `read` takes, and no
     /// others.
     ///

@@ -149,7 +149,7 @@ struct Dispatcher: Sendable {
             trace.rate = rate
             guard rate.isAllowed else { throw .rateLimited(rate) }
         }
-        try checkRole(principal.caller, endpoint)
+        try endpoint.access.require(principal.caller)
         return .known(principal.caller)
     }
 
@@ -167,19 +167,6 @@ struct Dispatcher: Sendable {
                 return try authenticator.verdict(on: token, at: now)
             }
         }.get()
-    }
-
-    private func checkRole(_ caller: Caller, _ endpoint: Endpoint) throws(Failure) {
-        switch endpoint.access {
-        case .anyone, .bearer: return
-        case .service where caller.isService, .feed where caller.isService: return
-        case .staffOrService where caller.isService || caller.isStaff: return
-        case .adminOrService where caller.isService || caller.office == .administrator: return
-        case .service, .feed: throw .forbidden("Only a backend of the tenant may call this endpoint.")
-        case .adminOrService:
-            throw .forbidden("Only an administrator or a backend of the tenant may call this endpoint.")
-        case .staffOrService: throw .forbidden("Only staff or a backend of the tenant may call this endpoint.")
-        }
     }
 
     /// The caller of public endpoints without a token; it has no access to any user's data.
@@ -247,7 +234,7 @@ struct Dispatcher: Sendable {
                 office: office, actor: call.caller.userId, action: endpoint.name, requestId: trace.id,
                 isAlwaysNoted: endpoint.access.isRoleBound || office == .service,
                 isCounted: endpoint.noting == .count && office == .service,
-                subject: endpoint.namesUser ? try? call.pathUser(0) : nil)
+                subject: endpoint.subject.flatMap { call.subject(in: $0) })
         }
     }
 
@@ -367,11 +354,16 @@ struct Dispatcher: Sendable {
 
     private func write(
         _ call: Call, _ endpoint: Endpoint, _ claim: Idempotency.Claim?, _ key: LockKey?, _ span: OpenSpan?,
-        _ act: AuditedAct?, _ body: (Transaction) throws -> Response, _ db: DatabaseConnection
+        _ act: AuditedAct?, _ handle: (Transaction) throws -> Response, _ db: DatabaseConnection
     ) throws -> Response {
         try db.lock([key?.name(in: call.caller.tenant), claim?.lockName].compactMap(\.self))
         let traceparent = span?.context.traceparent
         let acts = [act].compactMap(\.self)
+        let subject = endpoint.decidesAccess ? endpoint.subject.flatMap { call.subject(in: $0) } : nil
+        func body(_ tx: Transaction) throws -> Response {
+            if let subject { try tx.requirePerson(subject) }
+            return try handle(tx)
+        }
         guard let claim else {
             return try runner.write(as: call.caller, in: db, traceparent: traceparent, acts: acts, body)
         }

@@ -25,20 +25,23 @@ final class Authenticator: Sendable {
     private let secret: AuthenticationKey?
     private let keys: SigningKeys?
     private let ignored: IgnoredClaims
+    private let seen: @Sendable (Caller) -> Void
     private let logger: Logger
     private let verified = VerifiedTokens()
 
     /// - Parameters:
     ///   - generation: grows with every change of memberships; keys from an older generation are recomputed.
     ///   - scoped: returns the caller with its present keys.
+    ///   - seen: receives the caller of each token when it is verified.
     /// - Throws: if a key file cannot be used.
     init(
         settings: Settings, clock: Clock, revocations: RevocationList, generation: @escaping @Sendable () -> Int,
-        scoped: @escaping @Sendable (Caller) -> Caller, metrics: MetricsRegistry, logger: Logger
+        scoped: @escaping @Sendable (Caller) -> Caller, seen: @escaping @Sendable (Caller) -> Void = { _ in },
+        metrics: MetricsRegistry, logger: Logger
     ) throws {
         claims = Claims(settings: settings)
         ignored = IgnoredClaims(settings, metrics: metrics, logger: logger)
-        self.logger = logger
+        (self.seen, self.logger) = (seen, logger)
         self.clock = clock
         self.revocations = revocations
         self.generation = generation
@@ -87,6 +90,7 @@ final class Authenticator: Sendable {
         case .known(let (payload, signer)):
             let caller = try claims.caller(of: payload, signedBy: signer, at: now)
             ignored.note(claims.ignored(in: payload, of: caller))
+            seen(caller)
             return .known(caller)
         }
     }

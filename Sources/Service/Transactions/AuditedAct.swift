@@ -63,6 +63,8 @@ struct AuditNotes: Sendable {
         case each(AuditedAct, [Item])
         /// A number of requests, which the entry of their minute counts.
         case count(AuditedAct, Int)
+        /// No entry, but backends of the tenant to store (``Backends``).
+        case seenBackends
         /// The entries of all minutes before this moment.
         case endOfMinutes(before: Timestamp)
         /// The entries of all minutes of one caller, who is about to be erased.

@@ -181,4 +181,36 @@ import Values
         #expect(try await Self.ignored(service, "tenant") == 0)
         #expect(!lines().contains { $0.contains("claim that does not count") })
     }
+
+    // MARK: Mistakes of operators
+
+    @Test func tokenOfAnotherSecretOrIssuer_leavesALine_withoutTheToken() async throws {
+        let (logger, lines) = RecordedLog.logger()
+        let service = try TestService.start(["logLevel": "warning", "jwtIssuer": "https://issuer"], logger: logger)
+        let payload: [String: JSON] = ["sub": "planted", "exp": .integer(service.clock.now.seconds + 60)]
+        let forged = TestService.sign(payload, secret: "another secret, also with more than 32 bytes")
+        for (token, reason) in [
+            (forged, "signature is invalid"), (TestService.sign(payload), "wrong issuer"),
+            (TestService.sign(payload, header: ["alg": "ES256", "kid": "k"]), "algorithm is not allowed"),
+        ] {
+            #expect(try await service.call("GET", "/v1/me", as: .bearer(token)).status == 401)
+            let logged = lines().filter { $0.contains("A token of another issuer was refused.") }
+            #expect(logged.last?.contains(reason) == true, "\(logged)")
+            #expect(!logged.contains { $0.contains("planted") || $0.contains(token.suffix(20)) })
+        }
+        // An expired token is an everyday event.
+        let count = lines().count
+        let expired = TestService.sign(payload.merging(["exp": 1, "iss": "https://issuer"]) { $1 })
+        #expect(try await service.call("GET", "/v1/me", as: .bearer(expired)).status == 401)
+        #expect(lines().count == count)
+    }
+
+    @Test(arguments: [("servicerole", true), ("service", true), ("service_role", false), ("teacher", false)])
+    func tokenCommand_tellsIfItDoesNotKnowTheRole(_ role: String, _ isTold: Bool) throws {
+        let command = ["token", "--subject", "b", "--role", role]
+        let (status, text) = try BellhopProcess(command, settings: ["JWT_SECRET": TestService.secret]).finish()
+        #expect(status == 0)
+        #expect(text.contains("Known roles: service_role, admin, staff, barber, teacher") == isTold, "\(text)")
+        #expect(text.split(separator: "\n").contains { $0.split(separator: ".").count == 3 && $0.hasPrefix("ey") })
+    }
 }

@@ -406,6 +406,7 @@ struct VisibilityWorld {
         case "PUT /v1/streams/{id}/token":
             return at(stream, ["token": .string(service.token(for: Self.identity(caller)))])
         case "POST /v1/revocations": return at([:], ["tokenId": .string(new)])
+        case "DELETE /v1/revocations": return [Request(path: "/v1/revocations?tokenId=\(new)")]
         case "POST /v1/changes":
             // A row of another person, so that no caller here receives it. The feed authenticates with its secret.
             let row = School.own("homework", new, of: "s0")

@@ -11,6 +11,9 @@ import Values
 /// event log. So the chain has one order on all replicas, and no two groups wait for each other.
 final class AuditLog: Sendable {
     private let secrets = Locked([ID<Tenant>: AuthenticationKey]())
+    private let backends: Backends
+
+    init(backends: Backends) { self.backends = backends }
 
     /// The last entry of a tenant's chain.
     private struct Head {
@@ -28,6 +31,7 @@ final class AuditLog: Sendable {
         let byTenant = Dictionary(grouping: notes, by: \.tenant)
         let tenants = byTenant.keys.sorted()
         try db.lock(tenants.map { AuditFeature.chain.name(in: $0) })
+        try backends.store(of: tenants, in: db)
         var rows = Rows()
         for tenant in tenants {
             let notes = byTenant[tenant] ?? []
@@ -53,7 +57,7 @@ final class AuditLog: Sendable {
                         targetKind: item.table, targetId: item.userId, requestId: act.requestId, outcome: item.outcome,
                         count: item.count)
                 }
-            case .count: return []
+            case .count, .seenBackends: return []
             case .endOfMinutes(let moment):
                 let minute = moment.seconds / AuditLimits.windowSeconds
                 return try endedWindows(of: notes.tenant, where: "minute < \(minute)", in: db)

@@ -7,9 +7,10 @@ extension ErasureFeature {
     static func endpoints(_ parts: Parts?, exported tables: [PersonRows]) -> [Endpoint] {
         [
             Endpoint(
-                .delete, "/v1/users/{id}", access: .adminOrService, namesUser: true, Endpoint.serving(parts, erase)),
+                .delete, "/v1/users/{id}", access: .adminOrService, subject: .path, decidesAccess: true,
+                Endpoint.serving(parts, erase)),
             Endpoint(.get, "/v1/users/{id}/erasure", access: .adminOrService, Endpoint.serving(parts, show)),
-            Endpoint(.get, "/v1/users/{id}/export", access: .service, namesUser: true) { try export($0, tables) },
+            Endpoint(.get, "/v1/users/{id}/export", access: .service, subject: .path) { try export($0, tables) },
         ]
     }
 

@@ -13,7 +13,8 @@ extension TidyTests {
         "Features/Push/PushSender.swift", "Features/Requests/Requests+Tables.swift",
         "Features/Shops/Shops+Retention.swift", "Features/Streams/Streams+Tables.swift",
         "Features/Webhooks/Webhooks+Sending.swift", "HTTP/Idempotency.swift", "Identity/RateSharing.swift",
-        "Streams/StreamTickets.swift", "Transactions/EventLog+Upkeep.swift", "Transactions/Sweep.swift",
+        "Streams/StreamTickets.swift", "Transactions/Backends.swift", "Transactions/EventLog+Upkeep.swift",
+        "Transactions/Sweep.swift",
         "Transactions/Ticker.swift", "Transactions/Transaction.swift",
     ]
 

@@ -145,7 +145,8 @@ import Values
                 INSERT INTO \(AuditFeature.heads, unscoped: Self.tampering) (tenant, sequence, hash)
                 VALUES ('default', 3, \(cut.hash))
                 """)
-            try AuditLog().append([AuditNotes(tenant: "default", at: at, .retention(cut, 3))], in: db)
+            try AuditLog(backends: Backends()).append(
+                [AuditNotes(tenant: "default", at: at, .retention(cut, 3))], in: db)
         }
         #expect(try faults().isEmpty)
         #expect(
@@ -181,7 +182,8 @@ import Values
                 office: .service, actor: "backend", action: name, requestId: nil, isAlwaysNoted: true, isCounted: false)
             try await service.app.store.write { db in
                 let item = AuditNotes.Item(outcome: .accepted)
-                try AuditLog().append([AuditNotes(tenant: "default", at: at, .each(act, [item]))], in: db)
+                try AuditLog(backends: Backends()).append(
+                    [AuditNotes(tenant: "default", at: at, .each(act, [item]))], in: db)
             }
         }
         for minutes in [0, 1, 600_000, 2, 1, 3] as [Int64] { try await append(minutes) }

@@ -41,6 +41,9 @@ import Values
             }),
         Rule(table: "revocations"),
         Rule(
+            table: "backends",
+            row: { [("user_id", "'reporter'"), ("kept_until", "\($0.adding(seconds: 7200))")] }),
+        Rule(
             table: "presences",
             row: { now in
                 [

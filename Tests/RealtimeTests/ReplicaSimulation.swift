@@ -56,7 +56,8 @@ struct SimulatedServer {
 
     /// Returns a revocation that was committed before a time and is none of the given ones.
     func revocation(before time: Duration, besides known: Set<Int>) -> Int? {
-        written.first { $0.at < time && SimulatedEntry.isRevocation($0.content) && !known.contains($0.content) }?.content
+        written.first { $0.at < time && SimulatedEntry.isRevocation($0.content) && !known.contains($0.content) }?
+            .content
     }
 
     /// Promotes a standby.
@@ -198,7 +199,9 @@ struct ReplicaSimulation {
     /// A replica accepts tokens by the revocations that it knows, for as long as these are recent enough. A failover that
     /// it has not noticed yet can hide some from it.
     private mutating func checkRevocations(_ index: Int) {
-        guard server.timeline == server.epochTimeline, replicas[index].follower.epoch == "\(server.epoch)" else { return }
+        guard server.timeline == server.epochTimeline, replicas[index].follower.epoch == "\(server.epoch)" else {
+            return
+        }
         let (caughtUpAt, known) = (replicas[index].follower.caughtUpAt, replicas[index].revoked)
         if let unknown = server.revocation(before: caughtUpAt, besides: known) {
             fail("replica \(index) does not know the revocation in content \(unknown)")

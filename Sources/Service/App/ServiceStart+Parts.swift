@@ -81,8 +81,7 @@ extension ServiceStart {
         Ticker(
             runner: runner, ticks: features.flatMap(\.ticks), sweeps: features.flatMap(\.sweeps),
             longWork: features.flatMap(\.longWork),
-            prunings: [Pruning(name: "idempotency", due: Idempotency.pruningDue(at:), prune: Idempotency.prune)],
-            limiter: limiter, logger: logger)
+            prunings: [Idempotency.pruning], limiter: limiter, lines: clockLines, logger: logger)
     }
 
     func webhooks(_ reader: TransactionReader, _ admission: StreamAdmission) -> WebhookSender? {

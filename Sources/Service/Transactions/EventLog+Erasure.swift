@@ -130,7 +130,7 @@ private struct ErasableRecord {
         }
         var isLastShared = reader.isLastShared && members != nil
         if name != EventLog.erasedName, erases(isLastShared, data[...]) {
-            (name, collapse, data, isLastShared) = (EventLog.erasedName, 0, Array("{}".utf8), false)
+            (name, collapse, data, isLastShared) = (EventLog.erasedName, 0, EncodedJSON.emptyObject.bytes, false)
             count += 1
         }
         if isNamedByTopic { topic = nil }

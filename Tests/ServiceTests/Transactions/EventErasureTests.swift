@@ -25,20 +25,21 @@ import Values
     /// - Parameters:
     ///   - readers: The route of a stream that could receive the event.
     ///   - strangers: The route of one that could not.
-    @Test(arguments: [
-        // An event of another user that names the person.
-        (["user:u1"], nil, #"{"friend":"ada-q7"}"#, "user:u1", "user:u2"),
-        // An event of both.
-        (["user:u1", "user:ada-q7"], nil, "{}", "user:u1", "user:u2"),
-        // An event of a topic, and the change of a table's row, by the person.
-        (["user:ada-q7"], "queue:s1", "{}", "#queue:s1", "everyone"),
-        (["user:ada-q7"], "@public:orders", "{}", "#@public:orders", "everyone"),
-        // A topic that names the person.
-        (["user:u1"], "match:ada-q7", "{}", "user:u1", "everyone"),
-        // Followers are not known any more. All streams of the tenant have this key.
-        (["follower:ada-q7"], nil, #"{"text":"hello"}"#, "everyone", "user:u1"),
-        (["follower:ada-q7", "user:ada-q7", "user:u1"], nil, "{}", "everyone", "user:u2"),
-    ] as [([String], String?, String, String, String)])
+    @Test(
+        arguments: [
+            // An event of another user that names the person.
+            (["user:u1"], nil, #"{"friend":"ada-q7"}"#, "user:u1", "user:u2"),
+            // An event of both.
+            (["user:u1", "user:ada-q7"], nil, "{}", "user:u1", "user:u2"),
+            // An event of a topic, and the change of a table's row, by the person.
+            (["user:ada-q7"], "queue:s1", "{}", "#queue:s1", "everyone"),
+            (["user:ada-q7"], "@public:orders", "{}", "#@public:orders", "everyone"),
+            // A topic that names the person.
+            (["user:u1"], "match:ada-q7", "{}", "user:u1", "everyone"),
+            // Followers are not known any more. All streams of the tenant have this key.
+            (["follower:ada-q7"], nil, #"{"text":"hello"}"#, "everyone", "user:u1"),
+            (["follower:ada-q7", "user:ada-q7", "user:u1"], nil, "{}", "everyone", "user:u2"),
+        ] as [([String], String?, String, String, String)])
     func readers_resync(
         audience: [String], topic: String?, data: String, readers: String, strangers: String
     ) async throws {

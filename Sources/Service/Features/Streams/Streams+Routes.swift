@@ -167,7 +167,10 @@ extension StreamsFeature {
         }
         guard !parts.dependencies.revocations.isRevoked(renewed) else { throw Failure.invalid("/token", "is revoked") }
         return ask(id, as: caller, .renew(renewed), parts) { _ in
-            Response.json(200) { $0.member("expiresAt", renewed.expiresAt) }
+            Response.json(200) { writer in
+                writer.member("expiresAt", renewed.expiresAt)
+                writer.member("identity", renewed.identity)
+            }
         }
     }
 

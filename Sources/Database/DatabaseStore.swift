@@ -139,12 +139,22 @@ public final class DatabaseStore: Sendable {
     // MARK: Trouble
 
     /// The problem that blocks the store, if any. After `.moved` the files serve nothing any more. With `.full`, reads
-    /// continue, and the last writes found no room.
+    /// continue, and the last writes found no room. With `.unavailable`, several groups of writes have failed in a row.
     public var trouble: DatabaseError? {
         if let trouble = backend.trouble { return trouble }
-        return backend.queue.isFull
-            ? DatabaseError(.full, "the disk is full, or the database has reached its size limit") : nil
+        if backend.queue.isFull {
+            return DatabaseError(.full, "the disk is full, or the database has reached its size limit")
+        }
+        return backend.queue.failures >= Self.failuresMax
+            ? DatabaseError(.unavailable, "the database accepts none of them") : nil
     }
+
+    /// Groups of writes that may fail in a row before the store counts as blocked. A single one may have met a restart of
+    /// the server.
+    private static let failuresMax = 2
+
+    /// Whether the last group of writes failed as a whole. A further write shows whether the store is blocked.
+    public var isInDoubt: Bool { backend.queue.failures > 0 }
 
     /// Checks with a small write whether there is room again. Blocks.
     public func probe() throws {

@@ -174,6 +174,8 @@ final class WriteQueue: Sendable {
         var expected = 1
         var isClosed = false
         var isFull = false
+        /// Batches that failed as a whole since the last one that stored something.
+        var failures = 0
         var metrics = StoreMetrics()
 
         var depth: Int { jobs.count + holdings.reduce(0) { $0 + $1.jobs } }
@@ -345,12 +347,17 @@ final class WriteQueue: Sendable {
     /// Records that a batch is decided. It is called before its jobs are answered, so that a caller with an answer
     /// finds room in the queue.
     ///
-    /// - Parameter isFull: Whether the database lacked room for some of it; nil if nothing was written.
-    func finishBatch(by writer: Int = 0, isFull: Bool?, _ change: (inout StoreMetrics) -> Void) {
+    /// - Parameters:
+    ///   - isFull: Whether the database lacked room for some of it; nil if nothing was written.
+    ///   - hasFailed: Whether nothing was stored for another reason than a fault of a job.
+    func finishBatch(
+        by writer: Int = 0, isFull: Bool?, hasFailed: Bool = false, _ change: (inout StoreMetrics) -> Void
+    ) {
         state.withLock { queue in
             queue.expected = queue.depth
             queue.release(writer)
             queue.isFull = isFull ?? queue.isFull
+            if hasFailed { queue.failures += 1 } else if isFull == false { queue.failures = 0 }
             change(&queue.metrics)
             wakeNext(queue)
         }
@@ -367,6 +374,9 @@ final class WriteQueue: Sendable {
 
     /// Whether the last batch that wrote anything found no room.
     var isFull: Bool { state.withLock { $0.isFull } }
+
+    /// The number of batches that failed as a whole since the last one that stored something.
+    var failures: Int { state.withLock { $0.failures } }
 
     func count(_ change: (inout StoreMetrics) -> Void) {
         state.withLock { change(&$0.metrics) }

@@ -3,6 +3,8 @@ public protocol LogEntry: Sendable {
     var sequence: Int64 { get }
     /// Whether both are the same event. This compares everything that readers receive, not the number alone.
     func isSame(as other: Self) -> Bool
+    /// Whether the content was removed from the log, so that only the number is left.
+    var isErased: Bool { get }
 }
 
 /// The state of the log that a poll finds.
@@ -30,12 +32,20 @@ public struct LogState<Entry: LogEntry>: Sendable {
 /// Three signs reveal this: another server timeline, a log that ends before a published entry, and a different entry
 /// with the same number. The last sign disappears as publishing continues. Therefore the entry at the head is kept from
 /// the first doubt until it is compared.
+///
+/// Entries may be erased from the log some time after they were committed. A replica that was behind for so long finds
+/// erased entries above its head, and treats them as a gap: it catches up, and its streams restart. Nor does it publish
+/// from its own memory what may have been erased meanwhile (``memoryMax``).
 public struct LogFollower<Entry: LogEntry>: Sendable {
     /// Own entries that may wait for other replicas' entries before them. Above this number they are read from the log
     /// like the others' entries.
     private static var waitingMax: Int { 10_000 }
     /// Makes the next poll also compare the server's timeline, after a lost connection.
     private static var longAgo: Duration { .seconds(-1_000_000_000) }
+    /// How long entries may be published from memory after the log was last read to its end. Entries are erased later
+    /// than that after their commit, so what is published is still in the log. A process that was suspended for longer
+    /// reads the log first.
+    public static var memoryMax: Duration { .seconds(5) }
 
     /// The next question of the owner to the log.
     public struct Request: Sendable {
@@ -48,6 +58,8 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         let epoch: String
         /// Whether this poll is due by time. Then the server's timeline is compared too.
         public let isTimed: Bool
+        /// When it was asked. The answer shows the log at that time or later.
+        let askedAt: Duration
 
         /// The number of the entry that a poll reads.
         public var place: Int64 { published?.sequence ?? head }
@@ -67,7 +79,7 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     public struct ReadOutcome: Sendable {
         public var publish: [Entry] = []
         public var isCaughtUp = false
-        /// The entries up to this number are gone. Catch up, then call ``LogFollower/restart(after:)``.
+        /// Entries up to this number are gone or erased. Catch up, then call ``LogFollower/restart(after:)``.
         public var missed: Int64?
     }
 
@@ -83,14 +95,18 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     private var isPollWanted = false
     private var isReadWanted = false
     private var polledAt: Duration
+    /// Everything that was committed until then is published.
+    public private(set) var caughtUpAt: Duration
 
     /// Creates a follower.
     ///
     /// - Parameters:
     ///   - head: The newest entry of the log.
-    ///   - now: The time of a monotonic clock.
-    public init(head: Int64, epoch: String, at now: Duration) {
+    ///   - isAlone: Whether no other process writes to the log, so that it is never read.
+    ///   - now: The time of a monotonic clock that also runs while the process is suspended.
+    public init(head: Int64, epoch: String, isAlone: Bool = false, at now: Duration) {
         (self.head, self.epoch, polledAt) = (head, epoch, now)
+        caughtUpAt = isAlone ? .seconds(1_000_000_000_000) : now
     }
 
     /// Whether the log should be read or polled now, without waiting for the next poll.
@@ -101,8 +117,9 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     /// Takes the entries of a transaction that was committed here, and returns the entries to publish.
     ///
     /// - Parameter term: The term in which they were appended.
-    public mutating func committed(_ entries: [Entry], term: Int) -> [Entry] {
-        guard term == self.term else {
+    public mutating func committed(_ entries: [Entry], term: Int, at now: Duration) -> [Entry] {
+        forgetOld(at: now)
+        guard term == self.term, !isOld(at: now) else {
             isReadWanted = true
             return []
         }
@@ -170,15 +187,17 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     /// Returns the next question to the log, or nil if it is not due. A poll is due by elapsed time, regardless of
     /// announcements, because a new epoch comes without one.
     public mutating func nextRequest(at now: Duration, pollPause: Duration) -> Request? {
+        forgetOld(at: now)
         let isTimed = now - polledAt >= pollPause
         if isTimed || isPollWanted {
             if isTimed { polledAt = now }
             defer { (doubted, isPollWanted) = (nil, false) }
-            return Request(kind: .poll, head: head, published: doubted ?? last, epoch: epoch, isTimed: isTimed)
+            return Request(
+                kind: .poll, head: head, published: doubted ?? last, epoch: epoch, isTimed: isTimed, askedAt: now)
         }
         guard isReadWanted else { return nil }
         isReadWanted = false
-        return Request(kind: .read, head: head, published: last, epoch: epoch, isTimed: false)
+        return Request(kind: .read, head: head, published: last, epoch: epoch, isTimed: false, askedAt: now)
     }
 
     /// Records that the log could not be read. When it answers again, it may be on another server.
@@ -193,26 +212,44 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     /// - Parameters:
     ///   - entries: The entries after the question's head, in order.
     ///   - isAll: Whether the log ends with them.
-    public mutating func read(_ entries: [Entry], isAll: Bool, answering request: Request) -> ReadOutcome {
+    public mutating func read(
+        _ entries: [Entry], isAll: Bool, answering request: Request, at now: Duration
+    ) -> ReadOutcome {
+        guard now - request.askedAt <= Self.memoryMax else {
+            isReadWanted = true
+            return ReadOutcome()
+        }
         if let published = request.published, let same = entries.first(where: { $0.sequence == published.sequence }),
-            !same.isSame(as: published)
+            Self.differ(same, published)
         {
             doubted = published
             isPollWanted = true
             return ReadOutcome()
         }
-        for entry in entries where entry.sequence > head { waiting[entry.sequence] = entry }
+        let next = entries.filter { $0.sequence > head }
+        // Streams resume before an erased entry, and learn whether it concerned them.
+        if let erased = next.last(where: \.isErased) {
+            for entry in next where entry.sequence > erased.sequence { waiting[entry.sequence] = entry }
+            return ReadOutcome(missed: erased.sequence)
+        }
+        for entry in next { waiting[entry.sequence] = entry }
         var outcome = ReadOutcome(publish: takeNext())
         // Numbers have no gaps. A number that was not read is no longer retained, because this replica was away for
         // longer than the retention of the log.
-        if let next = entries.first(where: { $0.sequence > head }) {
+        if let next = next.first(where: { $0.sequence > head }) {
             outcome.missed = next.sequence - 1
         } else if isAll {
             outcome.isCaughtUp = true
+            caughtUpAt = max(caughtUpAt, request.askedAt)
         } else {
             isReadWanted = true
         }
         return outcome
+    }
+
+    /// Whether an entry of the log is another one than the one that was published. An erased entry may be the same.
+    private static func differ(_ entry: Entry, _ published: Entry) -> Bool {
+        !entry.isErased && !entry.isSame(as: published)
     }
 
     public mutating func polled(_ state: LogState<Entry>, answering request: Request) -> PollOutcome {
@@ -225,11 +262,12 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
         if state.epoch != epoch { return .adopt }
         var isDifferent = false
         if let published = request.published, let content = state.content {
-            isDifferent = !content.isSame(as: published)
+            isDifferent = Self.differ(content, published)
         }
         if isDifferent || state.newest < request.head { return .renew(epoch: epoch) }
-        if state.newest > head { isReadWanted = true }
-        return .unchanged(isCaughtUp: state.newest <= head)
+        let isCaughtUp = state.newest <= head
+        if isCaughtUp { caughtUpAt = max(caughtUpAt, request.askedAt) } else { isReadWanted = true }
+        return .unchanged(isCaughtUp: isCaughtUp)
     }
 
     /// Continues after the newest entry of a log with another epoch. All streams restart.
@@ -257,5 +295,15 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     }
 
     /// Returns the waiting entries that follow the head, for publishing after the streams have restarted.
-    public mutating func publishable() -> [Entry] { takeNext() }
+    public mutating func publishable(at now: Duration) -> [Entry] {
+        forgetOld(at: now)
+        return takeNext()
+    }
+
+    private func isOld(at now: Duration) -> Bool { now - caughtUpAt > Self.memoryMax }
+
+    /// Makes waiting entries be read from the log if they may have been erased from it.
+    private mutating func forgetOld(at now: Duration) {
+        if isOld(at: now), !waiting.isEmpty { (waiting, isReadWanted) = ([:], true) }
+    }
 }

@@ -5,14 +5,25 @@ import TestSupport
 /// failovers.
 struct SimulatedEntry: LogEntry, Equatable {
     let sequence: Int64
+    /// 0 once it is erased.
     let content: Int
 
     func isSame(as other: SimulatedEntry) -> Bool { self == other }
+    var isErased: Bool { content == 0 }
+    /// Some entries revoke a token.
+    static func isRevocation(_ content: Int) -> Bool { content % 3 == 1 }
 }
 
 /// The simulated database server. A failover removes the last entries and starts a new timeline.
 struct SimulatedServer {
+    /// How long entries stay before they may be erased (`ErasureLimits.logPauseSeconds`).
+    static let erasurePause = Duration.seconds(10)
+
     var entries: [SimulatedEntry] = []
+    /// The original contents of the entries, and the times of their commits.
+    private var written: [(content: Int, at: Duration)] = []
+    /// The contents that were erased, with the times.
+    private(set) var gone: [Int: Duration] = [:]
     /// The number of entries that retention has removed.
     var pruned = 0
     var (epoch, epochTimeline, timeline) = (0, 0, 0)
@@ -21,12 +32,32 @@ struct SimulatedServer {
 
     var newest: Int64 { Int64(entries.count) }
 
-    mutating func append(_ count: Int) -> [SimulatedEntry] {
+    mutating func append(_ count: Int, at now: Duration) -> [SimulatedEntry] {
         for _ in 0..<count {
             contents += 1
             entries.append(SimulatedEntry(sequence: newest + 1, content: contents))
+            written.append((contents, now))
         }
         return Array(entries.suffix(count))
+    }
+
+    /// Erases some of the entries that are old enough.
+    ///
+    /// - Parameter step: the distance between erased entries
+    mutating func erase(each step: Int, at now: Duration) {
+        for index in stride(from: 0, to: entries.count, by: step) where now - written[index].at >= Self.erasurePause {
+            if gone[written[index].content] == nil { gone[written[index].content] = now }
+            entries[index] = SimulatedEntry(sequence: entries[index].sequence, content: 0)
+        }
+    }
+
+    /// The revocations in the database. No erasure removes them.
+    var revocations: Set<Int> { Set(written.lazy.map(\.content).filter(SimulatedEntry.isRevocation)) }
+
+    /// Returns a revocation that was committed before a time and is none of the given ones.
+    func revocation(before time: Duration, besides known: Set<Int>) -> Int? {
+        written.first { $0.at < time && SimulatedEntry.isRevocation($0.content) && !known.contains($0.content) }?
+            .content
     }
 
     /// Promotes a standby.
@@ -34,6 +65,7 @@ struct SimulatedServer {
     /// - Parameter lost: how many of the last entries the promoted server lacks.
     mutating func failOver(losing lost: Int) {
         entries.removeLast(min(lost, entries.count - pruned))
+        written = Array(written.prefix(entries.count))
         timeline += 1
     }
 
@@ -78,17 +110,22 @@ struct SimulatedReplica {
     /// The sequence number before the first entry that the streams received, and those entries.
     var base: Int64
     var received: [SimulatedEntry] = []
+    /// The revocations that are known here.
+    var revoked: Set<Int>
 
     init(_ server: SimulatedServer, at now: Duration) {
         follower = Follower(head: server.newest, epoch: "\(server.epoch)", at: now)
         base = server.newest
+        revoked = server.revocations
     }
 }
 
-/// Two replicas on one server under a seeded schedule of commits, deliveries, polls, failovers, pauses and crashes.
+/// Two replicas on one server under a seeded schedule of commits, deliveries, polls, failovers, erasures, pauses and
+/// crashes.
 ///
 /// Invariants: every stream receives every entry once and in order, or its epoch ends within two seconds of a
-/// failover, whatever is announced meanwhile. An id of the log's current epoch names exactly one entry.
+/// failover, whatever is announced meanwhile. An id of the log's current epoch names exactly one entry. No stream
+/// receives an entry long after its erasure. A replica knows every revocation up to the time that it claims.
 struct ReplicaSimulation {
     static let pollPause = Duration.seconds(1)
     /// How far the clock advances with each step of the traffic after the schedule.
@@ -122,6 +159,7 @@ struct ReplicaSimulation {
             step += 1
             schedule.step()
             act()
+            for index in replicas.indices { checkRevocations(index) }
         }
         schedule.step()
         tell("both replicas keep writing")
@@ -136,10 +174,14 @@ struct ReplicaSimulation {
         }
         if server.epochTimeline != server.timeline { fail("a failover was not noticed") }
         for _ in 0..<4 where failure == nil { settle() }
-        for index in replicas.indices { check(index) }
+        for index in replicas.indices {
+            check(index)
+            if now - replicas[index].follower.caughtUpAt > Self.pollPause { fail("replica \(index) does not catch up") }
+            checkRevocations(index)
+        }
         for (epoch, entry) in told where epoch == "\(server.epoch)" {
             let present = entry.sequence <= server.newest ? server.entries[Int(entry.sequence) - 1] : nil
-            if present != entry { fail("the id of \(entry) names \(present as Any)") }
+            if present != entry, present?.isErased != true { fail("the id of \(entry) names \(present as Any)") }
         }
     }
 
@@ -148,9 +190,21 @@ struct ReplicaSimulation {
     private mutating func check(_ index: Int) {
         let (base, received) = (replicas[index].base, replicas[index].received)
         let expected = server.entries.dropFirst(Int(base))
-        if !received.elementsEqual(expected) {
+        if !received.elementsEqual(expected, by: { $0 == $1 || $1.isErased && $0.sequence == $1.sequence }) {
             let (told, log) = (received.map(\.content), expected.map(\.content))
             fail("replica \(index) told \(told) after \(base), the log has \(log)")
+        }
+    }
+
+    /// A replica accepts tokens by the revocations that it knows, for as long as these are recent enough. A failover that
+    /// it has not noticed yet can hide some from it.
+    private mutating func checkRevocations(_ index: Int) {
+        guard server.timeline == server.epochTimeline, replicas[index].follower.epoch == "\(server.epoch)" else {
+            return
+        }
+        let (caughtUpAt, known) = (replicas[index].follower.caughtUpAt, replicas[index].revoked)
+        if let unknown = server.revocation(before: caughtUpAt, besides: known) {
+            fail("replica \(index) does not know the revocation in content \(unknown)")
         }
     }
 
@@ -159,11 +213,12 @@ struct ReplicaSimulation {
     private mutating func act() {
         let index = number(2)
         let isPaused = replicas[index].pausedUntil > step
-        switch number(isPaused ? 4 : 16) {
+        switch number(isPaused ? 5 : 18) {
         case 0: pass(number(700))
+        case 4: number(2) == 0 ? pass(3000 + number(9000)) : erase()
         case 1: prune()
         case 2: failOver()
-        case 3, 4, 5, 6: commit(isPaused ? 1 - index : index, 1 + number(3), isHandedOver: number(8) > 0)
+        case 3, 5, 6, 16: commit(isPaused ? 1 - index : index, 1 + number(3), isHandedOver: number(8) > 0)
         case 7, 8: handOver(index)
         case 9, 10: hear(index)
         case 11: pause(index, number(12))
@@ -180,6 +235,11 @@ struct ReplicaSimulation {
     private mutating func prune() {
         server.pruned = max(server.pruned, Int(server.newest) - 6)
         tell("the log keeps what follows \(server.pruned)")
+    }
+
+    private mutating func erase() {
+        server.erase(each: 1 + number(3), at: now)
+        tell("the log now has the contents \(server.entries.map(\.content))")
     }
 
     private mutating func pause(_ index: Int, _ steps: Int) {
@@ -209,7 +269,7 @@ struct ReplicaSimulation {
     ///
     /// - Parameter isHandedOver: Whether the replica learns of its commit. It does not if the answer was lost.
     private mutating func commit(_ index: Int, _ count: Int, isHandedOver: Bool = true) {
-        let (term, entries) = (replicas[index].follower.term, server.append(count))
+        let (term, entries) = (replicas[index].follower.term, server.append(count, at: now))
         if isHandedOver { replicas[index].handOvers.append((entries, term)) }
         tell("replica \(index) commits entries up to \(server.newest)\(isHandedOver ? "" : ", and its answer is lost")")
         for other in replicas.indices where other != index { replicas[other].announcements.append(server.newest) }
@@ -228,26 +288,32 @@ struct ReplicaSimulation {
         for entry in entries {
             let head = replicas[index].base + Int64(replicas[index].received.count)
             if entry.sequence != head + 1 { fail("replica \(index) publishes \(entry.sequence) after \(head)") }
+            let isTooLate = server.gone[entry.content].map { now - $0 > SimulatedReplica.Follower.memoryMax } ?? false
+            if entry.isErased || isTooLate {
+                fail("replica \(index) publishes \(entry.sequence), which was erased")
+            }
+            if SimulatedEntry.isRevocation(entry.content) { replicas[index].revoked.insert(entry.content) }
             replicas[index].received.append(entry)
             tell("replica \(index) publishes \(entry.sequence), content \(entry.content)")
             told.append((replicas[index].follower.epoch, entry))
         }
     }
 
+    /// Restarts the streams of a replica that has caught up.
     private mutating func begin(_ index: Int) {
         replicas[index].base = replicas[index].follower.head
         replicas[index].received = []
         tell(
             "replica \(index) restarts its streams after \(replicas[index].base), epoch \(replicas[index].follower.epoch)"
         )
-        publish(replicas[index].follower.publishable(), by: index)
+        publish(replicas[index].follower.publishable(at: now), by: index)
     }
 
     private mutating func handOver(_ index: Int) {
         guard !replicas[index].handOvers.isEmpty else { return }
         let (entries, term) = replicas[index].handOvers.removeFirst()
         tell("replica \(index) hands over \(entries.map(\.sequence)) of term \(term)")
-        publish(replicas[index].follower.committed(entries, term: term), by: index)
+        publish(replicas[index].follower.committed(entries, term: term, at: now), by: index)
     }
 
     private mutating func hear(_ index: Int) {
@@ -264,7 +330,7 @@ struct ReplicaSimulation {
         switch pending {
         case .read(let request, let entries, let isAll):
             tell("replica \(index) receives the entries \(entries.map(\.sequence))")
-            let outcome = replicas[index].follower.read(entries, isAll: isAll, answering: request)
+            let outcome = replicas[index].follower.read(entries, isAll: isAll, answering: request, at: now)
             publish(outcome.publish, by: index)
             if let missed = outcome.missed { replicas[index].pending = .restart(after: missed) }
         case .poll(let request, let state):
@@ -277,10 +343,12 @@ struct ReplicaSimulation {
                 replicas[index].pending = .adopt(request, server.state(lookingAt: 0, comparesOrigin: false))
             }
         case .adopt(let request, let state):
+            replicas[index].revoked = server.revocations
             guard replicas[index].follower.adopt(state, answering: request) else { return }
             if replicas[index].follower.head != state.newest { fail("replica \(index) goes on after an unknown entry") }
             begin(index)
         case .restart(let sequence):
+            replicas[index].revoked = server.revocations
             replicas[index].follower.restart(after: sequence)
             begin(index)
         }

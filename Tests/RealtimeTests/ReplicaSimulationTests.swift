@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timed) struct ReplicaSimulationTests {
     @Test func streamsGetEveryEntryOnce_orAreToldOfTheGap_underAnySchedule() {
-        let runs = effort(quick: 20_000, full: 20_000, long: 10_000_000)
+        let runs = effort(quick: 12_000, full: 20_000, long: 10_000_000)
         let failure = Schedule.failure(seed: randomSeed(), runs: runs) { ReplicaSimulation.run($0) }
         #expect(failure == nil, "\(failure ?? "")")
     }
@@ -20,17 +20,26 @@ import Testing
         private var follower = Follower(head: 0, epoch: "a", at: .zero)
 
         var epoch: String { follower.epoch }
+        var caughtUpAt: Duration { follower.caughtUpAt }
 
-        func committed(_ numbers: ClosedRange<Int64>, content: Int, term: Int = 0) -> Int {
-            follower.committed(LogFollowerTests.entries(numbers, content: content), term: term).count
+        func committed(
+            _ numbers: ClosedRange<Int64>, content: Int, term: Int = 0, at now: Duration = .zero
+        ) -> Int {
+            follower.committed(LogFollowerTests.entries(numbers, content: content), term: term, at: now).count
         }
         func announced(_ newest: Int64?) { follower.announced(newest) }
         func renewed(_ epoch: String) { follower.renewed(epoch) }
         func ask(at now: Duration = .zero) -> Follower.Request? {
             follower.nextRequest(at: now, pollPause: .seconds(1))
         }
-        func read(_ entries: [SimulatedEntry], _ request: Follower.Request) -> Follower.ReadOutcome {
-            follower.read(entries, isAll: true, answering: request)
+        func read(
+            _ entries: [SimulatedEntry], _ request: Follower.Request, at now: Duration = .zero
+        ) -> Follower.ReadOutcome {
+            follower.read(entries, isAll: true, answering: request, at: now)
+        }
+        func restart(after sequence: Int64) -> [Int64] {
+            follower.restart(after: sequence)
+            return follower.publishable(at: .zero).map(\.sequence)
         }
         func polled(_ state: LogState<SimulatedEntry>, _ request: Follower.Request) -> Follower.PollOutcome {
             follower.polled(state, answering: request)
@@ -117,5 +126,62 @@ import Testing
         #expect(follower.polled(Self.state(0, "a"), request) == .unchanged(isCaughtUp: false))
         #expect(!follower.adopt(Self.state(0, "c"), request))
         #expect(follower.epoch == "b")
+    }
+
+    // MARK: Erased entries
+
+    /// The streams restart after the last erased entry. The entries before it are found when they resume.
+    @Test func erasedEntry_aboveTheHead_isAGap() throws {
+        let follower = Replica()
+        #expect(follower.committed(1...1, content: 1) == 1)
+        follower.announced(5)
+        let request = try #require(follower.ask())
+        let log = Self.entries(1...2, content: 1) + Self.entries(3...4, content: 0) + Self.entries(5...5, content: 1)
+        let outcome = follower.read(log, request)
+        #expect(outcome.missed == 4)
+        #expect(outcome.publish.isEmpty && !outcome.isCaughtUp)
+        #expect(follower.restart(after: 4) == [5])
+    }
+
+    /// What was published before its erasure is no sign that the log lost anything.
+    @Test func erasedEntry_atTheHead_changesNothing() throws {
+        let follower = Replica()
+        #expect(follower.committed(1...1, content: 1) == 1)
+        follower.announced(2)
+        let read = try #require(follower.ask())
+        let log = Self.entries(1...1, content: 0) + Self.entries(2...2, content: 1)
+        #expect(follower.read(log, read).publish.count == 1)
+        let poll = try #require(follower.ask(at: .seconds(1)))
+        #expect(
+            follower.polled(Self.state(2, content: SimulatedEntry(sequence: 2, content: 0)), poll)
+                == .unchanged(isCaughtUp: true))
+    }
+
+    /// The process was suspended between a commit and the publication of its entries, which are erased by now.
+    @Test func entriesInMemory_areReadAgain_afterALongTime() throws {
+        let follower = Replica()
+        let late = Follower.memoryMax + .milliseconds(1)
+        #expect(follower.committed(1...1, content: 1, at: late) == 0)
+        // An answer from before the suspension is as old.
+        let waiting = Replica()
+        #expect(waiting.committed(2...2, content: 1) == 0)
+        let request = try #require(waiting.ask())
+        #expect(waiting.read(Self.entries(1...2, content: 1), request, at: late).publish.isEmpty)
+        let again = try #require(waiting.ask(at: late))
+        #expect(again.kind == .poll)
+        #expect(waiting.polled(Self.state(2), again) == .unchanged(isCaughtUp: false))
+        let second = try #require(waiting.ask(at: late))
+        #expect(waiting.read(Self.entries(1...2, content: 0), second, at: late).missed == 2)
+    }
+
+    /// An answer may arrive much later, and shows the log at the time of the question.
+    @Test func caughtUpTime_isThatOfTheQuestion() throws {
+        let follower = Replica()
+        for (second, newest) in [(3, 0), (6, 1)] as [(Int, Int64)] {
+            let request = try #require(follower.ask(at: .seconds(second)))
+            let isCaughtUp = follower.polled(Self.state(newest), request) == .unchanged(isCaughtUp: newest == 0)
+            #expect(isCaughtUp)
+        }
+        #expect(follower.caughtUpAt == .seconds(3))
     }
 }

@@ -28,6 +28,7 @@ import threading
 import time
 import traceback
 
+import behind
 import crowd
 from event_ids import IDS, SECRET_POSTGRES
 from harness import postgres
@@ -728,6 +729,27 @@ def frozen(stage):
         return outage(load, recoveries, "standstills")
 
 
+def erased(stage):
+    """Users are erased on one replica while the other one is suspended, and writers go on."""
+    users = users_of("erased", 10)
+    turns = min(stage.options.rounds, 3)
+    with stage.running() as (working, suspended):
+        with Listeners(stage.streams(users, [suspended])) as listeners:
+            with Load([working], users, f"{stage.options.seed}-erased") as load:
+                load.wait_for(50)
+                slowest = max(
+                    behind.erase(stage, working, suspended, f"leaving-{turn}", listeners) for turn in range(turns))
+                load.wait_for(50)
+            stage.wait_until_told(listeners)
+        stage.check_rows(load)
+        stage.check_badges(load)
+        stage.check()
+        return (
+            f"{turns} users erased beside {load.acknowledged} writes; the suspended replica refused their tokens and told "
+            f"its streams {slowest * 1000:.0f} ms after it continued at most"
+        )
+
+
 def cut_off(stage, load):
     """Stops the server at the worst moment: commits wait for a standby that has not received them. They are lost, and
     no client got a response. The standby assigns the numbers of their transactions to others."""
@@ -1276,14 +1298,14 @@ def refuses(stage, user, password, what, advice=r"CREATE\s+ROLE", database=DATAB
 SCENARIOS = {
     "crosswise": crosswise, "reconnections": reconnections, "killed": killed, "crowd": crowded, "storm": storm, "long": long_transactions,
     "restarts": restarts, "frozen": frozen, "exhausted": exhausted, "locked": locked, "pgbouncer": pgbouncer,
-    "across": across, "roles": roles,
+    "across": across, "roles": roles, "erased": erased,
     # The last scenario, because afterwards the database runs elsewhere.
     "failover": failover,
 }
 
 
 # The scenarios of a quick run: one of each kind.
-QUICK = ("crosswise", "killed", "long", "restarts", "locked", "across", "roles")
+QUICK = ("crosswise", "killed", "long", "restarts", "locked", "across", "roles", "erased")
 
 
 def play(stage, name):

@@ -47,6 +47,7 @@ class Model(NamedTuple):
 
 FAILOVER = "-DCOMMITS=2 -DDISTURBANCES=1 -DKINDS=1"
 OTHERS = "-DCOMMITS=2 -DDISTURBANCES=1 -DKINDS=30"
+ERASURE = "-DCOMMITS=1 -DDISTURBANCES=2 -DKINDS=33"
 CLIENT = "-DCLIENT -DDISTURBANCES=1"
 MODELS = [
     Model(
@@ -55,6 +56,9 @@ MODELS = [
             Configuration("a failover", FAILOVER, is_quick=False),
             Configuration("a restart, a failure, a new epoch or pruning", OTHERS),
             Configuration("two failovers of one event", "-DCOMMITS=1 -DDISTURBANCES=2 -DKINDS=1", is_quick=False),
+            Configuration("an erasure and a failover", ERASURE, is_quick=False),
+            Configuration("an erasure", "-DCOMMITS=2 -DDISTURBANCES=1 -DKINDS=32"),
+            Configuration("a client, and an erasure", f"{CLIENT} -DKINDS=32 -DCOMMITS=2 -DJOINS=1"),
             Configuration("a client, and a failover", f"{CLIENT} -DKINDS=1 -DCOMMITS=1"),
             Configuration(
                 "a client, and another disturbance", f"{CLIENT} -DCOMMITS=2 -DKINDS=26 -DJOINS=1", is_quick=False),
@@ -64,6 +68,8 @@ MODELS = [
             "BUG_TERM": FAILOVER, "BUG_EPOCH": f"{CLIENT} -DKINDS=1 -DCOMMITS=1",
             "BUG_READY": f"{CLIENT} -DCOMMITS=2 -DKINDS=0",
             "BUG_POSITION": f"{CLIENT} -DCOMMITS=2 -DKINDS=0",
+            "BUG_ERASED": "-DCOMMITS=2 -DDISTURBANCES=1 -DKINDS=32",
+            "BUG_BLANK": f"{CLIENT} -DCOMMITS=2 -DKINDS=32",
         },
     ),
     Model(

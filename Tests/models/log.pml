@@ -5,15 +5,16 @@
  *
  * Promise: once writing goes on undisturbed, every replica has the log's epoch within two seconds. A client that was not
  * told to resync has received each event after its first position once, in order, with the content of the log. An id of
- * the log's epoch names one event.
+ * the log's epoch names one event. No replica passes over an erased event: it publishes the event before the erasure, or
+ * catches up (reads the revocations) and restarts its streams.
  *
  * Disturbances, at any moment: a failover that loses the last events and perhaps the newest epoch, a request that fails,
- * pruning, the end and restart of a process, a new epoch without a loss (as a source of rows causes it). A client may
- * leave and resume at any moment, also in the middle of a replay.
+ * pruning, the erasure of an event, the end and restart of a process, a new epoch without a loss (as a source of rows
+ * causes it). A client may leave and resume at any moment, also in the middle of a replay.
  *
  * Leaves out: tenants, topics and audiences; collapsed events; records of several events; the queue between the pump and
- * its shards; replays that overflow; the table of revocations; the time between the term that a writer reads and its
- * commit. With the client, a request of a replica and its answer are one step.
+ * its shards; replays that overflow; the age of what a replica publishes from memory; the time between the term that a
+ * writer reads and its commit. With the client, a request of a replica and its answer are one step.
  *
  * Stands for: Sources/Realtime/LogFollower.swift, Cursor.swift (Resumption), StreamReplay.swift;
  * Sources/Service/Transactions/EventPump.swift, EventLog.swift (append), EventLog+Upkeep.swift (epochs);
@@ -27,6 +28,8 @@
  * BUG_EPOCH: a client resumes by its number alone.
  * BUG_READY: the id of stream:ready is the position after the replay.
  * BUG_POSITION: a client that is ahead of its new replica receives events again.
+ * BUG_ERASED: a replica that was behind takes an erased event for one that no stream needs.
+ * BUG_BLANK: a client that resumes takes an erased event for one that it does not need.
  */
 #ifndef COMMITS
 #define COMMITS 3
@@ -38,7 +41,7 @@
 #define JOINS 2 /* of the client */
 #endif
 #ifndef KINDS
-#define KINDS 31
+#define KINDS 63
 #endif
 #ifndef WRITERS
 #define WRITERS 1 /* for each replica */
@@ -51,11 +54,15 @@
 #define FAILURE 4
 #define RENEWAL 8
 #define PRUNING 16
+#define ERASURE 32
 #define LIMIT 3   /* events of one read */
 #define EPOCHS 5
 #define ALL (WRITERS * 2)
 #define OF(x) ((x) / WRITERS)
 #define AT(i, n) ((i) * (N + 1) + (n))
+
+/* The content of an erased event, of which only the number is left. */
+#define ERASED 15
 
 /* The server. The content of an event is the timeline on which it was written, plus 1. No event is 0. */
 byte log[N + 1];
@@ -70,6 +77,8 @@ byte waiting[2 * (N + 1)];
 bool isPollWanted[2], isReadWanted[2], isDue[2];
 byte age[2];
 bool isConnectionLost[2];
+/* Whether the replica may lack a revocation: it passed over an erased event without catching up. */
+bool isUnaware[2];
 
 /* The step that the pump performs: the request, and what the server answered. */
 mtype = { idle, reads, polls, adopts, restarts, rereads };
@@ -115,10 +124,11 @@ inline clearFound(r) { n = 0; do :: n <= N -> found[AT(r, n)] = 0; n++ :: else -
 inline publish(r, content) {
     if :: head[r] > told[myEpoch[r]] -> told[myEpoch[r]] = head[r] :: else fi;
     if
-    :: head[r] > newest || (head[r] > pruned && log[head[r]] != content) -> broken = broken | (1 << myEpoch[r])
+    :: head[r] > newest || (head[r] > pruned && log[head[r]] != content && log[head[r]] != ERASED) -> broken = broken | (1 << myEpoch[r])
     :: else
     fi;
     lastAt[r] = head[r]; lastOf[r] = content;
+    if :: content == ERASED -> isUnaware[r] = true :: else fi;
     if
     :: client == opening && where == r -> queued[head[r]] = content
     :: client == live && where == r && (head[r] > cursor) ->
@@ -247,6 +257,7 @@ inline restartAfter(r, at) {
     do :: n <= at -> waiting[AT(r, n)] = 0; n++ :: else -> break od;
     n = 0;
     head[r] = at; lastAt[r] = 0; lastOf[r] = 0; doubtAt[r] = 0; doubtOf[r] = 0; isReadWanted[r] = true;
+    isUnaware[r] = false;
     endStreams(r);
     takeNext(r)
 }
@@ -257,32 +268,42 @@ inline work(r) {
     :: step[r] == reads ->
         place = askedAt[r];
         if
-        :: place && found[AT(r, place)] && found[AT(r, place)] != askedOf[r] ->
+        :: place && found[AT(r, place)] && found[AT(r, place)] != askedOf[r] && found[AT(r, place)] != ERASED ->
 #if !defined(BUG_B2)
             doubtAt[r] = askedAt[r]; doubtOf[r] = askedOf[r];
 #endif
             isPollWanted[r] = true; forget(r)
         :: else ->
-            n = head[r] + 1;
+#ifndef BUG_ERASED
+            /* The last erased event above the head is a gap. */
+            n = N;
+            do
+            :: n > head[r] && found[AT(r, n)] != ERASED -> n--
+            :: else -> break
+            od;
+            k = (n > head[r] -> n : 0);
+#endif
+            n = (k -> k : head[r]) + 1;
             do
             :: n <= N -> if :: found[AT(r, n)] -> waiting[AT(r, n)] = found[AT(r, n)] :: else fi; n++
             :: else -> break
             od;
-            takeNext(r);
+            if :: !k -> takeNext(r) :: else fi;
             n = head[r] + 1;
             do
             :: n > N || found[AT(r, n)] -> break
             :: else -> n++
             od;
             if
-            :: n <= N -> k = n - 1; forget(r); step[r] = restarts; foundNewest[r] = k; k = 0
-            :: n > N && isAll[r] -> forget(r)
+            :: k -> forget(r); step[r] = restarts; foundNewest[r] = k; k = 0
+            :: !k && n <= N -> k = n - 1; forget(r); step[r] = restarts; foundNewest[r] = k; k = 0
+            :: !k && n > N && isAll[r] -> forget(r)
             :: else -> isReadWanted[r] = true; forget(r)
             fi;
             n = 0
         fi
     :: step[r] == polls ->
-        isOther = askedAt[r] && foundOf[r] && foundOf[r] != askedOf[r];
+        isOther = askedAt[r] && foundOf[r] && foundOf[r] != askedOf[r] && foundOf[r] != ERASED;
 #ifdef BUG_B2_DATA
         isOther = false;
 #endif
@@ -349,7 +370,7 @@ inline restartProcess(r) {
     forget(r); clearWaiting(r);
     head[r] = newest; myEpoch[r] = epoch; term[r] = 0; lastAt[r] = 0; lastOf[r] = 0; doubtAt[r] = 0; doubtOf[r] = 0;
     isPollWanted[r] = false; isReadWanted[r] = false; isDue[r] = false; isConnectionLost[r] = false;
-    ownEpoch[r] = 0;
+    ownEpoch[r] = 0; isUnaware[r] = false;
     w = 0;
     do
     :: w < WRITERS -> writerTerm[r * WRITERS + w] = 0; writerAt[r * WRITERS + w] = 0;
@@ -371,12 +392,18 @@ inline begin(at) {
 
 /* StreamReader.start: `cut` ends the connection after so many events of the replay. */
 inline open(cut) {
+    isOther = false;
+#ifndef BUG_BLANK
+    n = cursor + 1;
+    do :: n <= joinedAt && n <= newest -> isOther = isOther || log[n] == ERASED; n++ :: else -> break od;
+    n = 0;
+#endif
     if
     :: !hasCursor -> begin(joinedAt)
 #ifdef BUG_EPOCH
-    :: hasCursor && (cursor > newest || cursor < pruned) -> begin(joinedAt)
+    :: hasCursor && (isOther || cursor > newest || cursor < pruned) -> begin(joinedAt)
 #else
-    :: hasCursor && (cursorEpoch != joinedEpoch || cursor > newest || cursor < pruned) -> begin(joinedAt)
+    :: hasCursor && (isOther || cursorEpoch != joinedEpoch || cursor > newest || cursor < pruned) -> begin(joinedAt)
 #endif
     :: else ->
         cursorEpoch = joinedEpoch; k = 0;
@@ -407,7 +434,7 @@ inline open(cut) {
         n = 0
     fi;
     clearQueue();
-    joinedAt = 0; joinedEpoch = 0
+    isOther = false; joinedAt = 0; joinedEpoch = 0
 }
 
 /* Performs all that waits at a replica. */
@@ -459,6 +486,7 @@ inline check() {
         /* Every replica has published all, and its pump is at rest. */
         assert(myEpoch[i] == epoch); assert(head[i] == newest);
         assert(step[i] == idle && !isPollWanted[i] && !isReadWanted[i]);
+        assert(!isUnaware[i]);
         i++
     :: else -> break
     od;
@@ -469,7 +497,10 @@ inline check() {
     if :: client == opening -> open(N) :: else fi;
     assert(cursorEpoch == epoch && cursor == newest);
     n = base + 1;
-    do :: n <= newest -> assert(got[n] == log[n]); n++ :: else -> break od;
+    do
+    :: n <= newest -> assert(got[n] == log[n] || log[n] == ERASED); assert(got[n] && got[n] != ERASED); n++
+    :: else -> break
+    od;
 #endif
     n = 0
 }
@@ -503,6 +534,7 @@ inline clear() {
     do
     :: i < 2 ->
         clearWaiting(i);
+        isUnaware[i] = false;
         head[i] = 0; myEpoch[i] = 0; term[i] = 0; lastAt[i] = 0; lastOf[i] = 0; age[i] = 0;
         i++
     :: else -> break
@@ -575,6 +607,10 @@ active proctype world() {
         failOver(a); a = 0 }
     :: atomic { newest > pruned + 1 && DISTURB(PRUNING);
         pruned = newest - 1; printf("The log is pruned through %d.\n", pruned) }
+    :: atomic { newest > pruned && DISTURB(ERASURE);
+        a = pruned + 1;
+        do :: a < newest -> a++ :: break od;
+        log[a] = ERASED; printf("Event %d is erased.\n", a); a = 0 }
     :: atomic { DISTURB(RESTART); if :: true -> restartProcess(0) :: true -> restartProcess(1) fi }
     :: d_step { step[0] == idle && DISTURB(FAILURE);
         isPollWanted[0] = true;

@@ -51,7 +51,7 @@ def of(file, simulation, *mutants, is_sql=False):
 MUTANTS = [
     *of(
         "Realtime/LogFollower.swift", REPLICAS,
-        ("guard «term == self.term» else", "true", "entries of before a failover are published"),
+        ("guard «term == self.term», !isOld", "true", "entries of before a failover are published"),
         ("let first = entries.first, «first.sequence == head + 1»", "first.sequence >= head + 1",
          "own entries are published before those of other replicas between them"),
         ("if «state.isMoved» {", "false", "another timeline is not noticed"),
@@ -59,6 +59,11 @@ MUTANTS = [
         ("«term += 1»", "term += 0", "entries that were appended before the failover count as safe"),
         ("read from the log.\n        «waiting = [:]»", "_ = waiting", "entries that wait survive the failover"),
         ("«head = sequence»\n        (last", "head = max(head, sequence)", "a replica goes on after entries that were lost"),
+        ("next.last(where: «\\.isErased»)", "{ _ in false }", "a replica that was behind passes over erased entries"),
+        ("{ «now - caughtUpAt > Self.memoryMax» }", "false", "a replica that was suspended publishes what is erased"),
+        ("guard «now - request.askedAt <= Self.memoryMax» else", "true", "an answer of before the suspension is used"),
+        ("outcome.isCaughtUp = true\n            caughtUpAt = max(caughtUpAt, «request.askedAt»)", "now",
+         "a late answer counts as a new one"),
     ),
     *of(
         "Realtime/StreamReplay.swift", REPLAY,

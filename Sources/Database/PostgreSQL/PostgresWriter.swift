@@ -72,7 +72,8 @@ struct PostgresWriter {
             do {
                 let (group, postponed) = try runGroup(&jobs, counting: &counted)
                 queue.putBack(postponed, by: number)
-                finish(counted, isFull: group.isFull)
+                let isEmpty = group.completions.isEmpty
+                finish(counted, isFull: group.isFull ? true : isEmpty ? nil : false, hasFailed: isEmpty && losses > 0)
                 return group.answer(.success(()))
             } catch {
                 losses += 1
@@ -81,7 +82,8 @@ struct PostgresWriter {
                 guard isTransient, losses < Self.connectionsMax else {
                     counted.batchesFailed += 1
                     counted.jobsFailed += jobs.count
-                    finish(counted, isFull: (error as? DatabaseError)?.code == .full)
+                    let isFull = (error as? DatabaseError)?.code == .full
+                    finish(counted, isFull: isFull ? true : nil, hasFailed: !isFull)
                     let isUndecided = (error as? DatabaseError)?.code == .undecided
                     let lost = isUndecided ? error : WriteGroup.lost(error)
                     for job in jobs { job.fail(lost) }
@@ -93,8 +95,8 @@ struct PostgresWriter {
         }
     }
 
-    private func finish(_ counted: StoreMetrics, isFull: Bool) {
-        queue.finishBatch(by: number, isFull: isFull) { $0 = $0.adding(counted) }
+    private func finish(_ counted: StoreMetrics, isFull: Bool?, hasFailed: Bool) {
+        queue.finishBatch(by: number, isFull: isFull, hasFailed: hasFailed) { $0 = $0.adding(counted) }
     }
 
     /// Runs one transaction, without answering any job.

@@ -90,7 +90,8 @@ struct SQLiteWriter {
     private func abandon(_ notBegun: [WriteJob], after group: WriteGroup, because error: any Error) {
         connection.db.rollback()
         let lost = WriteGroup.lost(error)
-        queue.finishBatch(isFull: lost.cause == .full || group.isFull ? true : nil) { metrics in
+        let isFull = lost.cause == .full || group.isFull
+        queue.finishBatch(isFull: isFull ? true : nil, hasFailed: !isFull) { metrics in
             metrics.batchesFailed += 1
             metrics.jobsFailed += group.failures.count + group.completions.count + notBegun.count
         }

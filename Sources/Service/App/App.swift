@@ -87,7 +87,8 @@ public final class App: Sendable {
         }
 
         // The path of requests.
-        report = ServiceReport(metrics, checks: start.checks(authenticator, pipeline.pump))
+        source = start.source(runner, pipeline)
+        report = ServiceReport(metrics, checks: start.checks(authenticator, pipeline.pump, source))
         bodies = BodyBudgets(metrics)
         rows = TenantRows(reader, metrics: metrics, logger: logger)
         let dispatcher = Dispatcher(
@@ -102,7 +103,6 @@ public final class App: Sendable {
         start.register(server, pipeline)
         (ticker, clockLines) = (start.ticker(runner, features, authenticator.limiter), start.clockLines)
         (webhooks, push) = (start.webhooks(reader, admission), start.push(reader, admission))
-        source = start.source(runner, pipeline)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true
     }

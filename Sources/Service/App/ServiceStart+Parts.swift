@@ -117,9 +117,12 @@ extension ServiceStart {
             metrics: SourceMetrics(metrics), logger: logger)
     }
 
-    func checks(_ authenticator: Authenticator, _ pump: EventPump) -> [@Sendable () -> String?] {
+    func checks(
+        _ authenticator: Authenticator, _ pump: EventPump, _ source: SourceReader?
+    ) -> [@Sendable () -> String?] {
         [
             { authenticator.isReady ? nil : "The issuer's keys could not be fetched yet." },
+            { source?.obstacle },
             { [revocations] in revocations.isTrusted ? nil : "The revocations of other replicas are unknown." },
             { [store] in
                 if let trouble = store.trouble { return "Writes are failing: \(trouble.detail)." }

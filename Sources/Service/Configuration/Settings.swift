@@ -101,9 +101,9 @@ public final class Settings: @unchecked Sendable {
         .tokens, "Maximum lifetime of a backend's token in days; 3660 for Supabase's service_role key (ten years).",
         default: Limits.tokenDays, in: 1...36_500)
     public var serviceTokenDays: Int
-    /// How long a replica that is cut off from the database continues to trust tokens.
+    /// How long streams stay open at a replica that is cut off from the database (see `RevocationList.trusted`).
     @Setting(
-        .tokens, "PostgreSQL: seconds without the database after which a replica rejects all tokens.",
+        .tokens, "PostgreSQL: seconds without the database after which a replica ends its streams.",
         default: 120, in: 5...86_400)
     public var revocationsTrustedSeconds: Int
     @Setting(

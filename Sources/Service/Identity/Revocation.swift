@@ -29,9 +29,18 @@ struct Revocation: Sendable, Hashable {
     /// good.
     var issuedBefore: Timestamp?
 
-    func covers(_ caller: Caller) -> Bool {
-        caller.tenant == tenant && kind.subject(of: caller).hasBytes(of: subject)
-            && issuedBefore.map { caller.issuedAt < $0 } ?? true
+    func covers(_ caller: Caller, _ seal: PersonSeal? = nil) -> Bool {
+        // The time first: the mark of a caller costs a hash.
+        caller.tenant == tenant && issuedBefore.map { caller.issuedAt < $0 } ?? true
+            && kind.subject(of: caller, seal).hasBytes(of: subject)
+    }
+
+    /// The revocation of a user by the user's mark, for the event log: an erasure removes the events that name the user,
+    /// and a replica may read a revocation later than that.
+    func sealed(by seal: PersonSeal?) -> Revocation {
+        guard kind == .user, let seal else { return self }
+        let mark = seal.mark(of: Owner(tenant: tenant, userId: ID(subject)))
+        return Revocation(tenant: tenant, kind: .person, subject: mark, issuedBefore: issuedBefore)
     }
 }
 
@@ -53,9 +62,10 @@ final class RevocationList: Sendable {
     private let isEmpty = Atomic<Bool>(true)
     /// Whether users were erased. Only then is the mark of each caller computed.
     private let hasErased = Atomic<Bool>(false)
-    private let seal: PersonSeal?
-    /// Whether this replica has missed other replicas' possible revocations for longer than allowed.
-    private let isOutdated = Atomic<Bool>(false)
+    let seal: PersonSeal?
+    /// Revocations of other replicas are known up to this time, in nanoseconds after `madeAt`.
+    private let knownUntil = Atomic<Int64>(.max)
+    private let madeAt = ContinuousClock.now
 
     /// The code of a refusal while it is unknown here whether a token was revoked.
     static let unknownCode = "revocations.unknown"
@@ -101,13 +111,21 @@ final class RevocationList: Sendable {
 
     // MARK: Whether the list is up to date
 
-    var isTrusted: Bool { !isOutdated.load(ordering: .acquiring) }
+    /// How old the known revocations may be. While a replica cannot read the log, a token that another replica has
+    /// revoked is accepted for at most this time. A shorter one would refuse tokens whenever the database is slow.
+    static let trusted: Duration = .seconds(5)
 
-    /// Marks the list as outdated: revocations of other replicas have not arrived. Returns whether that is new.
-    func distrust() -> Bool { !isOutdated.exchange(true, ordering: .acquiringAndReleasing) }
+    /// Whether the list is up to date. The clock decides, and not the thread that reads the log: a process that was
+    /// suspended must not accept tokens before that thread has continued.
+    var isTrusted: Bool {
+        let known = knownUntil.load(ordering: .acquiring)
+        return known == .max || madeAt.duration(to: .now) <= .nanoseconds(known) + Self.trusted
+    }
 
-    /// Marks the list as up to date: all revocations have arrived. Returns whether that is new.
-    func trust() -> Bool { isOutdated.exchange(false, ordering: .acquiringAndReleasing) }
+    /// Records that all revocations of other replicas up to a time are known. Without a call, there are no others.
+    func follow(until time: ContinuousClock.Instant) {
+        knownUntil.store(Int64(madeAt.duration(to: time) / .nanoseconds(1)), ordering: .releasing)
+    }
 
     func register(in metrics: MetricsRegistry) {
         metrics.register { [self] text in
@@ -132,7 +150,7 @@ final class RevocationList: Sendable {
 }
 
 extension Revocation {
-    /// The event that informs replicas of a revocation; no stream delivers it.
+    /// The event that informs replicas of a revocation; no stream delivers it. It does not name a user (``sealed(by:)``).
     static let event: StaticString = "bellhop:revoked"
     /// The event that informs replicas that a revocation was lifted.
     static let lifted: StaticString = "bellhop:revocation-lifted"

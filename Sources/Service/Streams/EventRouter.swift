@@ -38,6 +38,13 @@ struct EventRouter: Sendable {
         shards.post(.restart(head: head, ids: ids, memberships.known))
     }
 
+    /// Refuses a token, a session or a user on all replicas once the transaction is committed.
+    func revoke(_ revocation: Revocation, in tx: Transaction) {
+        let sealed = revocation.sealed(by: revocations.seal)
+        tx.notifyReplicas(Revocation.event, data: sealed.json)
+        tx.afterCommit { revoke(sealed) }
+    }
+
     /// Refuses a token, a session or a user from now on, and closes their streams.
     func revoke(_ revocation: Revocation) {
         revocations.insert([revocation])

@@ -254,8 +254,11 @@ extension StreamHub {
     /// Checks every stream of the shard. Revocations are rare, and an index by token and session would cost memory for
     /// each idle stream.
     private func revoke(_ revocation: Revocation) {
+        let seal = dependencies.revocations.seal
         for slot in sessions.indices {
-            guard let session = sessions[slot], !session.isEnding, revocation.covers(session.caller) else { continue }
+            guard let session = sessions[slot], !session.isEnding, revocation.covers(session.caller, seal) else {
+                continue
+            }
             end(Int32(slot), .revoked)
         }
     }

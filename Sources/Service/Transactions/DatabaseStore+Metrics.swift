@@ -10,7 +10,11 @@ extension DatabaseStore {
             let trouble = self.trouble?.code
             text.family(
                 "bellhop_database_trouble", .gauge, "1 while writes fail, by reason.",
-                by: "reason", [("full", trouble == .full ? 1 : 0), ("moved", trouble == .moved ? 1 : 0)])
+                by: "reason",
+                [
+                    ("failing", trouble == .unavailable ? 1 : 0), ("full", trouble == .full ? 1 : 0),
+                    ("moved", trouble == .moved ? 1 : 0),
+                ])
             text.single("bellhop_database_commits_total", .counter, "Committed groups of writes.", metrics.batches)
             text.single("bellhop_database_writes_total", .counter, "Committed writes.", metrics.jobs)
             text.single(

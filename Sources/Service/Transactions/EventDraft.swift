@@ -70,6 +70,7 @@ struct LoggedEvent: Sendable {
 
 extension LoggedEvent: LogEntry {
     var sequence: Int64 { event.sequence }
+    var isErased: Bool { event.isErased }
 
     /// Returns whether readers receive the same. The trace is not compared, because readers do not depend on it.
     func isSame(as other: LoggedEvent) -> Bool {
@@ -96,6 +97,8 @@ extension StreamEvent {
 
     /// Whether it is a row change. Each stream receives its own part of one.
     var isChange: Bool { name == Self.changeName }
+    /// Whether its content was erased.
+    var isErased: Bool { name == EventLog.erasedName }
     /// Whether it is an event between replicas, which no stream receives.
     var isInternal: Bool { name.hasPrefix(EventLog.internalPrefix) }
 

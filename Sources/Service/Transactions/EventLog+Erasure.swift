@@ -2,8 +2,8 @@ import Database
 import Values
 
 extension EventLog {
-    /// The name of an erased event. No stream receives it; a stream that resumes before one resyncs instead, because its
-    /// client may have lost the trace of the event's content.
+    /// The name of an erased event. No stream receives it. A stream that resumes before one resyncs instead, because its
+    /// client missed the event, or shows what is gone. A replica that finds one above its head restarts its streams.
     static let erasedName = "\(internalPrefix)erased"
 
     /// The name of an event without a content, which only takes a number.
@@ -15,9 +15,11 @@ extension EventLog {
     /// Erases a person from some records after a number: the person's own events, and other users' events that name the
     /// person.
     ///
-    /// The numbers stay, because the log has no gaps. Every replica must have published the records, because a replica
-    /// compares the log with what it has published.
+    /// The numbers stay, because the log has no gaps. So do the routes by which the events' other readers find that they
+    /// missed something.
     ///
+    /// - Parameter last: All replicas that are not far behind have published the records up to here. The others restart
+    ///   their streams.
     /// - Returns: The number of the last record that was read; nil if there are no more up to `last`.
     static func erase(
         _ names: PersonNames, tenant: ID<Tenant>, after: Int64, through last: Int64, in db: DatabaseConnection
@@ -48,13 +50,20 @@ extension EventLog {
     private static func store(
         _ record: ErasableRecord, replacing known: ErasableRecord, _ tenant: ID<Tenant>, _ db: DatabaseConnection
     ) throws {
-        let isHidden = record.audience.isEmpty && record.topic == nil
-        let left = isHidden ? [] : routes(topic: record.topic, audience: record.audience)
-        for route in Set(routes(topic: known.topic, audience: known.audience)).subtracting(left) {
+        let before = Set(routes(topic: known.topic, audience: known.audience))
+        let left = Set(routes(topic: record.topic, audience: record.audience))
+        for route in before.subtracting(left) {
             try db.run(
                 """
                 DELETE FROM \(routes, unscoped: bookkeeping)
                 WHERE tenant = \(tenant) AND route = \(route) AND sequence = \(record.sequence)
+                """)
+        }
+        for route in left.subtracting(before) {
+            try db.run(
+                """
+                INSERT INTO \(routes, unscoped: bookkeeping) (tenant, route, sequence)
+                VALUES (\(tenant), \(route), \(record.sequence))
                 """)
         }
         let earlier = record.earlier.isEmpty ? nil : SQLValue.utf8(record.earlier)
@@ -79,6 +88,8 @@ private struct ErasableRecord {
     private(set) var earlier: [UInt8]
     private let members: [UInt8]?
     private let shared: Int64?
+    /// The key of every caller of a tenant.
+    private static let everyone = "everyone"
 
     /// Reads a row with the columns ``EventLog/content`` and `shared`.
     init(_ row: Row) throws {
@@ -100,8 +111,13 @@ private struct ErasableRecord {
     ///
     /// - Returns: Whether anything has changed.
     mutating func erase(_ names: PersonNames) throws -> Bool {
-        let others = audience.filter { !names.occur(inKey: $0) }
-        let isOwn = others.count < audience.count
+        let named = audience.filter { names.occur(inKey: $0) }
+        var others = audience.filter { !names.occur(inKey: $0) }
+        // A key such as `follower:ada` stands for readers who cannot be found without the name. So all readers of the
+        // tenant find the erased event.
+        if !named.allSatisfy(names.areOnly(key:)), !others.contains(Self.everyone) { others.append(Self.everyone) }
+        let isNamedByTopic = topic.map { names.occur(inKey: $0) } ?? false
+        let isOwn = !named.isEmpty || isNamedByTopic
         func erases(_ isSharing: Bool, _ data: ArraySlice<UInt8>) -> Bool {
             isOwn || names.occur(in: SharedMembers.joined(isSharing ? members : nil, data))
         }
@@ -117,11 +133,8 @@ private struct ErasableRecord {
             (name, collapse, data, isLastShared) = (EventLog.erasedName, 0, EncodedJSON.emptyObject.bytes, false)
             count += 1
         }
-        if let known = topic, isOwn || names.occur(inKey: known) {
-            topic = nil
-            count += 1
-        }
-        count += audience.count - others.count
+        if isNamedByTopic { topic = nil }
+        count += named.count + (isNamedByTopic ? 1 : 0)
         audience = others
         guard count > 0 else { return false }
         // A single event with shared members uses all of them, unless the column says otherwise.

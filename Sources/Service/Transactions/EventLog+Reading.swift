@@ -103,7 +103,8 @@ extension EventLog {
     }
 
     /// Returns the most recent row changes with receivers among the given keys, up to a number and at most of the given
-    /// age. Returns nil if so much was published since that not all of it is read.
+    /// age. Returns nil if so much was published since that not all of it is read, or if an event was erased, which may
+    /// have been a change.
     static func recentChanges(
         in db: DatabaseConnection, tenant: ID<Tenant>, routes: [String], through sequence: Int64, within age: Duration,
         limit: Int
@@ -114,15 +115,18 @@ extension EventLog {
         // A change has the routes of all its receivers. Each route finds it, and it is read once. It is always a record
         // of its own.
         var found: Set<Int> = []
+        var isErased = false
         typealias Recent = (sequence: Int, isChange: Bool, createdAt: Timestamp)
         func read(_ row: Row) throws -> Recent {
-            (try row.integer(0), try row.text(1) == change.description, try row.moment(2))
+            let (name, createdAt) = (try row.text(1), try row.moment(2))
+            if name == erasedName, createdAt >= start { isErased = true }
+            return (try row.integer(0), name == change.description, createdAt)
         }
         for route in routes.prefix(routesAloneMax) {
             let recent = try db.rows(recentOfRoute.binding(tenant, route, sequence, limit, start.microseconds), read)
             found.formUnion(recent.lazy.filter(\.isChange).map(\.sequence))
             // If the limit is reached, a row that was cut off may be a change.
-            guard recent.count < limit, found.count < limit else { return nil }
+            guard recent.count < limit, found.count < limit, !isErased else { return nil }
         }
         guard routes.count > routesAloneMax else { return try fetch(found.sorted(), in: db) }
         // The rows of a group are spread over the whole log, so the statement needs a lower bound.
@@ -140,7 +144,7 @@ extension EventLog {
                 """, read)
             rowsLeft -= recent.count
             found.formUnion(recent.lazy.filter { $0.isChange && $0.createdAt >= start }.map(\.sequence))
-            guard rowsLeft > 0, found.count < limit else { return nil }
+            guard rowsLeft > 0, found.count < limit, !isErased else { return nil }
         }
         return try fetch(found.sorted(), in: db)
     }

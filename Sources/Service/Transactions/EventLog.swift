@@ -161,6 +161,11 @@ enum EventLog {
         }
     }
 
+    /// Writes the row that each write with events needs, and changes nothing.
+    static func touch(in db: DatabaseConnection) throws {
+        try db.run("UPDATE \(counter, unscoped: bookkeeping) SET newest = newest WHERE id = 1")
+    }
+
     private static let advance: SQL =
         "UPDATE \(counter, unscoped: bookkeeping) SET newest = newest + ? WHERE id = 1 RETURNING newest"
     private static let intoEvents = Insertion(

@@ -30,7 +30,7 @@ final class EventPump: Sendable {
     private let log: LogIdentity
     private let logger: Logger
     private let revocations: RevocationList
-    /// After a longer time without other replicas' events, their revocations may be missing.
+    /// After a longer time without other replicas' events, all streams end, because tokens may have been revoked.
     private let revocationsTrusted: Duration
     /// Delivers events to streams. It is called in order, by one thread at a time, and must not block.
     private let publish: @Sendable ([LoggedEvent]) -> Void
@@ -41,9 +41,11 @@ final class EventPump: Sendable {
     private struct State {
         var follower: LogFollower<LoggedEvent>
         var lastContactAt = ContinuousClock.now
-        /// All events that were committed until then are published.
-        var caughtUpAt = ContinuousClock.now
         var isFailing = false
+        /// Whether it was logged that tokens are refused.
+        var isOutdated = false
+        /// Whether the streams were ended for that reason.
+        var hasEndedStreams = false
         var stopListening: (@Sendable () -> Void)?
     }
 
@@ -66,7 +68,10 @@ final class EventPump: Sendable {
         self.clock = clock
         pollPause = clock.pause(.seconds(1))
         self.log = log
-        state = Locked(State(follower: LogFollower(head: head, epoch: log.epoch, at: Self.uptime)))
+        let isAlone = store.engine == .sqlite
+        state = Locked(
+            State(follower: LogFollower(head: head, epoch: log.epoch, isAlone: isAlone, at: Self.uptime)))
+        if !isAlone { revocations.follow(until: .now) }
         self.logger = logger
         self.revocations = revocations
         self.revocationsTrusted = revocationsTrusted
@@ -83,7 +88,7 @@ final class EventPump: Sendable {
     /// Takes the events of transactions that were committed here.
     func committed(_ events: [LoggedEvent], term: Int) {
         state.withLock { state in
-            let next = state.follower.committed(events, term: term)
+            let next = state.follower.committed(events, term: term, at: Self.uptime)
             if !next.isEmpty { publish(next) }
             if state.follower.isWoken { thread.wake() }
         }
@@ -166,7 +171,7 @@ final class EventPump: Sendable {
                 _ = thread.pause(for: .milliseconds(.random(in: 100...300)))
             }
         }
-        distrustIfPartitioned()
+        noteOutdated()
         return true
     }
 
@@ -189,21 +194,27 @@ final class EventPump: Sendable {
         state.lastContactAt = .now
     }
 
-    /// Records that everything committed is published here, including revocations.
+    /// Records that everything that was committed when the log was asked is published here, including revocations.
     private func noteCaughtUp(_ state: inout State) {
-        state.caughtUpAt = .now
-        if revocations.trust() { logger.info("The revocations of other replicas are known again.") }
+        revocations.follow(until: Self.started + state.follower.caughtUpAt)
+        guard revocations.isTrusted else { return }
+        if state.isOutdated { logger.info("The revocations of other replicas are known again.") }
+        (state.isOutdated, state.hasEndedStreams) = (false, false)
     }
 
-    /// Distrusts all tokens if this replica is cut off. Other replicas continue to revoke tokens, which this one does
-    /// not learn. After a while it is safer to refuse all tokens, and to end their streams, which receive nothing
-    /// anyway.
-    private func distrustIfPartitioned() {
+    /// Logs that this replica is cut off and refuses all tokens (`RevocationList.isTrusted`), because other replicas
+    /// continue to revoke tokens. After a longer time their streams end too, which receive nothing anyway.
+    private func noteOutdated() {
         state.withLock { state in
-            guard ContinuousClock.now - state.caughtUpAt >= revocationsTrusted, revocations.distrust() else { return }
-            logger.error(
-                "The database cannot be reached, so revocations of other replicas are unknown. All tokens are rejected.",
-                metadata: ["seconds": "\(revocationsTrusted.components.seconds)"])
+            let age = Self.uptime - state.follower.caughtUpAt
+            if !state.isOutdated, age > RevocationList.trusted {
+                state.isOutdated = true
+                logger.error(
+                    "The database cannot be reached, so revocations of other replicas are unknown. All tokens are rejected.",
+                    metadata: ["seconds": "\(age.components.seconds)"])
+            }
+            guard !state.hasEndedStreams, age >= revocationsTrusted else { return }
+            state.hasEndedStreams = true
             restartStreams(state.follower.head)
         }
     }
@@ -257,7 +268,7 @@ final class EventPump: Sendable {
         let entries = events.map { LoggedEvent(event: $0) }
         let missed = state.withLock { state in
             noteContact(&state)
-            let outcome = state.follower.read(entries, isAll: isAll, answering: request)
+            let outcome = state.follower.read(entries, isAll: isAll, answering: request, at: Self.uptime)
             if !outcome.publish.isEmpty { publish(outcome.publish) }
             if outcome.isCaughtUp { noteCaughtUp(&state) }
             return outcome.missed
@@ -269,14 +280,15 @@ final class EventPump: Sendable {
         }
     }
 
-    /// Catches up, ends all streams, and continues at the follower's new position.
+    /// Catches up, ends all streams, and continues at the follower's new position. Streams that missed an event, or for
+    /// which one was erased, resync when they resume.
     private func restart(_ change: (inout State) -> Bool) throws {
         // First the data that authorizes streams.
         for step in catchUp { try readOnce { try step($0) } }
         state.withLock { state in
             guard change(&state) else { return }
             restartStreams(state.follower.head)
-            let next = state.follower.publishable()
+            let next = state.follower.publishable(at: Self.uptime)
             if !next.isEmpty { publish(next) }
         }
     }

@@ -26,6 +26,9 @@ struct PersonNames: Sendable {
     /// Whether a key names the person, such as `user:ada` or `follower:ada`. Its first segment is a kind.
     func occur(inKey key: String) -> Bool { key.split(separator: ":").dropFirst().contains { $0 == segment } }
 
+    /// Whether a key is held by the person alone.
+    func areOnly(key: String) -> Bool { key == AudienceKey.make("user", person.text) }
+
     /// Whether the id of an app's event names the person, as in `follow:ada:ben`, whose first part is a kind.
     func occur(inEvent id: String) -> Bool {
         let parts = id.split { ":/|, ".contains($0) }

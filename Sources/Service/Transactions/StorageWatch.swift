@@ -2,7 +2,7 @@ import Database
 import Logging
 import Threads
 
-/// Logs problems of the storage, and checks with a small write whether there is room again. A service that is not ready
+/// Logs problems of the storage, and checks with a small write whether they are over. A service that is not ready
 /// receives no requests that could find out.
 ///
 /// The problem is a state of the whole service. A log line for each affected request would fill the rest of the disk.
@@ -11,8 +11,10 @@ final class StorageWatch: Sendable {
         /// Times by the clock's uptime.
         var loggedAt: Duration?
         var probedAt: Duration?
-        /// Whether a problem was logged and its end was not.
-        var isLogged = false
+        /// The problem that was logged while its end was not.
+        var logged: DatabaseError.Code?
+        /// Whether a write that changes nothing is on its way.
+        var isTrying = false
     }
 
     private static let linePause = Duration.seconds(60)
@@ -31,17 +33,38 @@ final class StorageWatch: Sendable {
     func check() {
         let now = clock.uptime()
         if store.trouble?.code == .full, isDue(\.probedAt, now, after: Self.probePause) { try? store.probe() }
+        if store.isInDoubt { tryToWrite() }
         guard let trouble = store.trouble else {
-            let wasLogged = state.withLock { state in
-                defer { state.isLogged = false }
-                return state.isLogged
+            let logged = state.withLock { state in
+                defer { state.logged = nil }
+                return state.logged
             }
-            if wasLogged { logger.info("There is free space again: writes succeed.") }
+            switch logged {
+            case nil: break
+            case .full: logger.info("There is free space again: writes succeed.")
+            default: logger.info("Writes succeed again.")
+            }
             return
         }
         guard isDue(\.loggedAt, now, after: Self.linePause) else { return }
-        state.withLock { $0.isLogged = true }
+        state.withLock { $0.logged = trouble.code }
         logger.error("Writes are failing.", metadata: ["reason": "\(trouble)"])
+    }
+
+    /// Writes without waiting, because a write may wait for a lock for as long as a statement may take.
+    private func tryToWrite() {
+        let isFirst = state.withLock { state in
+            defer { state.isTrying = true }
+            return !state.isTrying
+        }
+        guard isFirst else { return }
+        let finish: @Sendable () -> Void = { [weak self] in self?.state.withLock { $0.isTrying = false } }
+        do throws(StoreBusy) {
+            try store.write({ try EventLog.touch(in: $0) }, completion: { (_: Result<Void, any Error>) in finish() })
+        } catch {
+            // The writes in the queue show it as well.
+            finish()
+        }
     }
 
     private func isDue(

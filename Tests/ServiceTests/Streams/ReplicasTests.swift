@@ -187,6 +187,31 @@ import Values
         #expect(try await b.call("GET", "/metrics").text.contains("bellhop_revocations_trusted 1"))
     }
 
+    /// Reads succeed, and no write does, because the server became read-only.
+    @Test func replicaWithoutWrites_isNotReady_untilTheySucceed() async throws {
+        let (a, _) = try TestService.startReplicas(["databaseTimeoutSeconds": "1"])
+        let (server, name) = (try PostgresServer.shared(), try #require(a.database.name))
+        func change(_ setting: String) throws {
+            try server.run([
+                "ALTER DATABASE \(name) \(setting)",
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'",
+            ])
+        }
+        func readiness() async throws -> ServiceAnswer { try await a.call("GET", "/readyz") }
+        func write(_ id: String) async throws -> Int {
+            try await status(of: await a.publish(NotificationsTests.event(id, to: "u1")))
+        }
+        try change("SET default_transaction_read_only = on")
+        try await eventually("a write fails") { try await write("w1") == 503 }
+        try await eventually("not ready") {
+            try await readiness().json["detail"].string?.contains("Writes are failing") == true
+        }
+        #expect(try await a.call("GET", "/metrics").text.contains("bellhop_database_trouble{reason=\"failing\"} 1"))
+        try change("RESET ALL")
+        try await eventually("ready again") { try await readiness().status == 200 }
+        try await eventually("a write succeeds") { try await write("w2") == 201 }
+    }
+
     /// No sticky sessions: any replica answers a request about a stream.
     @Test func requestsAboutAStream_areAnsweredByAnyReplica() async throws {
         let shop: JSON = ["name": "The Cut Club", "timeZone": "Europe/Berlin"]

@@ -107,4 +107,15 @@ final class LoggedTransactions {
         let (now, retention) = (service.clock.now, EventLog.Retention(seconds: 1_000_000, countMax: countMax))
         _ = try service.app.store.writeAndWait { try EventLog.prune(AgeTime(now), retention, in: $0) }
     }
+
+    /// Erases a person from all events.
+    func erase(_ person: ID<User>) throws {
+        let (tenant, newest) = (tenant, newest)
+        var place: Int64? = 0
+        while let after = place {
+            place = try service.app.store.writeAndWait {
+                try EventLog.erase(PersonNames(person), tenant: tenant, after: after, through: newest, in: $0)
+            }
+        }
+    }
 }

@@ -21,6 +21,8 @@ final class SourceReader: Sendable {
     private let thread = LoopThread("source")
     /// Whether the loss that is being repaired was logged.
     private let lossIsNoted = Atomic<Bool>(false)
+    /// Whether a slot keeps the changes that are not read yet.
+    private let hasSlot = Atomic<Bool>(false)
     /// Whether rows after the position were not published, or the server refuses to send them.
     private let hasGap = Atomic<Bool>(false)
 
@@ -44,6 +46,17 @@ final class SourceReader: Sendable {
         }
     }
 
+    /// The reason why changes of rows would be missed; nil once the first slot exists, also while the app's server is away.
+    var obstacle: String? {
+        hasSlot.load(ordering: .acquiring) ? nil : "The app's log has no slot yet, so changes of rows would be missed."
+    }
+
+    /// A stored position belongs to a slot that this or another replica has made.
+    private func noteSlot() {
+        guard !hasSlot.load(ordering: .acquiring), let position = try? parts.intake.position() else { return }
+        if position.lsn.rawValue > 0 { hasSlot.store(true, ordering: .releasing) }
+    }
+
     func start() {
         thread.start { [self] in run() }
     }
@@ -54,6 +67,7 @@ final class SourceReader: Sendable {
     private func run() {
         var pause = SourceLimits.retryPauses.first
         while !thread.isStopping {
+            noteSlot()
             do {
                 try readOn { pause = SourceLimits.retryPauses.first }
             } catch {
@@ -81,7 +95,9 @@ final class SourceReader: Sendable {
         // Tables whose stored rows are outdated, with their states. The log was read beyond these states.
         var outdated: [String: String] = [:]
         while !thread.isStopping {
-            if let (link, position) = try begin(server, identity, reading: outdated, shouldStop) {
+            let begun = try begin(server, identity, reading: outdated, shouldStop)
+            noteSlot()
+            if let (link, position) = begun {
                 metrics.isConnected.store(true, ordering: .relaxed)
                 let ignored = try server.reasonToIgnoreEvents()
                 var session = SourceSession(

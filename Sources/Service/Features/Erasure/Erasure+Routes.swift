@@ -23,10 +23,8 @@ extension ErasureFeature {
             if let known, known.doneAt == nil { return response(202, known, of: userId) }
             try insert(mark, of: userId, tx)
             tx.record(.personLeft(userId, mark: mark))
-            let revocation = Revocation(
-                tenant: tx.tenant, kind: .user, subject: userId.text, issuedBefore: tx.now)
-            tx.notifyReplicas(Revocation.event, data: revocation.json)
-            tx.afterCommit { parts.router.revoke(revocation) }
+            parts.router.revoke(
+                Revocation(tenant: tx.tenant, kind: .person, subject: mark, issuedBefore: tx.now), in: tx)
             return response(202, try find(mark, tx).required("erasure"), of: userId)
         }
     }

@@ -11,8 +11,9 @@ enum ErasureLimits {
     /// Statements for a piece of an export, which may find nothing. The client would otherwise wait for the first byte
     /// until a long table is read.
     static let pieceStatementsMax = 50
-    /// Seconds until every replica has published the events that are about to be erased. A replica that is further behind
-    /// finds a log that differs from what it has published, and its streams resync.
+    /// Seconds until replicas have published the events that are about to be erased. A replica that is further behind finds
+    /// erased events and restarts its streams. It must be longer than `LogFollower.memoryMax`, for which a replica
+    /// publishes its own events without reading the log.
     static let logPauseSeconds: Int64 = 10
     /// Repetitions of an erasure for which rows of the person appear while it runs. An app that stores new rows about the
     /// person again and again would keep it from ending.

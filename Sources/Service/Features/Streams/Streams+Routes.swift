@@ -192,8 +192,7 @@ extension StreamsFeature {
         let revocation = try readRevocation(call)
         return .write { tx in
             try insertRevocation(revocation, at: tx.now, in: tx.db)
-            tx.notifyReplicas(Revocation.event, data: revocation.json)
-            tx.afterCommit { parts.router.revoke(revocation) }
+            parts.router.revoke(revocation, in: tx)
             return Response.json(201) { $0.member("revokedAt", tx.now) }
         }
     }

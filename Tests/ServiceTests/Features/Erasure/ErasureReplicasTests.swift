@@ -1,4 +1,5 @@
 import BellhopClient
+import PostgresServer
 import TestSupport
 import Testing
 import Values
@@ -36,5 +37,54 @@ import Values
         _ = try await others.next("notification:created")
         #expect(!others.received.contains { $0.name == "stream:resync" })
         try first.expectExactCounts()
+    }
+
+    /// A replica cannot reach the database while a user is erased, and until the log no longer names the user.
+    @Test func replicaThatWasCutOff_refusesThePerson_andTellsItsStreams() async throws {
+        let partition = try PartitionProxy(to: PostgresServer.shared().port)
+        defer { partition.stop() }
+        let (first, second) = try TestService.startReplicas(
+            ["databaseTimeoutSeconds": "60"], secondThrough: partition)
+        let ada = ErasedTown.ada
+        let old = TestService.Identity.bearer(second.token(for: .user(ada)))
+        #expect(try await first.call("PUT", "/v1/users/\(ada)/followers/me", as: .user("fay")).isSuccess)
+        let own = try await second.listen(as: old)
+        // One who is named, a follower, and a user of another tenant.
+        let others: [TestService.Identity] = [.user("ben"), .user("fay"), .user("eve", tenant: "other")]
+        var streams: [StreamListener] = []
+        for other in others { streams.append(try await second.listen(as: other)) }
+        // The last event that the replica publishes does not concern the user.
+        let plain: JSON = ["event": "plain", "to": ["user:eve"], "data": [:]]
+        #expect(try await first.call("POST", "/v1/publish", as: .service(tenant: "other"), plain).isSuccess)
+        _ = try await streams[2].next("plain")
+        partition.cut()
+        let tidings: JSON = ["event": "tidings", "to": ["user:ben"], "data": ["who": .string(ada)]]
+        #expect(try await first.call("POST", "/v1/publish", as: .service(), tidings).isSuccess)
+        let post: JSON = ["text": "a post", "visibility": "followers"]
+        #expect(try await first.call("POST", "/v1/posts", as: .user(ada), post).status == 201)
+        first.clock.advance(seconds: 1)
+        #expect(try await first.call("DELETE", "/v1/users/\(ada)", as: .service()).status == 202)
+        try await eventually("the erasure ends", step: { first.clock.advance(seconds: 1) }) {
+            let answer = try await first.call("GET", "/v1/users/\(ada)/erasure", as: .service())
+            return answer.json["state"].string == "done"
+        }
+        partition.heal()
+        // The first answer that is not a refusal for the time being.
+        var answer = try await second.call("GET", "/v1/badges", as: old)
+        while answer.status == 503 { answer = try await second.call("GET", "/v1/badges", as: old) }
+        #expect(answer.refusal == "401 invalid_token.revoked")
+        _ = try await own.next("stream:closing")
+        for (other, stream) in zip(others, streams) {
+            _ = try await stream.next("stream:closing")
+            let again = try await second.listen(as: other, lastEventID: stream.lastEventID)
+            if other.subject == "eve" {
+                #expect(try await second.call("POST", "/v1/publish", as: .service(tenant: "other"), plain).isSuccess)
+                _ = try await again.next("plain")
+                #expect(!again.received.contains { $0.name == "stream:resync" })
+            } else {
+                _ = try await again.next("stream:resync")
+            }
+            #expect(!(stream.received + again.received).contains { $0.data.contains(ada) }, "\(other.subject)")
+        }
     }
 }

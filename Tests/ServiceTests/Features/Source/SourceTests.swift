@@ -21,6 +21,30 @@ import Testing
         try await app.drop()
     }
 
+    /// Without a slot, changes of rows would be missed. With one, the app's server may be away.
+    @Test func service_isNotReady_beforeTheFirstSlot() async throws {
+        let app = try AppDatabase()
+        let partition = try PartitionProxy(to: app.server.port)
+        defer { partition.stop() }
+        partition.cut()
+        var settings = app.settings
+        settings["source"] = settings["source"]?.replacingOccurrences(
+            of: ":\(partition.target)/", with: ":\(partition.port)/")
+        let service = try TestService.start(settings)
+        let ready = try await service.call("GET", "/readyz")
+        #expect(ready.refusal == "503 not_ready")
+        #expect(ready.json["detail"].string?.contains("has no slot yet") == true)
+        partition.heal()
+        try await eventually("the service is ready") { try await service.call("GET", "/readyz").status == 200 }
+        #expect(try app.look("SELECT count(*) FROM pg_replication_slots WHERE slot_name = '\(app.name)'") == "1")
+        partition.cut()
+        try await service.restart()
+        try await eventually("the service is ready again") { try await service.call("GET", "/readyz").status == 200 }
+        partition.heal()
+        try await service.isReading()
+        try await app.drop()
+    }
+
     @Test func rows_comeInOrder_onceEach_overRestarts() async throws {
         let app = try AppDatabase()
         let service = try TestService.start(app.settings)

@@ -403,6 +403,7 @@ export interface RenewStreamTokenBody {
 
 export interface TokenExpiry {
   expiresAt: string;
+  identity: string;
 }
 
 export type RevokeBody = RevokeBodyByTokenId | RevokeBodyBySessionId | RevokeBodyByUserIdAndIssuedBefore;
@@ -504,7 +505,10 @@ export interface AuditEntry {
   actorId: string | null;
   /** Keyed digest of the id. It stays after an erasure. */
   actorDigest: string;
-  /** Method and path of the operation, or the command `bellhop push rotate`. */
+  /**
+   * Method and path of the operation, the command `bellhop push rotate`, or `retention` for the deletion of expired
+   * entries.
+   */
   action: string;
   /** Table of the rows; null if the operation concerned no row of one user. */
   targetKind: string | null;
@@ -517,19 +521,32 @@ export interface AuditEntry {
   outcome: AuditOutcome;
   /** Number of calls or rows for which the entry stands. */
   count: number;
+  /** Set if the entry notes the deletion of expired entries; otherwise null. */
+  cut: AuditCut | null;
   previousHash: string;
   /** SHA-256 in hexadecimal. */
   hash: string;
 }
 
-/** `service` is a backend, and `operator` a person at the command line of the service. */
-export type AuditActorKind = "service" | "administrator" | "staff" | "operator" | Word;
+/** `service` is a backend, `operator` a person at the command line of the service, and `bellhop` the service itself. */
+export type AuditActorKind = "service" | "administrator" | "staff" | "operator" | "bellhop" | Word;
 
 /**
  * `shown` means that rows were read (only with `auditReads`), and `accepted` that the operation wrote no row of one
  * user.
  */
 export type AuditOutcome = "stored" | "changed" | "removed" | "shown" | "accepted" | Word;
+
+export interface AuditCut {
+  /** Number of the last deleted entry. */
+  through: number;
+  /** Hash of that entry. */
+  hash: string;
+  /** Newest time among the deleted entries. */
+  at: string;
+  /** Days for which entries were kept. */
+  keptDays: number;
+}
 
 export interface Erasure {
   userId: string;
@@ -1050,6 +1067,7 @@ export interface Followed {
 }
 
 export interface Me {
+  identity: string;
   userId: string;
   tenant: string;
   role: string;
@@ -1225,8 +1243,9 @@ export interface ConfigPush {
 export interface StreamReady {
   streamId: string;
   userId: string;
-  /** The tenant of the token. A client compares it and `userId` with its own token. */
+  /** The tenant of the token. */
   tenant: string;
+  identity: string;
   topics: string[];
   replayed: number;
   omittedKeys?: number;
@@ -1526,14 +1545,15 @@ export type ProblemCode =
   | "message.id_taken" | "message.not_yours" | "not_found" | "not_permitted" | "not_ready" | "origin.not_allowed"
   | "post.not_yours" | "post.too_many" | "precondition.required" | "precondition.stale" | "presence.code_required"
   | "presence.no_code" | "presence.too_many_codes" | "presence.wrong_code" | "push.off" | "rate_limited"
-  | "request.answered" | "request.invalid" | "request.malformed" | "request.malformed_json" | "request.media_type"
-  | "request.no_room" | "request.not_yours" | "request.too_large" | "request.too_many_effects" | "request.too_many"
-  | "request.too_slow" | "revocations.unknown" | "route.method_not_allowed" | "route.not_found" | "score.not_judge"
-  | "score.overflow" | "shop.full" | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid"
+  | "request.answered" | "request.invalid" | "request.malformed" | "request.malformed_json"
+  | "request.content_encoding" | "request.media_type" | "request.no_room" | "request.not_yours"
+  | "request.too_large" | "request.too_many_effects" | "request.too_many" | "request.too_slow"
+  | "revocations.unknown" | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow"
+  | "shop.full" | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid"
   | "stream.token_pending" | "stream.too_many" | "stream.unanswered" | "subscriptions.full"
   | "subscriptions.too_many" | "tenant.rate_limited" | "tenant.storage_full" | "tenant.too_many_streams"
-  | "topic.forbidden" | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.off"
-  | "webhook.refused" | Word;
+  | "topic.forbidden" | "unauthenticated" | "unavailable" | "unavailable.undecided" | "user.is_service"
+  | "validation" | "webhook.off" | "webhook.refused" | Word;
 
 /** The events of a stream, by their names, with their data. */
 export interface Events {
@@ -1849,6 +1869,13 @@ export interface Operations {
     body: RevokeBody;
     status: 201;
     answer: Revocation;
+  };
+  /** Lift a revocation */
+  "DELETE /v1/revocations": {
+    query: { tokenId?: string; sessionId?: string; userId?: string };
+    body: undefined;
+    status: 204;
+    answer: undefined;
   };
   /** Submit table changes */
   "POST /v1/changes": {

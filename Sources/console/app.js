@@ -96,7 +96,7 @@ async function offer() {
   }
   const usable = tokens.filter((token) => (expiresAt(token) ?? Infinity) > Date.now());
   const roleOf = (token) => claims(token).app_metadata?.user_role ?? claims(token).role;
-  const backend = usable.find((token) => /^service/.test(roleOf(token) ?? "")) ?? "";
+  const backend = usable.find((token) => roleOf(token) === "service_role") ?? "";
   const buttons = usable.map((token, index) => {
     const role = roleOf(token);
     const name = `Continue as ${claims(token).sub}${role && role !== "authenticated" ? ` (${role})` : ""}`;
@@ -113,14 +113,24 @@ async function offer() {
 }
 
 /** Opens a session from a link with a token, as `make run` and `bellhop demo` print it. Browsers do not send the fragment
- * to a server. It is removed from the address first, so that the token does not stay in the browser's history. */
+ * to a server. It is removed from the address first, so that the token does not stay in the browser's history. Any page can
+ * open such a link, so the link replaces a session only if the person at the page agrees. */
 function openLink() {
   const fragment = new URLSearchParams(location.hash.replace(/^#\??/, ""));
   const token = fragment.get("token");
   if (!token) return false;
   history.replaceState(null, "", location.pathname + location.search);
-  open({ token, shop: fragment.get("shop") ?? "", backend: fragment.get("backend") ?? "" });
+  const next = { token, shop: fragment.get("shop") ?? "", backend: fragment.get("backend") ?? "" };
+  if (session && !agrees(next)) return false;
+  open(next);
   return true;
+}
+
+function agrees(next) {
+  if (["token", "shop", "backend"].every((name) => next[name].trim() === session[name])) return false;
+  const nameOf = (token) => String(claims(token).sub ?? "an unreadable token").slice(0, 80);
+  return confirm(`A link wants to replace the session of ${nameOf(session.token)} by one of ${nameOf(next.token)}.\n\n` +
+    "Continue only if you opened this link yourself.");
 }
 
 // A link that is pasted into the open page changes only the fragment and does not load the page again.

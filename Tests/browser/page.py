@@ -123,9 +123,14 @@ class Tests:
         route.fulfill(body=path.read_text(), headers=headers)
 
     def open(self, page, token=None, more=""):
+        def agree(question):
+            question.accept()
+
         page.goto("about:blank")
+        page.on("dialog", agree)
         page.goto(f"{self.service.url}/#token={token or self.service.ada}{more}")
         page.wait_for_selector(LIVE)
+        page.remove_listener("dialog", agree)
 
     @property
     def with_backend(self):
@@ -294,6 +299,22 @@ class Tests:
             page.fill("#renewal-token", self.service.ada)
             page.press("#renewal-token", "Enter")
             page.wait_for_selector(LIVE)
+
+    def link_replaces_a_session_only_if_the_person_agrees(self):
+        eve, attack = self.service.token("eve"), f"{self.service.url}/#token={self.service.token('mallory')}"
+        with self.page() as page:
+            self.open(page, eve)
+            for answer, loads, user in ((False, False, "eve"), (False, True, "eve"), (True, False, "mallory")):
+                questions = []
+                page.once("dialog", lambda dialog: (questions.append(dialog.message),
+                                                    dialog.accept() if answer else dialog.dismiss()))
+                if loads:
+                    page.goto("about:blank")
+                page.goto(attack)
+                page.wait_for_function("name => document.querySelector('#user').textContent === name", arg=user)
+                page.wait_for_selector(LIVE)
+                assert len(questions) == 1 and "eve" in questions[0] and "mallory" in questions[0], questions
+                assert "token=" not in page.evaluate("location.hash"), "the token stays in the address"
 
     def token_is_renewed_without_a_reconnection(self):
         assert any(self.is_renewed(seconds) for seconds in LIVES), "no token was renewed before its end"
@@ -739,7 +760,8 @@ class Tests:
         all_tabs_share_one_stream_of_the_served_worker, page_is_usable_by_keyboard,
         page_is_live_again_after_a_restart_of_the_service, page_is_offline_while_the_device_is_offline,
         silent_connection_shows_the_age_of_its_last_data,
-        wrong_token_is_refused_and_a_valid_one_accepted, token_is_renewed_without_a_reconnection,
+        wrong_token_is_refused_and_a_valid_one_accepted, link_replaces_a_session_only_if_the_person_agrees,
+        token_is_renewed_without_a_reconnection,
         expired_token_is_reported_and_its_successor_accepted, events_are_filtered_paused_opened_and_explained,
         token_is_decoded_and_subscriptions_are_checked, event_is_published_from_the_page,
         operations_are_shown_to_authorized_callers, replicas_are_shown_individually_and_in_total, demo_fills_the_cards,

@@ -67,7 +67,8 @@ extension BellhopClient {
 
     /// Renew a stream's token
     ///
-    /// Keeps an open stream alive with a new token of the same user and tenant.
+    /// Keeps an open stream alive with a new token of the same user and tenant. If the token has other rights, the
+    /// answer has another `identity`, and the stream delivers what the new token may see.
     ///
     /// `PUT /v1/streams/{id}/token`
     @discardableResult
@@ -82,7 +83,9 @@ extension BellhopClient {
     /// Revoke tokens
     ///
     /// Requires a service token. Revokes one token, one session, or all tokens of a user issued before a given time.
-    /// Within a second, the service refuses requests with these tokens and closes their streams.
+    /// Within a second, the service refuses requests with these tokens and closes their streams. The tokens of a
+    /// backend are revoked by `tokenId` or `sessionId`: a `userId` by which a backend or the service acts gets 403
+    /// `user.is_service`.
     ///
     /// `POST /v1/revocations`
     ///
@@ -94,6 +97,30 @@ extension BellhopClient {
     {
         var call = try Bellhop.Call("POST", "/v1/revocations")
         try call.json(body)
+        try call.header("Idempotency-Key", idempotencyKey)
+        return try await answer(call)
+    }
+
+    /// Lift a revocation
+    ///
+    /// Requires a service token, and exactly one of the parameters. Within a second, the service accepts the tokens
+    /// again that the revocation refused. The erasure of a user cannot be lifted.
+    ///
+    /// `DELETE /v1/revocations`
+    ///
+    /// - Parameters:
+    ///   - tokenId: id of the revoked token.
+    ///   - sessionId: id of the revoked session.
+    ///   - userId: id of the user whose tokens are revoked.
+    ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
+    @discardableResult
+    public func liftRevocation(
+        tokenId: String? = nil, sessionId: String? = nil, userId: String? = nil, idempotencyKey: String? = nil
+    ) async throws -> Bellhop.Answer<Void> {
+        var call = try Bellhop.Call("DELETE", "/v1/revocations")
+        call.query("tokenId", tokenId)
+        call.query("sessionId", sessionId)
+        call.query("userId", userId)
         try call.header("Idempotency-Key", idempotencyKey)
         return try await answer(call)
     }

@@ -203,6 +203,9 @@ extension Bellhop.Problem {
         /// 400: The body is not valid JSON.
         public static let requestMalformedJson = Code(rawValue: "request.malformed_json")
 
+        /// 415: The body is compressed. Send it as it is.
+        public static let requestContentEncoding = Code(rawValue: "request.content_encoding")
+
         /// 415: The content type of the body is not supported.
         public static let requestMediaType = Code(rawValue: "request.media_type")
 
@@ -289,6 +292,9 @@ extension Bellhop.Problem {
 
         /// 503: It is unknown whether the change was made. Repeat the request with the same Idempotency-Key.
         public static let unavailableUndecided = Code(rawValue: "unavailable.undecided")
+
+        /// 403: A backend or the service acts by this id. Its access does not end like that of a user.
+        public static let userIsService = Code(rawValue: "user.is_service")
 
         /// 422: A string contains U+0000, which cannot be stored.
         public static let validation = Code(rawValue: "validation")

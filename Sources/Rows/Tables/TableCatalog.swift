@@ -42,6 +42,11 @@ public struct TableCatalog: Sendable {
     /// The names of all memberships that any table declares.
     public var membershipNames: [String] { membershipOrder.flatMap { $0.map(\.declaration.name) } }
 
+    /// The roles for which a membership is declared.
+    public var membershipRoles: Set<String> {
+        Set(membershipOrder.flatMap { $0.compactMap(\.declaration.role) })
+    }
+
     /// The rule of each membership as text: everything in the file that decides which fact a row gives. Facts that
     /// another rule gave say nothing about the present one. What a membership grants to whom (`grants`, `role`) is
     /// applied to the facts later, so only the column of `grants` belongs to the rule.

@@ -21,17 +21,19 @@ extension ServiceStart {
         try Authenticator(
             settings: settings, clock: clock, revocations: revocations,
             generation: { [memberships] in memberships.generation.load(ordering: .acquiring) },
-            scoped: { [memberships] in memberships.scoped($0) }, metrics: metrics, logger: logger)
+            scoped: { [memberships] in memberships.scoped($0) }, seen: { [backends] in backends.note($0) },
+            metrics: metrics, logger: logger)
     }
 
     func reader(_ limiter: RateLimiter) -> TransactionReader {
         TransactionReader(
             store: store, clock: clock, settings: settings, log: log, positions: positions,
-            reactions: features.compactMap(\.reaction), tables: Catalog.tables, limiter: limiter)
+            reactions: features.compactMap(\.reaction), tables: Catalog.tables, limiter: limiter,
+            backends: backends)
     }
 
     func runner(_ reader: TransactionReader, _ pipeline: EventPipeline) -> TransactionRunner {
-        let audit = AuditLog()
+        let audit = AuditLog(backends: backends)
         return TransactionRunner(
             reader: reader, tenants: tenants, appendEvents: pipeline.appendEvents,
             appendNotes: GroupStep<AuditNotes>(order: 0) { try audit.append($1, in: $0) })
@@ -81,8 +83,7 @@ extension ServiceStart {
         Ticker(
             runner: runner, ticks: features.flatMap(\.ticks), sweeps: features.flatMap(\.sweeps),
             longWork: features.flatMap(\.longWork),
-            prunings: [Pruning(name: "idempotency", due: Idempotency.pruningDue(at:), prune: Idempotency.prune)],
-            limiter: limiter, logger: logger)
+            prunings: [Idempotency.pruning], limiter: limiter, lines: clockLines, logger: logger)
     }
 
     func webhooks(_ reader: TransactionReader, _ admission: StreamAdmission) -> WebhookSender? {

@@ -73,8 +73,12 @@ enum SettingRule {
         }
     }
 
-    /// Reads the path of a claim, with a dot between its parts.
-    static func path(_ text: String) -> [String] { text.split(separator: ".").map(String.init) }
+    static func claim(_ text: String) throws -> ClaimPath {
+        guard let path = ClaimPath(text) else {
+            throw Settings.Fault("\(text) is not a claim: a name between dots is empty")
+        }
+        return path
+    }
 
     /// Reads the limits of a tenant, such as `school-7:requests=6000:streams=500`.
     static func tenantShare(_ text: String) throws -> TenantShare {

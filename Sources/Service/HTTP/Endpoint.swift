@@ -4,14 +4,12 @@ import Values
 
 /// One route, with its access rule and its handler.
 final class Endpoint: Sendable {
-    /// The role check. Row access is decided by the tables' policies, never here.
-    enum Access: String, Sendable {
-        case anyone, bearer, service, staffOrService, adminOrService
-        /// A backend, or a feed of table changes that authenticates with a secret (`FeedCredentials`).
-        case feed
-
-        /// Whether only callers with a certain role may call.
-        var isRoleBound: Bool { self != .anyone && self != .bearer }
+    /// Where a request names the user whom it concerns.
+    enum Subject: Sendable {
+        /// The first path parameter.
+        case path
+        /// The member or parameter `userId`, if there is one.
+        case body, query
     }
 
     /// How the audit log notes the calls of callers with a position (``Office``).
@@ -34,8 +32,11 @@ final class Endpoint: Sendable {
     let method: HTTPMethod
     let pattern: String
     let access: Access
-    /// Whether its first path parameter is the user whom the request concerns, for the audit log.
-    let namesUser: Bool
+    /// Where its requests name the user whom they concern, for the audit log; nil if the rows do.
+    let subject: Subject?
+    /// Whether it decides about the access of the user whom it concerns, who must be a person
+    /// (``Transaction/requirePerson(_:)``).
+    let decidesAccess: Bool
     /// Whether its requests add rows, for which the tenant must have room.
     let adds: Bool
     let query: QueryNames
@@ -48,8 +49,8 @@ final class Endpoint: Sendable {
     let name: String
 
     init(
-        _ method: HTTPMethod, _ pattern: String, access: Access, namesUser: Bool = false, adds: Bool = false,
-        query: QueryNames = [], effort: Effort = .work,
+        _ method: HTTPMethod, _ pattern: String, access: Access, subject: Subject? = nil, decidesAccess: Bool = false,
+        adds: Bool = false, query: QueryNames = [], effort: Effort = .work,
         noting: Noting = .each, bodyBytesMax: Int = Limits.bodyBytesMax,
         _ handler: @escaping @Sendable (Call) throws -> Answer
     ) {
@@ -57,7 +58,8 @@ final class Endpoint: Sendable {
         self.method = method
         self.pattern = pattern
         self.access = access
-        self.namesUser = namesUser
+        self.subject = subject
+        self.decidesAccess = decidesAccess
         self.adds = adds
         self.query = query
         self.effort = effort

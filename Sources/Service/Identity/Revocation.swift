@@ -14,8 +14,9 @@ struct Revocation: Sendable, Hashable {
             switch self {
             case .token: caller.tokenId
             case .session: caller.sessionId
-            case .user: caller.userId.text
-            case .person: seal?.mark(of: caller.owner)
+            // A backend is revoked by its token: otherwise whoever may act on a user could end a backend with this id.
+            case .user: caller.isService ? nil : caller.userId.text
+            case .person: caller.isService ? nil : seal?.mark(of: caller.owner)
             }
         }
     }
@@ -77,6 +78,13 @@ final class RevocationList: Sendable {
         }
     }
 
+    /// Removes a revocation, whatever its moment.
+    func remove(_ revocation: Revocation) {
+        moments.withLock { moments in
+            moments[Key(tenant: revocation.tenant, kind: revocation.kind, subject: revocation.subject)] = nil
+        }
+    }
+
     func isRevoked(_ caller: Caller) -> Bool {
         guard !isEmpty.load(ordering: .acquiring) else { return false }
         // Computed outside the lock, for which all requests wait.
@@ -126,6 +134,8 @@ final class RevocationList: Sendable {
 extension Revocation {
     /// The event that informs replicas of a revocation; no stream delivers it.
     static let event: StaticString = "bellhop:revoked"
+    /// The event that informs replicas that a revocation was lifted.
+    static let lifted: StaticString = "bellhop:revocation-lifted"
 
     /// The event's data; the tenant is the event's own.
     var json: [UInt8] {
@@ -141,7 +151,9 @@ extension Revocation {
         guard case .object(let members)? = try? JSONValue(parsing: event.data) else { return nil }
         let moment = members.integer("issuedBefore").map(Timestamp.init(microseconds:))
         for kind in Kind.allCases {
-            guard let subject = members.string("\(kind.rawValue)Id"), kind != .user || moment != nil else { continue }
+            guard let subject = members.string("\(kind.rawValue)Id"),
+                kind != .user || moment != nil || event.name == "\(Self.lifted)"
+            else { continue }
             self.init(tenant: event.tenant, kind: kind, subject: subject, issuedBefore: moment)
             return
         }

@@ -44,6 +44,9 @@ struct EventRouter: Sendable {
         shards.post(.revoked(revocation))
     }
 
+    /// Accepts the tokens again that a revocation has refused.
+    func lift(_ revocation: Revocation) { revocations.remove(revocation) }
+
     private func deliver(_ events: ArraySlice<LoggedEvent>) {
         guard !events.isEmpty else { return }
         let ids = log.ids
@@ -71,6 +74,8 @@ struct EventRouter: Sendable {
         switch event.name {
         case "\(Revocation.event)":
             if let revocation = Revocation(event) { revoke(revocation) }
+        case "\(Revocation.lifted)":
+            if let revocation = Revocation(event) { lift(revocation) }
         case "\(MembershipRegistry.event)":
             if let (holders, memberships) = memberships.apply(event.data) {
                 shards.post(.memberships(holders, memberships))

@@ -63,8 +63,14 @@ struct AuditNotes: Sendable {
         case each(AuditedAct, [Item])
         /// A number of requests, which the entry of their minute counts.
         case count(AuditedAct, Int)
+        /// No entry, but backends of the tenant to store (``Backends``).
+        case seenBackends
         /// The entries of all minutes before this moment.
         case endOfMinutes(before: Timestamp)
+        /// The entries of all minutes of one caller, who is about to be erased.
+        case endOfCounts(of: ID<User>)
+        /// The entry of a deletion of expired entries, with their number.
+        case retention(AuditCut, Int)
     }
 
     /// What an act did to the rows of one user in one table.

@@ -34,6 +34,9 @@ struct TransactionRunner: Sendable {
         let (result, events) = try db.recording(into: oversight) { (try body(tx), try tx.finish()) }
         if let events { db.leave(events, for: appendEvents) }
         for notes in AuditedAct.notes(of: acts, oversight, tx) + tx.auditNotes { db.leave(notes, for: appendNotes) }
+        if reader.backends.hasNew(in: tx.tenant) {
+            db.leave(AuditNotes(tenant: tx.tenant, at: tx.now, .seenBackends), for: appendNotes)
+        }
         return result
     }
 }
@@ -72,6 +75,7 @@ final class TransactionReader: Sendable {
     let tables: [Table]
     let badgeVersions: BadgeVersions
     let limiter: RateLimiter
+    let backends: Backends
     /// Wakes the senders of outboxes after a commit that has added to one.
     let senders = WakeSignal()
     /// Creates the ids of all entities, in one order.
@@ -79,9 +83,11 @@ final class TransactionReader: Sendable {
 
     init(
         store: DatabaseStore, clock: Clock, settings: Settings, log: LogIdentity, positions: TenantPositions,
-        reactions: [Reaction], tables: [Table], limiter: RateLimiter
+        reactions: [Reaction], tables: [Table], limiter: RateLimiter,
+        backends: Backends = Backends()
     ) {
         self.store = store
+        self.backends = backends
         self.limiter = limiter
         self.clock = clock
         self.settings = settings

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BellhopClient
+import Service
 
 struct Token: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -33,6 +34,10 @@ struct Token: AsyncParsableCommand {
 
     func run() async throws {
         let secret = try DevelopmentToken.requireSecret()
+        if let role, TokenRole(rawValue: role) == nil {
+            let known = TokenRole.allCases.map(\.rawValue).joined(separator: ", ")
+            Terminal.note("bellhop: “\(role)” gives only what your file of tables grants to it. Known roles: \(known).")
+        }
         var token = DevelopmentToken(subject: subject, role: role, tenant: tenant)
         for claim in claims { try Token.add(claim, to: &token.claims) }
         token.lifetimeSeconds = lifetime.seconds

@@ -11,12 +11,14 @@ import Values
 /// event log. So the chain has one order on all replicas, and no two groups wait for each other.
 final class AuditLog: Sendable {
     private let secrets = Locked([ID<Tenant>: AuthenticationKey]())
+    private let backends: Backends
+
+    init(backends: Backends) { self.backends = backends }
 
     /// The last entry of a tenant's chain.
     private struct Head {
         var sequence = 0
         var hash = AuditEntry.origin
-        var at = Timestamp(microseconds: .min)
     }
 
     private struct Rows {
@@ -29,6 +31,7 @@ final class AuditLog: Sendable {
         let byTenant = Dictionary(grouping: notes, by: \.tenant)
         let tenants = byTenant.keys.sorted()
         try db.lock(tenants.map { AuditFeature.chain.name(in: $0) })
+        try backends.store(of: tenants, in: db)
         var rows = Rows()
         for tenant in tenants {
             let notes = byTenant[tenant] ?? []
@@ -54,8 +57,18 @@ final class AuditLog: Sendable {
                         targetKind: item.table, targetId: item.userId, requestId: act.requestId, outcome: item.outcome,
                         count: item.count)
                 }
-            case .count: return []
-            case .endOfMinutes(let moment): return try endedWindows(of: notes.tenant, before: moment, in: db)
+            case .count, .seenBackends: return []
+            case .endOfMinutes(let moment):
+                let minute = moment.seconds / AuditLimits.windowSeconds
+                return try endedWindows(of: notes.tenant, where: "minute < \(minute)", in: db)
+            case .endOfCounts(let actor):
+                return try endedWindows(of: notes.tenant, where: "actor_id = \(actor)", in: db)
+            case .retention(let cut, let count):
+                var entry = AuditEntry(
+                    at: notes.at, actorKind: .bellhop, actorId: "bellhop", action: "retention",
+                    targetKind: AuditFeature.entries.name, outcome: .removed, count: count)
+                entry.cut = cut
+                return [entry]
             }
         }
     }
@@ -67,27 +80,23 @@ final class AuditLog: Sendable {
         var head =
             try db.row(
                 """
-                SELECT sequence, hash, noted_at FROM \(AuditFeature.heads, unscoped: Self.bookkeeping)
+                SELECT sequence, hash FROM \(AuditFeature.heads, unscoped: Self.bookkeeping)
                 WHERE tenant = \(tenant)
                 """
-            ) { Head(sequence: try $0.integer(0), hash: try $0.text(1), at: try $0.moment(2)) } ?? Head()
+            ) { Head(sequence: try $0.integer(0), hash: try $0.text(1)) } ?? Head()
         var values = RowValues()
         for var entry in drafts {
-            // Clocks of replicas differ, but the times of a chain never go back.
-            entry.at = max(entry.at, head.at)
             entry.sequence = head.sequence + 1
             entry.actorDigest = Self.digest(of: entry.actorId, by: key) ?? ""
             entry.targetDigest = Self.digest(of: entry.targetId, by: key)
             entry.previousHash = head.hash
             entry.hash = entry.computedHash(of: tenant)
-            head = Head(sequence: entry.sequence, hash: entry.hash, at: entry.at)
+            head = Head(sequence: entry.sequence, hash: entry.hash)
             values.append(tenant)
             values.append(entry)
         }
         rows.entries += values.values
-        rows.heads += [
-            tenant.sqlValue, head.sequence.sqlValue, head.hash.sqlValue, head.at.sqlValue,
-        ]
+        rows.heads += [tenant.sqlValue, head.sequence.sqlValue, head.hash.sqlValue]
     }
 
     static func digest(of user: ID<User>?, by key: AuthenticationKey) -> String? {
@@ -136,9 +145,9 @@ final class AuditLog: Sendable {
 
     /// Deletes the numbers of ended windows and returns their entries.
     private func endedWindows(
-        of tenant: ID<Tenant>, before moment: Timestamp, in db: DatabaseConnection
+        of tenant: ID<Tenant>, where condition: SQL, in db: DatabaseConnection
     ) throws -> [AuditEntry] {
-        let windows: SQL = "tenant = \(tenant) AND minute < \(moment.seconds / AuditLimits.windowSeconds)"
+        let windows: SQL = "tenant = \(tenant) AND \(condition)"
         let ended = try db.rows(
             """
             SELECT minute, actor_kind, actor_id, action, count
@@ -173,13 +182,10 @@ final class AuditLog: Sendable {
     private static let intoEntries = Insertion(
         """
         INSERT INTO \(AuditFeature.entries, unscoped: bookkeeping) (tenant, \(AuditFeature.entryColumns))
-        """, columns: 15)
+        """, columns: 19)
     private static let intoHeads = Insertion(
-        "INSERT INTO \(AuditFeature.heads, unscoped: bookkeeping) (tenant, sequence, hash, noted_at)", columns: 4,
-        """
-        ON CONFLICT (tenant) DO UPDATE SET
-            sequence = excluded.sequence, hash = excluded.hash, noted_at = excluded.noted_at
-        """)
+        "INSERT INTO \(AuditFeature.heads, unscoped: bookkeeping) (tenant, sequence, hash)", columns: 3,
+        "ON CONFLICT (tenant) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash")
     private static let intoCounts = Insertion(
         """
         INSERT INTO \(AuditFeature.counts, unscoped: bookkeeping)

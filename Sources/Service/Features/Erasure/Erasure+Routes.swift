@@ -7,9 +7,10 @@ extension ErasureFeature {
     static func endpoints(_ parts: Parts?, exported tables: [PersonRows]) -> [Endpoint] {
         [
             Endpoint(
-                .delete, "/v1/users/{id}", access: .adminOrService, namesUser: true, Endpoint.serving(parts, erase)),
+                .delete, "/v1/users/{id}", access: .adminOrService, subject: .path, decidesAccess: true,
+                Endpoint.serving(parts, erase)),
             Endpoint(.get, "/v1/users/{id}/erasure", access: .adminOrService, Endpoint.serving(parts, show)),
-            Endpoint(.get, "/v1/users/{id}/export", access: .service, namesUser: true) { try export($0, tables) },
+            Endpoint(.get, "/v1/users/{id}/export", access: .service, subject: .path) { try export($0, tables) },
         ]
     }
 
@@ -38,12 +39,9 @@ extension ErasureFeature {
 
     /// The answer is not stored for its idempotency key, because it names the person.
     private static func response(_ status: Int, _ erasure: Erasure, of userId: ID<User>) -> Response {
-        Response.json(
-            status,
-            headers: [
-                ("Cache-Control", "no-store"), ("Location", "/v1/users/\(Response.encoded(userId.text))/erasure"),
-            ]
-        ) { writer in
+        var headers: HeaderFields = [("Cache-Control", "no-store")]
+        if status == 202 { headers.append("Location", "/v1/users/\(Response.encoded(userId.text))/erasure") }
+        return Response.json(status, headers: headers) { writer in
             writer.member("userId", userId)
             writer.member("state", erasure.doneAt == nil ? "pending" : "done")
             writer.member("requestedAt", erasure.requestedAt)

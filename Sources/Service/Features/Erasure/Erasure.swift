@@ -114,7 +114,7 @@ struct ErasurePlan: Sendable {
             erasure.logEnd = try EventLog.newestSequence(in: tx.db)
             guard tx.db.engine == .postgreSQL else { return }
             // Replicas compare the newest event that they have published with the log. It must be a later one.
-            tx.publish(EventLog.marker, audience: [], data: Array("{}".utf8))
+            tx.publish(EventLog.marker, audience: [], data: EncodedJSON.emptyObject.bytes)
             erasure.nextAt = tx.now.adding(seconds: ErasureLimits.logPauseSeconds)
             return
         }

@@ -14,7 +14,12 @@ extension StreamsFeature {
                 .put, "/v1/streams/{id}/subscriptions", access: .bearer,
                 bodyBytesMax: StreamLimits.subscriptionsBytesMax, Endpoint.serving(parts, replaceSubscriptions)),
             Endpoint(.put, "/v1/streams/{id}/token", access: .bearer, Endpoint.serving(parts, renew)),
-            Endpoint(.post, "/v1/revocations", access: .service, Endpoint.serving(parts, revoke)),
+            Endpoint(
+                .post, "/v1/revocations", access: .service, subject: .body, decidesAccess: true,
+                Endpoint.serving(parts, revoke)),
+            Endpoint(
+                .delete, "/v1/revocations", access: .service, subject: .query,
+                query: ["tokenId", "sessionId", "userId"], Endpoint.serving(parts, lift)),
         ]
     }
 
@@ -175,7 +180,10 @@ extension StreamsFeature {
         }
         guard !parts.dependencies.revocations.isRevoked(renewed) else { throw Failure.invalid("/token", "is revoked") }
         return ask(id, as: caller, .renew(renewed), parts) { _ in
-            Response.json(200) { $0.member("expiresAt", renewed.expiresAt) }
+            Response.json(200) { writer in
+                writer.member("expiresAt", renewed.expiresAt)
+                writer.member("identity", renewed.identity)
+            }
         }
     }
 
@@ -187,6 +195,27 @@ extension StreamsFeature {
             tx.notifyReplicas(Revocation.event, data: revocation.json)
             tx.afterCommit { parts.router.revoke(revocation) }
             return Response.json(201) { $0.member("revokedAt", tx.now) }
+        }
+    }
+
+    /// `DELETE /v1/revocations?userId=…`: accepts the tokens again that a revocation of this token, session or user has
+    /// refused. An erasure cannot be lifted.
+    @Sendable private static func lift(_ call: Call, _ parts: Parts) throws -> Answer {
+        let named: [(Revocation.Kind, String?)] = [
+            (.token, try call.query.string("tokenId")), (.session, try call.query.string("sessionId")),
+            (.user, try call.query.id("userId", User.self)?.text),
+        ]
+        let found = named.compactMap { kind, subject in
+            subject.map { Revocation(tenant: call.caller.tenant, kind: kind, subject: $0) }
+        }
+        guard found.count == 1, let revocation = found.first else {
+            throw Failure.invalid("?tokenId", "exactly one of tokenId, sessionId and userId is required")
+        }
+        return .write { tx in
+            guard try deleteRevocation(revocation, in: tx.db) else { throw Failure.notFound("revocation") }
+            tx.notifyReplicas(Revocation.lifted, data: revocation.json)
+            tx.afterCommit { parts.router.lift(revocation) }
+            return .noContent
         }
     }
 

@@ -45,15 +45,15 @@ extension StreamsFeature {
     private static let bookkeeping = Unscoped.bookkeeping("revocations belong to the service, not to a user")
 
     /// Deletes expired rows; nothing depends on when it runs.
-    static let pruning = Tick(name: "streams-tidying", everySeconds: 600) { tx in
-        try StreamTickets.removeExpired(tx)
+    static let pruning = Tick.forgetting(name: "streams-tidying", everySeconds: 600) { age, tx in
+        try StreamTickets.removeExpired(age, tx)
+        try Backends.removeExpired(age, tx)
         // A revocation is kept longer than every token that it could concern.
         let days = max(Limits.tokenDays, tx.settings.serviceTokenDays)
-        let oldest = tx.now.adding(seconds: -Int64(days) * 86_400)
         try tx.db.run(
             """
             DELETE FROM \(revocations, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND created_at < \(oldest)
+            WHERE tenant = \(tx.tenant) AND created_at < \(age.end(ofDays: days))
             """)
     }
 
@@ -72,6 +72,16 @@ extension StreamsFeature {
                 created_at = excluded.created_at
             """)
         if revocation.kind == .user { connection.noteInsertion(into: revocations, of: revocation.subject) }
+    }
+
+    /// Deletes a revocation; returns false if there is none.
+    static func deleteRevocation(_ revocation: Revocation, in connection: DatabaseConnection) throws -> Bool {
+        try connection.run(
+            """
+            DELETE FROM \(revocations, unscoped: bookkeeping)
+            WHERE tenant = \(revocation.tenant) AND kind = \(revocation.kind.rawValue)
+                AND subject = \(revocation.subject)
+            """) > 0
     }
 
     /// Returns all stored revocations, for the list in memory, at start.

@@ -2,6 +2,7 @@ import BellhopClient
 import MicroHTTP
 import TestSupport
 import Testing
+import Threads
 
 @testable import Service
 
@@ -69,7 +70,15 @@ import Testing
         let id = try #require(stream.ready.json["streamId"].string)
         let gate = Gate()
         defer { gate.open() }
-        while service.app.workers.submit({ gate.wait() }) {}
+        let (threads, busy) = (service.app.runner.settings.workerThreads, Locked(0))
+        for _ in 0..<threads {
+            _ = service.app.workers.submit {
+                busy.withLock { $0 += 1 }
+                gate.wait()
+            }
+        }
+        try await eventually("all workers are busy") { busy.withLock { $0 } == threads }
+        while service.app.workers.submit({}) {}
         let tables = try await stream.replaceSubscriptions([["table": "notes"]])
         #expect(tables.status == 200 && tables.json["tables"].array?.count == 1, "\(tables.text)")
         let topics = try await service.call(

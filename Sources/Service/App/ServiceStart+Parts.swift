@@ -31,10 +31,10 @@ extension ServiceStart {
     }
 
     func runner(_ reader: TransactionReader, _ pipeline: EventPipeline) -> TransactionRunner {
-        let audit = AuditLog()
+        let audit = AuditLog(fence: fence)
         return TransactionRunner(
             reader: reader, tenants: tenants, appendEvents: pipeline.appendEvents,
-            appendNotes: GroupStep<AuditNotes>(order: 0) { try audit.append($1, in: $0) })
+            appendNotes: GroupStep<AuditNotes>(order: 0) { try audit.append($1, in: $0) }, fence: fence)
     }
 
     func streams(
@@ -66,7 +66,7 @@ extension ServiceStart {
             explain: .init(
                 memberships: memberships, authenticator: streams.authenticator, log: log, live: streams.live,
                 tables: streams.tables),
-            publish: publishRules, erasure: .init(seal: personSeal, router: pipeline.router))
+            publish: publishRules, erasure: .init(seal: personSeal, router: pipeline.router, fence: fence))
     }
 
     private var publishRules: PublishFeature.Parts {

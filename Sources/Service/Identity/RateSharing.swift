@@ -41,15 +41,22 @@ enum RateSharing {
     private static let sharedAtOnceMax = 128
 
     /// Adds the requests counted on this replica since the last call, and stores the sums.
-    static func share(_ limiter: RateLimiter, at now: Timestamp, in store: DatabaseStore) throws {
+    ///
+    /// - Parameter isClosed: Whether a caller must not be named, within a transaction. Its counts are not shared.
+    static func share(
+        _ limiter: RateLimiter, at now: Timestamp, in store: DatabaseStore,
+        isClosed: @escaping @Sendable (Owner, DatabaseConnection) throws -> Bool
+    ) throws {
         let busy = limiter.busy(at: now)
         for start in stride(from: 0, to: busy.count, by: sharedAtOnceMax) {
             // Sorted, so that replicas that share at the same moment do not deadlock.
             let part = busy[start..<min(start + sharedAtOnceMax, busy.count)].sorted {
                 ($0.owner.tenant, $0.owner.userId) < ($1.owner.tenant, $1.owner.userId)
             }
-            let sums = try store.writeAndWait(lane: WriteLane(1)) { db in try add(part, in: db) }
-            for (count, sum) in zip(part, sums) { count.bucket.noteShared(count, sum: sum) }
+            let sums = try store.writeAndWait(lane: WriteLane(1)) { db in
+                try add(part.filter { try !isClosed($0.owner, db) }, in: db)
+            }
+            for count in part { count.bucket.noteShared(count, sum: sums[count.owner] ?? count.unshared) }
         }
         guard !busy.isEmpty else { return }
         let oldest = now.seconds - 2 * Limits.rateWindowSeconds
@@ -58,11 +65,12 @@ enum RateSharing {
         }
     }
 
-    private static func add(_ part: [RateLimiter.BusyCount], in db: DatabaseConnection) throws -> [Int] {
+    private static func add(_ part: [RateLimiter.BusyCount], in db: DatabaseConnection) throws -> [Owner: Int] {
         let rows = part.map { count -> SQL in
             "(\(count.owner.tenant), \(count.owner.userId.text), \(count.startedAt), \(count.unshared))"
         }
         var sums: [Owner: Int] = [:]
+        guard !rows.isEmpty else { return sums }
         try db.forEach(
             """
             INSERT INTO \(counts, unscoped: bookkeeping) (tenant, user_id, started_at, count)
@@ -74,6 +82,6 @@ enum RateSharing {
             sums[Owner(tenant: try row.id(0), userId: ID(try row.text(1)))] = try row.integer(2)
             return true
         }
-        return part.map { sums[$0.owner] ?? 0 }
+        return sums
     }
 }

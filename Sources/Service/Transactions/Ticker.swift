@@ -93,7 +93,10 @@ final class Ticker: Sendable {
         if runner.store.engine == .postgreSQL {
             jobs.append(
                 Job(name: "rates", everySeconds: 1, dueAt: now) {
-                    try RateSharing.share(limiter, at: $0.runner.clock.now(), in: $0.runner.store)
+                    let (store, fence) = ($0.runner.store, $0.runner.fence)
+                    try RateSharing.share(limiter, at: $0.runner.clock.now(), in: store) { owner, db in
+                        try fence.isClosed(owner, in: db)
+                    }
                 })
         }
         let prunings = [Self.events(runner.settings)] + prunings
@@ -148,6 +151,8 @@ final class Ticker: Sendable {
     private func report(_ error: any Error, of name: String) {
         // StorageWatch reports it once a minute.
         if (error as? DatabaseError)?.storageTrouble != nil { return }
+        // It named a person whose erasure is about to end.
+        if (error as? Failure)?.kind == .unavailable { return }
         logger.error("Upkeep failed. Retrying.", metadata: ["tick": "\(name)", "reason": "\(error)"])
     }
 

@@ -11,6 +11,9 @@ import Values
 /// event log. So the chain has one order on all replicas, and no two groups wait for each other.
 final class AuditLog: Sendable {
     private let secrets = Locked([ID<Tenant>: AuthenticationKey]())
+    private let fence: PersonFence
+
+    init(fence: PersonFence) { self.fence = fence }
 
     /// The last entry of a tenant's chain.
     private struct Head {
@@ -34,7 +37,8 @@ final class AuditLog: Sendable {
             let notes = byTenant[tenant] ?? []
             add(notes, to: &rows)
             let drafts = try drafts(of: notes, in: db)
-            if !drafts.isEmpty { try add(drafts, of: tenant, to: &rows, in: db) }
+            let erased = notes.reduce(into: Set()) { $0.formUnion($1.erased) }
+            if !drafts.isEmpty { try add(drafts, of: tenant, without: erased, to: &rows, in: db) }
         }
         try db.runWithCommit(
             Self.intoCounts.statements(of: rows.counts) + Self.intoEntries.statements(of: rows.entries)
@@ -61,8 +65,10 @@ final class AuditLog: Sendable {
     }
 
     private func add(
-        _ drafts: [AuditEntry], of tenant: ID<Tenant>, to rows: inout Rows, in db: DatabaseConnection
+        _ drafts: [AuditEntry], of tenant: ID<Tenant>, without erased: Set<ID<User>>, to rows: inout Rows,
+        in db: DatabaseConnection
     ) throws {
+        let isBlank = { [fence] user in erased.contains(user) || fence.isClosed(user, in: tenant) }
         let key = try secret(of: tenant, in: db)
         var head =
             try db.row(
@@ -78,6 +84,8 @@ final class AuditLog: Sendable {
             entry.sequence = head.sequence + 1
             entry.actorDigest = Self.digest(of: entry.actorId, by: key) ?? ""
             entry.targetDigest = Self.digest(of: entry.targetId, by: key)
+            if entry.actorId.map(isBlank) == true { entry.actorId = nil }
+            if entry.targetId.map(isBlank) == true { entry.targetId = nil }
             entry.previousHash = head.hash
             entry.hash = entry.computedHash(of: tenant)
             head = Head(sequence: entry.sequence, hash: entry.hash, at: entry.at)
@@ -91,7 +99,7 @@ final class AuditLog: Sendable {
     }
 
     static func digest(of user: ID<User>?, by key: AuthenticationKey) -> String? {
-        user.map { AuditEntry.hexadecimal(key.code(for: $0.text.utf8)) }
+        user.map { RFC4648.hexadecimal(key.code(for: $0.text.utf8)) }
     }
 
     /// Returns the key of a tenant's digests, created once. It is kept in memory only after the commit, because the
@@ -123,7 +131,8 @@ final class AuditLog: Sendable {
         for notes in notes {
             guard case .count(let act, let count) = notes.kind else { continue }
             let window = notes.at.seconds / AuditLimits.windowSeconds
-            counts[Key(window: window, office: act.office, actor: act.actor, action: act.action), default: 0] += count
+            let actor = fence.isClosed(act.actor, in: notes.tenant) ? .erased : act.actor
+            counts[Key(window: window, office: act.office, actor: actor, action: act.action), default: 0] += count
         }
         guard let tenant = notes.first?.tenant else { return }
         for (key, count) in counts {

@@ -95,7 +95,9 @@ import Values
         let runner = service.app.runner
         let rows = try #require(PersonRows(AuditFeature.entries))
         try await service.app.store.write { db in
-            try runner.write(as: .system(tenant: "default"), in: db) { _ = try rows.step.run("backend", nil, $0) }
+            try runner.write(as: .system(tenant: "default"), in: db) {
+                _ = try rows.step(isFenced: true)?.run("backend", nil, $0)
+            }
         }
         #expect(try faults().isEmpty)
         let others = try await service.call("GET", "/v1/audit?actor=backend", as: .service(tenant: "other"))

@@ -512,7 +512,7 @@ export interface AuditEntry {
   targetId: string | null;
   /** Keyed digest of that id. */
   targetDigest: string | null;
-  /** Value of `X-Request-Id`, as a digest if the caller chose it (Docs/audit.md); null for calls that are counted. */
+  /** Value or digest of `X-Request-Id`; null for calls that are counted. */
   requestId: string | null;
   outcome: AuditOutcome;
   /** Number of calls or rows for which the entry stands. */

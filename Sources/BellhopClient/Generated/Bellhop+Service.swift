@@ -100,8 +100,7 @@ extension Bellhop {
         public internal(set) var targetId: String?
         /// Keyed digest of that id.
         public internal(set) var targetDigest: String?
-        /// Value of `X-Request-Id`, as a digest if the caller chose it (Docs/audit.md); null for calls that are
-        /// counted.
+        /// Value or digest of `X-Request-Id`; null for calls that are counted.
         public internal(set) var requestId: String?
         public internal(set) var outcome: AuditOutcome
         /// Number of calls or rows for which the entry stands.

@@ -61,6 +61,8 @@ struct ErasurePlan: Sendable {
     private let seal: PersonSeal
     /// When the next round may begin, by the uptime of the process. One thread runs all erasures.
     private let nextRound = Locked<Duration?>(nil)
+    /// How often a read has kept the present round from emptying the write-ahead log.
+    private let busyCheckpoints = Locked(0)
 
     init(_ features: [PersonStep], _ rows: [PersonRows], seal: PersonSeal) {
         steps = (
@@ -191,6 +193,7 @@ struct ErasurePlan: Sendable {
             tx.afterCommit { runner.fence.lookAgain() }
         }
         nextRound.withLock { $0 = now + .seconds(ErasureLimits.roundSeconds) }
+        busyCheckpoints.withLock { $0 = 0 }
     }
 
     /// Removes the last traces from the files, for all erasures of the round.
@@ -224,6 +227,12 @@ struct ErasurePlan: Sendable {
                 tx.afterCommit { runner.fence.lookAgain() }
             }
         } catch let error as DatabaseError {
+            // A read uses the write-ahead log. Most end soon, and the file is already rewritten.
+            let isShort = busyCheckpoints.withLock { count in
+                count += 1
+                return error.code == .busy && count <= ErasureLimits.busyCheckpointsMax
+            }
+            if isShort { return try write(runner, tenant) { try ErasureFeature.storePauseAtFile($0) } }
             // A long read, or a disk without room for the copies.
             try write(runner, tenant) { tx in
                 try ErasureFeature.storeWaiting(

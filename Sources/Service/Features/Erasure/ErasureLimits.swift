@@ -28,6 +28,9 @@ enum ErasureLimits {
     /// Bytes of a file of SQLite that is rewritten at once. All writes wait for it: about a second. A larger file is
     /// rewritten in an hour that a setting names.
     static let rewrittenAtOnceBytesMax = 256 << 20
+    /// Times, a second apart, that a round tries to empty the write-ahead log while reads use it. Requests that name its
+    /// persons are refused meanwhile.
+    static let busyCheckpointsMax = 5
     /// Seconds after which a round is tried again, while a long read keeps the write-ahead log in use or the disk is
     /// full.
     static let retrySeconds: Int64 = 60

@@ -163,6 +163,7 @@ GROUPS = [
     Group("304", "`GET /v1/badges` 304", lambda bench: RequestRows(bench).badges("304"), 3, 25, "one", ("peers",), "badges"),
     Group("200", "`GET /v1/badges` 200", lambda bench: RequestRows(bench).badges("200"), 3, 25, "one", ("peers",), "badges"),
     Group("events", "Durable notifications", lambda bench: NotificationRows(bench).durable(), 4, 20, "two", (), "durable"),
+    Group("stops", "Writes without a pause", lambda bench: NotificationRows(bench).stops(), 5, 75, "two", (), "durable"),
     Group("publish", "Events of one's own", lambda bench: NotificationRows(bench).publish(), 4, 20, "two", (), "durable"),
     Group("webhooks", "Webhooks", lambda bench: NotificationRows(bench).webhooks(), 10, 40, "two", (), "durable"),
     Group("pushes", "Push messages", lambda bench: PushRows(bench).measure(), 20, 90, "one"),

@@ -481,8 +481,7 @@ class School:
 
     def people(self):
         def person(subject, role, **claims):
-            return token(subject, role="authenticated", tenant=self.name,
-                         app_metadata=dict(claims, user_role=role, school_id=self.name))
+            return token(subject, role, tenant=self.name, **claims)
         students = [student for number in range(self.classes) for student in self.students(number)]
         return {
             "teacher": [person(f"t{number}", "teacher") for number in range(self.classes)],

@@ -3,10 +3,11 @@ commit."""
 
 import sqlite3
 import time
+from pathlib import Path
 
 from .machine import WORK, Unavailable
 from .processes import cpu_seconds, metric, until
-from .report import Row, at_least
+from .report import Row, at_least, at_most
 from .servers import Bellhop, NotificationServer, Receiver, copy_database
 from .turns import Servers
 
@@ -76,6 +77,26 @@ class NotificationRows:
         self.report.add(Row.measured(
             "Webhooks, each of one notification, sent to nginx on this machine, 1,000 users", found.ours("rate"), "webhooks/s",
             beside=f"CPU of each {found.ours('cpu').text('µs')}"))
+
+    def stops(self):
+        """Writes without a pause, for long enough that the write-ahead log would have to restart several times."""
+        seconds = self.bench.pace.pick(3.0, 20.0)
+
+        def measure(binary):
+            server = Bellhop(binary)
+            with server.start(self.cores) as process:
+                latency = self.post(process, server, seconds=seconds)["latencyUs"]
+                # SQLite never shrinks the file below the length that it had within these seconds.
+                log = Path(f"{server.database}-wal").stat().st_size
+                return {"longest": latency["max"] / 1000, "p99": latency["p99"] / 1000, "p50": latency["p50"] / 1000,
+                        "log": log / 1e6}
+
+        found = self.bench.take_turns(measure)
+        self.report.add(Row.measured(
+            f"Durable notifications for {seconds:.0f} s without a pause: longest request", found.ours("longest"), "ms",
+            beside=f"p50 {found.ours('p50').text('ms')}, p99 {found.ours('p99').text('ms')}"))
+        self.report.add(Row.measured(
+            "SQLite's write-ahead log after it", found.ours("log").alone(), "MB", at_most(16, "MB")))
 
     def service(self, binary):
         server = Bellhop(binary)

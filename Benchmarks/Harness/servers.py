@@ -24,8 +24,8 @@ def event_text(number=1, length=EVENT_BYTES):
     return head + "x" * (length - len(head) - len(tail)) + tail
 
 
-def token(subject, role="user", tenant="bench", lifetime=6 * 3600, **more):
-    return tokens.token(SECRET, subject, seconds=lifetime, role=role, tenant=tenant, **more)
+def token(subject, role=None, tenant="bench", lifetime=6 * 3600, **rights):
+    return tokens.token(SECRET, subject, role, lifetime, {"tenant": tenant, **rights})
 
 
 def token_file(count):
@@ -197,7 +197,7 @@ class Bellhop:
         self.binary, self.shards, self.reactors, self.fresh = binary, shards, reactors, fresh
         self.database = folder / f"bellhop-{binary.name}-{shards}.sqlite"
         self.settings = settings or {}
-        self.service = token("backend", role="service", tenant=tenant)
+        self.service = token("backend", role="service_role", tenant=tenant)
         self.publisher = [f"Authorization: Bearer {self.service}", "Content-Type: application/json"]
 
     def start(self, cores):

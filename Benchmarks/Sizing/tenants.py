@@ -47,7 +47,7 @@ def tokens_of(tenant):
 
 
 def backend(tenant):
-    bearer = token("backend", role="service", tenant=tenant)
+    bearer = token("backend", role="service_role", tenant=tenant)
     return [f"Authorization: Bearer {bearer}", "Content-Type: application/json"]
 
 

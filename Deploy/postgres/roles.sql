@@ -17,3 +17,7 @@ COMMIT;
 CREATE DATABASE bellhop OWNER bellhop_owner ENCODING 'UTF8' TEMPLATE template0;
 REVOKE ALL ON DATABASE bellhop FROM PUBLIC;
 GRANT CONNECT ON DATABASE bellhop TO bellhop_service;
+
+-- Large objects belong to no table, so no policy applies to them. The service does not use them.
+\connect bellhop
+REVOKE EXECUTE ON FUNCTION lo_create(oid), lo_creat(integer), lo_from_bytea(oid, bytea) FROM PUBLIC;

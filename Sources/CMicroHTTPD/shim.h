@@ -95,6 +95,19 @@ static inline struct MHD_Response *cmhd_pieces_response(
     return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block, reader, context, release);
 }
 
+static inline ssize_t cmhd_no_bytes(void *context, uint64_t position, char *buffer, size_t max) {
+    (void)context, (void)position, (void)buffer, (void)max;
+    return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+/* Returns the response to HEAD for a body of unknown length. libmicrohttpd 0.9.75 would end a chunked answer to HEAD
+ * with the last chunk, which the client takes for its next answer. So this one is not chunked, and the connection ends. */
+static inline struct MHD_Response *cmhd_unsized_response(void) {
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64, cmhd_no_bytes, 0, 0);
+    if (response) MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+    return response;
+}
+
 static inline ssize_t cmhd_end_of_stream(void) { return MHD_CONTENT_READER_END_OF_STREAM; }
 
 static inline ssize_t cmhd_end_with_error(void) { return MHD_CONTENT_READER_END_WITH_ERROR; }

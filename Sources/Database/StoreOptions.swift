@@ -36,9 +36,14 @@ public struct StoreOptions: Sendable {
     public var idleReadersMax = 16
     /// WAL pages after which the checkpointer moves them into the database, in parallel with the writer.
     public var checkpointPages = 2_000
-    /// WAL pages after which the writer itself moves them and restarts the WAL. It is reached only if the checkpointer
-    /// is too slow. Without it, the WAL grows as long as writes never pause, and reads slow down.
-    public var checkpointPagesMax = 40_000
+    /// When the checkpointer has moved all pages that it saw, and fewer than this came meanwhile, the writer moves the
+    /// rest, and its next commit restarts the WAL. Without it, the WAL grows as long as writes never pause. With much
+    /// more, writes would wait noticeably for this move.
+    public var checkpointPagesLeft = 1_600
+    /// WAL pages after which the writer itself moves all of them. It is reached if a long read keeps pages in the WAL,
+    /// or if the checkpointer is too slow. Without it, the WAL grows and reads slow down. With much more, writes wait
+    /// longer for the move: 65 ms for 40,000 pages.
+    public var checkpointPagesMax = 12_000
     /// The size to which the WAL file is truncated when it restarts. Without it, the file keeps its largest size
     /// forever.
     public var journalBytesMax = 32 << 20

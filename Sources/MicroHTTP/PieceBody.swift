@@ -16,4 +16,14 @@ public struct PieceBody: Sendable {
     public init(_ next: @escaping @Sendable (_ deliver: @escaping @Sendable (Piece) -> Void) -> Void) {
         self.next = next
     }
+
+    /// Returns the body with an observer of its pieces.
+    public func watched(_ observe: @escaping @Sendable (Piece) -> Void) -> PieceBody {
+        PieceBody { deliver in
+            next { piece in
+                observe(piece)
+                deliver(piece)
+            }
+        }
+    }
 }

@@ -47,7 +47,8 @@ func targetRead(
 /// now that byte. It reads the target nowhere else. If that changes, the refusal returns, and
 /// `queriesOfManyItems_areAnsweredLikeOthers` fails.
 private func hideQuery(of request: Request, in target: UnsafePointer<CChar>, _ length: Int) {
-    if request.pathLength + 1 < length { UnsafeMutablePointer(mutating: target)[request.pathLength + 1] = 0 }
+    let queryStart = request.received.queryStart
+    if queryStart + 1 < length { UnsafeMutablePointer(mutating: target)[queryStart + 1] = 0 }
 }
 
 /// Receives libmicrohttpd's log messages. Version 0.9.75 logs a refused Content-Length right before it answers, and has
@@ -95,7 +96,7 @@ func readHead(
     _ version: UnsafePointer<CChar>
 ) -> RequestHead {
     var head = RequestHead(
-        method: method, target: target, targetCount: request.target.count, version: version,
+        method: method, target: target, targetCount: request.received.count, version: version,
         byteCount: cmhd_head_bytes(handle))
     request.fields.begin(head.bytes)
     withUnsafeMutablePointer(to: &head) { head in

@@ -425,6 +425,7 @@ final class Reactor: @unchecked Sendable {
             }
         case .shared(let shared):
             made = MHD_create_response_from_buffer(shared.bytes.count, shared.bytes.base, .RESPMEM_PERSISTENT)
+        case .pieces where request.method == .head: made = cmhd_unsized_response()
         case .pieces(let body): made = piecesResponse(request, body)
         }
         guard let made else { return .NO }
@@ -446,7 +447,7 @@ final class Reactor: @unchecked Sendable {
         request.answeredStatus = response.status
         request.answeredBytes = response.bodyBytes
         // A socket to which nothing was sent yet accepts the whole answer.
-        _ = response.closingBytes.withUnsafeBytes {
+        _ = response.closingBytes(to: request.method).withUnsafeBytes {
             send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
         }
     }

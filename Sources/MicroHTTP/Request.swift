@@ -17,9 +17,11 @@ public final class Request: @unchecked Sendable {
     /// For use by the application.
     @exclusivity(unchecked) public var context: AnyObject?
 
-    /// The raw request target, percent-encoded, with its query.
+    /// The raw path and query, percent-encoded.
     @exclusivity(unchecked) private(set) var target: [UInt8] = []
     private(set) var pathLength = 0
+    /// The bytes of the target as received, and the place of its `?` there; without one, the number of its bytes.
+    private(set) var received: (count: Int, queryStart: Int) = (0, 0)
     private(set) var targetMistake: RequestHead.Mistake?
     /// Whether the target contains anything to decode.
     private(set) var isEncoded = false
@@ -82,8 +84,33 @@ public final class Request: @unchecked Sendable {
         earlyAnswer = nil
         fields.clear()
         self.target.removeAll(keepingCapacity: target.count <= Self.targetBytesRetained)
+        guard target.first == UInt8(ascii: "/") else { return beginUnusual(target) }
         self.target.append(contentsOf: target)
         readTarget(target)
+        received = (target.count, pathLength)
+    }
+
+    /// Reads a target in absolute form, which proxies may send (RFC 9112 §3.2.2). Its scheme and authority say nothing
+    /// here: one service answers for all names.
+    private func beginUnusual(_ target: UnsafeBufferPointer<UInt8>) {
+        let start = Self.pathStart(inAbsolute: target) ?? 0
+        let path = UnsafeBufferPointer(rebasing: target[start...])
+        let isEmptyPath = start > 0 && path.first != UInt8(ascii: "/")
+        if isEmptyPath { self.target.append(UInt8(ascii: "/")) }
+        self.target.append(contentsOf: path)
+        self.target.withUnsafeBufferPointer { readTarget($0) }
+        if target[..<start].contains(where: { $0 <= 0x20 || $0 == 0x7F }) { targetMistake = .target }
+        received = (target.count, start + pathLength - (isEmptyPath ? 1 : 0))
+    }
+
+    /// Returns the end of the scheme and the authority; nil if the target is not in absolute form.
+    private static func pathStart(inAbsolute target: UnsafeBufferPointer<UInt8>) -> Int? {
+        let scheme = ["http://", "https://"].first { scheme in
+            target.count > scheme.utf8.count && zip(target, scheme.utf8).allSatisfy { $0 | 0x20 == $1 | 0x20 }
+        }
+        guard let scheme else { return nil }
+        let authority = target[scheme.utf8.count...].prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        return authority.isEmpty ? nil : authority.endIndex
     }
 
     /// The memory of a longer target is freed.

@@ -10,7 +10,7 @@ public struct Response: Sendable {
     }
 
     public var status: Int
-    /// The headers in the order in which they are sent. The server adds `Date`, `Content-Length` and `HTTPConnection`.
+    /// The headers in the order in which they are sent. The server adds `Date`, `Content-Length` and `Connection`.
     public var headers: HeaderFields
     public var body: Body
 
@@ -29,14 +29,14 @@ public struct Response: Sendable {
         }
     }
 
-    /// The complete answer on the wire, as the last one of its connection.
-    var closingBytes: [UInt8] {
+    /// Returns the complete answer on the wire, as the last one of its connection. An answer to HEAD has no body.
+    func closingBytes(to method: HTTPMethod) -> [UInt8] {
         var fields = headers
         fields.append("Content-Length", "\(bodyBytes)")
         fields.append("Connection", "close")
         let reason = MHD_get_reason_phrase_for(UInt32(status)).map { String(cString: $0) } ?? ""
         let head = "HTTP/1.1 \(status) \(reason)\r\n" + fields.map { "\($0.name): \($0.value)\r\n" }.joined() + "\r\n"
-        guard case .bytes(let body) = body else { return Array(head.utf8) }
+        guard method != .head, case .bytes(let body) = body else { return Array(head.utf8) }
         return Array(head.utf8) + body
     }
 }

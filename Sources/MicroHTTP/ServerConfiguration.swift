@@ -54,6 +54,11 @@ public struct ServerConfiguration: Sendable {
         @Sendable (_ request: Request, _ status: Int, _ bodyBytes: Int, _ nanoseconds: UInt64) -> Void = { _, _, _, _ in
         }
 
+    #if DEBUG
+        /// Called with all bytes that streams are sent, once for all streams that are sent the same in turn.
+        public var sendsToStream: (@Sendable (UnsafeRawBufferPointer) -> Void)?
+    #endif
+
     /// The clock for the server's timeouts.
     var clock = MonotonicClock.system
 

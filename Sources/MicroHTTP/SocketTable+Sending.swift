@@ -8,6 +8,7 @@ extension SocketTable {
     func send(_ bytes: SharedBytes, to stream: StreamHandle, collapse: UInt64) {
         assertOwnership()
         guard let slot = slot(of: stream), slot.pointee.phase == .open, bytes.count > 0 else { return }
+        note(bytes)
         if let backlog = slot.pointee.backlog {
             counters.collapsed += backlog.takeUnretainedValue().append(bytes, collapse: collapse)
             return noteOverflow(slot, stream)
@@ -16,6 +17,15 @@ extension SocketTable {
         let item = batch.item(for: bytes, collapse: collapse)
         slot.pointee.list = batch.list(before, adding: item, byteCount: bytes.count)
         if before == StreamBatch.empty { dirty.append(stream.index) }
+    }
+
+    @inline(__always)
+    private func note(_ bytes: SharedBytes) {
+        #if DEBUG
+            guard let sends = options.sends, noted !== bytes else { return }
+            noted = bytes
+            bytes.withUnsafeBytes(sends)
+        #endif
     }
 
     @usableFromInline
@@ -176,7 +186,10 @@ extension SocketTable {
         case .discard(let next):
             guard let backlog = slot.pointee.backlog?.takeUnretainedValue() else { return }
             counters.discarded += backlog.discard()
-            if let next, next.count > 0 { backlog.append(next, collapse: 0) }
+            if let next, next.count > 0 {
+                note(next)
+                backlog.append(next, collapse: 0)
+            }
             guard backlog.isEmpty else { return }
             dropBacklog(slot)
             if slot.pointee.phase == .closing { closings.append(stream) }

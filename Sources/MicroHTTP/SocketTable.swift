@@ -63,6 +63,10 @@ final class SocketTable {
     private var ended: [(stream: StreamHandle, reason: StreamCloseReason)] = []
     /// Closing streams with slow readers, and the ticks of their deadlines.
     private var lingering: [(stream: StreamHandle, until: UInt32)] = []
+    #if DEBUG
+        /// The bytes that were noted last.
+        var noted: SharedBytes?
+    #endif
     /// Whether streams close because the shard stops.
     private var isStopping = false
 

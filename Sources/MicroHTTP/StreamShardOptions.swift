@@ -20,4 +20,8 @@ struct StreamShardOptions: Sendable {
     /// Called once for each adopted descriptor after it was closed, on the shard's thread, or on the thread that calls
     /// `adopt` or `stop`.
     var released: @Sendable () -> Void = {}
+    #if DEBUG
+        /// See ``ServerConfiguration/sendsToStream``.
+        var sends: (@Sendable (UnsafeRawBufferPointer) -> Void)?
+    #endif
 }

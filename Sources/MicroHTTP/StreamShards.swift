@@ -15,9 +15,12 @@ public final class StreamShards<Program: StreamProgram>: StreamAcceptor {
     public init(_ configuration: ServerConfiguration) throws {
         let configuration = configuration.within()
         let places = StreamPlaces(max: configuration.streamsMax)
-        let options = StreamShardOptions(
+        var options = StreamShardOptions(
             bufferBytesMax: configuration.streamBufferBytesMax, heartbeatSeconds: configuration.heartbeatSeconds,
             isPinned: configuration.pinsShards, clock: configuration.clock, released: { places.release() })
+        #if DEBUG
+            options.sends = configuration.sendsToStream
+        #endif
         all = try (0..<configuration.shards).map { try StreamShard<Program>(index: $0, options: options) }
         self.configuration = configuration
         self.places = places

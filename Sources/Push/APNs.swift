@@ -60,7 +60,7 @@ public final class APNs: Sendable {
         tag.utf8.count <= PushLimits.tagBytesMax ? tag : RFC4648.encodeURL(SHA256.hash(tag.utf8))
     }
 
-    private static func payload(_ message: PushMessage) -> [UInt8] {
+    static func payload(_ message: PushMessage) -> [UInt8] {
         JSONWriter.object { writer in
             writer.member("aps") { aps in
                 switch message.content {

@@ -90,7 +90,7 @@ public final class FCM: Sendable {
             headers: [(name: "authorization", value: "Bearer \(accessToken)")], body: Self.payload(message, token))
     }
 
-    private static func payload(_ message: PushMessage, _ token: String) -> [UInt8] {
+    static func payload(_ message: PushMessage, _ token: String) -> [UInt8] {
         JSONWriter.object { writer in
             writer.member("message") { fcm in
                 fcm.member("token", token)

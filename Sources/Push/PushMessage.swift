@@ -43,6 +43,15 @@ public enum PushTarget: Sendable, Equatable {
     case apns(token: String, topic: String?, isSandbox: Bool)
     case fcm(token: String)
     case webPush(WebPushSubscription)
+
+    /// Returns the JSON that its provider, or for Web Push its browser, reads: for Web Push, the text before encryption.
+    public func payload(of message: PushMessage) -> [UInt8] {
+        switch self {
+        case .apns: APNs.payload(message)
+        case .fcm(let token): FCM.payload(message, token)
+        case .webPush: WebPush.payload(message)
+        }
+    }
 }
 
 /// The answer of a provider.

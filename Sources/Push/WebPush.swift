@@ -56,7 +56,7 @@ public final class WebPush: Sendable {
     /// Returns the name under which the push service keeps only the latest message (RFC 8030 §5.4): 32 characters.
     private static func topic(_ tag: String) -> String { String(RFC4648.encodeURL(SHA256.hash(tag.utf8)).prefix(32)) }
 
-    private static func payload(_ message: PushMessage) -> [UInt8] {
+    static func payload(_ message: PushMessage) -> [UInt8] {
         JSONWriter.object { writer in
             switch message.content {
             case .alert(let title, let body, let isSilent):

@@ -27,6 +27,17 @@ public struct JSONWriter: Sendable {
         return writer.bytes
     }
 
+    /// Returns the members of an object without its braces, for ``members(_:)``.
+    @inlinable
+    public static func members(_ body: (inout JSONWriter) -> Void) -> [UInt8] {
+        var writer = JSONWriter()
+        body(&writer)
+        return writer.bytes
+    }
+
+    /// Returns a text as it stands inside a JSON string, without the quotes, for searches.
+    public static func escaped(_ text: String) -> [UInt8] { Array(bytes(text).dropFirst().dropLast()) }
+
     public mutating func object(_ body: (inout JSONWriter) -> Void) {
         open(UInt8(ascii: "{"))
         body(&self)
@@ -108,6 +119,17 @@ public struct JSONWriter: Sendable {
     public mutating func member(_ name: StaticString, json: some Collection<UInt8>) {
         key(name)
         raw(json)
+    }
+
+    /// Writes members that are already JSON, without the braces of their object. There may be none.
+    public mutating func members(_ json: some Collection<UInt8>) {
+        if !json.isEmpty { raw(json) }
+    }
+
+    /// Writes the members of an object that a writer has written.
+    public mutating func members(of object: some BidirectionalCollection<UInt8>) {
+        precondition(object.first == UInt8(ascii: "{") && object.last == UInt8(ascii: "}"), "not an object")
+        members(object.dropFirst().dropLast())
     }
 
     @inlinable

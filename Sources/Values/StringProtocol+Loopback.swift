@@ -4,6 +4,9 @@ extension StringProtocol {
     public var isLoopbackHost: Bool {
         if self == "localhost" || self == "::1" || self == "[::1]" { return true }
         let parts = split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+        return parts.count == 4 && parts[0] == "127"
+            && parts.allSatisfy { part in
+                part.utf8.allSatisfy { (48...57).contains($0) } && UInt8(part) != nil
+            }
     }
 }

@@ -504,7 +504,10 @@ export interface AuditEntry {
   actorId: string | null;
   /** Keyed digest of the id. It stays after an erasure. */
   actorDigest: string;
-  /** Method and path of the operation, or the command `bellhop push rotate`. */
+  /**
+   * Method and path of the operation, the command `bellhop push rotate`, or `retention` for the deletion of expired
+   * entries.
+   */
   action: string;
   /** Table of the rows; null if the operation concerned no row of one user. */
   targetKind: string | null;
@@ -517,19 +520,32 @@ export interface AuditEntry {
   outcome: AuditOutcome;
   /** Number of calls or rows for which the entry stands. */
   count: number;
+  /** Set if the entry notes the deletion of expired entries; otherwise null. */
+  cut: AuditCut | null;
   previousHash: string;
   /** SHA-256 in hexadecimal. */
   hash: string;
 }
 
-/** `service` is a backend, and `operator` a person at the command line of the service. */
-export type AuditActorKind = "service" | "administrator" | "staff" | "operator" | Word;
+/** `service` is a backend, `operator` a person at the command line of the service, and `bellhop` the service itself. */
+export type AuditActorKind = "service" | "administrator" | "staff" | "operator" | "bellhop" | Word;
 
 /**
  * `shown` means that rows were read (only with `auditReads`), and `accepted` that the operation wrote no row of one
  * user.
  */
 export type AuditOutcome = "stored" | "changed" | "removed" | "shown" | "accepted" | Word;
+
+export interface AuditCut {
+  /** Number of the last deleted entry. */
+  through: number;
+  /** Hash of that entry. */
+  hash: string;
+  /** Newest time among the deleted entries. */
+  at: string;
+  /** Days for which entries were kept. */
+  keptDays: number;
+}
 
 export interface Erasure {
   userId: string;
@@ -1527,13 +1543,14 @@ export type ProblemCode =
   | "origin.not_allowed" | "post.not_yours" | "post.too_many" | "precondition.required" | "precondition.stale"
   | "presence.code_required" | "presence.no_code" | "presence.too_many_codes" | "presence.wrong_code" | "push.off"
   | "rate_limited" | "request.answered" | "request.invalid" | "request.malformed" | "request.malformed_json"
-  | "request.media_type" | "request.no_room" | "request.not_yours" | "request.too_large" | "request.too_many"
-  | "request.too_slow" | "revocations.unknown" | "route.method_not_allowed" | "route.not_found" | "score.not_judge"
-  | "score.overflow" | "shop.full" | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid"
-  | "stream.token_pending" | "stream.too_many" | "stream.unanswered" | "subscriptions.full"
-  | "subscriptions.too_many" | "tenant.rate_limited" | "tenant.storage_full" | "tenant.too_many_streams"
-  | "topic.forbidden" | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.off"
-  | "webhook.refused" | Word;
+  | "request.content_encoding" | "request.media_type" | "request.no_room" | "request.not_yours"
+  | "request.too_large" | "request.too_many" | "request.too_slow" | "revocations.unknown"
+  | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow" | "shop.full"
+  | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid" | "stream.token_pending"
+  | "stream.too_many" | "stream.unanswered" | "subscriptions.full" | "subscriptions.too_many"
+  | "tenant.rate_limited" | "tenant.storage_full" | "tenant.too_many_streams" | "topic.forbidden"
+  | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.off" | "webhook.refused"
+  | Word;
 
 /** The events of a stream, by their names, with their data. */
 export interface Events {

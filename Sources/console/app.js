@@ -96,7 +96,7 @@ async function offer() {
   }
   const usable = tokens.filter((token) => (expiresAt(token) ?? Infinity) > Date.now());
   const roleOf = (token) => claims(token).app_metadata?.user_role ?? claims(token).role;
-  const backend = usable.find((token) => /^service/.test(roleOf(token) ?? "")) ?? "";
+  const backend = usable.find((token) => roleOf(token) === "service_role") ?? "";
   const buttons = usable.map((token, index) => {
     const role = roleOf(token);
     const name = `Continue as ${claims(token).sub}${role && role !== "authenticated" ? ` (${role})` : ""}`;

@@ -186,7 +186,7 @@ const absent = "bellhop-test";
 /** Returns the token for calls as a backend: the separate token, or the session's own if its role allows it. */
 export const backendToken = () => session?.backend || (isBackend(claims(session?.token ?? "")) ? session.token : "");
 export const isBackend = (claimed) =>
-  ["service_role", "service"].includes(claimed.app_metadata?.user_role ?? claimed.role);
+  (claimed.app_metadata?.user_role ?? claimed.role) === "service_role";
 
 export function drawShotHint() {
   write("try-hint", backendToken()

@@ -36,6 +36,12 @@ import Testing
         try DatabaseStore.replace(.file(database), by: backup, keepingAs: ".before") { _ in }
     }
 
+    private func open(_ access: StoreOptions.Access) throws {
+        var options = StoreOptions()
+        options.access = access
+        try DatabaseStore.open(.file(database), options: options).close()
+    }
+
     private func owner(_ path: String) -> uid_t? {
         var status = stat()
         return lstat(path, &status) == 0 ? status.st_uid : nil
@@ -62,6 +68,45 @@ import Testing
         #expect(mkfifo(database + ".lock", 0o600) == 0)
         let error = #expect(throws: DatabaseError.self) { try DatabaseStore.open(.file(database)).close() }
         #expect(error?.detail.contains("is not a regular file") == true)
+    }
+
+    /// The service's user places a link to a file of root where SQLite will look for its log, and waits for a command of
+    /// root. SQLite gives the log to the owner of the database.
+    @Test(arguments: ["-wal", "-shm", "-journal"], [StoreOptions.Access.readOnly, .exclusive])
+    func fileBesideTheDatabase_thatIsALink_isRefused(_ suffix: String, _ access: StoreOptions.Access) throws {
+        _ = try restore()
+        let beside = database + suffix
+        #expect(link(secret, beside) == 0)
+        let error = #expect(throws: DatabaseError.self) { try open(access) }
+        #expect(error?.detail == "\(beside) is a hard link to another file: remove it")
+        let copyError = #expect(throws: DatabaseError.self) {
+            try DatabaseStore.copy(.file(database), to: vault.file("copy.sqlite")) { _ in }
+        }
+        #expect(copyError?.detail.hasPrefix("\(beside) is a hard link to another file: remove it") == true)
+        try expectSecretUntouched()
+    }
+
+    @Test(arguments: ["", "-wal", "-shm", "-journal"])
+    func fileOfTheDatabase_thatIsAPipe_isRefused_andBlocksNobody(_ suffix: String) throws {
+        _ = try restore()
+        if suffix.isEmpty { #expect(unlink(database) == 0) }
+        #expect(mkfifo(database + suffix, 0o600) == 0)
+        for access in [StoreOptions.Access.readOnly, .exclusive] {
+            let error = #expect(throws: DatabaseError.self) { try open(access) }
+            #expect(error?.detail == "\(database + suffix) is not a regular file: remove it")
+        }
+    }
+
+    /// Between the check and the opening, the service's user exchanges the log. Root has only that user's rights.
+    @Test(.enabled(if: isRoot, "only root may act as another user"))
+    func sourceOfABackup_isReadAsItsOwner() throws {
+        _ = try restore()
+        #expect(chown(database, 0, 0) == 0)
+        #expect(chmod(database, 0o600) == 0)
+        let error = #expect(throws: DatabaseError.self) {
+            try DatabaseStore.copy(.file(database), to: vault.file("copy.sqlite")) { _ in }
+        }
+        #expect(error?.detail.contains("accessed as uid \(Self.service)") == true, "\(error?.detail ?? "")")
     }
 
     @Test(.enabled(if: isRoot, "only root may give files away"))

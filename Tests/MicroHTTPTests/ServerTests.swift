@@ -98,6 +98,21 @@ import Testing
         #expect(answer.contains("X-Decorated: yes"))
     }
 
+    @Test func absoluteForm_hasTheSamePathAndQuery() throws {
+        let raw = try RawConnection(service.port)
+        try raw.send("GET http://x:80/hello?name=you&more=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        #expect(try raw.read(until: "hello you").hasPrefix("HTTP/1.1 200"))
+    }
+
+    /// An answer to HEAD has no body, also if a body of the request is refused before its end.
+    @Test func refusalOfABody_hasNoBodyItself_inAnAnswerToHEAD() throws {
+        let raw = try RawConnection(service.port)
+        try raw.send("HEAD /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+        let answer = try raw.read()
+        #expect(answer.hasPrefix("HTTP/1.1 413"), "\(answer)")
+        #expect(answer.hasSuffix("\r\n\r\n"), "\(answer)")
+    }
+
     @Test func chunkedBody_thatGrowsTooLarge_isRefused() throws {
         let raw = try RawConnection(service.port)
         let chunk = "32\r\n" + String(repeating: "x", count: 50) + "\r\n"

@@ -7,19 +7,16 @@ with events. It is stricter than the document in one point: a response may not c
 """
 
 import argparse
-import copy
 import datetime
 import http.client
 import json
-import pathlib
-import re
 import sys
 import threading
 import time
 import urllib.parse
 
 import jsonschema
-import yaml
+from harness.contract import Contract, formats
 from harness.events import events_of
 from harness.services import request
 from harness.tokens import issued
@@ -27,139 +24,50 @@ from harness.waiting import PATIENCE_SECONDS
 
 
 class Document:
-    """Validates requests, responses and events against openapi.yaml."""
+    """Validates requests, responses and events by the contract, and prints what is wrong."""
 
-    def __init__(self, path):
-        self.open = self._load(path)
-        self.closed = self._close(copy.deepcopy(self.open))
-        self.messages = self._load(pathlib.Path(path).with_name("asyncapi.yaml"))["components"]
+    def __init__(self):
+        self.contract = Contract()
+        self.open = self.contract.open
         self.failures = []
         self.answered = set()
         self.events_seen = set()
-
-    @staticmethod
-    def _load(path):
-        class Loader(yaml.SafeLoader):
-            """A loader that keeps timestamps as text."""
-
-        Loader.yaml_implicit_resolvers = {
-            letter: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
-            for letter, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-        with open(path, encoding="utf-8") as file:
-            return yaml.load(file, Loader)
-
-    @staticmethod
-    def _close(document):
-        """Rejects undescribed members. The parts of an allOf stay open; the whole is closed."""
-        parts = set()
-
-        def find(node):
-            if isinstance(node, dict):
-                parts.update(part["$ref"] for part in node.get("allOf", []) if "$ref" in part)
-            for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []:
-                find(child)
-
-        def close(node, place, is_part):
-            if isinstance(node, list):
-                for index, child in enumerate(node):
-                    close(child, f"{place}/{index}", is_part)
-            if not isinstance(node, dict):
-                return
-            for name, child in node.items():
-                close(child, f"{place}/{name}", name in ("allOf", "anyOf"))
-            is_schema = isinstance(node.get("properties"), dict) or "allOf" in node
-            if is_schema and not is_part and place not in parts:
-                node.setdefault("unevaluatedProperties", False)
-
-        find(document)
-        close(document, "#", False)
-        return document
-
-    @staticmethod
-    def _resolve(node, document):
-        while "$ref" in node:
-            target = document
-            for step in node["$ref"][2:].split("/"):
-                target = target[step.replace("~1", "/").replace("~0", "~")]
-            node = target
-        return node
-
-    def _check(self, value, schema, document, what):
-        whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": document["components"]}
-        whole["allOf"] = [schema]
-        validator = jsonschema.Draft202012Validator(whole, format_checker=jsonschema.FormatChecker())
-        for error in validator.iter_errors(value):
-            best = jsonschema.exceptions.best_match([error])
-            self.fail(f"{what}: {best.json_path}: {best.message[:300]}")
 
     def fail(self, text):
         self.failures.append(text)
         print(f"  ✗ {text}", file=sys.stderr)
 
-    @staticmethod
-    def _operation(method, path, document):
-        """Returns the description of an address and its name. As in the router, the more exact pattern wins."""
-        for pattern in sorted(document["paths"], key=lambda pattern: pattern.count("{")):
-            if re.fullmatch(re.sub(r"\{[^}]+\}", "[^/]+", pattern), path):
-                return document["paths"][pattern][method.lower()], f"{method} {pattern}"
-        raise SystemExit(f"{method} {path} is not described")
+    def _operation(self, method, path):
+        """Returns the description of an address and its pattern."""
+        pattern = self.contract.pattern(path)
+        if pattern is None:
+            raise SystemExit(f"{method} {path} is not described")
+        return self.open["paths"][pattern][method.lower()], pattern
+
+    def _check(self, value, schema, what):
+        whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", "components": self.open["components"]}
+        whole["allOf"] = [schema]
+        for error in jsonschema.Draft202012Validator(whole, format_checker=formats).iter_errors(value):
+            best = jsonschema.exceptions.best_match([error])
+            self.fail(f"{what}: {best.json_path}: {best.message[:300]}")
 
     def request(self, method, path, body):
-        operation, name = self._operation(method, path, self.open)
+        operation, pattern = self._operation(method, path)
         if body is not None:
-            schema = operation["requestBody"]["content"]["application/json"]["schema"]
-            self._check(body, schema, self.open, f"{name}, request")
+            self._check(body, operation["requestBody"]["content"]["application/json"]["schema"], f"{method} {pattern}, request")
 
     def answer(self, method, path, status, headers, body):
-        operation, name = self._operation(method, path, self.closed)
-        described = operation["responses"].get(str(status))
-        if described is None:
-            return self.fail(f"{name} answers {status}, which is not described: {body[:200]!r}")
-        self.answered.add((name, str(status)))
-        described = self._resolve(described, self.closed)
-        # Link exists only if there is a next page, and a position only for reads. The response to a write may use the
-        # same description.
-        missing = {"Link"} if method == "GET" else {"Link", "Event-Position"}
-        for header in set(described.get("headers", {})) - missing:
-            if header.lower() not in headers:
-                self.fail(f"{name} {status} lacks the header {header}")
-        if "x-request-id" not in headers:
-            self.fail(f"{name} {status} has no request id")
-        content = described.get("content", {})
-        media = headers.get("content-type", "").split(";")[0]
-        if not content:
-            if body:
-                self.fail(f"{name} {status} has a body that is not described")
-        elif media not in content:
-            self.fail(f"{name} {status} is {media}, and not {', '.join(content)}")
-        elif media.endswith(("/json", "+json")):
-            if media == "application/problem+json":
-                self._code(status, json.loads(body), name)
-            self._check(json.loads(body), content[media]["schema"], self.closed, f"{name} {status}")
-
-    def _code(self, status, problem, name):
-        """Checks that the code of a refusal is documented with this status."""
-        listed = self.open["components"]["schemas"]["Problem"]["x-codes"].get(problem["code"])
-        if listed is None or listed["status"] != status:
-            self.fail(f"{name} answers {status} with the code {problem['code']}, which is not listed so")
+        _, pattern = self._operation(method, path)
+        self.answered.add((f"{method} {pattern}", str(status)))
+        # The HTTP library adds these.
+        own = {name: value for name, value in headers.items() if name not in ("date", "content-length", "transfer-encoding")}
+        for mistake in self.contract.answer(method, pattern, status, own, body.decode()):
+            self.fail(f"{method} {pattern} {status}: {mistake}")
 
     def event(self, name, data):
-        schema = self.closed["paths"]["/v1/stream"]["get"]["x-events"].get(name)
-        if schema is None:
-            return self.fail(f"the event {name} is not described")
         self.events_seen.add(name)
-        self._check(json.loads(data), schema, self.closed, f"event {name}")
-        self._message(name, json.loads(data))
-
-    def _message(self, name, data):
-        """Validates an event against its message in asyncapi.yaml, whose schemas are of draft 7."""
-        message = next((one for one in self.messages["messages"].values() if one.get("name") == name), None)
-        if message is None:
-            return self.fail(f"asyncapi.yaml lacks the event {name}")
-        schema = {"components": self.messages, "allOf": [message["payload"]]}
-        for error in jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker()).iter_errors(data):
-            self.fail(f"message {name}: {error.json_path}: {error.message[:300]}")
+        for mistake in self.contract.event(name, data):
+            self.fail(f"event {name}: {mistake}")
 
     def examples(self):
         """Checks that the examples of bodies match their schemas."""
@@ -171,7 +79,7 @@ class Document:
             if not isinstance(node, dict):
                 return
             if "schema" in node and "example" in node:
-                self._check(node["example"], node["schema"], self.open, f"example at {place}")
+                self._check(node["example"], node["schema"], f"example at {place}")
             for name, child in node.items():
                 walk(child, f"{place}/{name}")
 
@@ -250,7 +158,7 @@ class Service:
     def __init__(self, arguments):
         self.port = urllib.parse.urlsplit(arguments.url).port
         self.binary = arguments.binary
-        self.document = Document(arguments.document)
+        self.document = Document()
 
     def person(self, subject, *options, lifetime="1h"):
         return Person(self, self.token(subject, *options, lifetime=lifetime))
@@ -602,7 +510,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", required=True)
     parser.add_argument("--binary", required=True, help="bellhop, which creates the tokens (BELLHOP_JWT_SECRET)")
-    parser.add_argument("--document", default="openapi.yaml")
     service = Service(parser.parse_args())
     document = service.document
     document.examples()

@@ -198,8 +198,8 @@ MUTANTS = [
     ),
     *of(
         "Service/Features/Push/Push+Sending.swift", PUSH,
-        ("(«q.leased_until > \\(now)» OR q.due_at", "FALSE", "a message overtakes the attempt whose row became a browser's withdrawal"),
-        ("OR «q.due_at <= \\(now)»\n", "FALSE", "the messages to a device do not wait for one another"),
+        ("(«q.leased_until > \\(now)» OR q.gives_up_at", "FALSE", "a message overtakes the attempt whose row became a browser's withdrawal"),
+        ("AND «q.due_at <= \\(now)»\n", "FALSE", "the messages to a device do not wait for one another"),
         ("AND («q.due_at < o.due_at» OR", "q.due_at > o.due_at", "the latest message to a device is the first"),
         ("tried_at = \\(now), leased_until = «\\(leasedUntil)»", "\\(now)", "an attempt has no lease"),
         ("IN \\(values: numbers) AND «\\(sendableCondition(at: now, keys))»", "TRUE",

@@ -37,6 +37,8 @@ extension BellhopClient {
     /// `/v1/config` says in `push` whether push messages are on and which platforms are set up. Without them, every
     /// operation of devices is answered with 404 (`push.off`).
     ///
+    /// `x-payloads` has the schema of what each platform receives.
+    ///
     /// `PUT /v1/devices/{id}`
     ///
     /// - Parameters:

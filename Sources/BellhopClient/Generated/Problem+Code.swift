@@ -209,6 +209,9 @@ extension Bellhop.Problem {
         /// 400: The body is not valid JSON.
         public static let requestMalformedJson = Code(rawValue: "request.malformed_json")
 
+        /// 415: The body is compressed. Send it as it is.
+        public static let requestContentEncoding = Code(rawValue: "request.content_encoding")
+
         /// 415: The content type of the body is not supported.
         public static let requestMediaType = Code(rawValue: "request.media_type")
 

@@ -52,6 +52,22 @@ extension DatabaseFile {
             "\(path) is in use by a process that opened it under another name (a hard link): stop that process first")
     }
 
+    /// Refuses files that SQLite would open, but that the owner of the database cannot have made as its own: a hard link
+    /// to another file, which SQLite would overwrite, or a pipe, for which it would wait.
+    static func requirePlainFiles(_ path: String) throws(DatabaseError) {
+        for file in paths(path) + [path + "-journal"] {
+            var status = stat()
+            guard lstat(file, &status) == 0, let fault = fault(of: status, isDatabase: file == path) else { continue }
+            throw DatabaseError(.cannotOpen, "\(file) \(fault): remove it")
+        }
+    }
+
+    /// Returns what keeps a file from being used. The database itself may have a second name, which its lock covers.
+    private static func fault(of status: stat, isDatabase: Bool = false) -> String? {
+        if status.st_mode & S_IFMT != S_IFREG { return "is not a regular file" }
+        return status.st_nlink > 1 && !isDatabase ? "is a hard link to another file" : nil
+    }
+
     /// Opens the lock file, and creates it if it is missing.
     ///
     /// - Throws: `.cannotOpen` for anything except a plain file of this user or of the database's owner. A user with
@@ -63,10 +79,8 @@ extension DatabaseFile {
         var fault: String?
         if fstat(descriptor, &status) != 0 {
             fault = "cannot be examined: \(lastSystemError())"
-        } else if status.st_mode & S_IFMT != S_IFREG {
-            fault = "is not a regular file"
-        } else if status.st_nlink > 1 {
-            fault = "is a hard link to another file"
+        } else if let found = Self.fault(of: status) {
+            fault = found
         } else if !lockUsers(database).contains(status.st_uid) {
             fault = "belongs to uid \(status.st_uid), which does not own the database"
         }

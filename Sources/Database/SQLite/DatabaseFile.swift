@@ -42,6 +42,7 @@ final class DatabaseFile: Sendable {
                         .cannotOpen,
                         folderExists ? "the database \(path) does not exist" : "the folder \(folder) does not exist")
                 }
+                try Self.requirePlainFiles(path)
             } else {
                 // SQLite creates files beside the database. It would report an unwritable folder without naming it.
                 let folder = Self.folder(of: path)
@@ -53,6 +54,7 @@ final class DatabaseFile: Sendable {
                     throw DatabaseError(
                         .cannotOpen, "\(path) is a folder: name a file in it, such as \(path)/bellhop.sqlite")
                 }
+                try Self.requirePlainFiles(path)
                 lockDescriptor = Atomic(try Self.lock(path + ".lock", database: path))
             }
         case .memory:

@@ -30,15 +30,10 @@ final class SQLiteBackend: StoreBackend {
 
     /// Starts the writer and the checkpointer, and hands them their connections for good. Each connection is closed
     /// when its thread ends; the file lock is released after both.
-    ///
-    /// The checkpointer has its own thread and connection, so that neither the writer nor its callers pay for its
-    /// fsync.
     private func start(_ connection: sending SQLiteConnection, _ moving: sending SQLiteConnection) {
         let queue = queue
-        let checkpointer = LoopThread("sqlite-checkpoint")
-        checkpointer.start { [checkpointer, readers] in
-            while checkpointer.wait() { SQLiteWriter.movePages(by: moving, readers: readers, queue: queue) }
-        }
+        let checkpointer = Checkpointer()
+        checkpointer.start(moving, readers: readers, queue: queue)
         let watch = LoopThread("sqlite-watch")
         watch.start { [watch, file] in
             while watch.wait(atMost: Self.checkPause) { file.isMoved() }
@@ -50,8 +45,7 @@ final class SQLiteBackend: StoreBackend {
             if let connection = owned.take() {
                 var writer = SQLiteWriter(
                     connection: DrivenConnection(connection), file: file, queue: queue, readers: readers,
-                    checkpointer: checkpointer,
-                    options: options)
+                    checkpointer: checkpointer, options: options, schedule: CheckpointSchedule(options))
                 writer.run()
             }
             watch.stop()

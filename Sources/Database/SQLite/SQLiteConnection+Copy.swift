@@ -39,8 +39,8 @@ extension DatabaseStore {
         return try DatabaseFile.asOwner(of: path, work)
     }
 
-    /// Copies an SQLite database to a new file while the service writes to the database. Root reads with its own
-    /// rights, and writes with the rights of the user who controls the path (``DatabaseFile/controller(of:)``).
+    /// Copies an SQLite database to a new file while the service writes to the database. Root reads and writes with the
+    /// rights of the users who control the two paths (``DatabaseFile/controller(of:)``).
     ///
     /// - Parameter prepare: Changes the copy, before it gets its final name.
     public static func copy(
@@ -50,13 +50,16 @@ extension DatabaseStore {
         try DatabaseFile.asOwner(of: path) { try copy(source, to: path, prepare: prepare) }
     }
 
-    /// Opens a database to be copied, and reads once, which also opens the files beside it.
+    /// Opens a database to be copied, and reads once, which also opens the files beside it. Its user could place links
+    /// beside it, through which SQLite would give root's files away.
     private static func openSource(_ url: DatabaseURL) throws -> SQLiteConnection {
         var options = StoreOptions()
         options.access = .readOnly
-        let source = try SQLiteConnection(DatabaseFile(url, access: .readOnly), role: .reader, options: options)
-        try source.runScript("SELECT count(*) FROM sqlite_schema")
-        return source
+        return try asOwner(of: url) { [options] in
+            let source = try SQLiteConnection(DatabaseFile(url, access: .readOnly), role: .reader, options: options)
+            try source.runScript("SELECT count(*) FROM sqlite_schema")
+            return source
+        }
     }
 
     private static func copy(
@@ -85,8 +88,8 @@ extension DatabaseStore {
     }
 
     /// Replaces an SQLite database that no service has open by a copy. At every moment, one of the two is complete and
-    /// in place. Root reads the copy with its own rights, and uses the rights of the database's owner for all other
-    /// steps.
+    /// in place. Root reads the copy with the rights of the user who controls its path, and uses the rights of the
+    /// database's owner for all other steps.
     ///
     /// - Returns: The new path of the old database, if there was one.
     public static func replace(

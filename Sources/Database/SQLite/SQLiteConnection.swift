@@ -193,14 +193,21 @@ final class SQLiteConnection: DatabaseDriver {
         case truncate
     }
 
-    /// Moves pages from the WAL into the database. Returns the number of remaining pages.
-    func checkpoint(_ mode: CheckpointMode) throws(DatabaseError) -> Int {
+    /// The WAL after a checkpoint, in pages.
+    struct CheckpointedLog {
+        let pages: Int
+        /// Pages that a reader still needs in the WAL, or that were added meanwhile.
+        let remaining: Int
+    }
+
+    /// Moves pages from the WAL into the database.
+    func checkpoint(_ mode: CheckpointMode) throws(DatabaseError) -> CheckpointedLog {
         var walPages: Int32 = 0
         var movedPages: Int32 = 0
         let how = mode == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
         let result = sqlite3_wal_checkpoint_v2(database, nil, how, &walPages, &movedPages)
         guard result == SQLITE_OK else { throw DatabaseError.last(of: database) }
-        return Int(max(0, walPages) - max(0, movedPages))
+        return CheckpointedLog(pages: Int(max(0, walPages)), remaining: Int(max(0, walPages) - max(0, movedPages)))
     }
 
     /// Runs a text with any number of statements, for migrations.

@@ -9,11 +9,9 @@ struct SQLiteWriter {
     let file: DatabaseFile
     let queue: WriteQueue
     let readers: ReaderPool
-    /// Moves pages from the WAL into the database whenever it is woken.
-    let checkpointer: LoopThread
+    let checkpointer: Checkpointer
     let options: StoreOptions
-    /// The length of the WAL at which the next checkpoint is worth its fsync.
-    var checkpointWanted = 0
+    var schedule: CheckpointSchedule
 
     /// Works until the queue is closed and empty. The checkpointer and the readers have ended by then.
     mutating func run() {
@@ -101,29 +99,15 @@ struct SQLiteWriter {
     }
 
     private mutating func checkpointIfNeeded() {
-        let pages = connection.driver.walPages
-        // The WAL was restarted.
-        if pages < options.checkpointPages { checkpointWanted = 0 }
-        guard pages >= max(checkpointWanted, options.checkpointPages) else { return }
-        checkpointWanted = pages + options.checkpointPages
-        guard pages >= options.checkpointPagesMax else {
-            checkpointer.wake()
-            return
-        }
-        // Passive here too: while the writer itself checkpoints, no pages are added, so all pages are moved and the
-        // next commit begins at the front. Waiting for a long reader would stop all writes.
-        Self.movePages(by: connection.driver, readers: readers, queue: queue)
-    }
-
-    /// Runs one checkpoint that blocks nothing, and counts it.
-    static func movePages(by connection: SQLiteConnection, readers: ReaderPool, queue: WriteQueue) {
-        readers.releaseSnapshots()
-        do {
-            _ = try connection.checkpoint(.passive)
-            queue.count { $0.checkpoints += 1 }
-        } catch {
-            // Busy: the other thread is already at it.
-            if error.code != .busy { queue.count { $0.checkpointsFailed += 1 } }
+        let walPages = connection.driver.walPages
+        switch schedule.step(walPages: walPages, movedPages: checkpointer.takeMovedPages()) {
+        case .wait: break
+        case .wakeCheckpointer: checkpointer.wake()
+        case .moveHere:
+            // No pages are added meanwhile, so the next commit begins at the front. Passive here too: waiting for a
+            // long reader would stop all writes.
+            let remaining = Checkpointer.move(by: connection.driver, readers: readers, queue: queue)?.remaining
+            schedule.moved(of: walPages, remaining: remaining ?? walPages)
         }
     }
 }

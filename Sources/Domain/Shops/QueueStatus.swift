@@ -49,9 +49,9 @@ public struct QueueStatus: Sendable, Hashable {
     /// Returns the result of the plain formula for a lane.
     public func formulaMinutes(_ lane: QueueLane) -> Int { lane == .blackCard ? blackCardMinutes : standardMinutes }
 
-    /// All members but `updatedAt`. Equal bytes mean that nothing changed for clients.
+    /// All members but `updatedAt`, without the braces. Equal bytes mean that nothing changed for clients.
     public var content: [UInt8] {
-        var bytes = JSONWriter.object { writer in
+        JSONWriter.members { writer in
             writer.member("shopId", shopId)
             writer.member("queueLength", queueLength)
             writer.member("avgWaitTime", averageWaitMinutes)
@@ -73,15 +73,14 @@ public struct QueueStatus: Sendable, Hashable {
                 writer.member("sampleSize", estimate.sampleSize)
             }
         }
-        bytes.removeLast()
-        return bytes
     }
 
     /// Returns the whole object.
     public static func json(_ content: [UInt8], updatedAt: Timestamp) -> [UInt8] {
-        var writer = JSONWriter(reserving: 48)
-        writer.object { $0.member("updatedAt", updatedAt) }
-        return content + [UInt8(ascii: ",")] + writer.bytes.dropFirst()
+        JSONWriter.object { writer in
+            writer.members(content)
+            writer.member("updatedAt", updatedAt)
+        }
     }
 }
 

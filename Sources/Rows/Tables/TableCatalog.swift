@@ -42,6 +42,11 @@ public struct TableCatalog: Sendable {
     /// The names of all memberships that any table declares.
     public var membershipNames: [String] { membershipOrder.flatMap { $0.map(\.declaration.name) } }
 
+    /// The roles for which a membership is declared.
+    public var membershipRoles: Set<String> {
+        Set(membershipOrder.flatMap { $0.compactMap(\.declaration.role) })
+    }
+
     /// Every template of the file, for the check against the templates of other tables.
     public var templates: [AudienceTemplate] {
         var templates: [AudienceTemplate] = []

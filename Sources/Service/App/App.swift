@@ -22,6 +22,7 @@ public final class App: Sendable {
     private let replicas: ReplicaRequests?
     private let server: Server
     private let ticker: Ticker
+    private let clockLines: ClockLines
     private let rows: TenantRows
     private let webhooks: WebhookSender?
     let push: PushSender?
@@ -96,7 +97,7 @@ public final class App: Sendable {
             try ServiceRoutes.server(dispatcher, features, streams, http, shards, logger: logger)
         }
         start.register(server, pipeline)
-        ticker = start.ticker(runner, features, authenticator.limiter)
+        (ticker, clockLines) = (start.ticker(runner, features), start.clockLines)
         (webhooks, push) = (start.webhooks(reader, admission), start.push(reader, admission))
         source = start.source(runner, pipeline)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
@@ -198,6 +199,8 @@ public final class App: Sendable {
             Thread { [self] in
                 source?.stop()
                 ticker.stop()
+                // What is not stored now would have to be proven again after the start.
+                try? clockLines.look(in: store)
                 rows.stop()
                 webhooks?.stop()
                 push?.stop()

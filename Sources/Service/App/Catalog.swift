@@ -42,13 +42,13 @@ enum Catalog {
     static let coreTables = [
         BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.shared, EventLog.epochs, EventLog.counter,
         Idempotency.answers,
-        Tenants.tenants, ServiceSecrets.secrets, RateSharing.counts, MembershipRegistry.facts,
+        Tenants.tenants, ServiceSecrets.secrets, RateSharing.counts, MembershipRegistry.facts, ClockLines.lines,
     ]
 
     static let migrations = MigrationOrder.all.sorted(
         [
             Tenants.migration, ServiceSecrets.migration, BadgeLedger.migration, Idempotency.migration,
-            RateSharing.migration, MembershipRegistry.migration,
+            RateSharing.migration, MembershipRegistry.migration, ClockLines.migration,
         ] + EventLog.migrations + features().flatMap(\.migrations))
 
     static let tables = coreTables + features().flatMap(\.tables)

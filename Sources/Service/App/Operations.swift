@@ -32,12 +32,8 @@ public enum Operations {
     /// Migrates the database, and returns the applied migrations. On PostgreSQL, the URL must be of a role that may
     /// create tables, which the service's role must not be.
     public static func migrate(_ settings: Settings) throws -> [String] {
-        var options = settings.storeOptions
-        if settings.database.engine == .postgreSQL { options.access = .owner }
-        return try DatabaseStore.asOwner(of: settings.database) { [options] in
-            let store = try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
-            defer { store.close() }
-            return try store.migrate(Catalog.migrations, tables: Catalog.tables)
+        try withStore(settings, settings.database.engine == .postgreSQL ? .owner : .exclusive) { store in
+            try store.migrate(Catalog.migrations, tables: Catalog.tables)
         }
     }
 
@@ -47,19 +43,25 @@ public enum Operations {
         let engine = settings.database.engine
         var pending = Set(Catalog.migrations.map(\.id))
         do {
-            let store = try openToRead(settings)
-            defer { store.close() }
-            pending = Set(try store.pendingMigrations(Catalog.migrations))
+            pending = try withStore(settings, .readOnly) { Set(try $0.pendingMigrations(Catalog.migrations)) }
         } catch let error as DatabaseError where engine == .sqlite && error.code == .cannotOpen {
             // The file does not exist yet.
         }
         return Catalog.migrations.filter { pending.contains($0.id) }.map { ($0.id, $0.statements(for: engine)) }
     }
 
-    private static func openToRead(_ settings: Settings) throws -> DatabaseStore {
+    /// Opens the database for the work of a command. If root runs it, the files are opened with the rights of their
+    /// owner, who could otherwise make root write to files of root.
+    static func withStore<Value>(
+        _ settings: Settings, _ access: StoreOptions.Access, _ work: (DatabaseStore) throws -> Value
+    ) throws -> Value {
         var options = settings.storeOptions
-        options.access = .readOnly
-        return try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
+        options.access = access
+        return try DatabaseStore.asOwner(of: settings.database) { [options] in
+            let store = try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
+            defer { store.close() }
+            return try work(store)
+        }
     }
 
     /// Copies the database into a file while the service is running. The copy contains every write that was answered
@@ -81,8 +83,33 @@ public enum Operations {
             guard pending.count < Catalog.migrations.count else {
                 throw DatabaseError(.schema, "\(path) is not a Bellhop database")
             }
+            try requireOwnSchema(copy, path, without: Set(pending))
             try prepareCopy(copy)
         }
+    }
+
+    /// Refuses a copy whose schema differs from what its migrations create. A foreign trigger would run with the writes
+    /// of the service, and a changed constraint would refuse or admit them.
+    private static func requireOwnSchema(_ copy: DatabaseStore, _ path: String, without pending: Set<String>) throws {
+        let model = try DatabaseStore.open(DatabaseURL("sqlite::memory:"))
+        defer { model.close() }
+        _ = try model.migrate(Catalog.migrations.filter { !pending.contains($0.id) }, tables: Catalog.tables)
+        let (own, found) = (try schema(of: model), try schema(of: copy))
+        let names = Set(own.keys).union(found.keys).filter { own[$0] != found[$0] }.sorted()
+        guard let name = names.first else { return }
+        let fault = own[name] == nil ? "is not part of Bellhop" : found[name] == nil ? "is missing" : "was changed"
+        throw DatabaseError(.schema, "\(path) is not a backup of Bellhop: the \(name) \(fault)")
+    }
+
+    /// Returns the statement of each table, index, view and trigger by its kind and name, without SQLite's own.
+    private static func schema(of store: DatabaseStore) throws -> [String: String] {
+        let objects = try store.read { db in
+            try db.rows("SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~'")
+            {
+                (try $0.text(0), try $0.optionalText(1) ?? "")
+            }
+        }
+        return Dictionary(uniqueKeysWithValues: objects)
     }
 
     /// Returns new keys for the settings of push messages: the key that encrypts device tokens, and the key pair of
@@ -102,21 +129,20 @@ public enum Operations {
         guard let push = settings.push else {
             throw settings.$pushKeys.mistake("is not set: there is no key to encrypt with")
         }
-        let store = try DatabaseStore.open(
-            settings.database, options: settings.storeOptions, tables: Catalog.tables)
-        defer { store.close() }
-        return try store.writeAndWait { db in
-            let (changed, unreadable) = try PushFeature.rotate(push.keys, in: db)
-            let act = AuditedAct(
-                office: .operator, actor: "bellhop", action: "bellhop push rotate", requestId: nil,
-                isAlwaysNoted: true, isCounted: false)
-            let notes = changed.map { tenant, count in
-                AuditNotes(
-                    tenant: tenant, at: Clock.system.now(),
-                    .each(act, [.init(outcome: .changed, table: PushFeature.devices.name, count: count)]))
+        return try withStore(settings, .exclusive) { store in
+            try store.writeAndWait { db in
+                let (changed, unreadable) = try PushFeature.rotate(push.keys, in: db)
+                let act = AuditedAct(
+                    office: .operator, actor: "bellhop", action: "bellhop push rotate", requestId: nil,
+                    isAlwaysNoted: true, isCounted: false)
+                let notes = changed.map { tenant, count in
+                    AuditNotes(
+                        tenant: tenant, at: Clock.system.now(),
+                        .each(act, [.init(outcome: .changed, table: PushFeature.devices.name, count: count)]))
+                }
+                try AuditLog(fence: .open).append(notes, in: db)
+                return (changed.values.reduce(0, +), unreadable)
             }
-            try AuditLog(fence: PersonFence { _ in [] }).append(notes, in: db)
-            return (changed.values.reduce(0, +), unreadable)
         }
     }
 
@@ -124,13 +150,16 @@ public enum Operations {
     ///
     /// - Parameter known: Lines of earlier verifications (``AuditVerification/line``).
     public static func verifyAudit(_ settings: Settings, known: String = "") throws -> [AuditVerification] {
-        let store = try openToRead(settings)
-        defer { store.close() }
-        let pending = try store.pendingMigrations(Catalog.migrations)
-        guard pending.isEmpty else {
-            throw DatabaseError(.schema, "\(pending.count) migrations have not been applied: run bellhop migrate")
+        try withStore(settings, .readOnly) { store in
+            let pending = try store.pendingMigrations(Catalog.migrations)
+            guard pending.isEmpty else {
+                throw DatabaseError(.schema, "\(pending.count) migrations have not been applied: run bellhop migrate")
+            }
+            return try store.read {
+                try AuditFeature.verify(
+                    known: AuditVerification.places(in: known), keptDays: settings.auditKeptDays, in: $0)
+            }
         }
-        return try store.read { try AuditFeature.verify(known: AuditVerification.places(in: known), in: $0) }
     }
 
     /// Checks a copy, and makes its log take a new epoch at its first start.
@@ -161,8 +190,10 @@ public enum Operations {
 
     /// Recounts every stored number, and returns all differences. It also works while the service is running.
     public static func check(_ settings: Settings) throws -> [String] {
-        let store = try openToRead(settings)
-        defer { store.close() }
+        try withStore(settings, .readOnly) { try differences(in: $0) }
+    }
+
+    private static func differences(in store: DatabaseStore) throws -> [String] {
         let pending = try store.pendingMigrations(Catalog.migrations)
         guard pending.isEmpty else {
             return pending.map { "migration \($0) has not been applied: run bellhop migrate" }

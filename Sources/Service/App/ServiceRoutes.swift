@@ -34,7 +34,10 @@ enum ServiceRoutes {
     ) -> ServerConfiguration {
         var configuration = settings.serverConfiguration
         let decoration = ResponseDecoration(settings: settings)
-        configuration.decorate = { decoration.decorate($0, &$1) }
+        configuration.decorate = { request, response in
+            decoration.decorate(request, &response)
+            Exits.note(&response, to: request)
+        }
         configuration.problem = { decoration.problem($0) }
         // Decided once, so that requests that are not logged cost nothing.
         let level = settings.logRequests ? Logger.Level.info : .debug
@@ -111,6 +114,7 @@ extension Settings {
         configuration.connectionTimeoutSeconds = connectionTimeoutSeconds
         configuration.streamsMax = streamsMax
         configuration.heartbeatSeconds = heartbeatSeconds
+        Exits.watch(&configuration)
         return configuration
     }
 }

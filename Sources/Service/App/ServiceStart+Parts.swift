@@ -77,12 +77,11 @@ extension ServiceStart {
         ChangeIntake(memberships: memberships, restartStreams: { try pump.renewEpoch(in: $0) })
     }
 
-    func ticker(_ runner: TransactionRunner, _ features: [Feature], _ limiter: RateLimiter) -> Ticker {
+    func ticker(_ runner: TransactionRunner, _ features: [Feature]) -> Ticker {
         Ticker(
             runner: runner, ticks: features.flatMap(\.ticks), sweeps: features.flatMap(\.sweeps),
             longWork: features.flatMap(\.longWork),
-            prunings: [Pruning(name: "idempotency", due: Idempotency.pruningDue(at:), prune: Idempotency.prune)],
-            limiter: limiter, logger: logger)
+            prunings: [Idempotency.pruning], lines: clockLines, logger: logger)
     }
 
     func webhooks(_ reader: TransactionReader, _ admission: StreamAdmission) -> WebhookSender? {

@@ -5,7 +5,9 @@ import Logging
 struct ServiceStart {
     let store: DatabaseStore
     let settings: Settings
+    /// The time of the service.
     let clock: Clock
+    let clockLines: ClockLines
     let metrics: MetricsRegistry
     let logger: Logger
     let features = Catalog.features()
@@ -25,11 +27,16 @@ struct ServiceStart {
     let tenants: Tenants
 
     init(
-        _ store: DatabaseStore, settings: Settings, clock: Clock, metrics: MetricsRegistry, logger: Logger
+        _ store: DatabaseStore, settings: Settings, clock machine: Clock, metrics: MetricsRegistry, logger: Logger
     ) throws {
-        (self.store, self.settings, self.clock) = (store, settings, clock)
+        (self.store, self.settings) = (store, settings)
         (self.metrics, self.logger) = (metrics, logger)
         try Self.prepare(store, logger)
+        let (line, reached) = try store.read { try ClockLines.read(boot: machine.boot, in: $0) }
+        let steady = SteadyClock(machine, line: line, reached: reached, logger: logger)
+        steady.register(in: metrics)
+        let clock = Clock(steady, on: machine)
+        (self.clock, clockLines) = (clock, ClockLines(clock, steady))
         let personSecret: [UInt8]
         (log, cursorSecret, personSecret) = try store.writeAndWait { db in
             // Created once, by the first replica.

@@ -73,9 +73,6 @@ enum SettingRule {
         }
     }
 
-    /// Reads the path of a claim, with a dot between its parts.
-    static func path(_ text: String) -> [String] { text.split(separator: ".").map(String.init) }
-
     /// Reads the limits of a tenant, such as `school-7:requests=6000:streams=500`.
     static func tenantShare(_ text: String) throws -> TenantShare {
         // A tenant's id may have colons too.

@@ -108,30 +108,30 @@ public final class Settings: @unchecked Sendable {
     public var revocationsTrustedSeconds: Int
     @Setting(
         .tokens, "Claims with the role; the first present claim is used.",
-        default: "app_metadata.user_role,role", part: SettingRule.path)
-    var claimRole: [[String]]
+        default: "app_metadata.user_role", part: ClaimPath.init)
+    var claimRole: [ClaimPath]
     @Setting(
         .tokens, "Claims with the tenant; without them, the tenant is default.",
-        default: "app_metadata.tenant,app_metadata.school_id,tenant", part: SettingRule.path)
-    var claimTenant: [[String]]
+        default: "app_metadata.tenant,app_metadata.school_id", part: ClaimPath.init)
+    var claimTenant: [ClaimPath]
     @Setting(
         .tokens, "Claims with the student's own id.",
-        default: "app_metadata.student_id,student_id", part: SettingRule.path)
-    var claimStudent: [[String]]
+        default: "app_metadata.student_id", part: ClaimPath.init)
+    var claimStudent: [ClaimPath]
     @Setting(
         .tokens, "Claims with the ids of classes.",
-        default: "app_metadata.class_ids,class_ids", part: SettingRule.path)
-    var claimClasses: [[String]]
+        default: "app_metadata.class_ids", part: ClaimPath.init)
+    var claimClasses: [ClaimPath]
     @Setting(
         .tokens, "Claims with the ids of children.",
-        default: "app_metadata.child_ids,child_ids", part: SettingRule.path)
-    var claimChildren: [[String]]
+        default: "app_metadata.child_ids", part: ClaimPath.init)
+    var claimChildren: [ClaimPath]
     @Setting(
         .tokens, "Claims with the shop ids of staff.",
-        default: "app_metadata.shop_ids,shop_ids", part: SettingRule.path)
-    var claimShops: [[String]]
-    @Setting(.tokens, "Claims with the customer's tier.", default: "app_metadata.tier,tier", part: SettingRule.path)
-    var claimTier: [[String]]
+        default: "app_metadata.shop_ids", part: ClaimPath.init)
+    var claimShops: [ClaimPath]
+    @Setting(.tokens, "Claims with the customer's tier.", default: "app_metadata.tier", part: ClaimPath.init)
+    var claimTier: [ClaimPath]
 
     // MARK: Streams
     @Setting(.streams, "Name of the cookie that can open streams (and has no other use).", default: "bellhop_token")
@@ -339,7 +339,7 @@ public final class Settings: @unchecked Sendable {
     /// The tables of the table file.
     public private(set) var tables = TableCatalog.empty
     /// The claims that identify a caller. Each has several paths; the first one present is used.
-    private(set) var claims: [Claim: [[String]]] = [:]
+    private(set) var claims: [Claim: [ClaimPath]] = [:]
     /// Nil if no webhooks are sent.
     private(set) var webhook: WebhookSettings?
     /// Nil if no push messages are sent.
@@ -350,6 +350,19 @@ public final class Settings: @unchecked Sendable {
     /// The contents of a token for which settings name claims.
     enum Claim: Sendable {
         case role, tenant, student, classes, children, shops, tier
+
+        /// The setting that names its claims.
+        var setting: Key {
+            switch self {
+            case .role: Settings.key(\.$claimRole)
+            case .tenant: Settings.key(\.$claimTenant)
+            case .student: Settings.key(\.$claimStudent)
+            case .classes: Settings.key(\.$claimClasses)
+            case .children: Settings.key(\.$claimChildren)
+            case .shops: Settings.key(\.$claimShops)
+            case .tier: Settings.key(\.$claimTier)
+            }
+        }
     }
 
     // MARK: Reading
@@ -389,7 +402,7 @@ public final class Settings: @unchecked Sendable {
         if databaseListen != nil, database.engine != .postgreSQL {
             throw $databaseListen.mistake(SettingRule.listenProblem)
         }
-        if !consoleTokens.isEmpty, !Self.isLoopback(host) {
+        if !consoleTokens.isEmpty, !host.isLoopbackHost {
             throw $consoleTokens.mistake("are only for development: host must be a loopback address, not \(host)")
         }
         claims = [
@@ -427,11 +440,6 @@ public final class Settings: @unchecked Sendable {
 }
 
 extension Settings {
-    /// Whether an address can be reached only from this machine.
-    static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { $0.isNumber || $0 == "." })
-    }
-
     /// The servers of these settings on other machines whose identity is not verified (see ``DatabaseURL/unverified``).
     var unverifiedServers: [(setting: Key, hosts: [String], sslMode: String)] {
         [($database as Key, Optional(database)), ($databaseListen, databaseListen), ($source, source)].compactMap {

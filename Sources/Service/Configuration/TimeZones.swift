@@ -3,11 +3,20 @@ import Foundation
 import Threads
 import Values
 
-/// Time zones by their IANA names. Abbreviations are refused: `EST` names an offset without its summer time.
+/// Time zones by their IANA names. Other abbreviations are refused: IST is the time of India, Ireland and Israel.
 enum TimeZones {
     static func isKnown(_ name: String) -> Bool {
-        name == Preferences.timeZoneDefault || (name.contains("/") && TimeZone(identifier: name) != nil)
+        name == Preferences.timeZoneDefault
+            || (name.contains("/") || namesWithoutArea.contains(name)) && TimeZone(identifier: name) != nil
     }
+
+    /// The names without a slash of the IANA time zone database (2024b), whose newer names have one.
+    private static let namesWithoutArea: Set<String> = [
+        "CET", "CST6CDT", "Cuba", "EET", "EST", "EST5EDT", "Egypt", "Eire", "GB", "GB-Eire", "GMT", "GMT+0", "GMT-0",
+        "GMT0", "Greenwich", "HST", "Hongkong", "Iceland", "Iran", "Israel", "Jamaica", "Japan", "Kwajalein", "Libya",
+        "MET", "MST", "MST7MDT", "NZ", "NZ-CHAT", "Navajo", "PRC", "PST8PDT", "Poland", "Portugal", "ROC", "ROK",
+        "Singapore", "Turkey", "UCT", "UTC", "Universal", "W-SU", "WET", "Zulu",
+    ]
 
     /// Returns the day of a moment in a zone, from its midnight to the next.
     static func day(of now: Timestamp, in zone: String) -> Range<Timestamp> {

@@ -70,6 +70,16 @@ final class Call: Sendable {
         }
     }
 
+    /// - Throws: 415 for a compressed body. A few bytes of it could become gigabytes.
+    static func requirePlainBody(of request: Request) throws(Failure) {
+        let coding = request.header("Content-Encoding")?.trimmingPrefix { $0 == " " } ?? ""
+        guard coding.isEmpty || coding.lowercased() == "identity" else {
+            throw Failure(
+                .unsupportedMediaType, "request.content_encoding", "Send the body without compression.",
+                fields: [Failure.Field("Content-Encoding", "must be absent or identity")])
+        }
+    }
+
     static var notJSON: Failure {
         Failure(
             .unsupportedMediaType, "request.media_type",
@@ -77,14 +87,16 @@ final class Call: Sendable {
             fields: [Failure.Field("Content-Type", "must be application/json")])
     }
 
-    func requireIfMatch() throws -> Int {
-        guard let text = request.header("If-Match") else {
+    /// Returns the versions that `If-Match` names; at least one.
+    func requireIfMatch() throws(Failure) -> [Int] {
+        guard let versions = request.withHeader("If-Match", { $0.map { EntityTag.versions(namedBy: $0, in: epoch) } })
+        else {
             throw Failure(
                 .preconditionRequired, "precondition.required",
                 "Send the resource's ETag as If-Match, so that the change of another client is not overwritten.",
                 fields: [Failure.Field("If-Match", "is missing")])
         }
-        guard let version = EntityTag.version(namedBy: text, in: epoch) else {
+        guard !versions.isEmpty else {
             throw Failure(
                 .stale, "precondition.stale", "The If-Match header is not an ETag of this resource.",
                 fields: [
@@ -92,7 +104,7 @@ final class Call: Sendable {
                         "If-Match", "must be the resource's ETag, or its version and epoch, such as \"3-\(epoch)\"")
                 ])
         }
-        return version
+        return versions
     }
 
     /// The epoch that versions belong to.

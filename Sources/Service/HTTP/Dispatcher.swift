@@ -40,7 +40,9 @@ struct Dispatcher: Sendable {
         return { request, bytes in
             let trace = RequestTrace.of(request, endpoint: metrics, by: credentials, tracer: tracer)
             do throws(Failure) {
-                return .admitted(try bodies.reserve(bytes, for: sender(of: request, trace, endpoint)))
+                let sender = try sender(of: request, trace, endpoint)
+                try Call.requirePlainBody(of: request)
+                return .admitted(try bodies.reserve(bytes, for: sender))
             } catch {
                 return .refused(problem(error, trace))
             }
@@ -56,7 +58,7 @@ struct Dispatcher: Sendable {
             if feeds.isClaimed(by: request) { return .init(FeedCredentials.feed) }
             if let refusal = feeds.refusal(of: request) { throw refusal }
         }
-        switch try admitToken(of: request, trace, endpoint, at: runner.clock.now()) {
+        switch try admitToken(of: request, trace, endpoint, at: runner.clock.machine()) {
         case .known(let caller): return .init(caller)
         case .pending: return .unknown
         }
@@ -66,16 +68,15 @@ struct Dispatcher: Sendable {
         to request: Request, _ trace: RequestTrace, _ endpoint: Endpoint
     ) throws -> Reply {
         let isLarge = request.body.count > Limits.inlineBodyBytesMax
-        let now = runner.clock.now()
         // A signature is a hash over the whole body, which is too slow for the reactor if the body is large.
         if endpoint.access == .feed, isLarge, feeds.isClaimed(by: request) {
             return onWorker(trace) {
-                guard let feed = try feeds.caller(of: request, at: runner.clock.now()) else {
+                guard let feed = try feeds.caller(of: request, at: runner.clock.machine()) else {
                     throw Failure(
                         .unauthenticated, "unauthenticated", "The delivery has no valid token, secret or signature.")
                 }
                 trace.noteBackend()
-                let call = try makeCall(request, as: feed, endpoint, at: runner.clock.now())
+                let call = try makeCall(request, as: feed, endpoint)
                 return try answer(call, trace, endpoint)
             }
         }
@@ -83,22 +84,23 @@ struct Dispatcher: Sendable {
         if endpoint.access == .anyone {
             caller = Self.nobody
         } else {
-            switch try admit(request, trace, endpoint, at: now) {
+            switch try admit(request, trace, endpoint, at: runner.clock.machine()) {
             case .known(let admitted): caller = admitted
             case .pending(let start): return .again { start($0) }
             }
         }
-        let call = try makeCall(request, as: caller, endpoint, at: now)
+        let call = try makeCall(request, as: caller, endpoint)
         guard endpoint.effort == .work, isLarge else { return try answer(call, trace, endpoint) }
         return onWorker(trace) { try answer(call, trace, endpoint) }
     }
 
     /// - Throws: 422 for query items that the endpoint does not take.
     private func makeCall(
-        _ request: Request, as caller: Caller, _ endpoint: Endpoint, at now: Timestamp
+        _ request: Request, as caller: Caller, _ endpoint: Endpoint
     ) throws(Failure) -> Call {
         Call(
-            request: request, caller: caller, query: try Query(request, endpoint.query), now: now, cursors: cursors,
+            request: request, caller: caller, query: try Query(request, endpoint.query), now: runner.clock.now(),
+            cursors: cursors,
             reader: runner.reader)
     }
 
@@ -143,7 +145,7 @@ struct Dispatcher: Sendable {
         }
         trace.principal = principal
         // A request with a body was counted when its head arrived.
-        if trace.rate == nil, let rate = principal.allowance?.take(at: now) {
+        if trace.rate == nil, let rate = principal.allowance?.take(at: runner.clock.now()) {
             trace.rate = rate
             guard rate.isAllowed else { throw .rateLimited(rate) }
         }
@@ -373,8 +375,7 @@ struct Dispatcher: Sendable {
         guard let claim else {
             return try runner.write(as: call.caller, in: db, traceparent: traceparent, acts: acts, body)
         }
-        let now = runner.clock.now()
-        if let stored = try Idempotency.find(claim, at: now, in: db) { return stored }
+        if let stored = try Idempotency.find(claim, runner.clock.age(), in: db) { return stored }
         if endpoint.adds { try rows.requireRoom(for: call.caller.tenant) }
         let response: Response
         do {
@@ -390,7 +391,7 @@ struct Dispatcher: Sendable {
             response = .problem(failure)
         }
         try runner.examining(as: call.caller, in: db) {
-            try Idempotency.store(response, for: claim, at: now, in: db)
+            try Idempotency.store(response, for: claim, at: runner.clock.now(), in: db)
         }
         return response
     }

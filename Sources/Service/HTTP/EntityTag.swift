@@ -39,13 +39,18 @@ struct EntityTag: Sendable {
         self.bytes = bytes
     }
 
-    /// Returns the version that a tag names in an epoch; nil for a tag of another epoch or without a version. A write
-    /// ignores the caller's part, which may be missing: clients can form `"3-k3f9ab"` from an event's `version` and
-    /// `epoch`.
-    static func version(namedBy tag: String, in epoch: String) -> Int? {
-        let parts = unquoted(tag).split(separator: "-", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count >= 2, parts[1] == epoch else { return nil }
-        return Int(parts[0])
+    /// Returns the versions that the tags of an `If-Match` header name in an epoch. Tags of another epoch or without a
+    /// version name none. A write ignores the caller's part, which may be missing: clients can form `"3-k3f9ab"` from
+    /// an event's `version` and `epoch`. It also ignores what a proxy has added, because a version is exact.
+    static func versions(namedBy header: UnsafeBufferPointer<UInt8>, in epoch: String) -> [Int] {
+        var versions: [Int] = []
+        forEachTag(in: header) { tag in
+            let parts = String(decoding: tag, as: UTF8.self).split(
+                separator: "-", maxSplits: 2, omittingEmptySubsequences: false)
+            if parts.count >= 2, parts[1] == epoch, let version = Int(parts[0]) { versions.append(version) }
+            return true
+        }
+        return versions
     }
 
     /// Returns a tag's content, for weak tags and for tags without quotes too.
@@ -81,11 +86,49 @@ extension EntityTag {
     /// Returns whether an `If-None-Match` header names a tag. Tags are compared weakly (RFC 9110 §13.1.2).
     static func isNamed(_ tag: UnsafeBufferPointer<UInt8>, by header: UnsafeBufferPointer<UInt8>) -> Bool {
         // The fast path for nearly every poll: the tag exactly as it was sent.
-        if header.isSame(as: tag) { return true }
-        let wanted = unquoted(String(decoding: tag, as: UTF8.self))
-        return String(decoding: header, as: UTF8.self).split(separator: ",").contains { candidate in
-            let text = candidate.drop { $0 == " " }
-            return text == "*" || unquoted(String(text)) == wanted
+        if header.isSame(as: tag) || header.elementsEqual([UInt8(ascii: "*")]) { return true }
+        let wanted = UnsafeBufferPointer(rebasing: tag.dropFirst().dropLast())
+        var isNamed = false
+        forEachTag(in: header) { candidate in
+            isNamed = isMarked(candidate, wanted)
+            return !isNamed
+        }
+        return isNamed
+    }
+
+    /// Whether a tag is the wanted one, or that with the mark of a proxy that compresses: Apache, Caddy and Jetty add the
+    /// coding (`-gzip`, `--gzip`). The content behind the mark is the same.
+    private static func isMarked(_ tag: Slice<UnsafeBufferPointer<UInt8>>, _ wanted: UnsafeBufferPointer<UInt8>) -> Bool
+    {
+        guard tag.count >= wanted.count, tag.prefix(wanted.count).elementsEqual(wanted) else { return false }
+        let mark = tag.dropFirst(wanted.count)
+        return mark.isEmpty || marks.contains { mark.elementsEqual($0.utf8) }
+    }
+
+    private static let marks = ["-gzip", "--gzip", "-br", "-zstd", "-deflate"]
+
+    /// Calls the body with the content of each tag of a list (RFC 9110 §8.8.3), for weak tags and for tags without
+    /// quotes too. The body returns false to end.
+    private static func forEachTag(
+        in header: UnsafeBufferPointer<UInt8>, _ body: (Slice<UnsafeBufferPointer<UInt8>>) -> Bool
+    ) {
+        let (quote, comma) = (UInt8(ascii: "\""), UInt8(ascii: ","))
+        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        var rest = header[...]
+        while true {
+            rest = rest.drop { isBlank($0) || $0 == comma }
+            guard !rest.isEmpty else { return }
+            if rest.starts(with: [UInt8(ascii: "W"), UInt8(ascii: "/")]) { rest = rest.dropFirst(2) }
+            var tag: Slice<UnsafeBufferPointer<UInt8>>
+            if rest.first == quote {
+                tag = rest.dropFirst().prefix { $0 != quote }
+                rest = header[tag.endIndex...].drop { $0 != comma }
+            } else {
+                tag = rest.prefix { $0 != comma }
+                rest = header[tag.endIndex...]
+                while let last = tag.last, isBlank(last) { tag = tag.dropLast() }
+            }
+            guard body(tag) else { return }
         }
     }
 }

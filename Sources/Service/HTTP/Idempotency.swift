@@ -107,8 +107,10 @@ enum Idempotency {
     }
 
     /// Returns the stored answer, marked as a replay, or nil.
-    static func find(_ claim: Claim, at now: Timestamp, in db: DatabaseConnection) throws -> Response? {
-        let oldest = now.adding(seconds: -Limits.idempotencySeconds)
+    ///
+    /// - Parameter age: Nil finds an answer of any age: while the time is in doubt, no request is executed again.
+    static func find(_ claim: Claim, _ age: AgeTime?, in db: DatabaseConnection) throws -> Response? {
+        let oldest = age.map(oldest) ?? Timestamp(microseconds: .min)
         return try db.row(
             """
             SELECT fingerprint, status, headers, body FROM \(answers, unscoped: bookkeeping)
@@ -136,7 +138,7 @@ enum Idempotency {
 
     /// Stores an answer. Answers with a secret (`no-store`) are not stored: a repeated request is executed again.
     static func store(_ response: Response, for claim: Claim, at now: Timestamp, in db: DatabaseConnection) throws {
-        guard response.headers["Cache-Control"] != "no-store" else { return }
+        guard response.headers["Cache-Control"]?.contains("no-store") != true else { return }
         var body: [UInt8] = []
         if case .bytes(let bytes) = response.body { body = bytes }
         let headers = response.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
@@ -152,19 +154,25 @@ enum Idempotency {
             """)
     }
 
-    static func pruningDue(at now: Timestamp) -> SQL {
-        let oldest = now.adding(seconds: -Limits.idempotencySeconds)
-        return "SELECT 1 FROM \(answers, unscoped: bookkeeping) WHERE created_at <= \(oldest.microseconds) LIMIT 1"
-    }
+    private static func oldest(_ age: AgeTime) -> Timestamp { age.end(ofSeconds: Limits.idempotencySeconds) }
 
-    /// Removes the oldest expired answers; returns how many.
-    static func prune(at now: Timestamp, in db: DatabaseConnection) throws -> Int {
-        let oldest = now.adding(seconds: -Limits.idempotencySeconds)
-        return try db.run(
+    /// Removes the oldest expired answers, a limited number at once.
+    static let pruning = Pruning(
+        name: "idempotency",
+        due: { age in
+            guard let age else { return nil }
+            return """
+                SELECT 1 FROM \(answers, unscoped: bookkeeping) WHERE created_at <= \(oldest(age).microseconds) LIMIT 1
+                """
+        },
+        prune: { age, db in try age.map { try prune($0, in: db) } ?? 0 })
+
+    private static func prune(_ age: AgeTime, in db: DatabaseConnection) throws -> Int {
+        try db.run(
             """
             DELETE FROM \(answers, unscoped: bookkeeping) WHERE (tenant, user_id, route, key) IN (
                 SELECT tenant, user_id, route, key FROM idempotent_answers
-                WHERE created_at <= \(oldest.microseconds) ORDER BY created_at LIMIT \(Limits.prunedAtOnceMax))
+                WHERE created_at <= \(oldest(age).microseconds) ORDER BY created_at LIMIT \(Limits.prunedAtOnceMax))
             """)
     }
 }

@@ -62,12 +62,11 @@ enum ProblemBody {
 
     /// Appends `instance` and `requestId` to a problem's object.
     static func complete(_ body: [UInt8], path: String, requestId: String) -> [UInt8] {
-        var writer = JSONWriter(reserving: 96)
-        writer.object {
-            $0.member("instance", path)
-            $0.member("requestId", requestId)
+        JSONWriter.object { writer in
+            writer.members(of: body)
+            writer.member("instance", path)
+            writer.member("requestId", requestId)
         }
-        return body.dropLast() + [UInt8(ascii: ",")] + writer.bytes.dropFirst()
     }
 }
 

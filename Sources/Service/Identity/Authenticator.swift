@@ -24,6 +24,8 @@ final class Authenticator: Sendable {
     private let scoped: @Sendable (Caller) -> Caller
     private let secret: AuthenticationKey?
     private let keys: SigningKeys?
+    private let ignored: IgnoredClaims
+    private let logger: Logger
     private let verified = VerifiedTokens()
 
     /// - Parameters:
@@ -35,6 +37,8 @@ final class Authenticator: Sendable {
         scoped: @escaping @Sendable (Caller) -> Caller, metrics: MetricsRegistry, logger: Logger
     ) throws {
         claims = Claims(settings: settings)
+        ignored = IgnoredClaims(settings, metrics: metrics, logger: logger)
+        self.logger = logger
         self.clock = clock
         self.revocations = revocations
         self.generation = generation
@@ -63,17 +67,41 @@ final class Authenticator: Sendable {
         if let found {
             principal = present(found)
         } else {
-            switch try verify(token) {
+            switch try reportingForeign({ () throws(Failure) in try read(token, at: now) }) {
             case .pending(let start): return .pending(start)
-            case .known(let payload):
-                let caller = try claims.caller(of: payload, at: now)
+            case .known(let caller):
                 principal = present(
-                    Principal(caller: caller, generation: -1, allowance: limiter.allowance(of: caller, at: now)))
+                    Principal(caller: caller, generation: -1, allowance: limiter.allowance(of: caller, at: clock.now()))
+                )
             }
         }
         if principal !== found { verified.store(principal, hash, token, generation) }
         try revocations.requireValid(principal.caller, at: now)
         return .known(principal)
+    }
+
+    /// Verifies a token that is not known yet, and returns its caller.
+    private func read(_ token: UnsafeBufferPointer<UInt8>, at now: Timestamp) throws(Failure) -> Verdict<Caller> {
+        switch try verify(token) {
+        case .pending(let start): return .pending(start)
+        case .known(let (payload, signer)):
+            let caller = try claims.caller(of: payload, signedBy: signer, at: now)
+            ignored.note(claims.ignored(in: payload, of: caller))
+            return .known(caller)
+        }
+    }
+
+    /// Logs the refusal of a token that another issuer or another secret has signed: usually a setting is wrong. The log
+    /// limits such lines, which anyone can cause.
+    private func reportingForeign<Value>(_ read: () throws(Failure) -> Value) throws(Failure) -> Value {
+        do throws(Failure) {
+            return try read()
+        } catch {
+            if error.code == Claims.Refusal.notOurs.rawValue {
+                logger.warning("A token of another issuer was refused.", metadata: ["reason": "\(error.detail)"])
+            }
+            throw error
+        }
     }
 
     /// Returns the principal with the caller's present keys.
@@ -85,14 +113,16 @@ final class Authenticator: Sendable {
 
     // MARK: The signature
 
-    private func verify(_ token: UnsafeBufferPointer<UInt8>) throws(Failure) -> Verdict<JSONValue> {
+    private func verify(
+        _ token: UnsafeBufferPointer<UInt8>
+    ) throws(Failure) -> Verdict<(payload: JSONValue, signer: Claims.Signer)> {
         let token = try SignedToken(token)
         try token.requireAccessToken()
         if token.algorithm == "HS256" {
             guard let secret, token.isSigned(by: secret) else {
                 throw Claims.refusal("The token's signature is invalid.", .notOurs)
             }
-            return .known(try token.claims())
+            return .known((try token.claims(), .secret))
         }
         guard let keys else { throw Claims.refusal("The token's algorithm is not allowed.", .notOurs) }
         switch keys.find(try token.keyId()) {
@@ -106,7 +136,7 @@ final class Authenticator: Sendable {
             guard keys.contains(where: token.isSigned) else {
                 throw Claims.refusal("The token's signature is invalid.", .notOurs)
             }
-            return .known(try token.claims())
+            return .known((try token.claims(), .issuer))
         }
     }
 }
@@ -115,8 +145,9 @@ extension Authenticator {
     /// Returns the identity in a token, for a request that asks about the token rather than for its holder.
     func identity(of token: String) throws(Failure) -> Verdict<Principal> {
         var token = token
-        return try token.withUTF8 { utf8 in Result { () throws(Failure) in try verdict(on: utf8, at: clock.now()) } }
-            .get()
+        return try token.withUTF8 { utf8 in Result { () throws(Failure) in try verdict(on: utf8, at: clock.machine()) }
+        }
+        .get()
     }
 
     /// Admits a stream, whose token may be in a header, a cookie or a body. Opening a stream counts as a request;

@@ -61,10 +61,15 @@ final class Caller: Sendable {
     var tenant: ID<Tenant> { owner.tenant }
     var userId: ID<User> { owner.userId }
 
+    /// The ids by which the service itself acts, feeds, a person at the command line, and backends whose token has no
+    /// `sub`. No user has one of them.
+    static let serviceNames: Set<String> = ["bellhop", "feed", "operator", "service", "service_role", "source"]
+
     /// The service itself, working for one tenant: it has the access of a backend of the tenant.
     static func system(tenant: ID<Tenant>, named name: String = "bellhop", spansTenants: Bool = false) -> Caller {
         Caller(
-            tenant: tenant, userId: ID(name), role: "service", isService: true, spansTenants: spansTenants,
+            tenant: tenant, userId: ID(name), role: TokenRole.backend.rawValue, isService: true,
+            spansTenants: spansTenants,
             scope: Scope(tenant: tenant, keys: [AudienceKey.make("tenant", "service"), "everyone"]))
     }
 
@@ -98,8 +103,15 @@ final class Caller: Sendable {
         writer.member("sessionId", sessionId)
     }
 
-    /// Whether a key of a shop makes the caller one of its staff.
-    var isStaff: Bool { role == "staff" || role == "barber" || role == "admin" }
+    /// Whether its role is one of staff or above. Its keys decide of which shops.
+    var isStaff: Bool { [.staff, .barber, .admin].contains(TokenRole(rawValue: role)) }
+}
+
+/// A role of a token that gives rights by itself. A file of tables can give memberships to others.
+public enum TokenRole: String, Sendable, CaseIterable {
+    /// A backend of its tenant; without a tenant, of all tenants. The name is that of Supabase.
+    case backend = "service_role"
+    case admin, staff, barber, teacher
 }
 
 /// A user of a tenant: the owner of requests, streams or counts.
@@ -129,6 +141,8 @@ enum Office: String, Sendable, CaseIterable, MemberValue {
     case staff
     /// A person at the command line.
     case `operator`
+    /// The service itself.
+    case bellhop
 
     /// Returns the position that the keys of a scope give; nil without one.
     fileprivate init?(isService: Bool, keys: Set<String>) {

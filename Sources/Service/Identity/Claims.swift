@@ -1,35 +1,51 @@
 import Database
+import Rows
 import Values
 import Visibility
 
 /// Converts the claims of a verified token into a caller.
 ///
-/// Only claims that the issuer vouches for count: `user_metadata`, which users can edit, is never read.
+/// Only claims that the settings name count, by default those in `app_metadata`, which the issuer decides. Others may be
+/// chosen by the user, such as `user_metadata`, or may mean a role in something else, such as an organization's.
 struct Claims: Sendable {
+    /// The key that has verified the claims.
+    enum Signer: Sendable {
+        /// The secret of the settings, which only the app's own backends know.
+        case secret
+        /// A key of the issuer.
+        case issuer
+        /// None: the claims grant no access, and only their meaning is asked for.
+        case nobody
+    }
+
     let settings: Settings
 
-    /// - Parameter isFromIssuer: false for claims that no issuer has signed; they grant no access.
     /// - Throws: `unauthenticated`, with the token's fault.
-    func caller(of payload: JSONValue, at now: Timestamp, isFromIssuer: Bool = true) throws(Failure) -> Caller {
+    func caller(of payload: JSONValue, signedBy signer: Signer, at now: Timestamp) throws(Failure) -> Caller {
         guard case .object(let members) = payload else {
             throw Self.refusal("The token's payload is not a JSON object.")
         }
-        let role = try text(payload, .role) ?? "authenticated"
-        let isService = Self.backendNames.contains(role)
+        let role = try role(of: payload, members, signer)
+        let isService = role == TokenRole.backend.rawValue
         // A backend's key, such as Supabase's `service_role`, belongs to no user.
         let anonymous = isService && members["sub"] == nil ? role : nil
-        guard let subject = anonymous ?? members.string("sub"), Fields.isIdentifier(subject) else {
-            throw Self.refusal("The token's sub is missing or invalid.")
+        guard let subject = anonymous ?? members.string("sub") else {
+            throw Self.refusal("The token's sub is missing or is not a text.")
+        }
+        guard Fields.isIdentifier(subject) else {
+            throw Self.refusal(
+                "The token's sub must have 1 to \(Fields.idBytesMax) bytes and no control characters; it has "
+                    + "\(subject.utf8.count) bytes.")
         }
         // A user whose id equals a backend's name must not find the data stored under that name.
-        guard isService || !Self.backendNames.contains(subject) else {
+        guard isService || !Caller.serviceNames.contains(subject) else {
             throw Self.refusal("The token's sub is reserved for backends.")
         }
         guard !ID<User>(subject).isOfErased else {
             throw Self.refusal("The token's sub is reserved for erased users.")
         }
         let (issuedAt, expiresAt) = try lifetime(of: members, at: now, isService: isService)
-        if isFromIssuer { try checkOrigin(of: members) }
+        if signer != .nobody { try checkOrigin(of: members) }
         let named = try text(payload, .tenant)
         let tenant = ID<Tenant>(named ?? "default")
         return Caller(
@@ -39,9 +55,6 @@ struct Claims: Sendable {
             tokenId: try identifier(members, "jti"), sessionId: try identifier(members, "session_id"),
             issuedAt: issuedAt, expiresAt: expiresAt)
     }
-
-    /// The roles of backends, which also serve as ids for backends whose token has no `sub`.
-    private static let backendNames: Set<String> = ["service_role", "service"]
 
     /// The fault of a token, as a code that clients may branch on.
     enum Refusal: String, CaseIterable {
@@ -123,19 +136,33 @@ struct Claims: Sendable {
 
     // MARK: Access
 
+    private func role(
+        of payload: JSONValue, _ members: [String: JSONValue], _ signer: Signer
+    ) throws(Failure) -> String {
+        if let role = try text(payload, .role) { return role }
+        // Supabase writes a backend's role here. Whoever knows the secret could sign any other claim as well.
+        let isOfSecret = signer == .secret || signer == .nobody && settings.jwtSecret != nil
+        let backend = TokenRole.backend.rawValue
+        return isOfSecret && members["role"] == .string(backend) ? backend : Self.roleByDefault
+    }
+
+    /// The role of a token without one.
+    private static let roleByDefault = "authenticated"
+
     private func keys(
         _ payload: JSONValue, subject: String, role: String, isService: Bool
     ) throws(Failure) -> Set<String> {
         var keys: Set<String> = ["everyone", AudienceKey.make("user", subject)]
         if isService { keys.insert(AudienceKey.make("tenant", "service")) }
-        if role == "admin" { keys.insert(AudienceKey.make("tenant", "admin")) }
+        let role = TokenRole(rawValue: role)
+        if role == .admin { keys.insert(AudienceKey.make("tenant", "admin")) }
         if let student = try text(payload, .student) {
             keys.insert(AudienceKey.make("student", student))
         }
-        let seat = role == "teacher" ? "staff" : "member"
+        let seat = role == .teacher ? "staff" : "member"
         for id in try list(payload, .classes) { keys.insert(AudienceKey.make("class", id, seat)) }
         for id in try list(payload, .children) { keys.insert(AudienceKey.make("student", id, "parent")) }
-        if role == "staff" || role == "barber" {
+        if role == .staff || role == .barber {
             for id in try list(payload, .shops) { keys.insert(AudienceKey.make("shop", id, "staff")) }
         }
         guard keys.count <= Limits.scopeKeysMax else {
@@ -149,16 +176,11 @@ struct Claims: Sendable {
     /// - Throws: if a path leads through a value that is not an object, which differs from an absent claim.
     private func value(_ payload: JSONValue, _ claim: Settings.Claim) throws(Failure) -> (JSONValue, String)? {
         for path in settings.claims[claim] ?? [] {
-            var found = payload
-            for (depth, name) in path.enumerated() {
-                switch found {
-                case .object(let members): found = members[name] ?? .null
-                case .null: break
-                default:
-                    throw Self.refusal("The token's \(path.prefix(depth).joined(separator: ".")) is not an object.")
-                }
+            do throws(ClaimPath.Obstacle) {
+                if let found = try path.value(in: payload) { return (found, path.text) }
+            } catch {
+                throw Self.refusal("The token's \(error.name) is not an object.")
             }
-            if found != .null { return (found, path.joined(separator: ".")) }
         }
         return nil
     }
@@ -187,5 +209,27 @@ struct Claims: Sendable {
             }
         }
         return texts
+    }
+}
+
+extension Claims {
+    /// Returns the claims at the top of a payload that would give its caller a right, if a setting named them.
+    func ignored(in payload: JSONValue, of caller: Caller) -> [IgnoredClaims.Claim] {
+        guard case .object(let members) = payload else { return [] }
+        return IgnoredClaims.names.filter { claim in
+            guard let value = members[claim.name], (try? self.value(payload, claim.meaning)) == nil else {
+                return false
+            }
+            return switch (claim.meaning, value) {
+            case (.role, .string(let role)):
+                role != caller.role
+                    && (TokenRole(rawValue: role) != nil || settings.tables.membershipRoles.contains(role))
+            case (.tenant, .string(let text)): text != caller.tenant.text && Fields.isIdentifier(text)
+            case (.student, .string(let text)), (.tier, .string(let text)): Fields.isIdentifier(text)
+            case (.tenant, .integer), (.student, .integer): true
+            case (.classes, .array(let ids)), (.children, .array(let ids)), (.shops, .array(let ids)): !ids.isEmpty
+            default: false
+            }
+        }
     }
 }

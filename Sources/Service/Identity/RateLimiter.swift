@@ -5,7 +5,7 @@ import Values
 /// Counts the requests of each caller and of each tenant, and the events that callers publish, in the present minute
 /// (R-CNT-G4).
 ///
-/// The counts are in memory; replicas share the counts of busy callers (`RateSharing`).
+/// The counts are in memory. Replicas share the counts of busy callers, and a restart finds them (`RateSharing`).
 final class RateLimiter: Sendable {
     /// The usage of a busy caller in the present minute.
     struct BusyCount: Sendable {

@@ -1,11 +1,11 @@
 import Database
 import Values
 
-/// The request counts that replicas share. Once a second, each replica adds the counts of its busy callers in the
-/// database.
+/// The request counts that replicas share, and that a restart does not forget. Once a second, each replica adds the
+/// counts of its busy callers in the database.
 ///
-/// A caller that spreads requests over replicas can exceed the limit by one second's requests, and by the tenth that
-/// each replica does not share. Idle callers cost nothing.
+/// A caller that spreads requests over replicas, or over a restart, can exceed the limit by one second's requests, and
+/// by the tenth that each replica does not share. Idle callers cost nothing.
 enum RateSharing {
     static let counts = Table(
         "rate_counts", read: [], write: [], person: .rows(by: ["user_id", "started_at"], [.deleted("user_id")]))
@@ -44,10 +44,12 @@ enum RateSharing {
     ///
     /// - Parameter isClosed: Whether a caller must not be named, within a transaction. Its counts are not shared.
     static func share(
-        _ limiter: RateLimiter, at now: Timestamp, in store: DatabaseStore,
+        _ limiter: RateLimiter, _ clock: Clock, in store: DatabaseStore,
         isClosed: @escaping @Sendable (Owner, DatabaseConnection) throws -> Bool
     ) throws {
-        let busy = limiter.busy(at: now)
+        // A single process has nothing to learn from the others.
+        let isAlone = store.engine == .sqlite
+        let busy = limiter.busy(at: clock.now()).filter { !isAlone || $0.unshared > 0 }
         for start in stride(from: 0, to: busy.count, by: sharedAtOnceMax) {
             // Sorted, so that replicas that share at the same moment do not deadlock.
             let part = busy[start..<min(start + sharedAtOnceMax, busy.count)].sorted {
@@ -58,8 +60,8 @@ enum RateSharing {
             }
             for count in part { count.bucket.noteShared(count, sum: sums[count.owner] ?? count.unshared) }
         }
-        guard !busy.isEmpty else { return }
-        let oldest = now.seconds - 2 * Limits.rateWindowSeconds
+        guard !busy.isEmpty, let age = clock.age() else { return }
+        let oldest = age.end(ofSeconds: 2 * Limits.rateWindowSeconds).seconds
         try store.writeAndWait(lane: WriteLane(1)) { db in
             _ = try db.run("DELETE FROM \(counts, unscoped: bookkeeping) WHERE started_at < \(oldest)")
         }

@@ -221,7 +221,7 @@ final class StreamHub: StreamProgram {
     func ticked(_ now: UInt64) {
         monotonicNow = now
         for slot in Array(replaying) { advanceReplay(slot) }
-        let wallNow = dependencies.now.microseconds
+        let wallNow = dependencies.machineNow.microseconds
         for slot in deadlines.indices where deadlines[slot] <= wallNow { stepLifetime(Int32(slot), at: wallNow) }
     }
 

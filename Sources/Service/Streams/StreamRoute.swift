@@ -27,7 +27,9 @@ struct StreamRoute: Sendable {
     func reply(to request: Request) -> Reply {
         do {
             // A HEAD request checks whether the address serves streams. Opening one would answer with a body.
-            guard request.method == .get else { return .response(Response(status: 200, headers: headers, body: .none)) }
+            guard request.method == .get else {
+                return .response(Response(status: 200, headers: headers, body: .pieces(PieceBody { $0(.end) })))
+            }
             let parameters = try readQuery(request)
             // The header first, because no third party can make a browser send it.
             let bearer = bearer(of: request)
@@ -55,7 +57,8 @@ struct StreamRoute: Sendable {
 
     private var headers: HeaderFields {
         [
-            ("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"),
+            // Otherwise a proxy that compresses would hold events until its buffer is full.
+            ("Content-Type", "text/event-stream"), ("Cache-Control", "no-store, no-transform"),
             // Otherwise nginx would buffer events until its buffer is full.
             ("X-Accel-Buffering", "no"),
         ]
@@ -203,7 +206,7 @@ struct StreamRoute: Sendable {
     ///
     /// - Parameter ticketTopics: The topics of the ticket, which the query overrides.
     private func open(_ caller: Caller, _ parameters: StreamParameters, _ ticketTopics: [String]) throws -> Reply {
-        try dependencies.revocations.requireValid(caller, at: dependencies.now)
+        try dependencies.revocations.requireValid(caller, at: dependencies.machineNow)
         let topics = try topics(parameters) ?? ticketTopics
         try StreamTopics.requireReadable(topics, by: caller, dependencies) { _ in "?topics" }
         if let trouble = dependencies.reader.store.trouble, trouble.code == .moved { throw trouble }

@@ -63,11 +63,11 @@ enum StreamTickets {
     }
 
     /// Deletes expired tickets; nothing depends on when it runs.
-    static func removeExpired(_ tx: Transaction) throws {
+    static func removeExpired(_ age: AgeTime, _ tx: Transaction) throws {
         try tx.db.run(
             """
             DELETE FROM \(table, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND expires_at <= \(tx.now.microseconds)
+            WHERE tenant = \(tx.tenant) AND expires_at <= \(age.now.microseconds)
             """)
     }
 }

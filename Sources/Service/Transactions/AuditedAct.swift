@@ -65,6 +65,10 @@ struct AuditNotes: Sendable {
         case count(AuditedAct, Int)
         /// The entries of all minutes before this moment.
         case endOfMinutes(before: Timestamp)
+        /// The entries of all minutes of one caller, who is about to be erased.
+        case endOfCounts(of: ID<User>)
+        /// The entry of a deletion of expired entries, with their number.
+        case retention(AuditCut, Int)
     }
 
     /// What an act did to the rows of one user in one table.

@@ -29,20 +29,17 @@ final class SharedMembers: Sendable {
     /// Without the braces of the object.
     let members: [UInt8]
 
-    init(_ body: (inout JSONWriter) -> Void) {
-        members = Array(JSONWriter.object(body).dropFirst().dropLast())
-    }
+    init(_ body: (inout JSONWriter) -> Void) { members = JSONWriter.members(body) }
 
     /// Returns an object with the shared members before its own.
-    static func joined(_ common: [UInt8]?, _ own: some Collection<UInt8>) -> [UInt8] {
+    static func joined(_ common: [UInt8]?, _ own: some BidirectionalCollection<UInt8>) -> [UInt8] {
         guard let common else { return Array(own) }
-        var whole: [UInt8] = []
-        whole.reserveCapacity(common.count + own.count + 1)
-        whole.append(UInt8(ascii: "{"))
-        whole += common
-        if own.count > 2 { whole.append(UInt8(ascii: ",")) }
-        whole += own.dropFirst()
-        return whole
+        var writer = JSONWriter(reserving: common.count + own.count + 1)
+        writer.object { writer in
+            writer.members(common)
+            writer.members(of: own)
+        }
+        return writer.bytes
     }
 }
 

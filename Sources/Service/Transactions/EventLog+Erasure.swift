@@ -114,7 +114,7 @@ private struct ErasableRecord {
         }
         var isLastShared = reader.isLastShared && members != nil
         if name != EventLog.erasedName, erases(isLastShared, data[...]) {
-            (name, collapse, data, isLastShared) = (EventLog.erasedName, 0, Array("{}".utf8), false)
+            (name, collapse, data, isLastShared) = (EventLog.erasedName, 0, EncodedJSON.emptyObject.bytes, false)
             count += 1
         }
         if let known = topic, isOwn || names.occur(inKey: known) {

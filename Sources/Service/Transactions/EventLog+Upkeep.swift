@@ -88,28 +88,46 @@ extension EventLog {
         let seconds: Int64
         let countMax: Int
 
-        /// Whether an event is past its age. This includes events that are further in the future than any retention:
-        /// the clock was ahead then, and later events would have to wait for them.
-        func isOver(for createdAt: Int64, at now: Timestamp) -> Bool {
-            createdAt < now.adding(seconds: -seconds).microseconds
-                || createdAt > now.adding(seconds: seconds).microseconds
+        /// Whether an event is past its age. Nothing is, while the time is in doubt.
+        func isOver(for createdAt: Int64, _ age: AgeTime?) -> Bool {
+            age.map { createdAt < $0.end(ofSeconds: seconds).microseconds } ?? false
         }
     }
 
-    static func pruningDue(at now: Timestamp, _ retention: Retention) -> SQL {
-        """
-        SELECT 1 FROM (SELECT sequence, created_at FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT 1) AS oldest
-        WHERE oldest.created_at < \(now.adding(seconds: -retention.seconds))
-            OR oldest.created_at > \(now.adding(seconds: retention.seconds))
-            OR oldest.sequence <= (SELECT newest FROM \(counter, unscoped: bookkeeping) WHERE id = 1) - \(retention.countMax)
-        """
+    static func pruningDue(_ age: AgeTime?, _ retention: Retention) -> SQL {
+        var isOver: SQL = "FALSE"
+        if let age {
+            isOver = """
+                oldest.created_at < \(age.end(ofSeconds: retention.seconds)) OR oldest.created_at > \(latest(age))
+                """
+        }
+        return """
+            SELECT 1 FROM (SELECT sequence, created_at FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT 1) AS oldest
+            WHERE \(isOver)
+                OR oldest.sequence <= (SELECT newest FROM \(counter, unscoped: bookkeeping) WHERE id = 1) - \(retention.countMax)
+            """
+    }
+
+    /// An event with a later time was written while the clock was ahead.
+    private static func latest(_ age: AgeTime) -> Timestamp { age.now.adding(seconds: 3600) }
+
+    /// Corrects the times of events that were written while the clock was ahead: they count as written now. Later events
+    /// would have to wait for them.
+    private static func setBack(_ age: AgeTime, in db: DatabaseConnection) throws {
+        try db.run(
+            """
+            UPDATE \(events, unscoped: bookkeeping) SET created_at = \(age.now)
+            WHERE created_at > \(latest(age)) AND sequence IN (
+                SELECT sequence FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT \(Limits.prunedAtOnceMax))
+            """)
     }
 
     /// Removes the oldest events that exceed the age or the number of retained events. It removes few enough that no
     /// write waits noticeably.
     ///
     /// - Returns: The number of removed events.
-    static func prune(at now: Timestamp, _ retention: Retention, in db: DatabaseConnection) throws -> Int {
+    static func prune(_ age: AgeTime?, _ retention: Retention, in db: DatabaseConnection) throws -> Int {
+        if let age { try setBack(age, in: db) }
         let floor = try newestSequence(in: db) - Int64(retention.countMax)
         let expired = try db.rows(
             """
@@ -123,7 +141,7 @@ extension EventLog {
                 audience: try row.text(3).split(separator: " ").map(String.init),
                 createdAt: Int64(try row.integer(4))
             )
-        }.prefix { $0.sequence <= floor || retention.isOver(for: $0.createdAt, at: now) }
+        }.prefix { $0.sequence <= floor || retention.isOver(for: $0.createdAt, age) }
         guard let last = expired.last else { return 0 }
         try db.runWithCommit(
             expired.flatMap { event in

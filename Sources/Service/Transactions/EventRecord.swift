@@ -117,7 +117,7 @@ struct EarlierEvents {
         var erased: Event {
             Event(
                 sequence: sequence, collapse: 0, name: EventLog.erasedName, isSharing: false,
-                data: Array("{}".utf8)[...])
+                data: EncodedJSON.emptyObject.bytes[...])
         }
     }
 

@@ -20,6 +20,9 @@ final class PersonFence: Sendable {
     private let read: Reading
     private let state = Locked(State())
 
+    /// Refuses nothing, for commands and tests.
+    static var open: PersonFence { PersonFence { _ in [] } }
+
     static let code = "erasure.closing"
 
     /// How long a replica trusts what it has read. The last pass begins later, so that every replica knows of it.

@@ -20,7 +20,7 @@ struct PersonNames: Sendable {
         self.person = person
         quoted = JSONWriter.bytes(person.text)
         segment = AudienceKey.make(person.text)
-        written = Array(JSONWriter.bytes(segment).dropFirst().dropLast())
+        written = JSONWriter.escaped(segment)
     }
 
     /// Whether a key names the person, such as `user:ada` or `follower:ada`. Its first segment is a kind.

@@ -1,8 +1,8 @@
 import Database
 import Values
 
-/// A periodic walk over all rows of a kind, some rows in each write transaction. It is for rare work, such as retention,
-/// for which an index would cost each write more than the walk costs.
+/// A periodic walk over all rows of a kind, some rows in each write transaction, to delete those that are too old. An
+/// index would cost each write more than the walk costs.
 struct Sweep: Sendable {
     let name: String
     /// Whether the settings ask for it.
@@ -10,7 +10,7 @@ struct Sweep: Sendable {
     /// Works on the rows after a place, from the beginning if it is nil.
     ///
     /// - Returns: The place for the next step; nil at the end.
-    let step: @Sendable (_ place: String?, Transaction) throws -> String?
+    let step: @Sendable (AgeTime, _ place: String?, Transaction) throws -> String?
 
     /// The time between the end of a walk and the next one. What expires is gone at most this much later.
     static let pauseSeconds = 3600
@@ -18,11 +18,6 @@ struct Sweep: Sendable {
     static let rowsAtOnceMax = 1000
     /// Steps before other periodic work has its turn.
     static let stepsAtOnceMax = 20
-
-    /// The moment before which rows are older than a number of days.
-    static func end(ofDays days: Int, _ tx: Transaction) -> Timestamp {
-        tx.now.adding(seconds: -Int64(days) * 86_400)
-    }
 }
 
 extension Sweep {
@@ -38,8 +33,8 @@ extension Sweep {
         of owners: SQL, oldest: SQL,
         _ delete: @escaping @Sendable (_ end: Timestamp, ID<Item>, Transaction) throws -> Void
     ) -> Sweep {
-        Sweep(name: name, isOn: { days($0) > 0 }) { place, tx in
-            let end = end(ofDays: days(tx.settings), tx)
+        Sweep(name: name, isOn: { days($0) > 0 }) { age, place, tx in
+            let end = age.end(ofDays: days(tx.settings))
             let step: (found: ID<Item>?, last: String)? = try tx.look(
                 after: place, of: rowsAtOnceMax, column: column, in: owners, where: "(\(oldest)) < \(end)")
             guard let step else { return nil }

@@ -11,6 +11,25 @@ struct Tick: Sendable {
     /// nothing is written. Nil for rare work, which always runs for all tenants.
     var due: (@Sendable (_ now: Timestamp) -> SQL)?
     let body: @Sendable (Transaction) throws -> Void
+    /// Whether it deletes rows because of their age. It does not run while the time is in doubt.
+    var isByAge = false
+
+    /// Makes a tick that deletes rows because of their age.
+    ///
+    /// - Parameter due: See ``due``, with the time by which ages are judged.
+    static func forgetting(
+        name: String, everySeconds: Int, due: (@Sendable (AgeTime) -> SQL)? = nil,
+        body: @escaping @Sendable (AgeTime, Transaction) throws -> Void
+    ) -> Tick {
+        var dueNow: (@Sendable (Timestamp) -> SQL)?
+        if let due { dueNow = { due(AgeTime($0)) } }
+        return Tick(
+            name: name, everySeconds: everySeconds, due: dueNow,
+            body: { tx in if let age = tx.age { try body(age, tx) } }, isByAge: true)
+    }
+
+    /// Returns the time for ``due``; nil if it must not run at present.
+    func time(by clock: Clock) -> Timestamp? { isByAge ? clock.age()?.now : clock.now() }
 }
 
 /// Work that takes many small transactions, such as the erasure of a person. It is done as fast as other writes allow,
@@ -23,13 +42,14 @@ struct LongWork: Sendable {
     let step: @Sendable (TransactionRunner, ID<Tenant>) throws -> Void
 }
 
-/// The deletion of expired rows, a limited number at once.
+/// The deletion of expired or surplus rows, a limited number at once. While the time is in doubt, its age is nil, and
+/// only surplus rows are deleted.
 struct Pruning: Sendable {
     let name: String
-    /// Returns a row if there is anything to delete.
-    let due: @Sendable (_ now: Timestamp) -> SQL
+    /// Returns a row if there is anything to delete. Nil if there cannot be.
+    let due: @Sendable (_ age: AgeTime?) -> SQL?
     /// Deletes some rows; returns their number, at most `Limits.prunedAtOnceMax`.
-    let prune: @Sendable (_ now: Timestamp, DatabaseConnection) throws -> Int
+    let prune: @Sendable (_ age: AgeTime?, DatabaseConnection) throws -> Int
 }
 
 /// The scheduler of periodic work: each feature's ticks for every tenant, and the pruning of the core's own tables.
@@ -46,7 +66,8 @@ final class Ticker: Sendable {
     private struct DueQuery: Sendable {
         let name: String
         let everySeconds: Int
-        let due: @Sendable (Timestamp) -> SQL
+        /// Returns nil if there cannot be any work.
+        let due: @Sendable (Clock) -> SQL?
     }
 
     private let runner: TransactionRunner
@@ -72,7 +93,7 @@ final class Ticker: Sendable {
 
     init(
         runner: TransactionRunner, ticks: [Tick], sweeps: [Sweep], longWork: [LongWork], prunings: [Pruning],
-        limiter: RateLimiter, logger: Logger
+        lines: ClockLines? = nil, logger: Logger
     ) {
         self.runner = runner
         self.logger = logger
@@ -88,24 +109,29 @@ final class Ticker: Sendable {
         }
         let storage = StorageWatch(store: runner.store, clock: runner.clock, logger: logger)
         jobs.append(Job(name: "storage", everySeconds: 1, dueAt: now) { _ in storage.check() })
-        // A query of a file costs nothing; one of a server, by each replica, a little.
-        let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
-        if runner.store.engine == .postgreSQL {
+        if let lines {
             jobs.append(
-                Job(name: "rates", everySeconds: 1, dueAt: now) {
-                    let (store, fence) = ($0.runner.store, $0.runner.fence)
-                    try RateSharing.share(limiter, at: $0.runner.clock.now(), in: store) { owner, db in
-                        try fence.isClosed(owner, in: db)
-                    }
+                Job(name: "clock", everySeconds: ClockLines.everySeconds, dueAt: now) {
+                    try lines.look(in: $0.runner.store)
                 })
         }
+        // A query of a file costs nothing; one of a server, by each replica, a little.
+        let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
+        jobs.append(
+            Job(name: "rates", everySeconds: 1, dueAt: now) {
+                try $0.runner.shareRates()
+            })
         let prunings = [Self.events(runner.settings)] + prunings
         dueQueries =
             ticks.compactMap { tick in
-                tick.due.map { DueQuery(name: tick.name, everySeconds: tick.everySeconds, due: $0) }
+                tick.due.map { due in
+                    DueQuery(name: tick.name, everySeconds: tick.everySeconds) { tick.time(by: $0).map(due) }
+                }
             }
-            + longWork.map { DueQuery(name: $0.name, everySeconds: 1, due: $0.due) }
-            + prunings.map { DueQuery(name: $0.name, everySeconds: tidyingSeconds, due: $0.due) }
+            + longWork.map { work in DueQuery(name: work.name, everySeconds: 1) { work.due($0.now()) } }
+            + prunings.map { pruning in
+                DueQuery(name: pruning.name, everySeconds: tidyingSeconds) { pruning.due($0.age()) }
+            }
         jobs += prunings.map { pruning in
             Job(name: pruning.name, everySeconds: tidyingSeconds, dueAt: now + .seconds(tidyingSeconds)) {
                 try $0.run(pruning, everySeconds: tidyingSeconds)
@@ -117,12 +143,12 @@ final class Ticker: Sendable {
         self.jobs = jobs
     }
 
-    private static func events(_ settings: Settings) -> Pruning {
+    static func events(_ settings: Settings) -> Pruning {
         let retention = EventLog.Retention(
             seconds: Int64(settings.eventsKeptHours) * 3600, countMax: settings.eventsKeptMax)
         return Pruning(
-            name: "events", due: { EventLog.pruningDue(at: $0, retention) },
-            prune: { try EventLog.prune(at: $0, retention, in: $1) })
+            name: "events", due: { EventLog.pruningDue($0, retention) },
+            prune: { try EventLog.prune($0, retention, in: $1) })
     }
 
     func start() {
@@ -163,9 +189,10 @@ final class Ticker: Sendable {
         if let last = found.withLock({ $0[everySeconds] }), moment - last.at < pause {
             return last.names.contains(name)
         }
-        let now = runner.clock.now()
         let dueQueries = dueQueries.filter { $0.everySeconds == everySeconds }
-        let columns = dueQueries.map { dueQuery -> SQL in "CASE WHEN EXISTS (\(dueQuery.due(now))) THEN 1 ELSE 0 END" }
+        let columns = dueQueries.map { dueQuery -> SQL in
+            dueQuery.due(runner.clock).map { "CASE WHEN EXISTS (\($0)) THEN 1 ELSE 0 END" } ?? "0"
+        }
         let names = try runner.store.read(isSingle: true) { db in
             try db.row("SELECT \(SQL.joined(columns, separator: ", "))") { row in
                 Set(try dueQueries.indices.filter { try row.bool($0) }.map { dueQueries[$0].name })
@@ -183,9 +210,9 @@ final class Ticker: Sendable {
     }
 
     private func tenants(of tick: Tick) throws -> [ID<Tenant>] {
+        guard let now = tick.time(by: runner.clock) else { return [] }
         guard let due = tick.due else { return try tenants() }
         guard try isDue(tick.name, everySeconds: tick.everySeconds) else { return [] }
-        let now = runner.clock.now()
         return try runner.store.read(isSingle: true) { db in
             try db.rows("SELECT DISTINCT tenant FROM (\(due(now))) AS work ORDER BY tenant") { try $0.id(0) }
         }
@@ -198,7 +225,8 @@ final class Ticker: Sendable {
                 let (place, dueAt) = sweeping.withLock { $0[key] } ?? (nil, .zero)
                 let now = runner.clock.uptime()
                 guard dueAt <= now else { break }
-                let next = try write(sweep.name, in: tenant) { try sweep.step(place, $0) }
+                guard let age = runner.clock.age() else { return }
+                let next = try write(sweep.name, in: tenant) { try sweep.step(age, place, $0) }
                 let nextAt = next == nil ? now + .seconds(Sweep.pauseSeconds) : now
                 sweeping.withLock { $0[key] = (next, nextAt) }
                 if thread.isStopping { return }
@@ -251,10 +279,10 @@ final class Ticker: Sendable {
     private func run(_ pruning: Pruning, everySeconds: Int) throws {
         guard try isDue(pruning.name, everySeconds: everySeconds) else { return }
         for _ in 0..<Self.stepsMax {
-            let now = runner.clock.now()
+            let age = runner.clock.age()
             let count = try runner.store.writeAndWait { db in
                 try db.lock([LockKey.tick(pruning.name).name(in: "")])
-                return try pruning.prune(now, db)
+                return try pruning.prune(age, db)
             }
             if count < Limits.prunedAtOnceMax { return }
         }

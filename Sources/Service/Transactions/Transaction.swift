@@ -42,6 +42,8 @@ final class Transaction {
     }
 
     var settings: Settings { reader.settings }
+    /// The time by which the age of rows is judged; nil while the time is in doubt.
+    var age: AgeTime? { reader.clock.age() }
     var tenant: ID<Tenant> { caller.tenant }
     /// The epoch to which versions belong.
     var epoch: String { reader.log.epoch }

@@ -57,6 +57,11 @@ extension TransactionRunner {
         return try db.examining(by: closed.map { closed in { try closed.examine($0) } }, body)
     }
 
+    /// Stores the requests counted since the last call, except those of closed persons, which are forgotten.
+    func shareRates() throws {
+        try RateSharing.share(reader.limiter, clock, in: store) { [fence] in try fence.isClosed($0, in: $1) }
+    }
+
     /// Stores an event for the other replicas in a transaction of its own.
     ///
     /// - Parameter completion: Receives the outcome; `StoreBusy` if the queue is full.

@@ -10,11 +10,11 @@ struct AuditCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Recompute the hashes of all audit entries, and name the first broken one.",
             discussion: """
-                Prints the last entry of each tenant: tenant, number and hash. The exit code is 1 if an entry was changed or is \
-                missing. Works while the service is running, and on a backup.
+                Prints the last entry of each tenant: tenant, number, hash and time. The exit code is 1 if an entry was changed or \
+                is missing. Works while the service is running, and on a backup.
 
-                Keep the output outside the database and pass it next time: then a chain that was rewritten as a whole is found, \
-                too.
+                Keep the output outside the database and pass it next time. Without it, a log that was emptied, cut at its end, or \
+                computed again as a whole is not found.
 
                   bellhop audit verify >heads.txt
                   bellhop audit verify --known heads.txt
@@ -28,9 +28,12 @@ struct AuditCommand: ParsableCommand {
 
         func run() async throws {
             let settings = try await settings.load(verifiesTokens: false)
-            let known = try known.map { try String(contentsOfFile: $0, encoding: .utf8) } ?? ""
-            let found = try SettingsLoading.explainingFailure { try Operations.verifyAudit(settings, known: known) }
+            let lines = try known.map { try String(contentsOfFile: $0, encoding: .utf8) }
+            let found = try SettingsLoading.explainingFailure {
+                try Operations.verifyAudit(settings, known: lines ?? "")
+            }
             for chain in found { Terminal.line(chain.line) }
+            if lines == nil { Terminal.note(AuditVerification.limits) }
             let faults = found.compactMap { chain in chain.fault.map { "tenant \(chain.tenant): \($0)" } }
             guard faults.isEmpty else { throw Terminal.failure(faults.joined(separator: "\n")) }
         }

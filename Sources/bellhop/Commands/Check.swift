@@ -1,5 +1,6 @@
 import ArgumentParser
 import BellhopClient
+import Database
 import Service
 
 struct Check: AsyncParsableCommand {
@@ -7,7 +8,7 @@ struct Check: AsyncParsableCommand {
         abstract: "Check the database for wrong counts and damage, or check a running service.",
         discussion: """
             Without --url: opens the database, recounts all badges, verifies the audit log, and looks for overlapping \
-            bookings and damage of the file. The exit code is 1 if it finds a difference.
+            bookings and, with SQLite, damage of the file. The exit code is 1 if it finds a difference.
             With --url: the exit code is 0 if the address answers 200 within three seconds. For the service on this machine, \
             `bellhop health` is simpler.
 
@@ -26,9 +27,9 @@ struct Check: AsyncParsableCommand {
         let differences = try SettingsLoading.explainingFailure { try Operations.check(settings) }
         for difference in differences { Terminal.line("\(Terminal.paint("✗", .red)) \(difference)") }
         guard differences.isEmpty else { throw Terminal.failure("differences: \(differences.count)") }
-        Terminal.line(
-            "\(Terminal.paint("✓", .green)) All counts are correct, no bookings overlap, the audit log is intact, and the file is undamaged."
-        )
+        var good = ["all counts are correct", "no bookings overlap", "the audit log is intact"]
+        if settings.database.engine == .sqlite { good.append("the file is undamaged") }
+        Terminal.line("\(Terminal.paint("✓", .green)) No difference: \(good.joined(separator: ", ")).")
     }
 
     private func checkHealth(_ text: String) async throws {

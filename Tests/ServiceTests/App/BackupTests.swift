@@ -53,6 +53,28 @@ import Threads
         #expect(left.isEmpty, "\(left)")
     }
 
+    /// Whoever can exchange the backup must not run statements as the service.
+    @Test(arguments: [
+        ("CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events; END", "trigger t is not part of"),
+        ("CREATE VIEW v AS SELECT 1", "view v is not part of"),
+        ("DROP INDEX notifications_events", "index notifications_events is missing"),
+        ("ALTER TABLE notifications ADD COLUMN extra TEXT DEFAULT 'x'", "table notifications was changed"),
+    ])
+    func backupWithAForeignSchema_isRefused(_ change: SQL, _ fault: String) async throws {
+        let directory = try TemporaryDirectory()
+        let service = try Self.start(in: directory)
+        let settings = try Self.settings(directory)
+        let copy = directory.file("copy.sqlite")
+        try Operations.backUp(settings, to: copy)
+        let hostile = try DatabaseStore.open(DatabaseURL(file: copy))
+        try hostile.writeAndWait { try $0.run(change) }
+        hostile.close()
+        try await service.restart {
+            let error = #expect(throws: DatabaseError.self) { try Operations.restore(settings, from: copy) }
+            #expect(error?.detail.contains(fault) == true, "\(error?.detail ?? "")")
+        }
+    }
+
     @Test func restoredDatabase_hasAnotherLog_andKeepsWhatWasThere() async throws {
         let directory = try TemporaryDirectory()
         let service = try Self.start(in: directory)

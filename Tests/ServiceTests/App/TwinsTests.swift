@@ -179,14 +179,15 @@ import Testing
 
     private func expectNothing(of other: Side, isExplainedTo side: Side, _ comment: Comment) async throws {
         let event = try #require(other.streams["ann"]?.received.last { $0.name == "notification:created" })
-        let claims: JSON = ["sub": "ann", "tenant": .string(side.name)]
+        let claims: JSON = ["sub": "ann", "app_metadata": ["tenant": .string(side.name)]]
         let asked: JSON = ["eventId": .string(event.id), "claims": claims]
         let answer = try await service.call("POST", "/v1/explain", as: side.backend, asked)
         #expect(answer.status == 404, "\(comment): \(answer.text)")
         // A backend of all tenants may ask, and learns that the event was not delivered.
         let all = try await service.call("POST", "/v1/explain", as: .service(), asked)
         #expect(all.json["delivered"].bool == false, "\(comment): \(all.text)")
-        let foreign: JSON = ["eventId": .string(event.id), "claims": ["sub": "ann", "tenant": .string(other.name)]]
+        let others: JSON = ["sub": "ann", "app_metadata": ["tenant": .string(other.name)]]
+        let foreign: JSON = ["eventId": .string(event.id), "claims": others]
         #expect(try await service.call("POST", "/v1/explain", as: side.backend, foreign).status == 422, comment)
     }
 

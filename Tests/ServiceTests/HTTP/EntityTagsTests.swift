@@ -25,6 +25,42 @@ import Testing
         ]
     }
 
+    /// Lists, weak tags, tags without quotes, and marks of proxies that compress.
+    @Test(arguments: [
+        ("{}", true), ("W/{}", true), ("\"other\", {}", true), ("\"other\",W/{} , \"last\"", true), ("*", true),
+        ("\"a,b\", {}", true), (", ,{}", true), ("{-gzip}", true), ("W/{-gzip}", true), ("{--gzip}", true),
+        ("{-br}", true), ("{-zstd}", true), ("{bare}", true), ("{-x}", false), ("\"other\"", false), ("\"", false),
+        ("\"{bare}", true), ("\"*\", W/", false),
+    ])
+    func tag_isFoundInTheHeader(_ form: String, _ isFound: Bool) async throws {
+        let service = try TestService.start()
+        let tag = try #require(try await service.call("GET", "/v1/badges", as: .user("ada"))[header: "ETag"])
+        let bare = String(tag.dropFirst().dropLast())
+        var header = form.replacing("{}", with: tag).replacing("{bare}", with: bare)
+        for mark in ["-gzip", "--gzip", "-br", "-zstd", "-x"] {
+            header = header.replacing("{\(mark)}", with: "\"\(bare)\(mark)\"")
+        }
+        let answer = try await service.call("GET", "/v1/badges", as: .user("ada"), headers: ["If-None-Match": header])
+        #expect(answer.status == (isFound ? 304 : 200), "\(header)")
+    }
+
+    /// A change happens if one of the listed versions is the current one.
+    @Test(arguments: [
+        ("\"7-x\", {}", 200), ("{},\"7-x\"", 200), ("W/{}", 200), ("\"7-x\", \"8-x\"", 412), ("\"7-x\"", 412),
+        ("{-gzip}", 200),
+    ])
+    func ifMatch_isAList(_ form: String, _ status: Int) async throws {
+        let service = try await DJTests.open()
+        let created = try await service.client("ada").createBooking(Self.draft)
+        let id = created.value.id
+        let tag = try #require(
+            try await service.call("GET", "/v1/bookings/\(id)", as: .user("ada"))[header: "ETag"])
+        let header = form.replacing("{}", with: tag).replacing("{-gzip}", with: "\(tag.dropLast())-gzip\"")
+        let answer = try await service.call(
+            "PATCH", "/v1/bookings/\(id)", as: .user("ada"), ["status": "cancelled"], headers: ["If-Match": header])
+        #expect(answer.status == status, "\(header): \(answer)")
+    }
+
     @Test func tagOfOne_confirmsNothingToAnother() async throws {
         let service = try await DJTests.open()
         for path in try await Self.addresses(at: service) {
@@ -33,7 +69,7 @@ import Testing
                 try await service.call("GET", path, as: .user("ada"), headers: ["If-None-Match": tag]).status == 304,
                 "\(path)")
             var others: [TestService.Identity] = [.user("bob"), .user("ada", tenant: "other"), .admin]
-            others.append(.init(subject: "ada", claims: ["role": "staff", "shop_ids": ["s1"]]))
+            others.append(.init(subject: "ada", metadata: ["user_role": "staff", "shop_ids": ["s1"]]))
             for other in others {
                 let answer = try await service.call("GET", path, as: other, headers: ["If-None-Match": tag])
                 #expect(answer.status != 304, "\(path) \(other)")

@@ -171,6 +171,11 @@ import Values
         #expect(try await post("[]").status == 400)
         #expect(try await post(#"{"id":"a","id":"b"}"#).status == 400)
         #expect(try await post("{}", type: "text/plain").status == 415)
+        for coding in ["gzip", "br", "gzip, identity"] {
+            let compressed = try await service.call(
+                "POST", "/v1/events", as: .service(), Data([0x1F, 0x8B]), headers: ["Content-Encoding": coding])
+            #expect(compressed.refusal == "415 request.content_encoding")
+        }
         // The service answers after the head. A client that is still sending could lose the answer with the
         // connection.
         let raw = try RawConnection(service.port)

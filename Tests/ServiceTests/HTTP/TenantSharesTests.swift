@@ -1,4 +1,5 @@
 import BellhopClient
+import Database
 import TestSupport
 import Testing
 import Values
@@ -29,6 +30,36 @@ import Values
         #expect(try await answer("u1", "third").status == 200)
         service.clock.advance(seconds: 60)
         #expect(try await answer("u3", "small").status == 200)
+    }
+
+    /// A restart is no second allowance. A caller is again counted in full once it has used a tenth of it.
+    @Test func requestsBeforeARestart_count() async throws {
+        let service = try TestService.start(
+            ["rateLimitUser": "300", "rateLimitTenant": "20"], at: "2030-01-10T12:00:00Z")
+        func send(_ count: Int) async throws {
+            for _ in 0..<count {
+                #expect(try await service.call("GET", "/v1/badges", as: .user("ada", tenant: "small")).status == 200)
+            }
+        }
+        func sharedAre(_ count: Int) throws -> Bool {
+            try service.app.store.read {
+                try $0.integer("SELECT coalesce(max(count), 0) FROM rate_counts WHERE tenant = 'small'") == count
+            }
+        }
+        try await send(11)
+        service.clock.advance(seconds: 1)
+        try await eventually("the counts are stored") { try sharedAre(11) }
+        try await service.restart()
+        try await send(3)
+        service.clock.advance(seconds: 1)
+        try await eventually("the counts are added") { try sharedAre(14) }
+        let ratio = "bellhop_tenant_requests_used_ratio{tenant=\"small\"} 0.7"
+        try await eventually("the earlier requests count") {
+            try await service.call("GET", "/metrics").text.contains(ratio)
+        }
+        try await send(6)
+        let refused = try await service.call("GET", "/v1/badges", as: .user("ada", tenant: "small"))
+        #expect(refused.refusal == "429 tenant.rate_limited")
     }
 
     @Test func requestsThatTheUsersLimitRefuses_costTheTenantNothing() async throws {

@@ -50,8 +50,11 @@ import Values
             ("not valid yet", .notYetValid, changed(["nbf": .integer(now + 31)])),
             ("no subject", .unusable, changed(["sub": .null])),
             ("a subject that is no id", .unusable, changed(["sub": "a\nb"])),
-            ("scope that is no list", .unusable, changed(["class_ids": "c1"])),
-            ("too many things", .unusable, changed(["class_ids": .array((0..<600).map { .string("c\($0)") })])),
+            ("scope that is no list", .unusable, changed(["app_metadata": ["class_ids": "c1"]])),
+            (
+                "too many things", .unusable,
+                changed(["app_metadata": ["class_ids": .array((0..<600).map { .string("c\($0)") })]])
+            ),
             ("very long", .unusable, changed(["padding": .string(String(repeating: "x", count: 9000))])),
         ]
         for (what, refusal, token) in refused {
@@ -89,8 +92,10 @@ import Values
             ("iat", "yesterday"), ("iat", .string("\(now)")), ("iat", .number(-1e300)), ("iat", .null),
             ("exp", .string("\(now + 60)")), ("exp", .number(1e300)),
             ("app_metadata", "admin"), ("app_metadata", [["tenant": "t"]]),
-            ("tenant", ["t"]), ("tenant", .bool(false)), ("tenant", ["id": "t"]), ("role", .number(1.5)),
-            ("jti", 7), ("jti", ["x"]), ("session_id", .bool(true)), ("class_ids", ["c": "1"]),
+            ("app_metadata", ["tenant": ["t"]]), ("app_metadata", ["tenant": .bool(false)]),
+            ("app_metadata", ["tenant": ["id": "t"]]), ("app_metadata", ["user_role": .number(1.5)]),
+            ("app_metadata", ["class_ids": ["c": "1"]]),
+            ("jti", 7), ("jti", ["x"]), ("session_id", .bool(true)),
         ]
         for (claim, value) in wrong {
             let answer = try await Self.me(service, TestService.sign(good.merging([claim: value]) { $1 }))

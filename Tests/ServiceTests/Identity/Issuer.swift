@@ -1,3 +1,4 @@
+import BellhopClient
 import Foundation
 import TestSupport
 import Testing
@@ -31,11 +32,11 @@ struct Issuer {
     }
 
     /// Returns a token of `u1` that is valid for ten minutes.
-    func token(_ id: String, at now: Timestamp) throws -> String {
+    func token(_ id: String, at now: Timestamp, _ claims: [String: JSON] = [:]) throws -> String {
         let key = try #require(keys[id])
         let head = #"{"alg":"ES256","typ":"JWT","kid":"\#(id)"}"#
-        let payload = #"{"sub":"u1","exp":\#(now.seconds + 600)}"#
-        let signed = TestService.base64URL(Data(head.utf8)) + "." + TestService.base64URL(Data(payload.utf8))
+        let payload = JSON.object(claims.merging(["sub": "u1", "exp": .integer(now.seconds + 600)]) { $1 })
+        let signed = TestService.base64URL(Data(head.utf8)) + "." + TestService.base64URL(payload.data)
         return signed + "." + TestService.base64URL(key.signature(of: signed.utf8))
     }
 }

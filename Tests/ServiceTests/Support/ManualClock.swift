@@ -13,6 +13,7 @@ final class ManualClock: @unchecked Sendable {
     private var moment: Timestamp
     private var passed: Duration = .zero
     private var isRunning = false
+    private let boot = UUID().uuidString
 
     /// - Parameter moment: nil starts at the current time, so that tokens of other tools are valid too.
     init(_ moment: Timestamp?) {
@@ -25,7 +26,7 @@ final class ManualClock: @unchecked Sendable {
         Clock(
             now: { [self] in now },
             uptime: { [self] in lock.withLock { isRunning ? Clock.system.uptime() : passed } },
-            pause: { $0 / 10 })
+            pause: { $0 / 10 }, boot: boot, isSystem: false)
     }
 
     /// Follows the system clock from now on. For commands, which take real time and whose tokens use the current
@@ -35,6 +36,9 @@ final class ManualClock: @unchecked Sendable {
     func set(_ moment: Timestamp) { lock.withLock { move(to: moment) } }
 
     func advance(seconds: Int64) { lock.withLock { move(to: moment.adding(seconds: seconds)) } }
+
+    /// Sets the clock of the machine, as an operator or a time server does. The uptime stays.
+    func step(seconds: Int64) { lock.withLock { moment = moment.adding(seconds: seconds) } }
 
     /// Call with `lock` held.
     private func move(to moment: Timestamp) {

@@ -43,21 +43,32 @@ final class TestService: @unchecked Sendable {
         /// A token that is sent as it is; nil for a new token with the claims.
         var token: String?
 
+        /// The claims that give rights.
+        var metadata: [String: JSON] {
+            get { claims["app_metadata"]?.object ?? [:] }
+            set { claims["app_metadata"] = .object(newValue) }
+        }
+
+        init(subject: String, claims: [String: JSON] = [:], metadata: [String: JSON] = [:], token: String? = nil) {
+            (self.subject, self.claims, self.token) = (subject, claims, token)
+            if !metadata.isEmpty { self.metadata = metadata }
+        }
+
         static func user(_ name: String, tenant: String? = nil) -> Identity {
-            Identity(subject: name, claims: tenant.map { ["tenant": .string($0)] } ?? [:])
+            Identity(subject: name, metadata: tenant.map { ["tenant": .string($0)] } ?? [:])
         }
 
         static func service(tenant: String? = nil) -> Identity {
             var identity = user("backend", tenant: tenant)
-            identity.claims["role"] = "service_role"
+            identity.metadata["user_role"] = "service_role"
             return identity
         }
 
         static func staff(of shops: String..., named name: String = "staff") -> Identity {
-            Identity(subject: name, claims: ["role": "staff", "shop_ids": .array(shops.map(JSON.string))])
+            Identity(subject: name, metadata: ["user_role": "staff", "shop_ids": .array(shops.map(JSON.string))])
         }
 
-        static let admin = Identity(subject: "admin", claims: ["role": "admin"])
+        static let admin = Identity(subject: "admin", metadata: ["user_role": "admin"])
 
         static func bearer(_ token: String) -> Identity { Identity(subject: "", token: token) }
     }
@@ -246,7 +257,8 @@ final class TestService: @unchecked Sendable {
 
     /// Returns whether a periodic job has work to do.
     func isDue(_ tick: Tick) throws -> Bool {
-        guard let due = tick.due?(clock.now) else { return true }
+        guard let now = tick.time(by: app.runner.clock) else { return false }
+        guard let due = tick.due?(now) else { return true }
         return try app.store.read(isSingle: true) { try $0.exists(due) }
     }
 

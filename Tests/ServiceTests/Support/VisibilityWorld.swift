@@ -78,15 +78,17 @@ struct VisibilityWorld {
         case .anonymous, .feed: nil
         case .forged:
             TestService.sign(
-                ["sub": "ada", "tenant": "A", "exp": .integer(service.clock.now.seconds + 60)],
+                ["sub": "ada", "app_metadata": ["tenant": "A"], "exp": .integer(service.clock.now.seconds + 60)],
                 secret: "another secret, which has more than 32 bytes too")
         default: service.token(for: identity(caller))
         }
     }
 
     static func identity(_ caller: Caller) -> TestService.Identity {
-        func user(_ name: String, _ claims: [String: JSON] = [:], of tenant: String = "A") -> TestService.Identity {
-            .init(subject: name, claims: claims.merging(["tenant": .string(tenant)]) { $1 })
+        func user(
+            _ name: String, _ claims: [String: JSON] = [:], _ metadata: [String: JSON] = [:], of tenant: String = "A"
+        ) -> TestService.Identity {
+            .init(subject: name, claims: claims, metadata: metadata.merging(["tenant": .string(tenant)]) { $1 })
         }
         return switch caller {
         case .anonymous, .forged, .feed, .ada: user("ada")
@@ -96,8 +98,8 @@ struct VisibilityWorld {
         case .eve: user("eve")
         case .ben: user("ben")
         case .fay: user("mark-follower-end")
-        case .staff: user("sam", ["role": "staff", "shop_ids": ["s1"]])
-        case .staffOfAnotherShop: user("sue", ["role": "staff", "shop_ids": ["s2"]])
+        case .staff: user("sam", [:], ["user_role": "staff", "shop_ids": ["s1"]])
+        case .staffOfAnotherShop: user("sue", [:], ["user_role": "staff", "shop_ids": ["s2"]])
         case .admin: School.admin()
         case .backend: .service(tenant: "A")
         case .backendElsewhere: .service(tenant: "B")
@@ -416,7 +418,7 @@ struct VisibilityWorld {
                 Request(
                     path: "/v1/explain",
                     body: [
-                        "eventId": .string($0), "claims": ["sub": "ada", "tenant": "A"],
+                        "eventId": .string($0), "claims": ["sub": "ada", "app_metadata": ["tenant": "A"]],
                         "tables": [["table": "attendance"]],
                     ])
             }

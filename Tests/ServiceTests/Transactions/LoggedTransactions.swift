@@ -105,6 +105,6 @@ final class LoggedTransactions {
     /// Prunes the log to `countMax` events.
     func prune(keeping countMax: Int) throws {
         let (now, retention) = (service.clock.now, EventLog.Retention(seconds: 1_000_000, countMax: countMax))
-        _ = try service.app.store.writeAndWait { try EventLog.prune(at: now, retention, in: $0) }
+        _ = try service.app.store.writeAndWait { try EventLog.prune(AgeTime(now), retention, in: $0) }
     }
 }

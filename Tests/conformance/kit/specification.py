@@ -36,11 +36,5 @@ def problems(text, cited):
     found += [f"no case cites {number}, and the page gives no reason" for number in listed
               if number not in cited and number not in reasons]
     found += [f"{number} has no key word of BCP 14" for number, words in listed.items()
-              if not re.search(r"\b(MUST|SHOULD|MAY)\b", words) and number not in definitions(text)]
+              if not re.search(r"\b(MUST|SHOULD|MAY)\b", words)]
     return found
-
-
-def definitions(text):
-    """Returns the numbers of sentences that define a term, and so need no key word."""
-    return {number for number, words in sentences(text).items()
-            if re.search(r"\b(is|are|counts|have|opens|requires|narrows|MUST|MAY|SHOULD)\b", words)}

@@ -10,7 +10,7 @@ enum DoctorLimits {
     /// Streams that the descriptors allow. Below this, the open pages of one school can fill the service.
     static let streamsLow = 1000
     /// Bytes of SQLite's write-ahead log. Above this, no checkpoint succeeds, and reads slow down. The writer itself
-    /// moves its pages at 160 MB.
+    /// moves its pages at 48 MB.
     static let logBytesHigh = 256 << 20
     /// Median seconds of a flush to disk. Above this, a writer makes fewer than 50 commits per second.
     static let flushSecondsHigh = 0.02

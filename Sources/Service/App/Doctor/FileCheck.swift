@@ -51,30 +51,30 @@ struct FileCheck {
 
     private func examineContent(_ report: (Finding) -> Void) {
         do {
-            var options = settings.storeOptions
-            options.access = .readOnly
-            let store = try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
-            defer { store.close() }
-            let damage = try store.integrityCheck()
-            for line in damage {
-                report(.fault("database", "the file is damaged: \(line)", "stop the service and restore a backup"))
-            }
-            if damage.isEmpty { report(.good("database", "\(path) is not damaged")) }
-            let mode = try store.read { try $0.row("PRAGMA journal_mode") { try $0.text(0) } } ?? "none"
-            report(
-                mode == "wal"
-                    ? log
-                    : .warning(
-                        "journal", "the mode is \(mode); the service changes it to wal at its start",
-                        "check that no other program changes it"))
-            let pending = try store.pendingMigrations(Catalog.migrations)
-            report(
-                .good(
-                    "migrations",
-                    pending.isEmpty ? "all are applied" : "\(pending.count) will be applied at the service's start"))
+            try Operations.withStore(settings, .readOnly) { try examineContent(of: $0, report) }
         } catch {
             report(.fault("database", Operations.reason(of: error), "fix the reported problem, or restore a backup"))
         }
+    }
+
+    private func examineContent(of store: DatabaseStore, _ report: (Finding) -> Void) throws {
+        let damage = try store.integrityCheck()
+        for line in damage {
+            report(.fault("database", "the file is damaged: \(line)", "stop the service and restore a backup"))
+        }
+        if damage.isEmpty { report(.good("database", "\(path) is not damaged")) }
+        let mode = try store.read { try $0.row("PRAGMA journal_mode") { try $0.text(0) } } ?? "none"
+        report(
+            mode == "wal"
+                ? log
+                : .warning(
+                    "journal", "the mode is \(mode); the service changes it to wal at its start",
+                    "check that no other program changes it"))
+        let pending = try store.pendingMigrations(Catalog.migrations)
+        report(
+            .good(
+                "migrations",
+                pending.isEmpty ? "all are applied" : "\(pending.count) will be applied at the service's start"))
     }
 
     private var log: Finding {

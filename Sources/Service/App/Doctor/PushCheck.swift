@@ -36,7 +36,7 @@ struct PushCheck {
     }
 
     private static let message = PushMessage(
-        .badge, badge: 0, tag: "doctor", data: Array("{}".utf8), isUrgent: false, secondsToLive: 0)
+        .badge, badge: 0, tag: "doctor", data: EncodedJSON.emptyObject.bytes, isUrgent: false, secondsToLive: 0)
 
     private static func finding(_ platform: Device.Platform, _ outcome: PushOutcome) -> Finding {
         let name = platform.rawValue

@@ -14,14 +14,11 @@ extension AuditFeature {
             [.changedByScan("actor_id", .null("actor_id")), .changedByScan("target_id", .null("target_id"))],
             impersonal: [
                 "actor_kind", "actor_digest", "action", "target_kind", "target_digest", "request_id", "outcome",
-                "previous_hash", "hash",
+                "cut_hash", "previous_hash", "hash",
             ]))
     /// The last entry of each tenant's chain.
     static let heads = Table(
         "audit_heads", read: [], write: [], person: .nothing("numbers and hashes of entries"))
-    /// The last entry of each tenant that was deleted because of its age: the chain begins behind it.
-    static let anchors = Table(
-        "audit_anchors", read: [], write: [], person: .nothing("numbers and hashes of entries"))
     /// The numbers of counted calls in the present minute and in minutes whose entry is not written yet.
     static let counts = Table(
         "audit_counts", read: [], write: [],
@@ -85,62 +82,87 @@ extension AuditFeature {
                     PRIMARY KEY (tenant, minute, actor_kind, actor_id, action)
                 ) STRICT, WITHOUT ROWID
                 """,
-            ])
+            ]),
+        // The place at which a shortened chain begins stands in an entry of the chain. Persons are found by their digests,
+        // which stay when they are erased.
+        Migration(
+            "0002_audit",
+            sql: ["cut_through", "cut_at", "cut_days"].flatMap { column -> [Migration.Step] in
+                [
+                    .sqlite("ALTER TABLE audit ADD COLUMN \(column) INTEGER"),
+                    .postgreSQL("ALTER TABLE audit ADD COLUMN \(column) BIGINT"),
+                ]
+            } + [
+                "ALTER TABLE audit ADD COLUMN cut_hash TEXT",
+                "ALTER TABLE audit_heads DROP COLUMN noted_at",
+                "DROP TABLE audit_anchors",
+                "DROP INDEX audit_actors",
+                "DROP INDEX audit_targets",
+                "CREATE INDEX audit_actor_digests ON audit (tenant, actor_digest, sequence)",
+                "CREATE INDEX audit_target_digests ON audit (tenant, target_digest, sequence)",
+            ]),
     ]
 
     // MARK: Reading
 
     /// The conditions of a list.
-    struct Filter {
-        var actor: ID<User>?
-        var target: ID<User>?
+    struct Filter: Sendable {
+        /// The digest of the caller.
+        var actor: String?
+        /// The digest of the user whose data was concerned.
+        var target: String?
         var action: String?
         var from: Timestamp?
         var to: Timestamp?
     }
 
-    /// Returns the query for the newest entries that pass a filter. Times of a chain never go back, so a moment is one
-    /// place in it, and every condition is a range of an index.
-    static func listing(_ filter: Filter, before sequence: Int?, limit: Int, visibleTo scope: Scope) -> SQL {
+    /// The place of an entry in a list, from which the next page continues.
+    struct Place: Sendable {
+        let at: Timestamp
+        let sequence: Int
+
+        init(of entry: AuditEntry) { (at, sequence) = (entry.at, entry.sequence) }
+
+        init?(reading text: String) {
+            let numbers = text.split(separator: ".").compactMap { Int64($0) }
+            guard numbers.count == 2 else { return nil }
+            (at, sequence) = (Timestamp(microseconds: numbers[0]), Int(numbers[1]))
+        }
+
+        var text: String { "\(at.microseconds).\(sequence)" }
+    }
+
+    /// Returns the query for the newest entries that pass a filter, in the order of the chain.
+    ///
+    /// Times may go back in a chain: clocks of replicas differ, and clocks are set. So a list between two times is in the
+    /// order of the times, which is a range of an index.
+    static func listing(_ filter: Filter, behind last: Place?, limit: Int, visibleTo scope: Scope) -> SQL {
+        let isByTime = filter.from != nil || filter.to != nil
         let conditions: [SQL?] = [
-            filter.actor.map { "actor_id = \($0)" }, filter.target.map { "target_id = \($0)" },
+            filter.actor.map { "actor_digest = \($0)" }, filter.target.map { "target_digest = \($0)" },
             filter.action.map { "action = \($0)" },
-            filter.from.map {
-                """
-                sequence >= coalesce((SELECT sequence FROM \(entries, visibleTo: scope)
-                    WHERE noted_at >= \($0) ORDER BY noted_at, sequence LIMIT 1), \(Int.max))
-                """
+            filter.from.map { "noted_at >= \($0)" }, filter.to.map { "noted_at < \($0)" },
+            last.map { last in
+                isByTime
+                    ? "(noted_at, sequence) < (\(last.at), \(last.sequence))" : "sequence < \(last.sequence)"
             },
-            filter.to.map {
-                """
-                sequence <= coalesce((SELECT sequence FROM \(entries, visibleTo: scope)
-                    WHERE noted_at < \($0) ORDER BY noted_at DESC, sequence DESC LIMIT 1), 0)
-                """
-            },
-            sequence.map { "sequence < \($0)" },
         ]
+        let order: SQL = isByTime ? "noted_at DESC, sequence DESC" : "sequence DESC"
         return """
             SELECT \(entryColumns) FROM \(entries, visibleTo: scope)
-            WHERE \(SQL.all(conditions)) ORDER BY sequence DESC LIMIT \(limit)
+            WHERE \(SQL.all(conditions)) ORDER BY \(order) LIMIT \(limit)
             """
     }
 
     // MARK: Erasure
 
-    /// Counts the calls of an erased administrator under the id of erased persons.
-    static let personStep = PersonStep("audit_counts") { person, _, tx in
+    /// Ends the minutes of an erased caller. Their entries keep the caller's digest, by which the acts are found.
+    static let personStep = PersonStep.repeating("audit_counts") { person, tx in
         let why = Unscoped.reaction("an erased person is not named any more")
-        try tx.db.run(
-            """
-            INSERT INTO \(counts, unscoped: why) (tenant, minute, actor_kind, actor_id, action, count)
-            SELECT tenant, minute, actor_kind, \(ID<User>.erased), action, count FROM \(counts, unscoped: why)
-            WHERE tenant = \(tx.tenant) AND actor_id = \(person)
-            ON CONFLICT (tenant, minute, actor_kind, actor_id, action) DO UPDATE SET
-                count = audit_counts.count + excluded.count
-            """)
-        try tx.db.run(
-            "DELETE FROM \(counts, unscoped: why) WHERE tenant = \(tx.tenant) AND actor_id = \(person)")
-        return nil
+        let hasCounts = try tx.db.exists(
+            "SELECT 1 FROM \(counts, unscoped: why) WHERE tenant = \(tx.tenant) AND actor_id = \(person)")
+        if hasCounts { tx.note(AuditNotes(tenant: tx.tenant, at: tx.now, .endOfCounts(of: person))) }
+        return hasCounts
     }
 
     // MARK: Upkeep
@@ -155,27 +177,37 @@ extension AuditFeature {
         },
         body: { tx in tx.note(AuditNotes(tenant: tx.tenant, at: tx.now, .endOfMinutes(before: tx.now))) })
 
-    /// Deletes expired entries, the oldest first, and remembers the last deleted one, so that the rest of the chain can
-    /// be verified.
-    static let pruning = Tick(name: "audit-retention", everySeconds: AuditLimits.pruningSeconds) { tx in
-        let oldest = tx.now.adding(seconds: -Int64(tx.settings.auditKeptDays) * 86_400)
-        let expired = try tx.db.row(
+    /// Deletes expired entries, the oldest first, and notes it in an entry, so that the rest of the chain can be verified.
+    static let pruning = Tick.forgetting(name: "audit-retention", everySeconds: AuditLimits.pruningSeconds) { age, tx in
+        let days = tx.settings.auditKeptDays
+        let oldest = age.end(ofDays: days)
+        let isDue = try tx.db.exists(
             """
-            SELECT min(sequence), (SELECT sequence FROM \(entries, unscoped: upkeep)
-                WHERE tenant = \(tx.tenant) AND noted_at < \(oldest) ORDER BY noted_at DESC, sequence DESC LIMIT 1)
-            FROM \(entries, unscoped: upkeep) WHERE tenant = \(tx.tenant)
-            """
-        ) { (first: try $0.optionalInteger(0), last: try $0.optionalInteger(1)) }
-        guard let first = expired?.first, let last = expired?.last else { return }
-        let end = min(last, first + AuditLimits.prunedAtOnceMax - 1)
-        try tx.db.run(
-            """
-            INSERT INTO \(anchors, unscoped: upkeep) (tenant, sequence, hash)
-            SELECT tenant, sequence, hash FROM \(entries, unscoped: upkeep)
-            WHERE tenant = \(tx.tenant) AND sequence = \(end)
-            ON CONFLICT (tenant) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash
+            SELECT 1 FROM \(entries, unscoped: upkeep)
+            WHERE tenant = \(tx.tenant) AND noted_at < \(oldest.adding(seconds: -AuditLimits.cutSeconds))
             """)
+        guard isDue, let (cut, count) = try expired(before: oldest, days, age, tx) else { return }
         try tx.db.run(
-            "DELETE FROM \(entries, unscoped: upkeep) WHERE tenant = \(tx.tenant) AND sequence <= \(end)")
+            "DELETE FROM \(entries, unscoped: upkeep) WHERE tenant = \(tx.tenant) AND sequence <= \(cut.through)")
+        tx.note(AuditNotes(tenant: tx.tenant, at: tx.now, .retention(cut, count)))
+    }
+
+    /// Finds the first entries of the chain that are too old, up to one that is not. An entry that was written while a
+    /// clock was ahead does not keep the others.
+    private static func expired(
+        before oldest: Timestamp, _ days: Int, _ age: AgeTime, _ tx: Transaction
+    ) throws -> (AuditCut, count: Int)? {
+        let latest = age.now.adding(seconds: AuditLimits.clockSkewSeconds)
+        let first = try tx.db.rows(
+            """
+            SELECT sequence, hash, noted_at FROM \(entries, unscoped: upkeep)
+            WHERE tenant = \(tx.tenant) ORDER BY sequence LIMIT \(AuditLimits.prunedAtOnceMax)
+            """
+        ) { AuditCut(through: try $0.integer(0), hash: try $0.text(1), at: try $0.moment(2), keptDays: days) }
+        let found = first.prefix { $0.at < oldest || $0.at > latest }
+        guard let last = found.lastIndex(where: { $0.at < oldest }) else { return nil }
+        var cut = found[last]
+        cut.at = found[...last].map(\.at).filter { $0 < oldest }.max() ?? cut.at
+        return (cut, last + 1)
     }
 }

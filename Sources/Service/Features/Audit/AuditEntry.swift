@@ -24,6 +24,22 @@ struct AuditEntry: Record, JSONObjectWritable {
     var requestId: String?
     var outcome = AuditOutcome.accepted
     var count = 1
+    /// Set if the entry notes the deletion of expired entries.
+    var cut: AuditCut? {
+        get {
+            guard let cutThrough, let cutHash, let cutAt, let cutDays else { return nil }
+            return AuditCut(through: cutThrough, hash: cutHash, at: cutAt, keptDays: cutDays)
+        }
+        set {
+            (cutThrough, cutHash) = (newValue?.through, newValue?.hash)
+            (cutAt, cutDays) = (newValue?.at, newValue?.keptDays)
+        }
+    }
+    /// The columns of ``cut``.
+    var cutThrough: Int?
+    var cutHash: String?
+    var cutAt: Timestamp?
+    var cutDays: Int?
     var previousHash = ""
     var hash = ""
 
@@ -43,6 +59,11 @@ struct AuditEntry: Record, JSONObjectWritable {
         members.member("requestId", &requestId)
         members.member("outcome", &outcome)
         members.member("count", &count)
+        members.hidden("cutThrough", &cutThrough)
+        members.hidden("cutHash", &cutHash)
+        members.hidden("cutAt", &cutAt)
+        members.hidden("cutDays", &cutDays)
+        members.derived("cut", cut)
         members.member("previousHash", &previousHash)
         members.member("hash", &hash)
     }
@@ -50,10 +71,11 @@ struct AuditEntry: Record, JSONObjectWritable {
     /// Returns the hash of the entry: SHA-256 over its parts, each behind its length in bytes, so that no part can pass
     /// for another. A part that is missing has the length `-`.
     func computedHash(of tenant: ID<Tenant>) -> String {
-        let parts: [String?] = [
+        var parts: [String?] = [
             "bellhop-audit-1", previousHash, tenant.text, "\(sequence)", "\(at.microseconds)", actorKind.rawValue,
             actorDigest, action, targetKind, targetDigest, requestId, outcome.rawValue, "\(count)",
         ]
+        if let cut { parts += cut.parts }
         var text = ""
         for part in parts { text += part.map { "\($0.utf8.count):\($0)\n" } ?? "-\n" }
         return RFC4648.hexadecimal(SHA256.hash(text.utf8))

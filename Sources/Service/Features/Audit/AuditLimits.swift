@@ -16,4 +16,9 @@ enum AuditLimits {
     static let windowsSeconds = 10
     /// Seconds between two passes that delete expired entries.
     static let pruningSeconds = 600
+    /// How long an expired entry waits for others. Each deletion adds an entry, so a deletion for each expired entry would
+    /// never let the log become shorter.
+    static let cutSeconds: Int64 = 3600
+    /// How far the clock of another replica may be ahead. An entry with a later time was written while a clock was wrong.
+    static let clockSkewSeconds: Int64 = 3600
 }

@@ -19,7 +19,6 @@ final class AuditLog: Sendable {
     private struct Head {
         var sequence = 0
         var hash = AuditEntry.origin
-        var at = Timestamp(microseconds: .min)
     }
 
     private struct Rows {
@@ -59,7 +58,17 @@ final class AuditLog: Sendable {
                         count: item.count)
                 }
             case .count: return []
-            case .endOfMinutes(let moment): return try endedWindows(of: notes.tenant, before: moment, in: db)
+            case .endOfMinutes(let moment):
+                let minute = moment.seconds / AuditLimits.windowSeconds
+                return try endedWindows(of: notes.tenant, where: "minute < \(minute)", in: db)
+            case .endOfCounts(let actor):
+                return try endedWindows(of: notes.tenant, where: "actor_id = \(actor)", in: db)
+            case .retention(let cut, let count):
+                var entry = AuditEntry(
+                    at: notes.at, actorKind: .bellhop, actorId: "bellhop", action: "retention",
+                    targetKind: AuditFeature.entries.name, outcome: .removed, count: count)
+                entry.cut = cut
+                return [entry]
             }
         }
     }
@@ -73,14 +82,12 @@ final class AuditLog: Sendable {
         var head =
             try db.row(
                 """
-                SELECT sequence, hash, noted_at FROM \(AuditFeature.heads, unscoped: Self.bookkeeping)
+                SELECT sequence, hash FROM \(AuditFeature.heads, unscoped: Self.bookkeeping)
                 WHERE tenant = \(tenant)
                 """
-            ) { Head(sequence: try $0.integer(0), hash: try $0.text(1), at: try $0.moment(2)) } ?? Head()
+            ) { Head(sequence: try $0.integer(0), hash: try $0.text(1)) } ?? Head()
         var values = RowValues()
         for var entry in drafts {
-            // Clocks of replicas differ, but the times of a chain never go back.
-            entry.at = max(entry.at, head.at)
             entry.sequence = head.sequence + 1
             entry.actorDigest = Self.digest(of: entry.actorId, by: key) ?? ""
             entry.targetDigest = Self.digest(of: entry.targetId, by: key)
@@ -88,14 +95,12 @@ final class AuditLog: Sendable {
             if entry.targetId.map(isBlank) == true { entry.targetId = nil }
             entry.previousHash = head.hash
             entry.hash = entry.computedHash(of: tenant)
-            head = Head(sequence: entry.sequence, hash: entry.hash, at: entry.at)
+            head = Head(sequence: entry.sequence, hash: entry.hash)
             values.append(tenant)
             values.append(entry)
         }
         rows.entries += values.values
-        rows.heads += [
-            tenant.sqlValue, head.sequence.sqlValue, head.hash.sqlValue, head.at.sqlValue,
-        ]
+        rows.heads += [tenant.sqlValue, head.sequence.sqlValue, head.hash.sqlValue]
     }
 
     static func digest(of user: ID<User>?, by key: AuthenticationKey) -> String? {
@@ -145,9 +150,9 @@ final class AuditLog: Sendable {
 
     /// Deletes the numbers of ended windows and returns their entries.
     private func endedWindows(
-        of tenant: ID<Tenant>, before moment: Timestamp, in db: DatabaseConnection
+        of tenant: ID<Tenant>, where condition: SQL, in db: DatabaseConnection
     ) throws -> [AuditEntry] {
-        let windows: SQL = "tenant = \(tenant) AND minute < \(moment.seconds / AuditLimits.windowSeconds)"
+        let windows: SQL = "tenant = \(tenant) AND \(condition)"
         let ended = try db.rows(
             """
             SELECT minute, actor_kind, actor_id, action, count
@@ -182,13 +187,10 @@ final class AuditLog: Sendable {
     private static let intoEntries = Insertion(
         """
         INSERT INTO \(AuditFeature.entries, unscoped: bookkeeping) (tenant, \(AuditFeature.entryColumns))
-        """, columns: 15)
+        """, columns: 19)
     private static let intoHeads = Insertion(
-        "INSERT INTO \(AuditFeature.heads, unscoped: bookkeeping) (tenant, sequence, hash, noted_at)", columns: 4,
-        """
-        ON CONFLICT (tenant) DO UPDATE SET
-            sequence = excluded.sequence, hash = excluded.hash, noted_at = excluded.noted_at
-        """)
+        "INSERT INTO \(AuditFeature.heads, unscoped: bookkeeping) (tenant, sequence, hash)", columns: 3,
+        "ON CONFLICT (tenant) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash")
     private static let intoCounts = Insertion(
         """
         INSERT INTO \(AuditFeature.counts, unscoped: bookkeeping)

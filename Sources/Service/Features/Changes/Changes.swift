@@ -26,7 +26,7 @@ enum ChangesFeature {
         return Feature(
             name: "changes", tables: [deliveries, SourcePosition.positions],
             migrations: [migration, SourcePosition.migration, SourcePosition.publicationMigration], endpoints: [intake],
-            ticks: [pruning],
+            ticks: [pruning, trimming],
             constants: { writer, settings in
                 writer.member(
                     "changes",
@@ -109,32 +109,46 @@ enum ChangesFeature {
         )
     }
 
-    static let pruning = Tick(
+    /// Deletes the ids that are older than a sender's retries.
+    static let pruning = Tick.forgetting(
         name: "changes-tidying", everySeconds: 5,
-        due: { now in
-            let oldest = now.adding(seconds: -ChangeDeduplication.deliverySeconds)
-            return Tenants.all(
+        due: { age in
+            Tenants.all(
                 where: """
                     EXISTS (SELECT 1 FROM \(deliveries, unscoped: bookkeeping) AS d
-                        WHERE d.tenant = t.tenant AND d.created_at <= \(oldest))
-                    OR EXISTS (SELECT 1 FROM \(deliveries, unscoped: bookkeeping) AS d WHERE d.tenant = t.tenant
+                        WHERE d.tenant = t.tenant AND d.created_at <= \(oldest(age)))
+                    """)
+        }
+    ) { age, tx in try delete(through: oldest(age), tx) }
+
+    private static func oldest(_ age: AgeTime) -> Timestamp { age.end(ofSeconds: ChangeDeduplication.deliverySeconds) }
+
+    /// Deletes the oldest ids of a feed that has more than the limit.
+    static let trimming = Tick(
+        name: "changes-trimming", everySeconds: 5,
+        due: { _ in
+            Tenants.all(
+                where: """
+                    EXISTS (SELECT 1 FROM \(deliveries, unscoped: bookkeeping) AS d WHERE d.tenant = t.tenant
                         ORDER BY d.created_at DESC LIMIT 1 OFFSET \(ChangeDeduplication.deliveriesMax))
                     """)
         }
     ) { tx in
-        let oldest = tx.now.adding(seconds: -ChangeDeduplication.deliverySeconds)
         let surplus = try tx.db.row(
             """
             SELECT created_at FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant)
             ORDER BY created_at DESC LIMIT 1 OFFSET \(ChangeDeduplication.deliveriesMax)
             """
-        ) { Int64(try $0.integer(0)) }
-        let before = max(oldest.microseconds, surplus ?? .min)
+        ) { try $0.moment(0) }
+        if let surplus { try delete(through: surplus, tx) }
+    }
+
+    private static func delete(through end: Timestamp, _ tx: Transaction) throws {
         try tx.db.run(
             """
             DELETE FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id IN (
                 SELECT id FROM \(deliveries, unscoped: bookkeeping)
-                WHERE tenant = \(tx.tenant) AND created_at <= \(before)
+                WHERE tenant = \(tx.tenant) AND created_at <= \(end)
                 ORDER BY created_at LIMIT \(ChangeDeduplication.prunedAtOnceMax))
             """)
     }

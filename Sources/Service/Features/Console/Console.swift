@@ -62,15 +62,19 @@ enum ConsoleFeature {
     /// the same origin makes it. A foreign DNS name that resolves to this machine is not accepted as a local name.
     @Sendable private static func showTokens(_ call: Call) throws -> Answer {
         let isOwnPage = call.request.header("Sec-Fetch-Site") == "same-origin"
-        let isHere = Settings.isLoopback(host(in: call.request.header("Host") ?? ""))
+        let isHere = host(in: call.request.header("Host") ?? "")?.isLoopbackHost == true
         let tokens = isOwnPage && isHere ? call.settings.consoleTokens : []
         return .now(
             .json(200, JSONWriter.object { $0.member("tokens", tokens) }, headers: [("Cache-Control", "no-store")]))
     }
 
-    /// Returns a Host header without its port.
-    private static func host(in header: String) -> String {
-        if header.hasPrefix("[") { return String(header.dropFirst().prefix { $0 != "]" }) }
-        return String(header.prefix { $0 != ":" })
+    /// Returns a Host header without its port, and an IPv6 address with its brackets (RFC 3986 §3.2.2). Nil for a text
+    /// with anything else behind the host.
+    private static func host(in header: String) -> Substring? {
+        let isBracketed = header.hasPrefix("[")
+        let last = isBracketed ? header.firstIndex(of: "]").map(header.index(after:)) : header.firstIndex(of: ":")
+        guard let end = last, end < header.endIndex else { return header[...] }
+        let port = header[end...]
+        return port.first == ":" && port.dropFirst().utf8.allSatisfy { (48...57).contains($0) } ? header[..<end] : nil
     }
 }

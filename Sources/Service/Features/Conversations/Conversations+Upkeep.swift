@@ -6,20 +6,20 @@ extension ConversationsFeature {
     // MARK: Pruning
 
     /// Deletes conversations without members after their retention, their messages first.
-    static let pruning = Tick(
+    static let pruning = Tick.forgetting(
         name: "conversations.forgetting", everySeconds: 60,
-        due: { now in
+        due: { age in
             Tenants.all(
                 where: """
                     EXISTS (SELECT 1 FROM \(conversations, unscoped: bookkeeping) AS c WHERE c.tenant = t.tenant
-                        AND c.abandoned_at IS NOT NULL AND c.abandoned_at < \(abandonedBefore(now)))
+                        AND c.abandoned_at IS NOT NULL AND c.abandoned_at < \(abandonedBefore(age)))
                     """)
         }
-    ) { tx in
-        for id in try abandoned(tx) {
+    ) { age, tx in
+        for id in try abandoned(age, tx) {
             // A backend may add a member meanwhile.
             try tx.lock(.conversation(id))
-            guard try abandoned(tx).contains(id) else { continue }
+            guard try abandoned(age, tx).contains(id) else { continue }
             guard try deleteMessages(of: id, tx) else { continue }
             try tx.db.run(
                 "DELETE FROM \(conversations, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id = \(id)")
@@ -38,12 +38,12 @@ extension ConversationsFeature {
         """
     }
 
-    private static func abandoned(_ tx: Transaction) throws -> [ID<Conversation>] {
-        try tx.db.rows(abandonedConversations(tenant: tx.tenant, before: abandonedBefore(tx.now))) { try $0.id(0) }
+    private static func abandoned(_ age: AgeTime, _ tx: Transaction) throws -> [ID<Conversation>] {
+        try tx.db.rows(abandonedConversations(tenant: tx.tenant, before: abandonedBefore(age))) { try $0.id(0) }
     }
 
-    private static func abandonedBefore(_ now: Timestamp) -> Timestamp {
-        now.adding(seconds: -ConversationLimits.abandonedRetentionSeconds)
+    private static func abandonedBefore(_ age: AgeTime) -> Timestamp {
+        age.end(ofSeconds: ConversationLimits.abandonedRetentionSeconds)
     }
 
     /// Deletes messages of a conversation.

@@ -139,32 +139,32 @@ extension DJFeature {
     private static let pruning = Unscoped.bookkeeping("expired rows are deleted for all users")
 
     /// Deletes expired presences and attempts in small steps. Until then they have no effect.
-    static let presenceTick = Tick(
+    static let presenceTick = Tick.forgetting(
         name: "dj.presence", everySeconds: 10,
-        due: { now in
+        due: { age in
             """
-            SELECT tenant FROM \(presences, unscoped: pruning) WHERE expires_at <= \(now)
-            UNION ALL SELECT tenant FROM \(attempts, unscoped: pruning) WHERE since <= \(oldestAttempt(at: now))
+            SELECT tenant FROM \(presences, unscoped: pruning) WHERE expires_at <= \(age.now)
+            UNION ALL SELECT tenant FROM \(attempts, unscoped: pruning) WHERE since <= \(oldestAttempt(age))
             """
         },
-        body: { tx in
+        body: { age, tx in
             try tx.db.run(
                 """
                 DELETE FROM \(presences, unscoped: pruning) WHERE (tenant, user_id, booking_id) IN (
                     SELECT tenant, user_id, booking_id FROM presences
-                    WHERE tenant = \(tx.tenant) AND expires_at <= \(tx.now)
+                    WHERE tenant = \(tx.tenant) AND expires_at <= \(age.now)
                     ORDER BY expires_at LIMIT \(Limits.prunedAtOnceMax))
                 """)
             try tx.db.run(
                 """
                 DELETE FROM \(attempts, unscoped: pruning) WHERE (tenant, user_id) IN (
                     SELECT tenant, user_id FROM presence_attempts
-                    WHERE tenant = \(tx.tenant) AND since <= \(oldestAttempt(at: tx.now))
+                    WHERE tenant = \(tx.tenant) AND since <= \(oldestAttempt(age))
                     LIMIT \(Limits.prunedAtOnceMax))
                 """)
         })
 
-    private static func oldestAttempt(at now: Timestamp) -> Timestamp {
-        now.adding(seconds: -PresenceLimits.wrongCodesSeconds)
+    private static func oldestAttempt(_ age: AgeTime) -> Timestamp {
+        age.end(ofSeconds: PresenceLimits.wrongCodesSeconds)
     }
 }

@@ -47,12 +47,9 @@ extension ErasureFeature {
 
     /// The answer is not stored for its idempotency key, because it names the person.
     private static func response(_ status: Int, _ erasure: Erasure, of userId: ID<User>) -> Response {
-        Response.json(
-            status,
-            headers: [
-                ("Cache-Control", "no-store"), ("Location", "/v1/users/\(Response.encoded(userId.text))/erasure"),
-            ]
-        ) { writer in
+        var headers: HeaderFields = [("Cache-Control", "no-store")]
+        if status == 202 { headers.append("Location", "/v1/users/\(Response.encoded(userId.text))/erasure") }
+        return Response.json(status, headers: headers) { writer in
             writer.member("userId", userId)
             writer.member("state", erasure.doneAt == nil ? "pending" : "done")
             writer.member("requestedAt", erasure.requestedAt)

@@ -227,12 +227,12 @@ extension ErasureFeature {
     // MARK: Upkeep
 
     /// Deletes finished erasures once no token of the person can be valid.
-    static let pruning = Tick(name: "erasures.forgetting", everySeconds: 3600) { tx in
+    static let pruning = Tick.forgetting(name: "erasures.forgetting", everySeconds: 3600) { age, tx in
         let days = max(Limits.tokenDays, tx.settings.serviceTokenDays)
         try tx.db.run(
             """
             DELETE FROM \(erasures, writableBy: tx.scope)
-            WHERE done_at IS NOT NULL AND done_at < \(tx.now.adding(seconds: -Int64(days) * 86_400))
+            WHERE done_at IS NOT NULL AND done_at < \(age.end(ofDays: days))
             """)
     }
 }

@@ -164,7 +164,7 @@ struct ErasurePlan: Sendable {
             erasure.logEnd = try EventLog.newestSequence(in: tx.db)
             guard tx.db.engine == .postgreSQL else { return true }
             // Replicas compare the newest event that they have published with the log. It must be a later one.
-            tx.publish(EventLog.marker, audience: [], data: Array("{}".utf8))
+            tx.publish(EventLog.marker, audience: [], data: EncodedJSON.emptyObject.bytes)
             erasure.nextAt = tx.now.adding(seconds: ErasureLimits.logPauseSeconds)
             return true
         }
@@ -222,6 +222,8 @@ struct ErasurePlan: Sendable {
                 }
                 try runner.store.checkpoint()
             }
+            // Requests that were counted before would be stored behind the end.
+            try runner.shareRates()
             try write(runner, tenant) { tx in
                 try ErasureFeature.storeDone(tx)
                 tx.afterCommit { runner.fence.lookAgain() }

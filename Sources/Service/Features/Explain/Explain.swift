@@ -75,7 +75,7 @@ enum ExplainFeature {
             members["nbf"] = nil
             do throws(Failure) {
                 return try Claims(settings: call.settings).caller(
-                    of: .object(members), at: call.now, isFromIssuer: false)
+                    of: .object(members), signedBy: .nobody, at: call.now)
             } catch {
                 throw Failure.invalid("/claims", error.detail)
             }

@@ -9,8 +9,10 @@ extension NotificationsFeature {
     private static let expiredAtOnceMax = 100
 
     /// Removes notifications that are older than the setting, as if their users had removed them.
-    static let retention = Sweep(name: "notifications.retention", isOn: { $0.notificationsKeptDays > 0 }) { place, tx in
-        let end = Sweep.end(ofDays: tx.settings.notificationsKeptDays, tx)
+    static let retention = Sweep(
+        name: "notifications.retention", isOn: { $0.notificationsKeptDays > 0 }
+    ) { age, place, tx in
+        let end = age.end(ofDays: tx.settings.notificationsKeptDays)
         let after = PairedPlace(reading: place)
         let rows = try tx.db.rows(
             """

@@ -58,17 +58,17 @@ enum NotificationsFeature {
 
     /// Erases a removed notification's texts once the event log no longer contains them. The id of its event is kept
     /// long enough for any sender's retries (R-VIS-NFR-3.2, R-VIS-NFR-4.3).
-    static let pruning = Tick(
+    static let pruning = Tick.forgetting(
         name: "notifications.forgetting", everySeconds: 5,
-        due: { now in
-            let past = removedCondition(before: now.adding(seconds: -eventRetentionSeconds))
+        due: { age in
+            let past = removedCondition(before: age.end(ofSeconds: eventRetentionSeconds))
             let toErase = removedCondition(
-                before: now.adding(seconds: -textRetentionSeconds), andAlso: " AND n.title <> ''")
+                before: age.end(ofSeconds: textRetentionSeconds), andAlso: " AND n.title <> ''")
             return Tenants.all(where: "\(past) OR \(toErase)")
         }
-    ) { tx in
-        try tx.db.run(erasure(tenant: tx.tenant, before: tx.now.adding(seconds: -textRetentionSeconds)))
-        try tx.db.run(pruning(tenant: tx.tenant, before: tx.now.adding(seconds: -eventRetentionSeconds)))
+    ) { age, tx in
+        try tx.db.run(erasure(tenant: tx.tenant, before: age.end(ofSeconds: textRetentionSeconds)))
+        try tx.db.run(pruning(tenant: tx.tenant, before: age.end(ofSeconds: eventRetentionSeconds)))
     }
 
     private static func removedCondition(before: Timestamp, andAlso condition: SQL = "") -> SQL {

@@ -50,7 +50,7 @@ extension PushFeature {
         o.state = 0 AND o.next_at <= \(now) AND o.leased_until <= \(now) AND o.gives_up_at > \(now) AND NOT EXISTS (
             SELECT 1 FROM \(outbox, unscoped: sending) AS q
             WHERE q.state = 0 AND q.tenant = o.tenant AND q.user_id = o.user_id AND q.device_id = o.device_id
-                AND (q.leased_until > \(now) OR q.due_at <= \(now)
+                AND (q.leased_until > \(now) OR q.gives_up_at > \(now) AND q.due_at <= \(now)
                     AND (q.due_at < o.due_at OR q.due_at = o.due_at AND q.number < o.number)))
         AND NOT EXISTS (
             SELECT 1 FROM \(devices, unscoped: sending) AS d
@@ -214,7 +214,7 @@ extension PushFeature {
         by attempt: PushAttempt, _ badge: Int, _ device: StoredDevice, _ push: PushSettings, _ sources: PushSources,
         at now: Timestamp, in db: DatabaseConnection
     ) throws -> (PushMessage.Content, data: [UInt8], isUrgent: Bool)? {
-        let none = Array("{}".utf8)
+        let none = EncodedJSON.emptyObject.bytes
         let text: PushText?
         switch attempt.type {
         // The device shows this number already.

@@ -16,7 +16,7 @@ extension PushFeature {
         var needsUpkeep = false
     }
 
-    private static func isOver(at now: Timestamp) -> SQL { "gives_up_at <= \(now)" }
+    private static func isOver(_ age: AgeTime?) -> SQL { age.map { "gives_up_at <= \($0.now)" } ?? "FALSE" }
 
     /// Whether a row was written or last attempted while the clock was ahead. Rows of running attempts keep their times,
     /// by which the outcome finds them.
@@ -34,7 +34,7 @@ extension PushFeature {
         now.adding(seconds: Int64(PushOutboxLimits.timeoutSecondsMax) + PushOutboxLimits.leaseSeconds)
     }
 
-    static func figures(at now: Timestamp, in db: DatabaseConnection) throws -> Figures {
+    static func figures(at now: Timestamp, _ age: AgeTime?, in db: DatabaseConnection) throws -> Figures {
         let table = sent
         var figures =
             try db.row(
@@ -42,7 +42,7 @@ extension PushFeature {
                 SELECT (SELECT count(*) FROM \(table) WHERE state = 0 AND due_at <= \(now)),
                     (SELECT count(*) FROM \(devices, unscoped: sending)),
                     (SELECT min(due_at) FROM \(table) WHERE state = 0),
-                    CASE WHEN EXISTS (SELECT 1 FROM \(table) WHERE \(isOver(at: now)))
+                    CASE WHEN EXISTS (SELECT 1 FROM \(table) WHERE \(isOver(age)))
                         OR EXISTS (SELECT 1 FROM \(table) WHERE \(isAhead(of: now)))
                         OR EXISTS (SELECT 1 FROM \(table) WHERE \(isLeasedAhead(of: now)))
                         OR (SELECT count(*) FROM \(table) WHERE state = 0) > \(PushOutboxLimits.waitingMax)
@@ -60,16 +60,19 @@ extension PushFeature {
     /// Deletes expired messages, and the oldest messages of an outbox that is too long. Corrects times of rows that were
     /// written while the clock was ahead. It changes a part of the rows, whose users it locks first.
     ///
+    /// - Parameter age: Nil deletes no expired message, because the time is in doubt.
     /// - Returns: The number of messages that were deleted unsent, and whether there may be more to do.
-    static func prune(at now: Timestamp, in db: DatabaseConnection) throws -> (unsent: Int, isMore: Bool) {
+    static func prune(
+        at now: Timestamp, _ age: AgeTime?, in db: DatabaseConnection
+    ) throws -> (unsent: Int, isMore: Bool) {
         let waiting = try db.integer("SELECT count(*) FROM \(outbox, unscoped: sending) WHERE state = 0") ?? 0
-        let over = try places(isOver(at: now), in: db)
+        let over = try places(isOver(age), in: db)
         let ahead = try places(isAhead(of: now), in: db)
         let leasedAhead = try places(isLeasedAhead(of: now), in: db)
         let oldest = try places("state = 0", atMost: max(0, waiting - PushOutboxLimits.waitingMax), in: db)
         let all = [over, ahead, leasedAhead, oldest]
         try lock(all.flatMap { $0.map(\.owner) }, in: db)
-        let isOver: SQL = "\(isAmong(over)) AND \(isOver(at: now))"
+        let isOver: SQL = "\(isAmong(over)) AND \(isOver(age))"
         var unsent = try delete("\(isOver) AND state = 0", in: db)
         try delete(isOver, in: db)
         try setBack(ahead, to: now, in: db)

@@ -156,6 +156,7 @@ final class PushSender: Sendable {
         guard clock.uptime() < begunAt + .seconds(PushOutboxLimits.leaseSeconds) else {
             return finish(delivery, .interrupted)
         }
+        Exits.note(push: delivery.message, to: delivery.target, delivery.platform)
         client.send(delivery.message, to: delivery.target) { [self] in finish(delivery, $0) }
     }
 
@@ -218,23 +219,23 @@ final class PushSender: Sendable {
     private func prune(_ progress: inout Progress) throws {
         let uptime = clock.uptime()
         if let last = progress.prunedAt, uptime < last + .seconds(10) { return }
-        let now = clock.now()
-        var figures = try store.read { try PushFeature.figures(at: now, in: $0) }
+        let (now, age) = (clock.now(), clock.age())
+        var figures = try store.read { try PushFeature.figures(at: now, age, in: $0) }
         if figures.needsUpkeep {
-            metrics.noteUnsent(try prune(at: now))
-            figures = try store.read { try PushFeature.figures(at: now, in: $0) }
+            metrics.noteUnsent(try prune(at: now, age))
+            figures = try store.read { try PushFeature.figures(at: now, age, in: $0) }
         }
         metrics.note(figures, throttled: progress.turns.throttledCount)
         progress.prunedAt = uptime
     }
 
     /// Returns the number of messages that were deleted unsent.
-    private func prune(at now: Timestamp) throws -> Int {
+    private func prune(at now: Timestamp, _ age: AgeTime?) throws -> Int {
         var unsent = 0
         while true {
             let part = try store.writeAndWait { db in
                 try db.lock([LockKey.tick("push").name(in: "")])
-                return try PushFeature.prune(at: now, in: db)
+                return try PushFeature.prune(at: now, age, in: db)
             }
             unsent += part.unsent
             guard part.isMore else { return unsent }

@@ -199,21 +199,21 @@ extension RequestsFeature {
     }
 
     /// Deletes answered requests after their retention.
-    static let pruning = Tick(
+    static let pruning = Tick.forgetting(
         name: "requests.forgetting", everySeconds: 60,
-        due: { now in
+        due: { age in
             Tenants.all(
                 where: """
                     EXISTS (SELECT 1 FROM \(requests, unscoped: bookkeeping) AS r WHERE r.tenant = t.tenant
-                        AND r.answered_at IS NOT NULL AND r.answered_at < \(answeredBefore(now)))
+                        AND r.answered_at IS NOT NULL AND r.answered_at < \(answeredBefore(age)))
                     """)
         }
-    ) { tx in try tx.db.run(pruning(tenant: tx.tenant, before: answeredBefore(tx.now))) }
+    ) { age, tx in try tx.db.run(pruning(tenant: tx.tenant, before: answeredBefore(age))) }
 
     private static let bookkeeping = Unscoped.bookkeeping("expired requests belong to no user")
 
-    private static func answeredBefore(_ now: Timestamp) -> Timestamp {
-        now.adding(seconds: -RequestLimits.answeredRetentionSeconds)
+    private static func answeredBefore(_ age: AgeTime) -> Timestamp {
+        age.end(ofSeconds: RequestLimits.answeredRetentionSeconds)
     }
 
     static func pruning(tenant: ID<Tenant>, before: Timestamp) -> SQL {

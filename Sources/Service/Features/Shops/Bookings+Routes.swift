@@ -44,17 +44,17 @@ extension ShopsFeature {
     /// arrived.
     private static func change(_ call: Call) throws -> Answer {
         let id = try call.pathID(0, Booking.self)
-        let version = try call.requireIfMatch()
+        let versions = try call.requireIfMatch()
         let change = try call.body(BookingChange.init(reading:))
         return .write { tx in
             var booking = try requireBooking(id, tx)
             // Its shop is known only now, and never changes.
             if try tx.lock(.shop(booking.shopId)) { booking = try requireBooking(id, tx) }
-            guard booking.version == version else {
+            guard versions.contains(booking.version) else {
                 throw Failure(
                     .stale, "precondition.stale",
                     "The booking has changed; its current version is \(booking.version). Read it again.",
-                    fields: [Failure.Field("If-Match", "has version \(version), which is not the current one")])
+                    fields: [Failure.Field("If-Match", "names \(versions), and not the current version")])
             }
             var next = try change.applied(to: booking, by: actor(in: booking.shopId, tx), at: tx.now)
             // A request for the current state changes nothing, and nothing is published.

@@ -48,7 +48,11 @@ extension ShopsFeature {
     static let migrations = [
         Migration("0001_shops", sql: shopTables + bookingTables + queueTables),
         Migration("0002_shops", sql: erasableHistory),
+        Migration("0003_queue_members", sql: outdatedQueues),
     ]
+
+    /// Earlier versions stored the content with its first brace. The queues are computed again.
+    private static let outdatedQueues: [Migration.Step] = ["UPDATE shop_queues SET updated_at = 0"]
 
     private static let shopTables: [Migration.Step] = [
         """

@@ -45,15 +45,14 @@ extension StreamsFeature {
     private static let bookkeeping = Unscoped.bookkeeping("revocations belong to the service, not to a user")
 
     /// Deletes expired rows; nothing depends on when it runs.
-    static let pruning = Tick(name: "streams-tidying", everySeconds: 600) { tx in
-        try StreamTickets.removeExpired(tx)
+    static let pruning = Tick.forgetting(name: "streams-tidying", everySeconds: 600) { age, tx in
+        try StreamTickets.removeExpired(age, tx)
         // A revocation is kept longer than every token that it could concern.
         let days = max(Limits.tokenDays, tx.settings.serviceTokenDays)
-        let oldest = tx.now.adding(seconds: -Int64(days) * 86_400)
         try tx.db.run(
             """
             DELETE FROM \(revocations, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND created_at < \(oldest)
+            WHERE tenant = \(tx.tenant) AND created_at < \(age.end(ofDays: days))
             """)
     }
 

@@ -122,7 +122,9 @@ final class WebhookSender: Sendable {
     /// B sends the webhook, and A goes on. A must not send it behind B, so it breaks its attempt off.
     private func send(_ attempt: WebhookAttempt, begunAt: Duration) -> OutboundOutcome {
         guard clock.uptime() < begunAt + .seconds(WebhookLimits.leaseSeconds) else { return .failed(.stopped) }
-        return client.post(request(attempt))
+        let request = request(attempt)
+        Exits.note(webhook: request.body, type: attempt.type)
+        return client.post(request)
     }
 
     private func finish(_ attempt: WebhookAttempt, _ outcome: OutboundOutcome) {
@@ -242,13 +244,13 @@ final class WebhookSender: Sendable {
     private func prune(_ progress: inout Progress) throws {
         let uptime = clock.uptime()
         if let last = progress.prunedAt, uptime < last + WebhookLimits.upkeepPause { return }
-        let now = clock.now()
+        let (now, age) = (clock.now(), clock.age())
         var figures = try store.read { try WebhooksFeature.figures(at: now, in: $0) }
         let pauseSeconds = max(Int64(WebhookRetry.pauseMax), Int64(settings.afterSeconds))
-        if figures.needsUpkeep(at: now, pauseSeconds: pauseSeconds) {
+        if figures.needsUpkeep(at: now, age, pauseSeconds: pauseSeconds) {
             let dead = try store.writeAndWait { db in
                 try db.lock([LockKey.tick("webhooks").name(in: "")])
-                return try WebhooksFeature.prune(at: now, pauseSeconds: pauseSeconds, in: db)
+                return try WebhooksFeature.prune(at: now, age, pauseSeconds: pauseSeconds, in: db)
             }
             metrics.noteDead(dead)
             figures = try store.read { try WebhooksFeature.figures(at: now, in: $0) }

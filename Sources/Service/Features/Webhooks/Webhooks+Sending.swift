@@ -26,17 +26,17 @@ struct WebhookAttempt: Sendable {
     fileprivate(set) var badges: SentBadges?
 
     func body(at now: Timestamp) -> [UInt8] {
-        let current = SharedMembers { writer in
-            if let preferences {
-                let minute = TimeZones.minuteOfDay(now, preferences)
-                writer.member("quietHours", preferences.quietHours?.contains(minuteOfDay: minute) ?? false)
-            }
-            if let badges { writer.member("badges", badges) }
-        }
-        return JSONWriter.object { writer in
+        JSONWriter.object { writer in
             writer.member("type", type)
             writer.member("timestamp", createdAt)
-            writer.member("data", json: SharedMembers.joined(current.members, data))
+            writer.member("data") { writer in
+                if let preferences {
+                    let minute = TimeZones.minuteOfDay(now, preferences)
+                    writer.member("quietHours", preferences.quietHours?.contains(minuteOfDay: minute) ?? false)
+                }
+                if let badges { writer.member("badges", badges) }
+                writer.members(of: data)
+            }
         }
     }
 }
@@ -67,7 +67,7 @@ extension WebhooksFeature {
         o.state = 0 AND o.next_at <= \(now) AND o.leased_until <= \(now) AND o.gives_up_at > \(now) AND NOT EXISTS (
             SELECT 1 FROM \(outbox, unscoped: sending) AS q
             WHERE q.state = 0 AND q.tenant = o.tenant AND q.lane = o.lane AND q.number < o.number
-                AND (q.due_at <= \(now) OR (q.type IN \(unreached) AND o.type IN \(unreached))))
+                AND q.gives_up_at > \(now) AND (q.due_at <= \(now) OR (q.type IN \(unreached) AND o.type IN \(unreached))))
         """
     }
 
@@ -251,13 +251,17 @@ extension WebhooksFeature {
         /// Whether upkeep is needed.
         ///
         /// - Parameter pauseSeconds: The longest allowed wait for the next attempt.
-        func needsUpkeep(at now: Timestamp, pauseSeconds: Int64) -> Bool {
+        func needsUpkeep(at now: Timestamp, _ age: AgeTime?, pauseSeconds: Int64) -> Bool {
             waiting > WebhookLimits.waitingMax
                 || (lastAttemptAt.map { $0 > now.adding(seconds: pauseSeconds) } ?? false)
                 || (lastTouchedAt.map { $0 > now.adding(seconds: WebhookLimits.clockSkewSeconds) } ?? false)
-                || dead > WebhookLimits.deadMax || (nextEndAt.map { $0 <= now } ?? false)
-                || (oldestSentAt.map { $0 < now.adding(seconds: -WebhookLimits.sentSeconds) } ?? false)
-                || (oldestDeadAt.map { $0 < now.adding(seconds: -WebhookLimits.deadSeconds) } ?? false)
+                || dead > WebhookLimits.deadMax || (age.map(hasExpired) ?? false)
+        }
+
+        private func hasExpired(_ age: AgeTime) -> Bool {
+            (nextEndAt.map { $0 <= age.now } ?? false)
+                || (oldestSentAt.map { $0 < age.end(ofSeconds: WebhookLimits.sentSeconds) } ?? false)
+                || (oldestDeadAt.map { $0 < age.end(ofSeconds: WebhookLimits.deadSeconds) } ?? false)
         }
     }
 
@@ -314,11 +318,13 @@ extension WebhooksFeature {
 
     /// Marks webhooks that are too old or too many as dead, and deletes obsolete ones, a limited number at once.
     ///
-    /// - Parameter pauseSeconds: The longest allowed wait for the next attempt. A row that would wait longer was
-    ///   written when the clock was ahead, and is due.
+    /// - Parameters:
+    ///   - age: Nil finds nothing too old, because the time is in doubt.
+    ///   - pauseSeconds: The longest allowed wait for the next attempt. A row that would wait longer was written when the
+    ///     clock was ahead, and is due.
     /// - Returns: The number of dead webhooks by reason.
     static func prune(
-        at now: Timestamp, pauseSeconds: Int64, waitingMax: Int = WebhookLimits.waitingMax,
+        at now: Timestamp, _ age: AgeTime?, pauseSeconds: Int64, waitingMax: Int = WebhookLimits.waitingMax,
         deadMax: Int = WebhookLimits.deadMax,
         in db: DatabaseConnection
     ) throws -> [WebhookFailureReason: Int] {
@@ -328,17 +334,31 @@ extension WebhooksFeature {
             UPDATE \(outbox, unscoped: sending) SET due_at = \(now), next_at = \(now), leased_until = 0
             WHERE state = 0 AND next_at > \(now.adding(seconds: pauseSeconds))
             """)
-        let expired = try markDead(
-            .expired, where: "state = 0 AND gives_up_at <= \(now) AND leased_until <= \(now)", at: now, in: db)
+        let expired = try age.map { age in
+            try markDead(
+                .expired, where: "state = 0 AND gives_up_at <= \(age.now) AND leased_until <= \(now)", at: now, in: db)
+        }
         // By the order in which they were written, starting at the newest.
         let excess: SQL = """
             state = 0 AND leased_until <= \(now) AND number <= (SELECT number FROM webhook_outbox
                 WHERE state = 0 ORDER BY number DESC LIMIT 1 OFFSET \(waitingMax))
             """
         let evicted = try markDead(.outboxFull, where: excess, at: now, in: db)
+        if let age { try forget(age, in: db) }
+        try db.run(
+            """
+            DELETE FROM \(outbox, unscoped: sending) WHERE number IN (
+                SELECT number FROM webhook_outbox WHERE state = 2
+                ORDER BY settled_at DESC, number DESC LIMIT \(Limits.prunedAtOnceMax) OFFSET \(deadMax))
+            """)
+        return [.expired: expired ?? 0, .outboxFull: evicted].filter { $0.value > 0 }
+    }
+
+    /// Deletes the rows of sent and dead webhooks.
+    private static func forget(_ age: AgeTime, in db: DatabaseConnection) throws {
         let bounds: [SQL] = [
-            "state = 1 AND settled_at < \(now.adding(seconds: -WebhookLimits.sentSeconds))",
-            "state = 2 AND settled_at < \(now.adding(seconds: -WebhookLimits.deadSeconds))",
+            "state = 1 AND settled_at < \(age.end(ofSeconds: WebhookLimits.sentSeconds))",
+            "state = 2 AND settled_at < \(age.end(ofSeconds: WebhookLimits.deadSeconds))",
         ]
         for bound in bounds {
             try db.run(
@@ -347,12 +367,5 @@ extension WebhooksFeature {
                     SELECT number FROM webhook_outbox WHERE \(bound) LIMIT \(Limits.prunedAtOnceMax))
                 """)
         }
-        try db.run(
-            """
-            DELETE FROM \(outbox, unscoped: sending) WHERE number IN (
-                SELECT number FROM webhook_outbox WHERE state = 2
-                ORDER BY settled_at DESC, number DESC LIMIT \(Limits.prunedAtOnceMax) OFFSET \(deadMax))
-            """)
-        return [.expired: expired, .outboxFull: evicted].filter { $0.value > 0 }
     }
 }

@@ -52,7 +52,7 @@ import Testing
         #expect(stranger["delivered"].bool == false)
         // Compares the claims of a token with the stored memberships.
         var liar = School.teacher("t2")
-        liar.claims["class_ids"] = ["c1"]
+        liar.metadata["class_ids"] = ["c1"]
         let refuted = try await explain(id, to: liar).json
         let claimed = refuted["keys"].array?.first { $0["key"].string == "class:c1:staff" }
         #expect(refuted["delivered"].bool == false)

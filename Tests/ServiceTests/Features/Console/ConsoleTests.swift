@@ -129,6 +129,9 @@ import Testing
         ("127.0.0.1:80", "same-origin", true), ("localhost", "same-origin", true), ("[::1]:80", "same-origin", true),
         ("127.0.0.1:80", "cross-site", false), ("127.0.0.1:80", "same-site", false), ("127.0.0.1:80", "none", false),
         ("evil.example:80", "same-origin", false), ("127.0.0.1.evil.example", "same-origin", false),
+        ("[::1].evil.example", "same-origin", false), ("[::1]evil.example:80", "same-origin", false),
+        ("[::1", "same-origin", false), ("localhost:evil.example", "same-origin", false),
+        ("127.1.evil", "same-origin", false), ("[evil.example]", "same-origin", false), ("", "same-origin", false),
     ])
     func developmentTokens_areServedToLoopbackOnly(_ host: String, _ site: String, _ isTold: Bool) async throws {
         let service = try TestService.start(["consoleTokens": "a.b.c,d.e.f", "corsOrigins": "*"])

@@ -184,7 +184,7 @@ import Values
             let now = service.clock.now
             var removed = 0
             repeat {
-                removed = try service.app.store.writeAndWait { try EventLog.prune(at: now, retention, in: $0) }
+                removed = try service.app.store.writeAndWait { try EventLog.prune(AgeTime(now), retention, in: $0) }
             } while removed > 0
         }
         try prune(keeping: Self.size * 2 - 100)

@@ -59,7 +59,7 @@ struct ErasedTown {
     }
 
     static func admin(_ tenant: String) -> TestService.Identity {
-        TestService.Identity(subject: "root", claims: ["role": "admin", "tenant": .string(tenant)])
+        TestService.Identity(subject: "root", metadata: ["user_role": "admin", "tenant": .string(tenant)])
     }
 
     private func prepare(_ tenant: String) async throws {

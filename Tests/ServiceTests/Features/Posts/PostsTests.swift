@@ -275,7 +275,7 @@ import Values
         let own = try await service.listen(as: .user("bob"))
         let stranger = try await service.listen(as: .user("eve"))
         var barber = TestService.Identity.user("bob")
-        barber.claims["role"] = .string("barber")
+        barber.metadata["user_role"] = .string("barber")
         let posted = try await service.client(as: barber).createPost(.init(visibility: .public, text: "first"))
         #expect(posted.status == 201)
         let first = posted.value

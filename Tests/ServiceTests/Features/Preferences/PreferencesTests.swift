@@ -12,6 +12,17 @@ import Values
 
     init() throws { service = try TestService.start(at: TestService.morning) }
 
+    /// The names of the IANA database, old ones without a slash among them; no other abbreviations.
+    @Test(arguments: [
+        ("GMT", 200), ("EST", 200), ("CET", 200), ("UTC", 200), ("Japan", 200), ("America/Argentina/Salta", 200),
+        ("IST", 422), ("BST", 422), ("PDT", 422), ("GMT+3", 422), ("", 422), ("Europe/Nowhere", 422), ("gmt", 422),
+    ])
+    func zone_isAnIANAName(_ zone: String, _ status: Int) async throws {
+        let service = try TestService.start()
+        let answer = try await service.call("PUT", "/v1/preferences", as: .user("u1"), ["timeZone": .string(zone)])
+        #expect(answer.status == status, "\(zone)")
+    }
+
     @Test func preferences_haveDefaults_andAreReplacedWhole() async throws {
         let (u1, u2) = (service.client("u1"), service.client("u2"))
         let defaults = try await u1.getPreferences().value

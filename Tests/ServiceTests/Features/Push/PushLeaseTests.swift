@@ -172,7 +172,7 @@ import Values
     private func setBack(_ probe: PushProbe) async throws {
         probe.service.clock.advance(seconds: -3600)
         let now = probe.service.clock.now
-        _ = try await probe.service.app.store.write { try PushFeature.prune(at: now, in: $0) }
+        _ = try await probe.service.app.store.write { try PushFeature.prune(at: now, AgeTime(now), in: $0) }
     }
 
     /// If the upkeep ended the lease of an attempt on its way, its message would be sent again.
@@ -191,7 +191,7 @@ import Values
             try await setBack(probe)
             probe.service.clock.advance(seconds: Self.leaseSeconds)
             let now = probe.service.clock.now
-            _ = try await probe.service.app.store.write { try PushFeature.prune(at: now, in: $0) }
+            _ = try await probe.service.app.store.write { try PushFeature.prune(at: now, AgeTime(now), in: $0) }
             #expect(try await begin(probe, at: 20).attempt.number == delivery.attempt.number)
         }
     }
@@ -219,7 +219,7 @@ import Values
                 UPDATE \(PushFeature.outbox, unscoped: .audit("a test"))
                 SET created_at = created_at + \(step), due_at = due_at + \(step), next_at = next_at + \(step)
                 """)
-            _ = try PushFeature.prune(at: now, in: db)
+            _ = try PushFeature.prune(at: now, AgeTime(now), in: db)
         }
         #expect(try probe.rows("gives_up_at > \(now) AND due_at <= \(now.adding(seconds: 60))") == 1)
         stream.close()

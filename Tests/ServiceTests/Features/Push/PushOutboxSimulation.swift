@@ -263,7 +263,7 @@ struct PushOutboxSimulation {
     }
 
     private func prune() throws {
-        _ = try PushFeature.prune(at: clock.now, in: db)
+        _ = try PushFeature.prune(at: clock.now, AgeTime(clock.now), in: db)
     }
 
     /// A user's stream begins or ends. The senders look at streams before they look at messages.

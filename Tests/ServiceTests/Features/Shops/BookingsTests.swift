@@ -207,7 +207,7 @@ import Values
         #expect(
             try await problem(of: await user.createBooking(Self.draft(barber: "nobody"))).pointers.first
                 == "/barberId")
-        let tiered = TestService.Identity(subject: "u1", claims: ["tier": "standard"])
+        let tiered = TestService.Identity(subject: "u1", metadata: ["tier": "standard"])
         #expect(
             try await status(of: await service.client(as: tiered).createBooking(Self.draft(tier: .blackCard))) == 422)
         #expect(try await status(of: await user.listBookings(day: "2026-01-10")) == 422)
@@ -219,7 +219,7 @@ import Values
         let draft = Self.draft(barber: nil, tier: .blackCard)
         let refusal = try await refusal(of: await service.client("u1").createBooking(draft))
         #expect(refusal == "403 booking.tier_not_claimed")
-        let holder = service.client(as: TestService.Identity(subject: "u1", claims: ["tier": "blackCard"]))
+        let holder = service.client(as: TestService.Identity(subject: "u1", metadata: ["tier": "blackCard"]))
         #expect(try await holder.createBooking(draft).value.tier == .blackCard)
         for identity in [TestService.Identity.staff(of: "s1"), .service()] {
             let draft = Self.draft(barber: nil, tier: .blackCard, user: "u1")

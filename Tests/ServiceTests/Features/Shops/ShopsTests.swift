@@ -78,7 +78,7 @@ import Values
     /// A policy that lets users write their own rows must not let them add themselves to a line.
     @Test func staffOfAnotherShop_cannotJoinTheLine() async throws {
         let service = try await BookingsTests.shop()
-        let noShop = TestService.Identity(subject: "sly", claims: ["role": "staff"])
+        let noShop = TestService.Identity(subject: "sly", metadata: ["user_role": "staff"])
         for identity in [noShop, .staff(of: "s2", named: "sly")] {
             let client = service.client(as: identity)
             let answer = try await problem(of: await client.addWalkIn(id: "s1", .init(service: "cut", userId: "sly")))

@@ -153,7 +153,7 @@ struct OutboxSimulation {
     private func prune() throws {
         let now = clock.now
         _ = try store.writeAndWait { db in
-            try WebhooksFeature.prune(at: now, pauseSeconds: Int64(WebhookRetry.pauseMax), in: db)
+            try WebhooksFeature.prune(at: now, AgeTime(now), pauseSeconds: Int64(WebhookRetry.pauseMax), in: db)
         }
     }
 

@@ -272,7 +272,7 @@ import Values
         func prune(_ waitingMax: Int, _ deadMax: Int) async throws -> [WebhookFailureReason: Int] {
             try await probe.service.app.store.write {
                 try WebhooksFeature.prune(
-                    at: now, pauseSeconds: 3600, waitingMax: waitingMax, deadMax: deadMax, in: $0)
+                    at: now, AgeTime(now), pauseSeconds: 3600, waitingMax: waitingMax, deadMax: deadMax, in: $0)
             }
         }
         #expect(try await prune(6, 6) == [:])
@@ -295,7 +295,7 @@ import Values
     func clockSetBack_delaysNoWebhook(secondsAhead: Int64, isRestarted: Bool) async throws {
         let probe = try WebhookProbe()
         let morning = probe.service.clock.now
-        probe.service.clock.advance(seconds: secondsAhead)
+        probe.service.clock.step(seconds: secondsAhead)
         let id = try await probe.notify()
         probe.service.clock.set(morning)
         if isRestarted { try await probe.service.restart() }

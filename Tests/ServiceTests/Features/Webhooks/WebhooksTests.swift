@@ -138,6 +138,20 @@ import Values
         }
     }
 
+    /// A customer without an account has neither counts nor quiet hours, so nothing comes before the booking's members.
+    @Test func walkInsBooking_isSent_withoutAUser() async throws {
+        let probe = try WebhookProbe()
+        let backend = probe.service.client(as: .service())
+        #expect(try await backend.replaceShop(id: "s1", .init(name: "The Cut Club", timeZone: "UTC")).status == 201)
+        let staff = probe.service.client(as: .staff(of: "s1"))
+        let walkIn = try await staff.addWalkIn(id: "s1", .init(service: "cut", customerName: "Cy")).value
+        let sent = try await probe.deliveries(1)[0]
+        #expect(sent.type == "booking.changed")
+        #expect(sent.subject == "\(walkIn.id)")
+        #expect(sent.json["data"]["customerName"] == "Cy")
+        for name in ["userId", "badges", "quietHours"] { #expect(sent.json["data"][name] == nil, "\(name)") }
+    }
+
     // MARK: Webhooks without delay
 
     /// With other replicas, their streams are unknown, so the service waits for every user.

@@ -24,6 +24,13 @@ public final class DatabaseConnection {
     /// The record of what the present caller does to rows of other users; nil if it is not recorded.
     private var oversight: Oversight?
 
+    /// Examines the values of each statement that stores something, and refuses it with an error; nil examines nothing.
+    private var examination: (([SQLValue]) throws -> Void)?
+
+    /// The number of rows that statements have changed since the connection was opened, except those that travel with
+    /// the COMMIT.
+    public private(set) var changedRowCount = 0
+
     /// The number of statements run since the connection was opened, except statements that control transactions. Tests
     /// use it to bound the cost of operations.
     public private(set) var statementCount = 0
@@ -55,7 +62,10 @@ public final class DatabaseConnection {
     @discardableResult
     func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> Int {
         statementCount &+= statements.count
-        return try driver.perform(statements, body)
+        for statement in statements { try examine(statement) }
+        let changed = try driver.perform(statements, body)
+        if statements.contains(where: { !$0.isQuery }) { changedRowCount &+= changed }
+        return changed
     }
 
     /// Runs statements whose results are not needed, and which fail only if the whole group must: on PostgreSQL they
@@ -63,6 +73,7 @@ public final class DatabaseConnection {
     /// then held as briefly as possible.
     public func runWithCommit(_ statements: [SQL]) throws {
         statementCount &+= statements.count
+        for statement in statements { try examine(statement) }
         try driver.performWithCommit(statements)
     }
 
@@ -139,6 +150,13 @@ public final class DatabaseConnection {
     @discardableResult
     private func execute(_ sql: SQL, _ body: (Row) throws -> Bool) throws -> Int {
         statementCount &+= 1
+        try examine(sql)
+        let changed = try perform(sql, body)
+        if !sql.isQuery { changedRowCount &+= changed }
+        return changed
+    }
+
+    private func perform(_ sql: SQL, _ body: (Row) throws -> Bool) throws -> Int {
         let woven = sql.woven(showingUsers: oversight != nil)
         oversight?.noteReads(of: woven.scoped)
         guard woven.hiddenColumns > 0 else { return try driver.perform(woven, body) }
@@ -174,6 +192,22 @@ public final class DatabaseConnection {
         oversight = record
         defer { oversight = former }
         return try body()
+    }
+
+    /// Runs a body, and passes the values of each statement that stores something to an examination first. A deletion
+    /// stores nothing.
+    public func examining<Value>(
+        by examination: (([SQLValue]) throws -> Void)?, _ body: () throws -> Value
+    ) rethrows -> Value {
+        let former = self.examination
+        self.examination = examination
+        defer { self.examination = former }
+        return try body()
+    }
+
+    private func examine(_ sql: SQL) throws {
+        guard let examination, sql.isStoring else { return }
+        try examination(sql.binds)
     }
 
     /// Records that a statement without a scope inserted a row of a user.

@@ -68,6 +68,11 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         return statement
     }
 
+    /// Whether the statement only reads.
+    var isQuery: Bool { text.utf8.starts(with: "SELECT".utf8) }
+    /// Whether the statement may store its values.
+    var isStoring: Bool { !isQuery && !text.utf8.starts(with: "DELETE".utf8) }
+
     public mutating func append(_ other: SQL) {
         if let theirs = other.target {
             precondition(target == nil, "a statement may write only one table: \(text)")

@@ -42,6 +42,12 @@ public enum RFC4648 {
         return decode(letters.dropLast(padding), values)
     }
 
+    /// Encodes Base16 (section 8), with small letters.
+    public static func hexadecimal(_ bytes: some Collection<UInt8>) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
     /// Decodes Base64 with the alphabet of section 5, without padding, as tokens and cursors use it. Returns nil for
     /// any text that ``encodeURL(_:)`` does not write, so one token has one spelling.
     @inlinable

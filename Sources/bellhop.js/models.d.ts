@@ -516,7 +516,7 @@ export interface AuditEntry {
   targetId: string | null;
   /** Keyed digest of that id. */
   targetDigest: string | null;
-  /** Value of `X-Request-Id`; null for calls that are counted. */
+  /** Value or digest of `X-Request-Id`; null for calls that are counted. */
   requestId: string | null;
   outcome: AuditOutcome;
   /** Number of calls or rows for which the entry stands. */
@@ -1538,14 +1538,14 @@ export type ProblemCode =
   | "changes.format_contradicted" | "changes.not_a_batch" | "changes.not_an_event" | "changes.too_large"
   | "changes.too_many" | "conversation.direct" | "conversation.full" | "conversation.id_taken"
   | "conversation.not_yours" | "conversation.too_many" | "device.too_many" | "dj.not_active" | "dj.not_present"
-  | "dj.playing" | "dj.queue_full" | "dj.too_many_tracks" | "event_budget" | "explain.token_pending"
-  | "follow.self" | "follow.too_many" | "idempotency.key_reused" | "idempotency.malformed_key"
-  | "idempotency.missing_key" | "insufficient_scope" | "internal" | "invalid_token" | "invalid_token.expired"
-  | "invalid_token.not_ours" | "invalid_token.not_yet_valid" | "invalid_token.revoked" | "keys.unavailable"
-  | "message.id_taken" | "message.not_yours" | "not_found" | "not_permitted" | "not_ready" | "origin.not_allowed"
-  | "post.not_yours" | "post.too_many" | "precondition.required" | "precondition.stale" | "presence.code_required"
-  | "presence.no_code" | "presence.too_many_codes" | "presence.wrong_code" | "push.off" | "rate_limited"
-  | "request.answered" | "request.invalid" | "request.malformed" | "request.malformed_json"
+  | "dj.playing" | "dj.queue_full" | "dj.too_many_tracks" | "erasure.closing" | "erasure.too_many" | "event_budget"
+  | "explain.token_pending" | "follow.self" | "follow.too_many" | "idempotency.key_reused"
+  | "idempotency.malformed_key" | "idempotency.missing_key" | "insufficient_scope" | "internal" | "invalid_token"
+  | "invalid_token.expired" | "invalid_token.not_ours" | "invalid_token.not_yet_valid" | "invalid_token.revoked"
+  | "keys.unavailable" | "message.id_taken" | "message.not_yours" | "not_found" | "not_permitted" | "not_ready"
+  | "origin.not_allowed" | "post.not_yours" | "post.too_many" | "precondition.required" | "precondition.stale"
+  | "presence.code_required" | "presence.no_code" | "presence.too_many_codes" | "presence.wrong_code" | "push.off"
+  | "rate_limited" | "request.answered" | "request.invalid" | "request.malformed" | "request.malformed_json"
   | "request.content_encoding" | "request.media_type" | "request.no_room" | "request.not_yours"
   | "request.too_large" | "request.too_many_effects" | "request.too_many" | "request.too_slow"
   | "revocations.unknown" | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow"

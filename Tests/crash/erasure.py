@@ -1,9 +1,13 @@
-#!/usr/bin/env python3
-"""Repeatedly kills a real service with SIGKILL while it erases a user, and then proves that
+"""Repeatedly kills a real service with SIGKILL while it erases users who are named again and again, and then proves that
 
-  - the erasure ends after the restart, and the user's earlier token is refused,
-  - no file of the database contains the user's id or one of the user's texts (on PostgreSQL: no row),
+  - every erasure ends after the restarts, and tokens from before the last request to erase are refused,
+  - from the moment of `doneAt` nothing of the users is left: no byte of an id or a text in any column of any table
+    (by the catalog of the database), in any file of SQLite, in the log of the service, in a backup. What was answered
+    after `doneAt` is a new beginning, and is not counted; what was answered before must be gone,
   - everything of another user with the same amount of data is still there, and all counts are exact (`bellhop check`).
+
+Meanwhile writers go on: backends notify the users, name them to others, in events, in keys that callers choose, in rows
+of tables, and export them. The users sign in again and write. Some are erased a second time in the middle.
 
     Tests/crash/erasure.py --binary .build/debug/bellhop [--rounds 5] [--seed 1] [--on sqlite|postgres]
 
@@ -11,29 +15,38 @@ Needs only Python's standard library, and PostgreSQL's programs for `--on postgr
 erasure depends on the machine.
 """
 
+import base64
 import contextlib
+import datetime
+import http.client
 import json
+import os
 import random
+import re
 import shutil
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 from crash import run_script
 from harness import postgres
-from harness.services import Service
+from harness.services import Service, request
 from harness.tokens import token
 from harness.waiting import Failed, wait_until
 
 FRIEND = "friend-of-all"
-TEXTS = 40
+TEXTS = 20
+# Erased at the same time.
+PERSONS = 3
 
 
 class Person:
     """A user who has written texts of all kinds."""
 
-    def __init__(self, service, name):
-        self.service, self.name = service, name
+    def __init__(self, service, name, mark):
+        self.service, self.name, self.mark = service, name, mark
         self.bearer = token(service.secret, name)
         self.friend = token(service.secret, FRIEND)
         self.backend = token(service.secret, "backend", "service_role")
@@ -61,10 +74,14 @@ class Person:
             "data": data}, bearer=self.backend)
 
     def text(self, what):
-        return f"text-of-{self.name}-{what}"
+        return f"{self.mark}-{what}"
 
-    def state(self):
-        return self.send("GET", f"/v1/users/{self.name}/erasure", bearer=self.backend)["state"]
+    def erase(self):
+        # One backend sends what all writers send, and may meet the limit of its tenant.
+        self.send("DELETE", f"/v1/users/{self.name}", bearer=self.backend)
+
+    def erasure(self):
+        return self.send("GET", f"/v1/users/{self.name}/erasure", bearer=self.backend)
 
     def counts(self):
         posts = self.send("GET", f"/v1/posts?authorId={self.name}&limit=100")["items"]
@@ -72,27 +89,103 @@ class Person:
         return len(posts), len(mine)
 
 
+class Writer:
+    """Names a person again and again, in each way in turn, with a text of its own each time."""
+
+    def __init__(self, person, number):
+        self.person = person
+        self.choices = random.Random(f"{person.name} {number}")
+        self.first = number * 1_000_000
+        # (text, when it was answered, whether it may be stored)
+        self.answered = []
+        self.refused = 0
+        self.is_over = threading.Event()
+        self.thread = threading.Thread(target=self.write, daemon=True)
+        self.thread.start()
+
+    def ways(self, text, count):
+        name = self.person.name
+        note = {"category": "visit", "priority": "NORMAL", "title": text, "message": text}
+        backend, friend = self.person.backend, self.person.friend
+        own = token(self.person.service.secret, name)
+        return [
+            ("POST", "/v1/notifications", backend, {"userId": name, **note}),
+            ("POST", "/v1/notifications", backend, {"userId": FRIEND, **note, "data": {"friendId": name, "text": text}}),
+            ("POST", "/v1/notifications", backend, {"userId": FRIEND, "id": f"follow:{name}:{count}", **note}),
+            ("POST", "/v1/publish", backend, {"event": "tidings", "to": [f"user:{name}", f"user:{FRIEND}"], "data": {"text": text}}),
+            ("POST", "/v1/publish", backend, {"event": "tidings", "to": [f"user:{FRIEND}"], "data": {"who": name, "text": text}}),
+            ("POST", "/v1/conversations", friend, {"memberIds": [name], "kind": "group", "title": "some"}),
+            ("POST", "/v1/requests", friend, {"kind": "friend", "toUserId": name, "fromName": text}),
+            ("POST", "/v1/posts", own, {"text": text, "visibility": "public"}),
+            ("PUT", "/v1/preferences", own, {"sound": False, "haptics": True, "timeZone": "UTC"}),
+            ("POST", "/v1/stream-tickets", own, {"topics": []}),
+            ("GET", f"/v1/users/{name}/export", backend, None),
+            ("POST", "/v1/revocations", backend, {"userId": name, "issuedBefore": "2026-01-01T00:00:00Z"}),
+            ("POST", "/v1/changes", backend, {
+                "type": "INSERT", "schema": "public", "table": "parent_students", "old_record": None,
+                "record": {"parent_id": name, "student_id": text, "school_id": "default", "id": count}}),
+        ]
+
+    def write(self):
+        count = self.first
+        while not self.is_over.is_set():
+            count += 1
+            text = self.person.text(f"{count:08d}")
+            method, path, bearer, body = self.choices.choice(self.ways(text, count))
+            headers = {"Authorization": f"Bearer {bearer}", "X-Request-Id": f"{self.person.name}.{count}"}
+            if body is not None:
+                headers |= {"Content-Type": "application/json", "Idempotency-Key": f"{self.person.name}/{text}"}
+            try:
+                status, _, answer = request(
+                    self.person.service.port, method, path, None if body is None else json.dumps(body), headers)
+            except (OSError, http.client.HTTPException):
+                status, answer = None, b""
+            # Without an answer, a kill came in between: the write may have been made.
+            self.answered.append((text, time.time(), status is None or status < 300))
+            self.refused += b"erasure.closing" in answer
+            self.is_over.wait(0.1 + self.choices.random() * 0.2)
+
+    def end(self):
+        self.is_over.set()
+        self.thread.join()
+
+
 class Files:
-    """The files of a database of SQLite."""
+    """A database of SQLite: its tables, its files, and a backup."""
 
     def __init__(self, folder):
         self.folder = folder
-        self.address = f"sqlite:{folder / 'crash.sqlite'}"
+        self.file = folder / "crash.sqlite"
+        self.address = f"sqlite:{self.file}"
 
     def prepare(self, binary):
         """The service creates the file."""
 
-    def places_of(self, word):
-        return [path.name for path in self.folder.glob("crash.sqlite*") if word.encode() in path.read_bytes()]
+    def contents(self, binary):
+        """Yields the name and the bytes of every place."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.file}?mode=ro", uri=True)) as database:
+            database.text_factory = bytes
+            tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for (table,) in tables:
+                rows = database.execute(f'SELECT * FROM "{table.decode()}"').fetchall()
+                yield f"table {table.decode()}", b"\n".join(
+                    b" ".join(value if isinstance(value, bytes) else str(value).encode() for value in row) for row in rows)
+        copy = self.folder / "copy.sqlite"
+        copy.unlink(missing_ok=True)
+        subprocess.run([binary, "backup", copy, "--database", self.address], check=True, capture_output=True)
+        for path in self.folder.iterdir():
+            if path.is_file():
+                yield f"file {path.name}", path.read_bytes()
+        copy.unlink()
 
 
 class Rows:
-    """The rows of a database of PostgreSQL."""
+    """A database of PostgreSQL: its tables, and a dump."""
 
     PASSWORD = "of-these-roles"
 
-    def __init__(self, cluster):
-        self.cluster = cluster
+    def __init__(self, cluster, folder):
+        self.cluster, self.folder = cluster, folder
         cluster.sql(f"CREATE ROLE keeper LOGIN CREATEROLE PASSWORD '{self.PASSWORD}'; CREATE DATABASE bellhop OWNER keeper")
         cluster.sql("GRANT ALL ON SCHEMA public TO keeper", "bellhop")
         self.address = postgres.url("bellhop", self.PASSWORD, "bellhop", cluster.port)
@@ -102,11 +195,19 @@ class Rows:
         subprocess.run([binary, "migrate", "--database", owner], check=True, capture_output=True)
         self.cluster.sql(f"CREATE ROLE bellhop LOGIN PASSWORD '{self.PASSWORD}' IN ROLE bellhop_service")
 
-    def places_of(self, word):
+    def contents(self, binary):
+        for table in self.cluster.sql(
+            "SELECT oid::regclass FROM pg_class WHERE relkind IN ('r', 'm') AND relnamespace NOT IN "
+            "('pg_catalog'::regnamespace, 'information_schema'::regnamespace, 'pg_toast'::regnamespace)", "bellhop"
+        ).split():
+            text = self.cluster.sql(f"COPY (SELECT * FROM {table}) TO STDOUT", "bellhop")
+            blobs = b"\n".join(bytes.fromhex(blob) for blob in re.findall(r"\\\\x((?:[0-9a-f]{2})+)", text))
+            yield f"table {table}", text.encode() + b"\n" + blobs
         dump = postgres.run(
             "pg_dump", "-h", self.cluster.folder, "-p", self.cluster.port, "-U", "postgres", "bellhop",
             folder=self.cluster.folder)
-        return [line[:200] for line in dump.splitlines() if word in line]
+        yield "a dump", dump.encode()
+        yield "the log", (self.folder / "service.log").read_bytes()
 
 
 @contextlib.contextmanager
@@ -119,7 +220,7 @@ def database(kind, folder):
     try:
         cluster.create()
         cluster.start()
-        yield Rows(cluster)
+        yield Rows(cluster, folder)
     finally:
         cluster.stop()
         shutil.rmtree(place, ignore_errors=True)
@@ -130,48 +231,145 @@ def run(options, folder):
         return erase(options, folder, stored)
 
 
+def settings_of(service, stored):
+    return {
+        "BELLHOP_DATABASE": stored.address,
+        # The senders of this script are faster than a person.
+        "BELLHOP_RATE_LIMIT_USER": "0",
+        "BELLHOP_AUDIT_READS": "true",
+        "BELLHOP_TABLES": "school",
+        # Nobody answers: webhooks wait in the outbox.
+        "BELLHOP_WEBHOOK_URL": "http://127.0.0.1:1/",
+        "BELLHOP_WEBHOOK_PRIVATE": "true",
+        "BELLHOP_WEBHOOK_SECRETS": "whsec_" + base64.b64encode(b"9" * 32).decode(),
+    }
+
+
 def erase(options, folder, stored):
     service = Service(options.binary, folder)
-    service.environment["BELLHOP_DATABASE"] = stored.address
+    service.environment |= settings_of(service, stored)
     stored.prepare(options.binary)
-    # The senders of this script are faster than a person.
-    service.environment["BELLHOP_RATE_LIMIT_USER"] = "0"
     service.start()
     choices = random.Random(options.seed)
-    kills = 0
+    totals = dict(kills=0, again=0, written=0, refused=0, strict=0)
     try:
-        kept = Person(service, "kept-person")
+        kept = Person(service, "kept-person", "kept-mark")
         kept.live()
         known = kept.counts()
         for turn in range(options.rounds):
-            person = Person(service, f"leaving-{turn}-person")
-            person.live()
-            person.send("DELETE", f"/v1/users/{person.name}", bearer=person.backend)
-            for _ in range(choices.randint(1, 3)):
-                # The work begins within a second.
-                time.sleep(choices.random() * 1.5)
-                service.kill()
-                service.start()
-                kills += 1
-            wait_until(lambda: person.state() == "done", "the end of the erasure")
-            status, _ = service.request("GET", "/v1/badges", person.bearer)
-            if status != 401:
-                raise Failed(f"the token of an erased user was answered with {status}")
-            if found := stored.places_of(person.name):
-                raise Failed(f"{person.name} is still in {found}")
+            erase_some(options, service, stored, choices, totals)
             if kept.counts() != known:
                 raise Failed(f"another user had {known} posts and notifications, and now {kept.counts()}")
-            print(f"  erased {turn + 1} of {options.rounds}, {kills} kills", flush=True)
+            print(f"  erased {(turn + 1) * PERSONS} users, {totals}", flush=True)
         service.stop()
     finally:
         if service.process.poll() is None:
             service.kill()
-    if not stored.places_of(kept.text("post-0")):
+    if not any(kept.text("post-0").encode() in content for _, content in stored.contents(options.binary)):
         raise Failed("the texts of another user are gone")
     checked = subprocess.run([options.binary, "check", "--database", stored.address], capture_output=True, text=True)
     if checked.returncode:
         raise Failed(f"bellhop check found: {checked.stdout[:1000]}{checked.stderr[:1000]}")
-    return options.rounds
+    if not totals["refused"]:
+        raise Failed("no writer met an erasure that was about to end")
+    return options.rounds * PERSONS
+
+
+def erase_some(options, service, stored, choices, totals):
+    """Erases some users while others name them, with kills in between."""
+    persons = [
+        Person(service, f"u{os.urandom(6).hex()}-leaver", f"t{os.urandom(6).hex()}") for _ in range(PERSONS)
+    ]
+    writers = {}
+    for person in persons:
+        person.live()
+        writers[person] = [Writer(person, number) for number in range(2)]
+    ends = Ends(writers)
+    try:
+        again = set(choices.sample(persons, choices.randint(0, PERSONS - 1)))
+        for person in persons:
+            person.erase()
+            if person not in again:
+                ends.follow(person)
+        for _ in range(choices.randint(1, 3)):
+            # The work begins within a second.
+            time.sleep(choices.random() * 1.5)
+            service.kill()
+            service.start()
+            totals["kills"] += 1
+        for person in again:
+            middle = token(service.secret, person.name)
+            person.erase()
+            totals["again"] += 1
+            expect_refused(service, person, middle)
+            ends.follow(person)
+        wait_until(lambda: len(ends.found) == PERSONS, lambda: f"the ends of these erasures: {erasures(stored, options)}")
+    finally:
+        ends.stop()
+    contents = list(stored.contents(options.binary))
+    for person in persons:
+        expect_refused(service, person, person.bearer)
+        expect_nothing(person, ends.found[person], writers[person], contents, totals)
+
+
+def erasures(stored, options):
+    """Returns the rows of the erasures, for the report of a failure."""
+    return dict(stored.contents(options.binary))["table erasures"].decode()
+
+
+class Ends:
+    """Stops the writers of a person once the erasure is done, and knows when that was."""
+
+    def __init__(self, writers):
+        self.writers, self.found, self.is_over = writers, {}, threading.Event()
+        self.threads = []
+
+    def follow(self, person):
+        self.threads.append(threading.Thread(target=self.look, args=(person,), daemon=True))
+        self.threads[-1].start()
+
+    def look(self, person):
+        while not self.is_over.wait(0.02):
+            try:
+                erasure = person.erasure()
+            except (OSError, http.client.HTTPException, Failed):
+                # Killed a moment ago.
+                continue
+            if erasure["state"] == "done":
+                for writer in self.writers[person]:
+                    writer.end()
+                self.found[person] = datetime.datetime.fromisoformat(erasure["doneAt"].replace("Z", "+00:00")).timestamp()
+                return
+
+    def stop(self):
+        self.is_over.set()
+        for thread in self.threads:
+            thread.join()
+        for writer in [writer for some in self.writers.values() for writer in some]:
+            writer.end()
+
+
+def expect_refused(service, person, bearer):
+    status, _ = service.request("GET", "/v1/badges", bearer)
+    if status != 401:
+        raise Failed(f"a token of an erased user was answered with {status}")
+
+
+def expect_nothing(person, end, writers, contents, totals):
+    """Requires that nothing is left of a person that was answered before the end."""
+    answered = [item for writer in writers for item in writer.answered]
+    later = {text for text, at, is_accepted in answered if at >= end and is_accepted}
+    totals["written"] += sum(1 for _, _, is_accepted in answered if is_accepted) - len(later)
+    totals["refused"] += sum(writer.refused for writer in writers)
+    for place, content in contents:
+        texts = {text.decode() for text in re.findall(re.escape(person.mark).encode() + rb"-(?:[a-z]+(?:-[0-9]+)?|[0-9]{8})", content)}
+        if left := texts - later:
+            found = content.find(min(left).encode())
+            raise Failed(
+                f"{place} still has {len(left)} texts of {person.name}: {content[max(0, found - 300):found + 200]!r}")
+        if not later and (found := content.find(person.name.encode())) >= 0:
+            raise Failed(f"{place} still names {person.name}: {content[max(0, found - 120):found + 80]!r}")
+    totals["strict"] += not later
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ extension Bellhop {
         public internal(set) var targetId: String?
         /// Keyed digest of that id.
         public internal(set) var targetDigest: String?
-        /// Value of `X-Request-Id`; null for calls that are counted.
+        /// Value or digest of `X-Request-Id`; null for calls that are counted.
         public internal(set) var requestId: String?
         public internal(set) var outcome: AuditOutcome
         /// Number of calls or rows for which the entry stands.

@@ -72,8 +72,10 @@ extension BellhopClient {
     /// Requires a service token or the role `admin`. Erases everything that the tenant stores about the user, in many
     /// small steps (Docs/privacy.md). The user's streams close at once, and tokens that were issued before are refused.
     /// Messages keep their place without text and sender; the user's bookings stay without name and note. Other users'
-    /// counts stay exact. While an erasure is pending, the call returns it. The answer is not stored for an
-    /// `Idempotency-Key`.
+    /// counts stay exact. While an erasure is pending, a further call begins it again, and refuses the tokens that were
+    /// issued meanwhile. In the last seconds of an erasure, requests that name the user fail with 503
+    /// `erasure.closing`. A tenant may have 100 erasures that are not done (429 `erasure.too_many`). The answer is not
+    /// stored for an `Idempotency-Key`.
     ///
     /// `DELETE /v1/users/{id}`
     @discardableResult

@@ -98,6 +98,12 @@ extension Bellhop.Problem {
         /// 409: The guest has the maximum number of tracks in the queue.
         public static let djTooManyTracks = Code(rawValue: "dj.too_many_tracks")
 
+        /// 503: The request names a user whose erasure ends in some seconds. Retry after `Retry-After`.
+        public static let erasureClosing = Code(rawValue: "erasure.closing")
+
+        /// 429: The tenant has the maximum number of erasures that are not done. Retry after `Retry-After`.
+        public static let erasureTooMany = Code(rawValue: "erasure.too_many")
+
         /// 429: The user's requests published to too many receivers in this minute. Retry after `Retry-After`.
         public static let eventBudget = Code(rawValue: "event_budget")
 

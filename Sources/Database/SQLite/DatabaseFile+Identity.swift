@@ -56,12 +56,15 @@ extension DatabaseFile {
     }
 
     /// Whether the disk and the file size limit of the process have room for more than a few pages.
-    var hasRoom: Bool {
+    var hasRoom: Bool { hasRoom(forBytes: Self.roomBytesMin) }
+
+    /// Whether the disk and the file size limit of the process have room for so many bytes more.
+    func hasRoom(forBytes needed: UInt64) -> Bool {
         let largest = Self.paths(path).map(Self.bytes).max() ?? 0
-        guard csqlite_file_bytes_max() >= UInt64(largest) + Self.roomBytesMin else { return false }
+        guard csqlite_file_bytes_max() >= UInt64(largest) + needed else { return false }
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return true }
-        return UInt64(status.f_bavail) * UInt64(status.f_frsize) >= Self.roomBytesMin
+        return UInt64(status.f_bavail) * UInt64(status.f_frsize) >= needed
     }
 
     /// With less room, the next transaction of some size fails again.

@@ -80,6 +80,7 @@ final class DatabaseFile: Sendable {
             try Self.requireNoOwnerOfRemovedFiles(path)
             let owned = try Self.own(path)
             self.owned.withLock { $0 = owned }
+            if access == .exclusive { Self.removeUnfinishedRestores(of: path) }
         } catch {
             release()
             throw error

@@ -92,6 +92,12 @@ final class SQLiteBackend: StoreBackend {
     func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? { nil }
 
     func rewrite() throws {
+        // The copy, and the same pages in the write-ahead log. Without this check, other writes would find the disk
+        // full before the copy fails.
+        let needed = 2 * UInt64(DatabaseFile.bytes(path))
+        guard file.hasRoom(forBytes: needed) else {
+            throw DatabaseError(.full, "\(needed >> 20) MiB of room are needed for two copies of the file")
+        }
         readers.releaseSnapshots()
         let connection = try SQLiteConnection(file, role: .checkpointer, options: options)
         // The copy is as large as the file: too large for memory, and for many directories of temporary files.

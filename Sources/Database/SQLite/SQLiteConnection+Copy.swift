@@ -69,7 +69,7 @@ extension DatabaseStore {
         guard !FileManager.default.fileExists(atPath: path) else {
             throw DatabaseError(.cannotOpen, "the file \(path) already exists")
         }
-        let unfinished = "\(path).unfinished-\(getpid())"
+        let unfinished = path + DatabaseFile.unfinishedMark + "\(getpid())"
         defer { for end in ["", "-wal", "-shm", ".lock"] { unlink(unfinished + end) } }
         try source.copy(to: unfinished)
         let made = try DatabaseStore.open(DatabaseURL(file: unfinished))
@@ -108,8 +108,7 @@ extension DatabaseStore {
     ) throws -> String? {
         let file = try DatabaseFile(url, access: .exclusive)
         defer { file.release() }
-        let made = file.path + ".restored"
-        unlink(made)
+        let made = file.path + DatabaseFile.restoredSuffix
         defer { unlink(made) }
         try copy(source, to: made, prepare: prepare)
         let kept = DatabaseFile.bytes(file.path) == 0 ? nil : file.path + suffix
@@ -128,6 +127,22 @@ extension DatabaseStore {
 }
 
 extension DatabaseFile {
+    /// What the names of a copy add to the name of its file until it is complete: the copy that a restoration makes
+    /// beside the database, and any copy while it is being written.
+    fileprivate static let restoredSuffix = ".restored"
+    fileprivate static let unfinishedMark = ".unfinished-"
+
+    /// Removes what killed restorations have left beside a database. No other one can be running, because this process
+    /// owns the database. The whole copies would keep persons that are erased later.
+    static func removeUnfinishedRestores(of path: String) {
+        let folder = folder(of: path)
+        let copy = (path.split(separator: "/").last.map(String.init) ?? path) + restoredSuffix
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        where name == copy || name.hasPrefix(copy + unfinishedMark) {
+            unlink(folder + "/" + name)
+        }
+    }
+
     /// Removes the write-ahead log from beside the database. SQLite would otherwise apply it to the next file of that
     /// name. A database that is too damaged to be opened keeps its log beside it, under the new name.
     fileprivate func setAside(as kept: String) {

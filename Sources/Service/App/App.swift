@@ -101,7 +101,7 @@ public final class App: Sendable {
             try ServiceRoutes.server(dispatcher, features, streams, http, shards, logger: logger)
         }
         start.register(server, pipeline)
-        (ticker, clockLines) = (start.ticker(runner, features, authenticator.limiter), start.clockLines)
+        (ticker, clockLines) = (start.ticker(runner, features), start.clockLines)
         (webhooks, push) = (start.webhooks(reader, admission), start.push(reader, admission))
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true

@@ -65,7 +65,7 @@ enum ServiceRoutes {
             attributes: [
                 "http.request.method": .text(request.method.rawValue), "http.route": .text(route),
                 "http.response.status_code": .number(status), "url.scheme": .text("http"),
-                "url.path": .text(request.path), "bellhop.request.id": .text(trace.id),
+                "url.path": .text(request.path), "bellhop.request.id": .text(trace.storedId),
                 "bellhop.tenant": .text(trace.principal?.caller.tenant.text ?? ""),
             ])
     }

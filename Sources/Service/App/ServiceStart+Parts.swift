@@ -33,10 +33,10 @@ extension ServiceStart {
     }
 
     func runner(_ reader: TransactionReader, _ pipeline: EventPipeline) -> TransactionRunner {
-        let audit = AuditLog(backends: backends)
+        let audit = AuditLog(backends: backends, fence: fence)
         return TransactionRunner(
             reader: reader, tenants: tenants, appendEvents: pipeline.appendEvents,
-            appendNotes: GroupStep<AuditNotes>(order: 0) { try audit.append($1, in: $0) })
+            appendNotes: GroupStep<AuditNotes>(order: 0) { try audit.append($1, in: $0) }, fence: fence)
     }
 
     func streams(
@@ -68,7 +68,7 @@ extension ServiceStart {
             explain: .init(
                 memberships: memberships, authenticator: streams.authenticator, log: log, live: streams.live,
                 tables: streams.tables),
-            publish: publishRules, erasure: .init(seal: personSeal, router: pipeline.router))
+            publish: publishRules, erasure: .init(seal: personSeal, router: pipeline.router, fence: fence))
     }
 
     private var publishRules: PublishFeature.Parts {
@@ -79,11 +79,11 @@ extension ServiceStart {
         ChangeIntake(memberships: memberships, restartStreams: { try pump.renewEpoch(in: $0) })
     }
 
-    func ticker(_ runner: TransactionRunner, _ features: [Feature], _ limiter: RateLimiter) -> Ticker {
+    func ticker(_ runner: TransactionRunner, _ features: [Feature]) -> Ticker {
         Ticker(
             runner: runner, ticks: features.flatMap(\.ticks), sweeps: features.flatMap(\.sweeps),
             longWork: features.flatMap(\.longWork),
-            prunings: [Idempotency.pruning], limiter: limiter, lines: clockLines, logger: logger)
+            prunings: [Idempotency.pruning], lines: clockLines, logger: logger)
     }
 
     func webhooks(_ reader: TransactionReader, _ admission: StreamAdmission) -> WebhookSender? {

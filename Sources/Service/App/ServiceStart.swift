@@ -20,6 +20,8 @@ struct ServiceStart {
     let cursorSecret: [UInt8]
     /// Recognizes erased persons.
     let personSeal: PersonSeal
+    /// Refuses what names a person whose erasure is about to end.
+    let fence: PersonFence
     let memberships: MembershipRegistry
     let revocations: RevocationList
     let tenants: Tenants
@@ -58,7 +60,9 @@ struct ServiceStart {
         }
         self.head = head
         positions = TenantPositions(head: head, ids: log.ids)
-        personSeal = PersonSeal(secret: personSecret)
+        let personSeal = PersonSeal(secret: personSecret)
+        self.personSeal = personSeal
+        fence = PersonFence { try ErasureFeature.closing(in: $0, personSeal) }
         revocations = RevocationList(revoked, seal: personSeal)
         self.tenants = tenants
     }

@@ -231,7 +231,7 @@ struct Dispatcher: Sendable {
     private func act(of call: Call, _ trace: RequestTrace, _ endpoint: Endpoint) -> AuditedAct? {
         call.caller.office.map { office in
             AuditedAct(
-                office: office, actor: call.caller.userId, action: endpoint.name, requestId: trace.id,
+                office: office, actor: call.caller.userId, action: endpoint.name, requestId: trace.storedId,
                 isAlwaysNoted: endpoint.access.isRoleBound || office == .service,
                 isCounted: endpoint.noting == .count && office == .service,
                 subject: endpoint.subject.flatMap { call.subject(in: $0) })
@@ -382,7 +382,9 @@ struct Dispatcher: Sendable {
             else { throw error }
             response = .problem(failure)
         }
-        try Idempotency.store(response, for: claim, at: runner.clock.now(), in: db)
+        try runner.examining(as: call.caller, in: db) {
+            try Idempotency.store(response, for: claim, at: runner.clock.now(), in: db)
+        }
         return response
     }
 
@@ -414,6 +416,7 @@ struct Dispatcher: Sendable {
         // Problems that affect more than one request, such as a full disk, are logged once elsewhere.
         let isLoggedElsewhere =
             (error as? DatabaseError)?.storageTrouble != nil || failure.code == RevocationList.unknownCode
+            || failure.code == PersonFence.code
         if failure.kind == .unavailable, !isLoggedElsewhere {
             logger.warning("A request was not completed.", metadata: metadata)
         }

@@ -43,6 +43,7 @@ enum Idempotency {
         let tenant: ID<Tenant>
         let userId: String
         let route: String
+        /// A digest of the caller's key, which may name a person.
         let key: String
         let fingerprint: [UInt8]
 
@@ -68,9 +69,10 @@ enum Idempotency {
         }
         // The empty id separates a backend without a `sub` from a backend whose `sub` equals its role: no token has an
         // empty `sub`.
+        let userId = call.caller.isAnonymous ? "" : call.caller.userId.text
         return Claim(
-            tenant: call.caller.tenant, userId: call.caller.isAnonymous ? "" : call.caller.userId.text, route: route,
-            key: key,
+            tenant: call.caller.tenant, userId: userId, route: route,
+            key: RFC4648.encodeURL(SHA256.hash([call.caller.tenant.text, userId, key].joined(separator: "\0").utf8)),
             fingerprint: fingerprint(of: call.request))
     }
 

@@ -1,3 +1,4 @@
+import Cryptography
 import Domain
 import Logging
 import MicroHTTP
@@ -10,6 +11,9 @@ import Values
 /// `@unchecked Sendable`: it belongs to its request, which one thread owns at a time.
 final class RequestTrace: @unchecked Sendable {
     let id: String
+    /// The form of the id for the database and the log: a digest if the caller chose the id, which may then name a person.
+    var storedId: String { isChosen ? RequestId.digest(of: id) : id }
+    private let isChosen: Bool
     let endpoint: EndpointMetrics?
     let credentials: Credentials
     /// The service's span in the request's trace; nil without tracing.
@@ -26,8 +30,11 @@ final class RequestTrace: @unchecked Sendable {
         case tokenOrCookie
     }
 
-    private init(id: String, endpoint: EndpointMetrics?, credentials: Credentials, span: OpenSpan?) {
-        (self.id, self.endpoint, self.credentials, self.span) = (id, endpoint, credentials, span)
+    private init(
+        id: (text: String, isChosen: Bool), endpoint: EndpointMetrics?, credentials: Credentials, span: OpenSpan?
+    ) {
+        (self.id, isChosen) = id
+        (self.endpoint, self.credentials, self.span) = (endpoint, credentials, span)
     }
 
     static func of(
@@ -47,7 +54,7 @@ final class RequestTrace: @unchecked Sendable {
     /// Names the request in the log.
     var metadata: Logger.Metadata {
         var metadata: Logger.Metadata = [
-            "requestId": "\(id)", "method": "\(endpoint?.method ?? "-")", "route": "\(endpoint?.route ?? "none")",
+            "requestId": "\(storedId)", "method": "\(endpoint?.method ?? "-")", "route": "\(endpoint?.route ?? "none")",
         ]
         if let span { metadata["traceId"] = "\(span.context.traceId)" }
         return metadata
@@ -61,15 +68,20 @@ enum RequestId {
     private static let count = Atomic<UInt64>(0)
 
     /// Returns the client's own id if it is harmless, otherwise a generated one.
-    static func of(_ request: Request) -> String {
+    static func of(_ request: Request) -> (text: String, isChosen: Bool) {
         let sent = request.withHeader("X-Request-Id") { sent -> String? in
             guard let sent, (1...Limits.requestIdBytesMax).contains(sent.count), sent.allSatisfy(isSafe) else {
                 return nil
             }
             return String(decoding: sent, as: UTF8.self)
         }
-        return sent ?? permutation.seal(count.wrappingAdd(1, ordering: .relaxed).newValue).text
+        if let sent { return (sent, true) }
+        return (permutation.seal(count.wrappingAdd(1, ordering: .relaxed).newValue).text, false)
     }
+
+    /// Returns the digest of an id that a caller chose: `sha256:` and half of the hash in hexadecimal digits, as
+    /// `printf %s ID | sha256sum | cut -c 1-32` prints it.
+    static func digest(of id: String) -> String { "sha256:" + RFC4648.hexadecimal(SHA256.hash(id.utf8)[..<16]) }
 
     private static func isSafe(_ byte: UInt8) -> Bool {
         byte.isAlphanumeric || "-_.:".utf8.contains(byte)

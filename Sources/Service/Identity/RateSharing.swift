@@ -41,7 +41,12 @@ enum RateSharing {
     private static let sharedAtOnceMax = 128
 
     /// Adds the requests counted on this replica since the last call, and stores the sums.
-    static func share(_ limiter: RateLimiter, _ clock: Clock, in store: DatabaseStore) throws {
+    ///
+    /// - Parameter isClosed: Whether a caller must not be named, within a transaction. Its counts are not shared.
+    static func share(
+        _ limiter: RateLimiter, _ clock: Clock, in store: DatabaseStore,
+        isClosed: @escaping @Sendable (Owner, DatabaseConnection) throws -> Bool
+    ) throws {
         // A single process has nothing to learn from the others.
         let isAlone = store.engine == .sqlite
         let busy = limiter.busy(at: clock.now()).filter { !isAlone || $0.unshared > 0 }
@@ -50,8 +55,10 @@ enum RateSharing {
             let part = busy[start..<min(start + sharedAtOnceMax, busy.count)].sorted {
                 ($0.owner.tenant, $0.owner.userId) < ($1.owner.tenant, $1.owner.userId)
             }
-            let sums = try store.writeAndWait(lane: WriteLane(1)) { db in try add(part, in: db) }
-            for (count, sum) in zip(part, sums) { count.bucket.noteShared(count, sum: sum) }
+            let sums = try store.writeAndWait(lane: WriteLane(1)) { db in
+                try add(part.filter { try !isClosed($0.owner, db) }, in: db)
+            }
+            for count in part { count.bucket.noteShared(count, sum: sums[count.owner] ?? count.unshared) }
         }
         guard !busy.isEmpty, let age = clock.age() else { return }
         let oldest = age.end(ofSeconds: 2 * Limits.rateWindowSeconds).seconds
@@ -60,11 +67,12 @@ enum RateSharing {
         }
     }
 
-    private static func add(_ part: [RateLimiter.BusyCount], in db: DatabaseConnection) throws -> [Int] {
+    private static func add(_ part: [RateLimiter.BusyCount], in db: DatabaseConnection) throws -> [Owner: Int] {
         let rows = part.map { count -> SQL in
             "(\(count.owner.tenant), \(count.owner.userId.text), \(count.startedAt), \(count.unshared))"
         }
         var sums: [Owner: Int] = [:]
+        guard !rows.isEmpty else { return sums }
         try db.forEach(
             """
             INSERT INTO \(counts, unscoped: bookkeeping) (tenant, user_id, started_at, count)
@@ -76,6 +84,6 @@ enum RateSharing {
             sums[Owner(tenant: try row.id(0), userId: ID(try row.text(1)))] = try row.integer(2)
             return true
         }
-        return part.map { sums[$0.owner] ?? 0 }
+        return sums
     }
 }

@@ -84,6 +84,8 @@ struct AuditNotes: Sendable {
     let tenant: ID<Tenant>
     let at: Timestamp
     let kind: Kind
+    /// The persons whom the entries do not name: only their digests are stored.
+    var erased: Set<ID<User>> = []
 
     init(tenant: ID<Tenant>, at: Timestamp, _ kind: Kind) {
         (self.tenant, self.at, self.kind) = (tenant, at, kind)

@@ -8,7 +8,7 @@ import Visibility
 /// questions. ``occur(in:)`` also finds such texts: it is for copies that expire anyway, where too much does no harm.
 /// ``arePerson(in:)`` only finds texts that name a person by their place, and is for rows of other users.
 struct PersonNames: Sendable {
-    private let person: ID<User>
+    let person: ID<User>
     /// The id as a JSON string.
     private let quoted: [UInt8]
     /// The id as a segment of a key (``AudienceKey``).
@@ -35,10 +35,15 @@ struct PersonNames: Sendable {
         return ID(id) == person || parts.dropFirst().contains { ID<User>(String($0)) == person }
     }
 
-    /// Whether JSON names the person: in a member for ids, or by a key of the person.
+    /// Whether JSON names the person: in a member for ids, by a key of the person, or by the id of an app's event.
     func arePerson(in bytes: [UInt8]) -> Bool {
         // Most JSON does not contain the id at all.
-        guard occur(in: bytes) else { return false }
+        let contains = bytes.withUnsafeBytes { text in
+            [written, Array(quoted.dropFirst().dropLast())].contains { id in
+                id.withUnsafeBytes { first($0, in: text) } != nil
+            }
+        }
+        guard contains else { return false }
         guard let value = try? JSONValue(parsing: bytes, isExact: true) else { return true }
         return arePerson(value, named: "")
     }
@@ -48,6 +53,7 @@ struct PersonNames: Sendable {
         case .string(let text):
             (ID<User>(text) == person && Self.isForPersons(name))
                 || (text.hasPrefix("user:") && occur(inKey: text))
+                || (name.lowercased().hasSuffix("eventid") && occur(inEvent: text))
         case .array(let values): values.contains { arePerson($0, named: name) }
         case .object(let members): members.contains { arePerson($1, named: $0) || $0 == person.text }
         case .null, .bool, .integer, .number: false

@@ -93,7 +93,7 @@ final class Ticker: Sendable {
 
     init(
         runner: TransactionRunner, ticks: [Tick], sweeps: [Sweep], longWork: [LongWork], prunings: [Pruning],
-        limiter: RateLimiter, lines: ClockLines? = nil, logger: Logger
+        lines: ClockLines? = nil, logger: Logger
     ) {
         self.runner = runner
         self.logger = logger
@@ -119,7 +119,7 @@ final class Ticker: Sendable {
         let tidyingSeconds = runner.store.engine == .sqlite ? 1 : 10
         jobs.append(
             Job(name: "rates", everySeconds: 1, dueAt: now) {
-                try RateSharing.share(limiter, $0.runner.clock, in: $0.runner.store)
+                try $0.runner.shareRates()
             })
         let prunings = [Self.events(runner.settings)] + prunings
         dueQueries =
@@ -177,6 +177,8 @@ final class Ticker: Sendable {
     private func report(_ error: any Error, of name: String) {
         // StorageWatch reports it once a minute.
         if (error as? DatabaseError)?.storageTrouble != nil { return }
+        // It named a person whose erasure is about to end.
+        if (error as? Failure)?.kind == .unavailable { return }
         logger.error("Upkeep failed. Retrying.", metadata: ["tick": "\(name)", "reason": "\(error)"])
     }
 

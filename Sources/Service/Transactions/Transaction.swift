@@ -29,6 +29,8 @@ final class Transaction {
     private var isWakingSenders = false
     /// Notes for the audit log that belong to no request.
     private(set) var auditNotes: [AuditNotes] = []
+    /// The persons whom the audit log does not name for this transaction.
+    var erased: Set<ID<User>> = []
 
     init(db: DatabaseConnection, caller: Caller, reader: TransactionReader, traceparent: String? = nil) {
         self.db = db
@@ -47,6 +49,8 @@ final class Transaction {
     /// The epoch to which versions belong.
     var epoch: String { reader.log.epoch }
     var scope: Scope { caller.scope }
+    /// The size of the file of SQLite; nil on a server.
+    var fileBytes: Int? { db.engine == .sqlite ? reader.store.sizeBytes : nil }
 
     /// Returns an id that sorts after all earlier ones.
     func makeID<E>(_: E.Type) -> ID<E> { reader.ids.withLock { $0.next(at: now) } }

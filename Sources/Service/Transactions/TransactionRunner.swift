@@ -11,6 +11,8 @@ struct TransactionRunner: Sendable {
     let appendEvents: GroupStep<PendingEvents>
     /// Stores the audit notes of a group of transactions.
     let appendNotes: GroupStep<AuditNotes>
+    /// Refuses what names a person whose erasure is about to end.
+    let fence: PersonFence
 
     var store: DatabaseStore { reader.store }
     var clock: Clock { reader.clock }
@@ -23,17 +25,25 @@ struct TransactionRunner: Sendable {
     ///   - traceparent: The trace of its events; nil if it is not recorded.
     ///   - acts: The requests of callers with a position that it performs, for the audit log. Several requests are of a
     ///     kind that is counted.
+    ///   - isErasing: Whether it erases a person, and may name one whose erasure is about to end.
     func write<Result>(
         as caller: Caller, in db: DatabaseConnection, traceparent: String? = nil, acts: [AuditedAct] = [],
-        _ body: (Transaction) throws -> Result
+        isErasing: Bool = false, _ body: (Transaction) throws -> Result
     ) throws -> Result {
         try db.enter(caller.scope)
         try tenants.note(caller.tenant, in: db)
+        let closed = isErasing ? nil : try fence.closed(to: caller, in: db)
         let tx = Transaction(db: db, caller: caller, reader: reader, traceparent: traceparent)
         let oversight = acts.first?.oversight(of: caller)
-        let (result, events) = try db.recording(into: oversight) { (try body(tx), try tx.finish()) }
+        let (result, events) = try db.examining(by: closed.map { closed in { try closed.examine($0) } }) {
+            try db.recording(into: oversight) { (try body(tx), try tx.finish()) }
+        }
+        if let closed, let events { try closed.examine(events.drafts) }
         if let events { db.leave(events, for: appendEvents) }
-        for notes in AuditedAct.notes(of: acts, oversight, tx) + tx.auditNotes { db.leave(notes, for: appendNotes) }
+        for var notes in AuditedAct.notes(of: acts, oversight, tx) + tx.auditNotes {
+            notes.erased = tx.erased
+            db.leave(notes, for: appendNotes)
+        }
         if reader.backends.hasNew(in: tx.tenant) {
             db.leave(AuditNotes(tenant: tx.tenant, at: tx.now, .seenBackends), for: appendNotes)
         }
@@ -42,6 +52,19 @@ struct TransactionRunner: Sendable {
 }
 
 extension TransactionRunner {
+    /// Runs a body that stores something in the name of a caller beside its transaction.
+    func examining<Result>(
+        as caller: Caller, in db: DatabaseConnection, _ body: () throws -> Result
+    ) throws -> Result {
+        let closed = try fence.closed(to: caller, in: db)
+        return try db.examining(by: closed.map { closed in { try closed.examine($0) } }, body)
+    }
+
+    /// Stores the requests counted since the last call, except those of closed persons, which are forgotten.
+    func shareRates() throws {
+        try RateSharing.share(reader.limiter, clock, in: store) { [fence] in try fence.isClosed($0, in: $1) }
+    }
+
     /// Stores an event for the other replicas in a transaction of its own.
     ///
     /// - Parameter completion: Receives the outcome; `StoreBusy` if the queue is full.

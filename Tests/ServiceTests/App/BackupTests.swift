@@ -102,6 +102,21 @@ import Threads
         #expect(try await there.client("ada").getBadges().value.bell == 2)
     }
 
+    /// A killed restoration leaves a whole copy beside the database, which no erasure would reach.
+    @Test func copiesOfKilledRestorations_areRemovedAtTheNextStart() async throws {
+        let directory = try TemporaryDirectory()
+        let service = try Self.start(in: directory)
+        let left = [
+            "live.sqlite.restored", "live.sqlite.restored.unfinished-77", "live.sqlite.restored.unfinished-77-wal",
+        ]
+        let kept = ["live.sqlite.before-20260110T120000", "other.sqlite.restored", "live.sqlite.restored-by-hand"]
+        try await service.restart {
+            for name in left + kept { try Data("a copy".utf8).write(to: URL(fileURLWithPath: directory.file(name))) }
+        }
+        let found = try Set(FileManager.default.contentsOfDirectory(atPath: directory.path))
+        #expect(found.isDisjoint(with: left) && found.isSuperset(of: kept), "\(found)")
+    }
+
     @Test func invalidBackup_isRefused_withoutAnyEffect() async throws {
         let directory = try TemporaryDirectory()
         let service = try Self.start(in: directory)

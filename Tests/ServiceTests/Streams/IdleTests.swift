@@ -40,14 +40,13 @@ import Values
                 try runner.tenants.note(tenant, in: db)
             }
         }
-        let limiter = RateLimiter(limitUser: 0, limitService: 0, shares: TenantShares(service.app.runner.settings))
         let visited = Locked([ID<Tenant>]())
         let tick = Tick(
             name: "test", everySeconds: 1, due: { _ in "SELECT 'b' AS tenant UNION ALL SELECT 'b'" },
             body: { tx in visited.withLock { $0.append(tx.tenant) } })
         let ticker = Ticker(
             runner: service.app.runner, ticks: [tick], sweeps: [], longWork: [], prunings: [],
-            limiter: limiter, logger: Logger(label: "test"))
+            logger: Logger(label: "test"))
         ticker.start()
         defer { ticker.stop() }
         for round in 1...2 {

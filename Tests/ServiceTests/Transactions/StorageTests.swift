@@ -171,4 +171,25 @@ import Testing
         #expect(!text.contains("was not completed"), "\(text)")
         #expect(!text.contains("Upkeep failed"), "\(text)")
     }
+
+    /// An erasure needs room for two copies of the file. Without it, the log says so, and writes go on.
+    @Test func erasureWithoutRoom_isReported() async throws {
+        if !Scarcity.canMount(at: folder) { return }
+        let service = try RunningBellhop(file, through: Scarcity.disk.wrapper(folder))
+        #expect(try await notify(service, "e1").status == 201)
+        try Scarcity.disk.begin(service.process, folder)
+        // Less than the size of the file, and enough for some writes.
+        let filler = "/proc/\(service.process.identifier)/root\(folder)/filler"
+        let size = try #require(FileManager.default.attributesOfItem(atPath: filler)[.size] as? Int)
+        #expect(truncate(filler, size - (700 << 10)) == 0)
+        #expect(try await service.call("DELETE", "/v1/users/ada", as: .service()).status == 202)
+        try service.process.awaitText("erasures wait, because the database file cannot be rewritten")
+        let erasure = try await service.call("GET", "/v1/users/ada/erasure", as: .service())
+        #expect(erasure.json["state"].string == "pending")
+        // The round has ended without it: the user may be named again.
+        #expect(try await notify(service, "e2").status == 201)
+        let (status, text) = service.stop()
+        #expect(status == 0)
+        #expect(text.components(separatedBy: "erasures wait").count == 2, "\(text)")
+    }
 }

@@ -78,11 +78,6 @@ struct AuditEntry: Record, JSONObjectWritable {
         if let cut { parts += cut.parts }
         var text = ""
         for part in parts { text += part.map { "\($0.utf8.count):\($0)\n" } ?? "-\n" }
-        return Self.hexadecimal(SHA256.hash(text.utf8))
-    }
-
-    static func hexadecimal(_ bytes: [UInt8]) -> String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        return RFC4648.hexadecimal(SHA256.hash(text.utf8))
     }
 }

@@ -12,8 +12,9 @@ import Values
 final class AuditLog: Sendable {
     private let secrets = Locked([ID<Tenant>: AuthenticationKey]())
     private let backends: Backends
+    private let fence: PersonFence
 
-    init(backends: Backends) { self.backends = backends }
+    init(backends: Backends, fence: PersonFence) { (self.backends, self.fence) = (backends, fence) }
 
     /// The last entry of a tenant's chain.
     private struct Head {
@@ -37,7 +38,8 @@ final class AuditLog: Sendable {
             let notes = byTenant[tenant] ?? []
             add(notes, to: &rows)
             let drafts = try drafts(of: notes, in: db)
-            if !drafts.isEmpty { try add(drafts, of: tenant, to: &rows, in: db) }
+            let erased = notes.reduce(into: Set()) { $0.formUnion($1.erased) }
+            if !drafts.isEmpty { try add(drafts, of: tenant, without: erased, to: &rows, in: db) }
         }
         try db.runWithCommit(
             Self.intoCounts.statements(of: rows.counts) + Self.intoEntries.statements(of: rows.entries)
@@ -74,8 +76,10 @@ final class AuditLog: Sendable {
     }
 
     private func add(
-        _ drafts: [AuditEntry], of tenant: ID<Tenant>, to rows: inout Rows, in db: DatabaseConnection
+        _ drafts: [AuditEntry], of tenant: ID<Tenant>, without erased: Set<ID<User>>, to rows: inout Rows,
+        in db: DatabaseConnection
     ) throws {
+        let isBlank = { [fence] user in erased.contains(user) || fence.isClosed(user, in: tenant) }
         let key = try secret(of: tenant, in: db)
         var head =
             try db.row(
@@ -89,6 +93,8 @@ final class AuditLog: Sendable {
             entry.sequence = head.sequence + 1
             entry.actorDigest = Self.digest(of: entry.actorId, by: key) ?? ""
             entry.targetDigest = Self.digest(of: entry.targetId, by: key)
+            if entry.actorId.map(isBlank) == true { entry.actorId = nil }
+            if entry.targetId.map(isBlank) == true { entry.targetId = nil }
             entry.previousHash = head.hash
             entry.hash = entry.computedHash(of: tenant)
             head = Head(sequence: entry.sequence, hash: entry.hash)
@@ -100,7 +106,7 @@ final class AuditLog: Sendable {
     }
 
     static func digest(of user: ID<User>?, by key: AuthenticationKey) -> String? {
-        user.map { AuditEntry.hexadecimal(key.code(for: $0.text.utf8)) }
+        user.map { RFC4648.hexadecimal(key.code(for: $0.text.utf8)) }
     }
 
     /// Returns the key of a tenant's digests, created once. It is kept in memory only after the commit, because the
@@ -132,7 +138,8 @@ final class AuditLog: Sendable {
         for notes in notes {
             guard case .count(let act, let count) = notes.kind else { continue }
             let window = notes.at.seconds / AuditLimits.windowSeconds
-            counts[Key(window: window, office: act.office, actor: act.actor, action: act.action), default: 0] += count
+            let actor = fence.isClosed(act.actor, in: notes.tenant) ? .erased : act.actor
+            counts[Key(window: window, office: act.office, actor: actor, action: act.action), default: 0] += count
         }
         guard let tenant = notes.first?.tenant else { return }
         for (key, count) in counts {

@@ -1,3 +1,4 @@
+import Cryptography
 import Database
 import MicroHTTP
 import Rows
@@ -69,7 +70,8 @@ enum ChangesFeature {
 
     /// The ids of accepted changes, which identify repeated deliveries.
     static let deliveries = Table(
-        "change_deliveries", read: [], write: [], person: .nothing("ids that feeds give their deliveries"))
+        "change_deliveries", read: [], write: [],
+        person: .nothing("digests of the ids that feeds give their deliveries"))
 
     static let migration = Migration(
         "0001_changes",
@@ -87,18 +89,24 @@ enum ChangesFeature {
 
     private static let bookkeeping = Unscoped.bookkeeping("only the feed that sent a delivery asks for its id")
 
+    /// Returns the stored form of an id, which a feed may make of persons' ids.
+    private static func digest(of id: String, _ tx: Transaction) -> String {
+        RFC4648.encodeURL(SHA256.hash([tx.tenant.text, id].joined(separator: "\0").utf8))
+    }
+
     /// Stores an id; returns false if it is already stored.
     static func addDelivery(_ id: String, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
             INSERT INTO \(deliveries, unscoped: bookkeeping) (tenant, id, created_at)
-            VALUES (\(tx.tenant), \(id), \(tx.now)) ON CONFLICT (tenant, id) DO NOTHING
+            VALUES (\(tx.tenant), \(digest(of: id, tx)), \(tx.now)) ON CONFLICT (tenant, id) DO NOTHING
             """) > 0
     }
 
     static func removeDelivery(_ id: String, _ tx: Transaction) throws {
         try tx.db.run(
-            "DELETE FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id = \(id)")
+            "DELETE FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id = \(digest(of: id, tx))"
+        )
     }
 
     /// Deletes the ids that are older than a sender's retries.

@@ -164,7 +164,7 @@ struct SourceIntake: Sendable {
                 }
             }
             outcome.taken += 1
-        } catch let failure as Failure {
+        } catch let failure as Failure where failure.kind != .unavailable {
             outcome.rejected.append(Self.reason(of: failure, in: "bellhop.\(message.kind)"))
         }
     }

@@ -14,17 +14,26 @@ extension ErasureFeature {
         ]
     }
 
-    /// `DELETE /v1/users/{id}`: refuses the person's tokens at once, and erases everything about the person soon.
+    /// `DELETE /v1/users/{id}`: refuses the person's tokens at once, and erases everything about the person soon. An
+    /// erasure that is not done begins again, and refuses the tokens that were issued meanwhile.
     @Sendable private static func erase(_ call: Call, _ parts: Parts) throws -> Answer {
         let userId = try person(call)
-        let mark = parts.seal.mark(of: Owner(tenant: call.caller.tenant, userId: userId))
+        let owner = Owner(tenant: call.caller.tenant, userId: userId)
+        let (mark, encryptedId) = (parts.seal.mark(of: owner), parts.seal.encrypt(owner))
         return .write { tx in
-            let known = try find(mark, tx)
-            if let known, known.doneAt == nil { return response(202, known, of: userId) }
-            try insert(mark, of: userId, tx)
+            if try find(mark, tx)?.isOpen != true, try countOpen(tx) >= ErasureLimits.openMax {
+                throw Failure(
+                    .rateLimited, "erasure.too_many",
+                    "\(ErasureLimits.openMax) erasures of this tenant are not done yet. Try again later.",
+                    retryAfterSeconds: Int(ErasureLimits.roundSeconds))
+            }
+            try insert(mark, encryptedId, tx)
+            tx.erased.insert(userId)
             tx.record(.personLeft(userId, mark: mark))
             parts.router.revoke(
                 Revocation(tenant: tx.tenant, kind: .person, subject: mark, issuedBefore: tx.now), in: tx)
+            // A round without this erasure, which begins again.
+            tx.afterCommit { parts.fence.lookAgain() }
             return response(202, try find(mark, tx).required("erasure"), of: userId)
         }
     }

@@ -2,81 +2,119 @@ import Database
 import Values
 
 extension ErasureFeature {
-    /// The erasures, which backends and administrators request. The id of the person is stored until the erasure is
-    /// done. Afterwards only the mark recognizes the person.
+    /// The erasures, which backends and administrators request. The id of the person is stored, encrypted, until the
+    /// erasure is done. Afterwards only the mark recognizes the person.
     static let erasures = Table(
         "erasures", read: ["tenant:service", "tenant:admin"], write: ["tenant:service", "tenant:admin"],
-        person: .copies("the id, until the erasure is done"))
+        person: .copies("the encrypted id, until the erasure is done"))
 
-    static let migration = Migration(
-        "0001_erasures",
-        sql: [
-            """
-            CREATE TABLE erasures (
-                tenant TEXT NOT NULL,
-                mark TEXT NOT NULL,
-                user_id TEXT,
-                requested_at INTEGER NOT NULL,
-                step TEXT NOT NULL,
-                place TEXT,
-                log_end INTEGER,
-                passes INTEGER NOT NULL,
-                next_at INTEGER NOT NULL,
-                done_at INTEGER,
-                PRIMARY KEY (tenant, mark),
-                CHECK (done_at IS NULL OR user_id IS NULL)
-            ) STRICT
-            """,
-            "CREATE INDEX erasures_due ON erasures (next_at) WHERE done_at IS NULL",
-            "CREATE INDEX erasures_done ON erasures (tenant, done_at) WHERE done_at IS NOT NULL",
-        ])
+    static let migrations = [
+        Migration("0001_erasures", sql: creation),
+        // The stage of an erasure, and the number of rows that it has erased or changed.
+        Migration(
+            "0002_erasures_in_rounds",
+            sql: [
+                "ALTER TABLE erasures RENAME COLUMN user_id TO encrypted_id",
+                "ALTER TABLE erasures RENAME COLUMN passes TO stage",
+                .sqlite("ALTER TABLE erasures ADD COLUMN changed INTEGER NOT NULL DEFAULT 0"),
+                .postgreSQL("ALTER TABLE erasures ADD COLUMN changed BIGINT NOT NULL DEFAULT 0"),
+                "CREATE INDEX erasures_closing ON erasures (step) WHERE done_at IS NULL AND stage = 0",
+                "CREATE INDEX erasures_open ON erasures (tenant, stage, requested_at) WHERE done_at IS NULL",
+            ]),
+    ]
+
+    private static let creation: [Migration.Step] = [
+        """
+        CREATE TABLE erasures (
+            tenant TEXT NOT NULL,
+            mark TEXT NOT NULL,
+            user_id TEXT,
+            requested_at INTEGER NOT NULL,
+            step TEXT NOT NULL,
+            place TEXT,
+            log_end INTEGER,
+            passes INTEGER NOT NULL,
+            next_at INTEGER NOT NULL,
+            done_at INTEGER,
+            PRIMARY KEY (tenant, mark),
+            CHECK (done_at IS NULL OR user_id IS NULL)
+        ) STRICT
+        """,
+        "CREATE INDEX erasures_due ON erasures (next_at) WHERE done_at IS NULL",
+        "CREATE INDEX erasures_done ON erasures (tenant, done_at) WHERE done_at IS NOT NULL",
+    ]
 
     private static let bookkeeping = Unscoped.bookkeeping("erasures of all persons continue")
+
+    /// The stages of an erasure, in the order in which they are worked on: writes that name a person wait for the end of
+    /// a round.
+    enum Stage: Int {
+        /// The last pass and the files, within a round.
+        case closing
+        case first
+        /// Waits for the next round.
+        case waiting
+    }
 
     /// A stored erasure.
     struct Erasure {
         let mark: String
-        /// Nil once all rows are erased.
-        let userId: ID<User>?
+        /// Nil once it is done.
+        let encryptedId: String?
         let requestedAt: Timestamp
+        var stage: Stage
         var step: String
         var place: String?
         /// The newest event when the log's turn came.
         var logEnd: Int64?
-        var passes: Int
+        /// The rows that were erased or changed and whose traces may be in the file.
+        var changed: Int
         var nextAt: Timestamp
         let doneAt: Timestamp?
 
+        var isOpen: Bool { doneAt == nil }
+
         init(_ row: Row) throws {
             mark = try row.text(0)
-            userId = try row.optionalID(1)
+            encryptedId = try row.optionalText(1)
             requestedAt = try row.moment(2)
-            step = try row.text(3)
-            place = try row.optionalText(4)
-            logEnd = try row.optionalInteger(5).map(Int64.init)
-            passes = try row.integer(6)
-            nextAt = try row.moment(7)
-            doneAt = try row.optionalMoment(8)
+            guard let stage = Stage(rawValue: try row.integer(3)) else { throw row.unknownValue(3) }
+            self.stage = stage
+            step = try row.text(4)
+            place = try row.optionalText(5)
+            logEnd = try row.optionalInteger(6).map(Int64.init)
+            changed = try row.integer(7)
+            nextAt = try row.moment(8)
+            doneAt = try row.optionalMoment(9)
         }
     }
 
     private static let columns: SQL =
-        "mark, user_id, requested_at, step, place, log_end, passes, next_at, done_at"
+        "mark, encrypted_id, requested_at, stage, step, place, log_end, changed, next_at, done_at"
+
+    // MARK: The erasures of a tenant
 
     static func find(_ mark: String, _ tx: Transaction) throws -> Erasure? {
         try tx.db.row(
             "SELECT \(columns) FROM \(erasures, visibleTo: tx.scope) WHERE mark = \(mark)", Erasure.init)
     }
 
-    /// Stores a new erasure, in place of an earlier one that is done.
-    static func insert(_ mark: String, of userId: ID<User>, _ tx: Transaction) throws {
+    /// Returns the number of erasures that are not done.
+    static func countOpen(_ tx: Transaction) throws -> Int {
+        try tx.db.integer("SELECT count(*) FROM \(erasures, visibleTo: tx.scope) WHERE done_at IS NULL") ?? 0
+    }
+
+    /// Stores a new erasure, in place of an earlier one. One that runs begins again.
+    static func insert(_ mark: String, _ encryptedId: String, _ tx: Transaction) throws {
         try tx.db.run(
             """
             INSERT INTO \(erasures, writableBy: tx.scope)
-                (tenant, mark, user_id, requested_at, step, passes, next_at)
-            VALUES (\(tx.tenant), \(mark), \(userId), \(tx.now), '', 0, \(tx.now))
-            ON CONFLICT (tenant, mark) DO UPDATE SET user_id = excluded.user_id, requested_at = excluded.requested_at,
-                step = '', place = NULL, log_end = NULL, passes = 0, next_at = excluded.next_at, done_at = NULL
+                (tenant, mark, encrypted_id, requested_at, stage, step, next_at)
+            VALUES (\(tx.tenant), \(mark), \(encryptedId), \(tx.now), \(Stage.first.rawValue), '', \(tx.now))
+            ON CONFLICT (tenant, mark) DO UPDATE SET encrypted_id = excluded.encrypted_id,
+                requested_at = excluded.requested_at, stage = excluded.stage, step = '', place = NULL, log_end = NULL,
+                changed = CASE WHEN erasures.done_at IS NULL THEN erasures.changed ELSE 0 END,
+                next_at = excluded.next_at, done_at = NULL
             """)
     }
 
@@ -90,37 +128,103 @@ extension ErasureFeature {
         try tx.db.row(
             """
             SELECT \(columns) FROM \(erasures, visibleTo: tx.scope)
-            WHERE done_at IS NULL AND next_at <= \(tx.now) ORDER BY requested_at, mark LIMIT 1
+            WHERE done_at IS NULL AND next_at <= \(tx.now)
+            ORDER BY stage, CASE WHEN step = \(fileStep) THEN 1 ELSE 0 END, requested_at, mark LIMIT 1
             """, Erasure.init)
     }
 
     static func store(_ erasure: Erasure, _ tx: Transaction) throws {
-        let userId = [rewriteStep, checkpointStep].contains(erasure.step) ? nil : erasure.userId
         try tx.db.run(
             """
-            UPDATE \(erasures, writableBy: tx.scope) SET user_id = \(userId), step = \(erasure.step),
-                place = \(erasure.place), log_end = \(erasure.logEnd), passes = \(erasure.passes),
+            UPDATE \(erasures, writableBy: tx.scope) SET stage = \(erasure.stage.rawValue), step = \(erasure.step),
+                place = \(erasure.place), log_end = \(erasure.logEnd), changed = \(erasure.changed),
                 next_at = \(erasure.nextAt)
             WHERE mark = \(erasure.mark)
             """)
     }
 
-    /// Records that the file was rewritten, for all erasures that waited for it.
-    static func storeRewritten(_ tx: Transaction) throws {
+    /// Returns when the file may be rewritten.
+    static func rewriteTime(_ tx: Transaction) -> Timestamp {
+        tx.fileBytes.map { rewriteTime(ofBytes: $0, hour: tx.settings.erasureHour, at: tx.now) } ?? tx.now
+    }
+
+    // MARK: The erasures of a round
+
+    private static let isOfRound: SQL = "done_at IS NULL AND stage = 0"
+    private static let isAtFile: SQL = "\(isOfRound) AND step = \(fileStep)"
+
+    /// Returns the persons whom transactions must not name.
+    static func closing(in db: DatabaseConnection, _ seal: PersonSeal) throws -> [Owner] {
+        try db.rows("SELECT tenant, encrypted_id FROM \(erasures, unscoped: bookkeeping) WHERE \(isOfRound)") { row in
+            let tenant: ID<Tenant> = try row.id(0)
+            return try row.optionalText(1).flatMap { seal.decrypt($0, of: tenant) }
+                .map { Owner(tenant: tenant, userId: $0) }
+        }.compactMap(\.self)
+    }
+
+    /// Puts off the next round for the erasures of all tenants that wait for it.
+    static func storePause(seconds: Int64, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(erasures, unscoped: bookkeeping) SET step = \(checkpointStep), next_at = \(tx.now)
-            WHERE step = \(rewriteStep) AND done_at IS NULL
+            UPDATE \(erasures, unscoped: bookkeeping) SET next_at = \(tx.now.adding(seconds: seconds))
+            WHERE done_at IS NULL AND stage = \(Stage.waiting.rawValue) AND next_at <= \(tx.now)
             """)
     }
 
-    static func storeDone(_ mark: String, _ tx: Transaction) throws {
+    /// Begins a round with the erasures of all tenants that wait for it.
+    static func storeRound(after pauseSeconds: Int64, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(erasures, writableBy: tx.scope) SET done_at = \(tx.now)
-            WHERE mark = \(mark) AND step = \(checkpointStep) AND done_at IS NULL
+            UPDATE \(erasures, unscoped: bookkeeping) SET stage = \(Stage.closing.rawValue), step = '', place = NULL,
+                log_end = NULL, next_at = \(tx.now.adding(seconds: pauseSeconds))
+            WHERE done_at IS NULL AND stage = \(Stage.waiting.rawValue) AND next_at <= \(tx.now)
             """)
     }
+
+    /// Whether an erasure of the round is still in its pass.
+    static func hasPass(_ tx: Transaction) throws -> Bool {
+        try tx.db.exists(
+            """
+            SELECT 1 FROM \(erasures, unscoped: bookkeeping) WHERE \(isOfRound) AND step <> \(fileStep) LIMIT 1
+            """)
+    }
+
+    /// Lets the erasures that have reached the files wait for the others of the round.
+    static func storePauseAtFile(_ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(erasures, unscoped: bookkeeping) SET next_at = \(tx.now.adding(seconds: 1)) WHERE \(isAtFile)
+            """)
+    }
+
+    static func hasChanges(in db: DatabaseConnection) throws -> Bool {
+        try db.exists("SELECT 1 FROM \(erasures, unscoped: bookkeeping) WHERE \(isAtFile) AND changed > 0 LIMIT 1")
+    }
+
+    /// Ends the round without these erasures, which wait for another one.
+    static func storeWaiting(until time: Timestamp, onlyChanged: Bool, _ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(erasures, unscoped: bookkeeping) SET stage = \(Stage.waiting.rawValue), step = '',
+                next_at = \(time)
+            WHERE \(isAtFile) AND \(onlyChanged ? "changed > 0" : "TRUE" as SQL)
+            """)
+    }
+
+    /// Records that the file was rewritten.
+    static func storeRewritten(_ tx: Transaction) throws {
+        try tx.db.run("UPDATE \(erasures, unscoped: bookkeeping) SET changed = 0 WHERE \(isAtFile)")
+    }
+
+    static func storeDone(_ tx: Transaction) throws {
+        try tx.db.run(
+            """
+            UPDATE \(erasures, unscoped: bookkeeping) SET encrypted_id = NULL, place = NULL, done_at = \(tx.now)
+            WHERE \(isAtFile)
+            """)
+    }
+
+    // MARK: Upkeep
 
     /// Deletes finished erasures once no token of the person can be valid.
     static let pruning = Tick.forgetting(name: "erasures.forgetting", everySeconds: 3600) { age, tx in

@@ -1,4 +1,5 @@
 import Database
+import Threads
 import Values
 
 /// Erasures of persons, and exports of what is stored about them.
@@ -10,6 +11,7 @@ enum ErasureFeature {
     struct Parts: Sendable {
         let seal: PersonSeal
         let router: EventRouter
+        let fence: PersonFence
     }
 
     /// Creates the feature.
@@ -20,20 +22,21 @@ enum ErasureFeature {
     ///   - steps: the steps of other features, which come before the steps of the tables
     static func feature(_ parts: Parts?, tables: [Table], steps: [PersonStep]) -> Feature {
         let rows = tables.compactMap { PersonRows($0) }
-        let plan = ErasurePlan(steps: steps + rows.map(\.step), rows: rows)
+        let plan = parts.map { ErasurePlan(steps, rows, seal: $0.seal) }
         return Feature(
-            name: "erasure", tables: [erasures], migrations: [migration],
+            name: "erasure", tables: [erasures], migrations: migrations,
             endpoints: endpoints(parts, exported: rows.filter(\.policy.isExported)),
             ticks: [pruning],
-            longWork: [LongWork(name: "erasures", due: { due(at: $0) }) { try plan.run($0, $1) }])
+            longWork: plan.map { plan in
+                [LongWork(name: "erasures", due: { due(at: $0) }) { try plan.run($0, $1) }]
+            } ?? [])
     }
 
     /// The name of the step that erases the person from the event log.
     static let logStep = "events"
-    /// The names of the steps that remove the last traces: from between the rows in the file of SQLite, and from its
-    /// write-ahead log.
-    static let rewriteStep = "file"
-    static let checkpointStep = "log"
+    /// The name of the last step, which removes the traces from the files of SQLite: from between the rows of the
+    /// database, and from its write-ahead log.
+    static let fileStep = "file"
 
     /// Returns when a file may be rewritten: now if that takes about a second, and otherwise in one hour of the day.
     static func rewriteTime(ofBytes size: Int, hour: Int, at now: Timestamp) -> Timestamp {
@@ -43,90 +46,211 @@ enum ErasureFeature {
     }
 }
 
-/// The order of an erasure: the steps of the features, the declarations of the tables, the event log, the files.
+/// The order of an erasure.
+///
+/// 1. A pass: the steps of the features, then the tables that are looked through.
+/// 2. It waits for the next round. On SQLite a round begins at most once a minute, and ends all erasures that wait.
+///    Rounds of a large file that must be rewritten begin in one hour of the day.
+/// 3. Transactions that name the person are refused from now on (``PersonFence``). A second pass erases
+///    what appeared meanwhile, the rows of all tables, and the person in the event log.
+/// 4. On SQLite, the file is rewritten once for all erasures of the round, if rows of one of them were found. Its
+///    write-ahead log is emptied.
 struct ErasurePlan: Sendable {
-    let steps: [PersonStep]
-    let rows: [PersonRows]
+    /// The steps of the first pass, and those of the last one.
+    private let steps: (first: [PersonStep], last: [PersonStep])
+    private let seal: PersonSeal
+    /// When the next round may begin, by the uptime of the process. One thread runs all erasures.
+    private let nextRound = Locked<Duration?>(nil)
+    /// How often a read has kept the present round from emptying the write-ahead log.
+    private let busyCheckpoints = Locked(0)
 
-    /// Performs the next step of an erasure of a tenant.
+    init(_ features: [PersonStep], _ rows: [PersonRows], seal: PersonSeal) {
+        steps = (
+            features + rows.compactMap { $0.step(isFenced: false) },
+            features + rows.compactMap { $0.step(isFenced: true) }
+        )
+        self.seal = seal
+    }
+
+    private enum Outcome {
+        case worked
+        /// A round may begin.
+        case waits
+        /// Only the files are left.
+        case reachedFiles
+    }
+
+    /// Performs the next steps of the erasures of a tenant.
     func run(_ runner: TransactionRunner, _ tenant: ID<Tenant>) throws {
-        func write<Value: Sendable>(_ body: @escaping @Sendable (Transaction) throws -> Value) throws -> Value {
-            try runner.store.writeAndWait { db in
-                try db.lock([LockKey.tick("erasures").name(in: tenant)])
-                return try runner.write(as: .system(tenant: tenant), in: db, body)
-            }
-        }
-        let bytes = runner.store.engine == .sqlite ? runner.store.sizeBytes : 0
-        guard let erased = try write({ try advance($0, bytes: bytes) }) else { return }
-        // Only now: the row of the erasure no longer names the person.
-        do {
-            if erased.step == ErasureFeature.rewriteStep {
-                try runner.store.rewrite()
-                try write(ErasureFeature.storeRewritten)
-            }
-            try runner.store.checkpoint()
-            try write { try ErasureFeature.storeDone(erased.mark, $0) }
-        } catch let error as DatabaseError {
-            // A long read, or a full disk.
-            try write { tx in
-                guard var erasure = try ErasureFeature.find(erased.mark, tx) else { return }
-                erasure.nextAt = tx.now.adding(seconds: ErasureLimits.retrySeconds)
-                try ErasureFeature.store(erasure, tx)
-            }
-            if error.code != .busy { throw error }
+        switch try write(runner, tenant, { try advance($0) }) {
+        case .worked: return
+        case .waits: try beginRound(runner, tenant)
+        case .reachedFiles: try endRound(runner, tenant)
         }
     }
 
-    /// Performs one step in a transaction.
-    ///
-    /// - Returns: An erasure with nothing left but the files.
-    private func advance(_ tx: Transaction, bytes: Int) throws -> ErasureFeature.Erasure? {
-        guard var erasure = try ErasureFeature.findDue(tx) else { return nil }
-        guard let person = erasure.userId else { return erasure }
-        if erasure.step == ErasureFeature.logStep {
-            try eraseEvents(of: person, &erasure, tx)
-            if erasure.step == ErasureFeature.rewriteStep {
-                erasure.nextAt = ErasureFeature.rewriteTime(ofBytes: bytes, hour: tx.settings.erasureHour, at: tx.now)
-            }
-        } else {
-            // An unknown name is that of another version, whose steps may differ: all are repeated.
-            let index = steps.firstIndex { $0.name == erasure.step } ?? 0
-            let isKnown = steps[index].name == erasure.step
-            let place = try steps[index].run(person, isKnown ? erasure.place : nil, tx)
-            erasure.place = place
-            erasure.step =
-                place != nil
-                ? steps[index].name : index + 1 < steps.count ? steps[index + 1].name : ErasureFeature.logStep
+    private func write<Value: Sendable>(
+        _ runner: TransactionRunner, _ tenant: ID<Tenant>, _ body: @escaping @Sendable (Transaction) throws -> Value
+    ) throws -> Value {
+        try runner.store.writeAndWait { db in
+            try db.lock([LockKey.tick("erasures").name(in: tenant)])
+            return try runner.write(as: .system(tenant: tenant), in: db, isErasing: true, body)
         }
-        try ErasureFeature.store(erasure, tx)
-        return nil
+    }
+
+    // MARK: Passes
+
+    /// Performs some steps in a transaction.
+    private func advance(_ tx: Transaction) throws -> Outcome {
+        let end = ContinuousClock.now + ErasureLimits.transactionDuration
+        repeat {
+            guard var erasure = try ErasureFeature.findDue(tx) else { return .worked }
+            if erasure.stage == .waiting { return .waits }
+            if erasure.step == ErasureFeature.fileStep { return .reachedFiles }
+            guard let person = erasure.encryptedId.flatMap({ seal.decrypt($0, of: tx.tenant) }) else {
+                throw DatabaseError(.corrupt, "an erasure names a person that cannot be decrypted: request it again")
+            }
+            let before = tx.db.changedRowCount
+            var continues = true
+            if erasure.step == ErasureFeature.logStep {
+                continues = try eraseEvents(of: person, &erasure, tx)
+            } else {
+                try perform(of: person, &erasure, tx)
+                let changed = tx.db.changedRowCount - before
+                erasure.changed += changed
+                // The counts and the events of a step are stored at the end of its transaction, and the next step may
+                // have to erase them.
+                continues = changed == 0
+            }
+            try ErasureFeature.store(erasure, tx)
+            // On PostgreSQL, a transaction has the locks of one step only. Together they could deadlock.
+            guard continues, tx.db.engine == .sqlite else { return .worked }
+        } while ContinuousClock.now < end
+        return .worked
+    }
+
+    private func perform(of person: ID<User>, _ erasure: inout ErasureFeature.Erasure, _ tx: Transaction) throws {
+        let steps = erasure.stage == .first ? steps.first : steps.last
+        // An unknown name is that of another version, whose steps may differ: all are repeated.
+        let index = steps.firstIndex { $0.name == erasure.step } ?? 0
+        let isKnown = steps[index].name == erasure.step
+        erasure.place = try steps[index].run(person, isKnown ? erasure.place : nil, tx)
+        if erasure.place != nil {
+            erasure.step = steps[index].name
+        } else if index + 1 < steps.count {
+            erasure.step = steps[index + 1].name
+        } else if erasure.stage == .first {
+            // The log is erased once, by the second pass.
+            (erasure.stage, erasure.step) = (.waiting, "")
+            if erasure.changed > 0 { erasure.nextAt = ErasureFeature.rewriteTime(tx) }
+        } else {
+            erasure.step = ErasureFeature.logStep
+        }
     }
 
     /// Erases the person from the log, after all other events about the person.
-    private func eraseEvents(of person: ID<User>, _ erasure: inout ErasureFeature.Erasure, _ tx: Transaction) throws {
+    ///
+    /// - Returns: whether the same transaction may continue
+    private func eraseEvents(
+        of person: ID<User>, _ erasure: inout ErasureFeature.Erasure, _ tx: Transaction
+    ) throws -> Bool {
         guard erasure.place != nil else {
             // Events of writes that share a commit get their numbers at its end. So the end of the log is read in the
             // next transaction.
             erasure.place = "0"
-            return
+            return false
         }
         guard let end = erasure.logEnd else {
             erasure.logEnd = try EventLog.newestSequence(in: tx.db)
-            guard tx.db.engine == .postgreSQL else { return }
+            guard tx.db.engine == .postgreSQL else { return true }
             // Replicas compare the newest event that they have published with the log. It must be a later one.
             tx.publish(EventLog.marker, audience: [], data: EncodedJSON.emptyObject.bytes)
             erasure.nextAt = tx.now.adding(seconds: ErasureLimits.logPauseSeconds)
-            return
+            return true
         }
+        let before = tx.db.changedRowCount
         let place = try EventLog.erase(
             PersonNames(person), tenant: tx.tenant, after: erasure.place.flatMap { Int64($0) } ?? 0, through: end,
             in: tx.db)
+        erasure.changed += tx.db.changedRowCount - before
         erasure.place = place.map { "\($0)" }
-        guard place == nil else { return }
-        // Rows that appeared meanwhile, such as a notification that a backend was just creating.
-        let hasMore = try erasure.passes < ErasureLimits.passesMax && rows.contains { try $0.hasRows(of: person, tx) }
-        erasure.step = hasMore ? "" : ErasureFeature.rewriteStep
-        erasure.logEnd = nil
-        erasure.passes += 1
+        if place == nil { (erasure.step, erasure.logEnd) = (ErasureFeature.fileStep, nil) }
+        return true
+    }
+
+    // MARK: Rounds
+
+    /// Begins a round for all erasures that wait, of all tenants, or lets them wait for it.
+    private func beginRound(_ runner: TransactionRunner, _ tenant: ID<Tenant>) throws {
+        let now = runner.clock.uptime()
+        let isFile = runner.store.engine == .sqlite
+        if isFile, let next = nextRound.withLock({ $0 }), now < next {
+            let pause = (next - now).components.seconds + 1
+            return try write(runner, tenant) { try ErasureFeature.storePause(seconds: pause, $0) }
+        }
+        try write(runner, tenant) { tx in
+            try ErasureFeature.storeRound(after: isFile ? 0 : ErasureLimits.fencePauseSeconds, tx)
+            tx.afterCommit { runner.fence.lookAgain() }
+        }
+        nextRound.withLock { $0 = now + .seconds(ErasureLimits.roundSeconds) }
+        busyCheckpoints.withLock { $0 = 0 }
+    }
+
+    /// Removes the last traces from the files, for all erasures of the round.
+    private func endRound(_ runner: TransactionRunner, _ tenant: ID<Tenant>) throws {
+        let isComplete = try write(runner, tenant) { tx in
+            guard tx.db.engine == .sqlite else { return true }
+            if try ErasureFeature.hasPass(tx) {
+                try ErasureFeature.storePauseAtFile(tx)
+                return false
+            }
+            // The file has grown, and is rewritten in another hour.
+            let time = ErasureFeature.rewriteTime(tx)
+            if time > tx.now {
+                try ErasureFeature.storeWaiting(until: time, onlyChanged: true, tx)
+                tx.afterCommit { runner.fence.lookAgain() }
+            }
+            return true
+        }
+        guard isComplete else { return }
+        do {
+            if runner.store.engine == .sqlite {
+                let isChanged = try runner.store.read { try ErasureFeature.hasChanges(in: $0) }
+                if isChanged {
+                    try runner.store.rewrite()
+                    try write(runner, tenant) { try ErasureFeature.storeRewritten($0) }
+                }
+                try runner.store.checkpoint()
+            }
+            // Requests that were counted before would be stored behind the end.
+            try runner.shareRates()
+            try write(runner, tenant) { tx in
+                try ErasureFeature.storeDone(tx)
+                tx.afterCommit { runner.fence.lookAgain() }
+            }
+        } catch let error as DatabaseError {
+            // A read uses the write-ahead log. Most end soon, and the file is already rewritten.
+            let isShort = busyCheckpoints.withLock { count in
+                count += 1
+                return error.code == .busy && count <= ErasureLimits.busyCheckpointsMax
+            }
+            if isShort { return try write(runner, tenant) { try ErasureFeature.storePauseAtFile($0) } }
+            // A long read, or a disk without room for the copies.
+            try write(runner, tenant) { tx in
+                try ErasureFeature.storeWaiting(
+                    until: tx.now.adding(seconds: ErasureLimits.retrySeconds), onlyChanged: false, tx)
+                tx.afterCommit { runner.fence.lookAgain() }
+            }
+            if error.code != .busy { throw ErasureDelay(reason: error) }
+        }
+    }
+}
+
+/// The reason why erasures wait although their rows are erased.
+struct ErasureDelay: Error, CustomStringConvertible {
+    let reason: DatabaseError
+
+    var description: String {
+        "erasures wait, because the database file cannot be rewritten: \(reason.reason). They continue by themselves."
     }
 }

@@ -25,12 +25,18 @@ struct PersonRows: Sendable {
 
     // MARK: Erasing
 
-    /// Erases the rows, except those that a step of the feature erases.
-    var step: PersonStep {
-        PersonStep("table \(table.name)") { person, place, tx in
+    /// Returns the step that erases the rows, except those that a step of the feature erases; nil if there is nothing to
+    /// do.
+    ///
+    /// - Parameter isFenced: Whether nothing can name the person any more. Otherwise rows that one statement finds are
+    ///   left out. Some are counts of other rows, such as badges: without them, what appears meanwhile could not be
+    ///   subtracted.
+    func step(isFenced: Bool) -> PersonStep? {
+        guard isFenced || policy.content != nil || scanned.contains(where: { !$0.isStep }) else { return nil }
+        return PersonStep("table \(table.name)") { person, place, tx in
             // Requests and senders change rows of a user under this lock, such as rows of devices.
             try tx.lock(.user(person))
-            if place == nil {
+            if place == nil, isFenced {
                 for link in policy.links where link.isBounded { try erase(link, of: person, "TRUE", tx) }
             }
             guard policy.content != nil || scanned.contains(where: { !$0.isStep }) else { return nil }
@@ -83,18 +89,6 @@ struct PersonRows: Sendable {
                 DELETE FROM \(table, unscoped: Self.leaving)
                 WHERE tenant = \(tx.tenant) AND (\(keyColumns)) = \(values: key)
                 """)
-        }
-    }
-
-    /// Whether the table has rows of the person that one statement finds.
-    func hasRows(of person: ID<User>, _ tx: Transaction) throws -> Bool {
-        try policy.links.contains { link in
-            try link.isBounded
-                && tx.db.exists(
-                    """
-                    SELECT 1 FROM \(table, unscoped: Self.leaving)
-                    WHERE tenant = \(tx.tenant) AND \(condition(link, person)) LIMIT 1
-                    """)
         }
     }
 

@@ -98,7 +98,9 @@ import Values
         let runner = service.app.runner
         let rows = try #require(PersonRows(AuditFeature.entries))
         try await service.app.store.write { db in
-            try runner.write(as: .system(tenant: "default"), in: db) { _ = try rows.step.run("backend", nil, $0) }
+            try runner.write(as: .system(tenant: "default"), in: db) {
+                _ = try rows.step(isFenced: true)?.run("backend", nil, $0)
+            }
         }
         #expect(try faults().isEmpty)
         let others = try await service.call("GET", "/v1/audit?actor=backend", as: .service(tenant: "other"))
@@ -145,7 +147,7 @@ import Values
                 INSERT INTO \(AuditFeature.heads, unscoped: Self.tampering) (tenant, sequence, hash)
                 VALUES ('default', 3, \(cut.hash))
                 """)
-            try AuditLog(backends: Backends()).append(
+            try AuditLog(backends: Backends(), fence: .open).append(
                 [AuditNotes(tenant: "default", at: at, .retention(cut, 3))], in: db)
         }
         #expect(try faults().isEmpty)
@@ -182,7 +184,7 @@ import Values
                 office: .service, actor: "backend", action: name, requestId: nil, isAlwaysNoted: true, isCounted: false)
             try await service.app.store.write { db in
                 let item = AuditNotes.Item(outcome: .accepted)
-                try AuditLog(backends: Backends()).append(
+                try AuditLog(backends: Backends(), fence: .open).append(
                     [AuditNotes(tenant: "default", at: at, .each(act, [item]))], in: db)
             }
         }

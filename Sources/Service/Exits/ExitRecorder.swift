@@ -143,7 +143,8 @@
 
         /// Answers that are refused before their operation is known are told apart by their paths without ids.
         var group: UInt64 {
-            let words = route == "none" ? path.split(separator: "/").prefix(8).filter(Self.isWord).joined(separator: "/") : ""
+            let words =
+                route == "none" ? path.split(separator: "/").prefix(8).filter(Self.isWord).joined(separator: "/") : ""
             return FNV1a.hash("\(method) \(route)\(words) \(status)".utf8)
         }
 

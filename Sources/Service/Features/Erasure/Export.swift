@@ -10,7 +10,8 @@ extension ErasureFeature {
         let userId = try person(call)
         let walk = Locked(ExportWalk(of: userId, in: tables))
         let response = Response(
-            status: 200, headers: [("Content-Type", "application/x-ndjson"), ("Cache-Control", "no-store, no-transform")])
+            status: 200,
+            headers: [("Content-Type", "application/x-ndjson"), ("Cache-Control", "no-store, no-transform")])
         return .pieces(response) { tx in try walk.withLock { try $0.piece(tx) } }
     }
 }

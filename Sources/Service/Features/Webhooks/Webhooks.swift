@@ -77,7 +77,8 @@ enum WebhooksFeature {
         try insert(
             others.map {
                 WebhookDraft(
-                    .messageUnreached, of: $0, about: subject, dueAt: dueAt, data: EncodedJSON.emptyObject.bytes, sentAt: sentAt[$0])
+                    .messageUnreached, of: $0, about: subject, dueAt: dueAt, data: EncodedJSON.emptyObject.bytes,
+                    sentAt: sentAt[$0])
             }, tx)
     }
 

@@ -107,15 +107,25 @@ public struct BellhopClient: Sendable {
 
     /// Sends one call with a body of any kind. The given headers override the client's own.
     ///
-    /// A call that is refused for its token (401) is retried once if the provider has another token.
+    /// A call that is refused for its token (401) is retried once if the provider has another token. If the provider has
+    /// none, nothing is sent, and the call throws what the provider threw, or a ``TokenFailure``.
     public func send(
         _ method: String, _ path: String, bytes: Data?, headers: [String: String] = [:]
     ) async throws -> ServiceAnswer {
-        let bearer = try await token.token(nil)
+        let bearer: String?
+        do {
+            bearer = try await token.checked()
+        } catch let unknown as UnidentifiedToken {
+            guard unknown.answer.status != 0 else {
+                throw TransportFailure.unreachable(Refusal(unknown.answer.body).detail ?? "")
+            }
+            return unknown.answer
+        }
         let answer = try await once(method, path, bytes, headers, bearer)
-        guard answer.status == 401, let bearer, !token.isFixed, let fresh = try await token.token(bearer),
-            fresh != bearer
-        else { return answer }
+        guard answer.status == 401, let bearer, !token.isFixed else { return answer }
+        // Without another token the refusal is the answer.
+        let spent = SpentToken(token: bearer, problem: answer.reason)
+        guard let fresh = try? await token.checked(spent), fresh != bearer else { return answer }
         return try await once(method, path, bytes, headers, fresh)
     }
 
@@ -126,7 +136,9 @@ public struct BellhopClient: Sendable {
         do {
             return try await send(method, path, body, headers: headers)
         } catch {
-            return ServiceAnswer(status: 0, headers: [:], body: JSON.object(["detail": .string("\(error)")]).data)
+            var problem: [String: JSON] = ["detail": .string("\(error)")]
+            problem["code"] = (error as? TokenFailure).map { .string($0.code) }
+            return ServiceAnswer(status: 0, headers: [:], body: JSON.object(problem).data)
         }
     }
 

@@ -10,7 +10,8 @@ const callMsMax = 30_000;
 /**
  * @param {object} parts
  * @param {string} parts.url
- * @param {(spent?: string | null) => Promise<string | null>} parts.token a token; another one than the spent one
+ * @param {(spent?: string, problem?: any) => Promise<string>} parts.token a token, other than the refused one; rejects if
+ *   there is none
  * @param {typeof fetch} [parts.fetch]
  * @param {import("./types").Clock} parts.clock
  * @param {string} parts.clientId sent with each call, so that this client knows its own echoes (R-SCH-FR-005)
@@ -20,9 +21,8 @@ export function calls({ url, token, fetch, clock, clientId }) {
   const request = fetch ?? globalThis.fetch;
 
   /** @param {string} method @param {string} path @param {unknown} body
-   * @param {Record<string, string>} headers @param {string | null} bearer
-   * @returns {Promise<Answer>} */
-  async function once(method, path, body, headers, bearer) {
+   * @param {Record<string, string>} headers @returns {Promise<Answer>} */
+  async function once(method, path, body, headers) {
     const abort = new AbortController();
     const stop = clock.after(callMsMax, () => abort.abort());
     try {
@@ -30,7 +30,6 @@ export function calls({ url, token, fetch, clock, clientId }) {
         method,
         headers: {
           "X-Client-Id": clientId,
-          ...(bearer ? { Authorization: `Bearer ${bearer}` } : {}),
           ...(body === undefined ? {} : { "Content-Type": "application/json" }),
           ...headers,
         },
@@ -39,7 +38,7 @@ export function calls({ url, token, fetch, clock, clientId }) {
         // This client manages the entity tags itself: the browser's cache would hide the 304.
         cache: "no-store",
         credentials: "omit",
-      });
+      }).catch(explain);
       const text = await response.text();
       const retryAfterMs = afterMs(response.headers.get("retry-after"), clock.now());
       return { status: response.status, headers: Object.fromEntries(response.headers), body: parsed(text), retryAfterMs };
@@ -48,23 +47,44 @@ export function calls({ url, token, fetch, clock, clientId }) {
     }
   }
 
-  /** Rejects if there was no answer; any answer, also a refusal, resolves.
+  /** Rejects if there was no answer, or no token; any answer, also a refusal, resolves.
    * @param {string} method @param {string} path @param {unknown} [body] @param {Record<string, string>} [headers] */
   async function call(method, path, body, headers = {}) {
     checkPath(path);
-    const bearer = await token();
-    const answer = await once(method, path, body, headers, bearer);
-    if (answer.status !== 401 || !bearer) return answer;
-    const fresh = await token(bearer);
-    return fresh && fresh !== bearer ? once(method, path, body, headers, fresh) : answer;
+    // A call may have a token of its own.
+    if (headers.Authorization) return once(method, path, body, headers);
+    const by = (/** @type {string} */ bearer) =>
+      once(method, path, body, { Authorization: `Bearer ${bearer}`, ...headers });
+    try {
+      const bearer = await token();
+      const answer = await by(bearer);
+      if (answer.status !== 401) return answer;
+      const fresh = await token(bearer, answer.body).catch(() => null);
+      return fresh && fresh !== bearer ? by(fresh) : answer;
+    } catch (/** @type {any} */ error) {
+      // The service has refused the token, or has answered that it cannot say whose it is.
+      if (error.answer) return error.answer;
+      throw error;
+    }
   }
 
   /** Sends a call like `call`; status 0 if there was no answer.
    * @type {typeof call} */
   const attempt = (...request) =>
-    call(...request).catch((error) => ({ status: 0, headers: {}, body: { detail: String(error?.message ?? error) } }));
+    call(...request).catch((error) => ({ status: 0, headers: {}, body: { code: error?.code, detail: String(error?.message ?? error) } }));
 
   return { call, attempt, clientId };
+}
+
+/** Only a page has an origin. */
+let isExplained = !globalThis.location;
+
+/** Explains the first failure of a page: the browser keeps the reason from it.
+ * @param {unknown} error @returns {never} */
+function explain(error) {
+  if (!isExplained) console.warn(`bellhop: no answer. Is it up? Does its setting corsOrigins name ${location.origin}?`);
+  isExplained = true;
+  throw error;
 }
 
 /** @param {unknown} path */

@@ -29,6 +29,9 @@ export interface ClientEvents {
   /** The queries whose keys begin with one of `keys` are stale. */
   "query:stale": { keys: string[][]; reason: string; isForeground?: boolean; isForced?: boolean };
   "query:refetch": { ids: string[]; reason: string };
+  /** The device can store nothing: writes that wait end with the page. */
+  "storage:failed": { detail: string };
+  "storage:restored": null;
   "visible-rows:refused": { problem: FeatureProblem };
   /** So many rows are on the screen that another way to follow them costs less. */
   "visible-rows:warning": { above: number; code: string; text: string; count: number };

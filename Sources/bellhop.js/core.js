@@ -1,7 +1,7 @@
 // `connect` makes a bell: the stream, the calls, the outbox, and the given features.
 import * as browser from "./adapters/browser.js";
 import { dispatch, input, note, publish } from "./bell/events.js";
-import { begin, leave, ownerOf, signIn, signOut, stop } from "./bell/session.js";
+import { begin, identifyAgain, leave, ownerOf, signIn, signOut, stop } from "./bell/session.js";
 import { value } from "./bell/value.js";
 import { answered, deliver, send } from "./bell/writes.js";
 import { afterMs, calls, makeId } from "./calls.js";
@@ -9,9 +9,11 @@ import { unconnected } from "./machines/connection.js";
 import { checked, checkedTopics } from "./options.js";
 import { indexedDBStorage } from "./storage/indexeddb.js";
 import { memoryStorage } from "./storage/memory.js";
+import { watched } from "./storage/watched.js";
 import { addFeatures } from "./stores/features.js";
 import { listeners, report, run, systemClock } from "./stores/store.js";
 import { subscriptions } from "./stores/subscriptions.js";
+import { noToken } from "./tokens.js";
 import { fetchTransport } from "./transport/fetch.js";
 
 // Building blocks of features: see stores/feature.js.
@@ -38,14 +40,18 @@ export function connect(options) {
     connection: value(unconnected("connecting")), outbox: value({ waiting: 0 }), pending: new Map(), order: 0,
     network: options.network ?? browser.network, lifecycle: options.lifecycle ?? browser.lifecycle,
     transport: typeof transport === "function" ? transport : fetchTransport(fetch),
-    storage: options.storage ?? (typeof indexedDB === "undefined" ? memoryStorage() : indexedDBStorage()),
+    storage: watched(
+      options.storage ?? (typeof indexedDB === "undefined" ? memoryStorage() : indexedDBStorage()),
+      (error) => publish(it, error ? "storage:failed" : "storage:restored", error && { detail: String(error) })),
     wanted: subscriptions((topics) => it.line?.want({ topics })),
     rows: tables?.subscriptions(tab, (want) => it.line?.want(want)),
     http: calls({ url, clock, fetch, clientId, token }),
     receive(saying, isMine = true) {
       switch (saying.say) {
         case "event": return dispatch(it, saying.event);
-        case "status": return note(it, saying.status);
+        case "status":
+          if (saying.status.reason?.code === "stream.other") identifyAgain(it);
+          return note(it, saying.status);
         case "answered": return answered(it, saying.item, saying.answer, isMine);
         case "waiting":
           it.outbox.set({ waiting: saying.count });
@@ -54,11 +60,12 @@ export function connect(options) {
       }
     },
   };
-  /** @param {string | null} [spent] */
-  async function token(spent) {
+  /** @param {string} [spent] @param {import("./types").Refusal} [problem] */
+  async function token(spent, problem) {
     // What the device has kept shows before the first request.
     await it.offline?.ready;
-    return it.isSignedIn && it.token?.get(spent) || null;
+    if (!it.isSignedIn || !it.token) throw noToken({ code: "signed_out" });
+    return it.token.need(spent, problem);
   }
   const bell = bellOf(it);
   it.offline = options.offline?.(it, bell);
@@ -79,7 +86,7 @@ function bellOf(it) {
     return of.add(listener);
   };
   const offs = [
-    it.network.listen((now) => void it.line?.network(now)),
+    it.network.listen((now) => void it.line?.network(typeof now === "boolean" ? { online: now } : now)),
     lifecycle.listen((foreground) => {
       it.line?.lifecycle(foreground);
       input(it, { type: "lifecycle", foreground });

@@ -192,7 +192,7 @@ export interface Track {
 export interface DJ extends Loaded {
   isActive: boolean;
   currentTrackId: string | null;
-  tracks: readonly Track[];
+  queue: readonly Track[];
   isLive: boolean;
 }
 export interface DJCommands {

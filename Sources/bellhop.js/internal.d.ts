@@ -43,11 +43,10 @@ export interface ConnectionState {
   bare: boolean;
   /** Why the stream is not live: {code, status?, detail?}. */
   reason: any;
-  /** The claims that decide what the token may do; null if unknown. */
+  /** The service's digest of the token's rights; null until known. */
   identity: string | null;
-  /** The user and the tenant that a stream must belong to; null until known. */
+  /** The user that a stream must belong to; null if unknown. */
   user: string | null;
-  tenant: string | null;
   limits: typeof import("./machines/connection.js").defaults;
 }
 
@@ -55,9 +54,9 @@ export interface TokenState {
   token: string | null;
   /** The user of the token. */
   user: string | null;
-  /** The claims that decide what the token may do; null if unknown. */
+  /** The service's digest of the token's rights; null if unknown. */
   identity: string | null;
-  /** By the device's clock; null if unknown. */
+  /** When the token's life ends, counted from its receipt; null if unknown. */
   expiresAt: number | null;
   gotAt: number;
   /** When to request the next token, while a stream uses this one. */
@@ -65,10 +64,8 @@ export interface TokenState {
   asking: boolean;
   /** A token that was refused or is about to expire: the app must return another. */
   spent: string | null;
-  /** The present token was refused, so it is not given out again. */
-  refused: boolean;
-  /** How far the service's clock is ahead of the device's. */
-  skewMs: number;
+  /** Why the present token was refused, so that it is not given out again. */
+  refused: import("./types").Refusal | null;
   streamId: string | null;
   /** The token that the open stream uses. */
   streamToken: string | null;
@@ -97,7 +94,9 @@ export interface OutboxState {
   identity: string | null;
   /** Queued writes, in order. */
   items: Item[];
+  /** What the device reports of its network. An open stream is better evidence. */
   online: boolean;
+  live: boolean;
   /** Whether the writes of an earlier start of the app have been read. */
   restored: boolean;
   /** The key of the write being sent. */
@@ -158,7 +157,7 @@ export interface HolderParts {
   /** Prefix of the storage keys: service and identity. */
   scope: string;
   user: string | null;
-  /** The claims that decide what the tokens may do; null if unknown. */
+  /** The service's digest of the rights that every token must have; null if unknown. */
   identity: string | null;
   clientId: string;
   limits?: any;
@@ -183,6 +182,7 @@ export interface Globals extends EventTarget {
   navigator?: {
     onLine?: boolean;
     userAgent: string;
+    maxTouchPoints: number;
     product: string;
     locks?: Locks;
     vibrate?(pattern: number[]): boolean;
@@ -218,11 +218,21 @@ export interface Entry {
 /** A message without its sender. */
 export type Unsigned<Message> = Message extends unknown ? Omit<Message, "from"> : never;
 
+/** The answer to the request for a token. */
+export interface Given {
+  token: string | null;
+  /** Why there is none. */
+  problem?: import("./types").Refusal;
+}
+
+/** Returns the service's digest of the rights of a token; rejects if the service cannot be asked. */
+export type Identify = (token: string, read: Partial<import("./machines/identity.js").State>) => Promise<string | null>;
+
 /** A message of a tab to the holder; `from` is the tab. */
 export type TabMessage = { from: string } & (
   | ({ tell: "hello"; isTab: boolean; last: string } & Want)
   | { tell: "want"; want: Partial<Want>; lastEventId?: string }
-  | { tell: "token"; ask: string; token: string | null }
+  | ({ tell: "token"; ask: string } & Given)
   | { tell: "add"; item: Item }
   | { tell: "network"; network: NetworkState }
   | { tell: "bye" | "ping" | "open" | "forget" }
@@ -232,7 +242,7 @@ export type TabMessage = { from: string } & (
 export type HolderMessage = { from: string } & (
   | { say: "holder"; at: string }
   | { say: "pong" }
-  | { say: "ask"; ask: string; spent: string | null }
+  | ({ say: "ask"; ask: string } & import("./types").Wanted)
   | { say: "event"; n: number; entry: Entry }
   | { say: "saying"; n: number; saying: Saying & { for?: string } }
   | { say: "welcome"; n: number; at: string; isLost: boolean; status: Connection; waiting: number; isWorker: boolean;
@@ -263,7 +273,7 @@ export interface GroupParts {
   /** `isMine`: whether this tab must deliver an answer to the app. */
   emit(saying: Saying, isMine: boolean): void;
   /** Only for a tab. */
-  provider?: (wanted: { spent: string | null }) => Promise<string | null>;
+  provider?: (wanted: import("./types").Wanted) => Promise<string | null>;
   /** Calls back when the worker runs, or when it cannot. */
   startWorker?: (enter: () => void) => void;
   watch?: { everyMs: number; answerMs: number };
@@ -299,6 +309,8 @@ export interface BellState {
   /** Absent until a user has signed in. */
   token?: ReturnType<typeof import("./tokens.js").tokens>;
   owner: Owner;
+  /** The last answer of the service to the question for a token's identity. */
+  told?: { claims: string; identity: string | null };
   /** The stream, of this tab or of all. */
   line?: Line;
   /** The id of the last live stream. */
@@ -316,12 +328,13 @@ export interface BellState {
 /** What bellhop.js/offline does for a bell. */
 export interface OfflineKeeper {
   readonly ready: Promise<void>;
-  begin(name: string | null): void;
+  begin(): void;
+  show(identity: string | null): void;
   identify(identity: string | null): Promise<void>;
   end(): void;
   /** true at once, if the app need not be asked. */
   mayLeave(): true | Promise<boolean>;
-  forget(gone: Promise<unknown>): Promise<void>;
+  forget(gone: Promise<string[]>): Promise<void>;
   adopt(name: string, names: any[], place: string, keep: Keepable | undefined): void;
   release(place: string): void;
   from(of: object, cause: Input, key: string): Item["from"];
@@ -353,6 +366,12 @@ export interface Owner {
   start(): void;
   /** Resolves when the identity is known, or when the user has left. */
   started: Promise<void>;
+  /** Which identity shows, and whether the service has confirmed it. */
+  session: import("./machines/session.js").State;
+  /** Resolves when the device's list of identities was looked at. */
+  shown: Promise<void>;
+  /** What the last token says of itself. */
+  read: Partial<import("./machines/identity.js").State> | null;
 }
 
 /** A write without an answer. */
@@ -474,6 +493,8 @@ export interface StreamState extends HolderParts {
   /** The open stream, and its token. */
   streamId?: string;
   bearer?: string;
+  /** Why the last token was refused. */
+  refusal?: any;
   /** The id of the last event, and the last stored one. */
   cursor: string;
   stored?: string;

@@ -403,6 +403,7 @@ export interface RenewStreamTokenBody {
 
 export interface TokenExpiry {
   expiresAt: string;
+  identity: string;
 }
 
 export type RevokeBody = RevokeBodyByTokenId | RevokeBodyBySessionId | RevokeBodyByUserIdAndIssuedBefore;
@@ -1066,6 +1067,7 @@ export interface Followed {
 }
 
 export interface Me {
+  identity: string;
   userId: string;
   tenant: string;
   role: string;
@@ -1241,8 +1243,9 @@ export interface ConfigPush {
 export interface StreamReady {
   streamId: string;
   userId: string;
-  /** The tenant of the token. A client compares it and `userId` with its own token. */
+  /** The tenant of the token. */
   tenant: string;
+  identity: string;
   topics: string[];
   replayed: number;
   omittedKeys?: number;
@@ -1544,13 +1547,13 @@ export type ProblemCode =
   | "presence.no_code" | "presence.too_many_codes" | "presence.wrong_code" | "push.off" | "rate_limited"
   | "request.answered" | "request.invalid" | "request.malformed" | "request.malformed_json"
   | "request.content_encoding" | "request.media_type" | "request.no_room" | "request.not_yours"
-  | "request.too_large" | "request.too_many" | "request.too_slow" | "revocations.unknown"
-  | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow" | "shop.full"
-  | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid" | "stream.token_pending"
-  | "stream.too_many" | "stream.unanswered" | "subscriptions.full" | "subscriptions.too_many"
-  | "tenant.rate_limited" | "tenant.storage_full" | "tenant.too_many_streams" | "topic.forbidden"
-  | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.off" | "webhook.refused"
-  | Word;
+  | "request.too_large" | "request.too_many_effects" | "request.too_many" | "request.too_slow"
+  | "revocations.unknown" | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow"
+  | "shop.full" | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid"
+  | "stream.token_pending" | "stream.too_many" | "stream.unanswered" | "subscriptions.full"
+  | "subscriptions.too_many" | "tenant.rate_limited" | "tenant.storage_full" | "tenant.too_many_streams"
+  | "topic.forbidden" | "unauthenticated" | "unavailable" | "unavailable.undecided" | "validation" | "webhook.off"
+  | "webhook.refused" | Word;
 
 /** The events of a stream, by their names, with their data. */
 export interface Events {

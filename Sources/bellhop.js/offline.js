@@ -4,7 +4,7 @@
 import { input } from "./bell/events.js";
 import { unsent } from "./bell/writes.js";
 import * as machine from "./machines/offline.js";
-import { nameOf, outboxOf, parsed } from "./storage/keys.js";
+import { knownOf, nameOf, outboxOf, parsed } from "./storage/keys.js";
 import { run } from "./stores/store.js";
 
 /**
@@ -13,9 +13,8 @@ import { run } from "./stores/store.js";
  * @typedef {{place: string, name: string, names: any[], keep: Keepable, seen: Set<string>}} Entry `seen`: the keys of the
  *   writes that the store shows
  * @typedef {{identity: string | null, scope: string, texts: Map<string, string>, isLoaded: boolean, isOver: boolean,
- *   isForgotten: boolean, isResumed: boolean, loading: Promise<void>, writing: Promise<void>, last: string,
- *   keeper: import("./types").Running<machine.State>}} Session one identity's time on the device; `last`: the key of the
- *   user's last identity, which the storage has until the user signs out in any tab
+ *   isForgotten: boolean, isResumed: boolean, loading: Promise<void>, writing: Promise<void>,
+ *   keeper: import("./types").Running<machine.State>}} Session one identity's time on the device
  */
 
 /** The form of the kept states. A state in another form is dropped. */
@@ -60,28 +59,28 @@ class Keeper {
 
   // MARK: Users
 
-  /** Begins a user's time. A named user's last identity is known before the token.
-   * @param {string | null} name */
-  begin(name) {
+  /** Begins a user's time. */
+  begin() {
     this.ready = new Promise((done) => void (this.#release = done));
-    const session = this.#session = this.#open(null);
-    if (name === null) return;
-    this.#it.storage.get(nameOf(this.#it, name)).catch(() => null).then((identity) => {
-      if (identity && session === this.#session && !session.isOver) this.#session = this.#open(identity);
-    });
+    this.#session = this.#open(null);
+  }
+
+  /** Shows the kept state of an identity; null shows none.
+   * @param {string | null} identity */
+  show(identity) {
+    const { isOver, identity: before } = this.#session;
+    if (isOver || before === identity) return;
+    this.#close();
+    this.#session = this.#open(identity);
+    // The state of other rights goes.
+    if (before !== null) input(this.#it, { type: "user", user: this.#it.user, signedIn: true });
   }
 
   /** Shows the kept state of the identity of the token, and lets requests begin.
    * @param {string | null} identity */
   async identify(identity) {
     if (this.#session.isOver) return;
-    const before = this.#session.identity;
-    if (before !== identity) {
-      this.#close();
-      this.#session = this.#open(identity);
-      // The state of other rights goes.
-      if (before !== null) input(this.#it, { type: "user", user: this.#it.user, signedIn: true });
-    }
+    this.show(identity);
     const release = this.#release;
     await this.#session.loading;
     release();
@@ -114,17 +113,14 @@ class Keeper {
   }
 
   /** Deletes what is kept of the user: of the present identity, and of the user's other identities.
-   * @param {Promise<unknown>} gone resolves when the key of the user's last identity is removed */
+   * @param {Promise<string[]>} gone the user's identities, once the device's list has them no more */
   async forget(gone) {
     const session = this.#session;
     session.isOver = session.isForgotten = true;
     session.keeper.receive({ type: "forget" });
-    const { storage, url, user } = this.#it;
-    const prefix = `bellhop 2 ${url} `;
-    await Promise.all([gone, session.writing]);
-    const indexes = (await storage.keys(prefix).catch(() => [])).filter((key) => key.endsWith(" kept"));
-    const isOwn = (/** @type {string} */ key) => key === `${session.scope}kept` || subject(key.slice(prefix.length, -5)) === user;
-    for (const index of indexes.filter(isOwn)) await this.#erase(index);
+    const [identities] = await Promise.all([gone, session.writing]);
+    if (session.scope) await this.#erase(`${session.scope}kept`);
+    for (const identity of identities) await this.#erase(`${nameOf(this.#it, identity)} kept`);
   }
 
   /** Deletes an index and the states that it lists.
@@ -137,8 +133,8 @@ class Keeper {
   /** Whether the user has signed out, in this tab or another one.
    * @param {Session} session */
   async #isLeft(session) {
-    const identity = await this.#it.storage.get(session.last).catch(() => null);
-    return session.isForgotten || !identity;
+    const { storage } = this.#it;
+    return session.isForgotten || !await storage.get(knownOf(this.#it).at(`${session.identity}`)).catch(() => null);
   }
 
   /** @param {string | null} identity @returns {Session} */
@@ -147,7 +143,7 @@ class Keeper {
     /** @type {Session} */
     const session = {
       identity, scope, texts: new Map(), isLoaded: false, isOver: false, isForgotten: false,
-      isResumed: false, loading: Promise.resolve(), writing: Promise.resolve(), last: nameOf(this.#it, this.#it.user),
+      isResumed: false, loading: Promise.resolve(), writing: Promise.resolve(),
       keeper: run({ initial: () => machine.initial(this.#options.limits), receive: machine.receive }, undefined,
         this.#it.clock, (/** @type {any} */ action) => this.#perform(session, action)),
     };
@@ -223,8 +219,8 @@ class Keeper {
     for (const place of remove) await storage.remove(`${scope}kept/${place}`);
     for (const place of write) await storage.set(`${scope}kept/${place}`, texts.get(place) ?? "");
     await storage.set(`${scope}kept`, JSON.stringify({ version, entries }));
-    // Another tab that signs out removes the user's last identity first, and lists the keys afterwards. So it has listed
-    // these keys, or the identity is gone by now.
+    // Another tab that signs out removes the identity from the device's list first, and lists the keys afterwards. So it has
+    // listed these keys, or the identity is gone by now.
     if (await this.#isLeft(session)) await this.#erase(`${scope}kept`);
   }
 
@@ -305,15 +301,5 @@ class Keeper {
   /** @param {string} key */
   answered(key) {
     this.#done = [...this.#done.slice(-999), key];
-  }
-}
-
-/** Returns the user of an identity.
- * @param {string} identity */
-function subject(identity) {
-  try {
-    return JSON.parse(identity).sub;
-  } catch {
-    return identity;
   }
 }

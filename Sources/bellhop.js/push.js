@@ -12,6 +12,8 @@ import { listeners, run } from "./stores/store.js";
 
 /** The maximum time that signing out waits for the service to remove the device. */
 const leaveMsMax = 3000;
+/** The maximum time that the browser may take to start the worker and to subscribe. */
+const enableMsMax = 30_000;
 const defaultWorker = "/bellhop-sw.js";
 
 /** @type {typeof import("./push").push} */
@@ -76,8 +78,11 @@ class Push {
     const place = typeof serviceWorker === "string" && url
       ? `${serviceWorker}${serviceWorker.includes("?") ? "&" : "?"}url=${encodeURIComponent(url)}` : serviceWorker;
     try {
-      const registration = typeof place === "string" ? await worker().register(place) : place;
-      return await this.#subscribe(registration);
+      const late = new Promise((_, reject) => this.#bell.clock.after(enableMsMax, () =>
+        reject(new Error("the browser did not answer in 30 seconds"))));
+      const enabled = Promise.resolve(typeof place === "string" ? worker().register(place) : place)
+        .then((registration) => this.#subscribe(registration));
+      return await Promise.race([enabled, late]);
     } catch (error) {
       return this.#is("refused", { status: 0, code: "push.failed", detail: String(/** @type {Error} */ (error).message) });
     }

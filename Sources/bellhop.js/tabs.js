@@ -4,7 +4,7 @@ import { group } from "./tabs/group.js";
 import { startWorker } from "./tabs/start.js";
 
 /** @type {import("./internal").ShareTabs} */
-export const tabs = ({ options, url, user, identity, ...parts }) => {
+export const tabs = ({ options, url, identity, ...parts }) => {
   const page = /** @type {import("./internal").Globals} */ (/** @type {unknown} */ (globalThis));
   // Only pages have tabs. Without these two APIs, tabs cannot find each other.
   if (!page.document || !page.BroadcastChannel || !page.navigator?.locks) return null;
@@ -16,7 +16,7 @@ export const tabs = ({ options, url, user, identity, ...parts }) => {
     // Another tab may show rows, whatever the features of this one.
     makeHolder: (own) => makeHolder({ ...own, rows: tableLine }),
     startWorker: maySendWorker(options)
-      ? (enter) => startWorker({ url, user, identity, name, scope: `${parts.name} ` }, clock, enter) : undefined,
+      ? (enter) => startWorker({ url, identity, name, scope: `${parts.name} ` }, clock, enter) : undefined,
   });
 };
 

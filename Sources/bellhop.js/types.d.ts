@@ -259,7 +259,14 @@ export type Saying =
   | { say: "tables"; answer: { status: number; body: any; refused: Record<string, any> } };
 
 /** Returns a token other than the spent one, or null. */
-export type Provider = (wanted: { spent: string | null }) => string | null | Promise<string | null>;
+/** What kind of token is needed: `fresh`, another one than the spent one, which was refused because of the problem. */
+export interface Wanted {
+  fresh: boolean;
+  spent: string | null;
+  problem: Refusal | null;
+}
+
+export type Provider = (wanted: Wanted) => string | null | Promise<string | null>;
 
 export interface Want {
   topics: string[];
@@ -313,7 +320,7 @@ export interface Storage {
 export interface Network {
   online(): boolean;
   /** `changed`: the device switched to another network, on which the old connections are dead. */
-  listen(listener: (network: { online: boolean; changed?: boolean }) => void): () => void;
+  listen(listener: (network: boolean | { online: boolean; changed?: boolean }) => void): () => void;
 }
 
 export interface Lifecycle {

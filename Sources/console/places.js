@@ -41,7 +41,7 @@ function drawQueue({ status, isLive }) {
     el("p", { class: "hint" }, `${status.shopId}: ${line}`));
 }
 
-function drawMusic({ tracks, currentTrackId, isActive }, store) {
+function drawMusic({ queue: tracks, currentTrackId, isActive }, store) {
   const playing = tracks.find((track) => track.trackId === currentTrackId);
   const coming = tracks.filter((track) => track.trackId !== currentTrackId).slice(0, 6);
   show("card-music", isActive && tracks.length > 0);

@@ -10,6 +10,7 @@ enum CoreVectors {
         "offline": { RunningOffline(options: $0) },
         "outbox": { RunningOutbox(options: $0) },
         "tables": { _ in RunningTables() },
+        "session": { _ in RunningSession() },
         "reconciliation": { _ in RunningReconciliation() },
         "token": { _ in RunningToken() },
     ]
@@ -117,7 +118,7 @@ private struct RunningConnection: VectorMachine {
         case "ready":
             return .ready(
                 streamId: json["streamId"].string ?? "", topics: topics, userId: json["userId"].string,
-                tenant: json["tenant"].string)
+                identity: json["identity"].string)
         case "subscribed":
             let asked = (json["asked"].array ?? []).compactMap(\.string)
             return .subscribed(
@@ -158,7 +159,7 @@ private struct RunningToken: VectorMachine {
             case .timer(let name, let at): CoreVectors.timer(name, at)
             case .renew(let id, let token): ["do": "renew", "streamId": .string(id), "token": .string(token)]
             case .reconnect: ["do": "reconnect"]
-            case .user(let user): ["do": "user", "user": CoreVectors.text(user)]
+            case .user(let user, _): ["do": "user", "user": CoreVectors.text(user)]
             }
         }
     }
@@ -169,18 +170,60 @@ private struct RunningToken: VectorMachine {
         let token = json["token"].string
         let streamId = json["streamId"].string ?? ""
         switch json["type"].string ?? "" {
-        case "need": return .need(spent: json["spent"].string)
+        case "need": return .need(spent: json["spent"].string, problem: problem(json))
         case "token":
             return .token(
                 token ?? "", subject: json["subject"].string, identity: json["identity"].string,
-                expiresAt: json["expiresAt"].int)
-        case "failed": return .failed(.init(code: json["problem"]["code"].string ?? ""))
+                lifeMilliseconds: json["lifeMs"].int)
+        case "refused": return .refused(token ?? "", problem(json) ?? .init(code: ""))
+        case "assume": return .assume(identity: json["identity"].string ?? "")
+        case "failed": return .failed(problem(json) ?? .init(code: ""))
         case "timer": return .timer(json["name"].string ?? "")
-        case "ready": return .ready(streamId: streamId, token: token, serverTime: json["serverTime"].int)
+        case "ready": return .ready(streamId: streamId, token: token)
         case "lost": return .lost
         case "expiring": return .expiring
         case "renewed": return .renewed(streamId: streamId, token: token ?? "", status: json["status"].int ?? 0)
-        case "user": return .user(json["user"].string)
+        case let type: throw CoreVectors.UnknownInput(type: type)
+        }
+    }
+
+    private func problem(_ json: JSON) -> ConnectionMachine.Reason? { json["problem"].model() }
+}
+
+private struct RunningSession: VectorMachine {
+    private var machine = SessionMachine()
+
+    mutating func receive(_ json: JSON) throws -> [JSON] {
+        machine.receive(try input(json)).map { action in
+            switch action {
+            case .close: ["do": "close"]
+            case .open(let identity): ["do": "open", "identity": .string(identity)]
+            case .keep(let known):
+                [
+                    "do": "keep",
+                    "known": [
+                        "identity": .string(known.identity), "holder": CoreVectors.text(known.holder),
+                        "person": CoreVectors.text(known.person),
+                    ],
+                ]
+            case .confirm(let identity): ["do": "confirm", "identity": .string(identity)]
+            }
+        }
+    }
+
+    func described() throws -> JSON { try CoreVectors.state(machine) }
+
+    private func input(_ json: JSON) throws -> SessionMachine.Input {
+        switch json["type"].string ?? "" {
+        case "begin":
+            return .begin(
+                holder: json["holder"].string, person: json["person"].string, known: json["known"].model() ?? [])
+        case "told":
+            return .told(
+                .init(
+                    identity: json["identity"].string ?? "", holder: json["holder"].string,
+                    person: json["person"].string))
+        case "user": return .user
         case let type: throw CoreVectors.UnknownInput(type: type)
         }
     }

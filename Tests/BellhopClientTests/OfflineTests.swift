@@ -112,7 +112,10 @@ import Testing
         let bell = try bell(server.baseURL, "ben", isOnline: false)
         defer { bell.close() }
         let (notifications, conversation) = (bell.notifications, bell.conversation("c1"))
-        try await eventually("the state is read") { @Sendable in await MainActor.run { bell.lastState != nil } }
+        try await eventually("it is offline") { @Sendable in
+            await MainActor.run { bell.connection.status == .offline }
+        }
+        #expect(bell.lastState == nil)
         #expect(notifications.snapshot.items.isEmpty)
         #expect(conversation.snapshot.messages.isEmpty)
     }
@@ -125,15 +128,16 @@ import Testing
 
     /// Other rights are another identity, and what the earlier one saw does not stay on the device.
     @Test func otherRights_startWithoutTheState_whichIsDeleted() async throws {
+        let staff = Self.token("staff")
         let server = try service()
-        try await firstStart(server, token: .fixed(Self.token("staff")))
-        server.stop()
+        server.name { $0 == staff ? "i1" : "i2" }
+        try await firstStart(server, token: .fixed(staff))
         let bell = try bell(server.baseURL, token: .fixed(Self.token("guest")))
         defer { bell.close() }
-        let notifications = bell.notifications
-        try await eventually("the state is read") { @Sendable in await MainActor.run { bell.lastState != nil } }
-        #expect(notifications.snapshot.items.isEmpty)
-        #expect(try await storage().keys(beginningWith: "").allSatisfy { !$0.hasSuffix(" state") })
+        try await eventually("the new identity is open") { @Sendable in
+            await MainActor.run { bell.identity == "i2" && bell.lastState != nil }
+        }
+        #expect(try await storage().keys(beginningWith: "").allSatisfy { !$0.hasSuffix(" i1 state") })
     }
 
     @Test(arguments: [
@@ -156,6 +160,8 @@ import Testing
     /// A message of an earlier process shows as waiting, and its answer confirms it.
     @Test func waitingWrites_showAsWaiting_untilTheyAreAnswered() async throws {
         let server = try service()
+        try await firstStart(server)
+        server.cutOff(true)
         let before = try bell(server.baseURL, isOnline: false)
         try before.conversation("c1").send("Wait for me", id: "w")
         let files = try storage()
@@ -171,6 +177,7 @@ import Testing
             await MainActor.run { !conversation.snapshot.sending.isEmpty }
         }
         #expect(conversation.snapshot.sending.map(\.text) == ["Wait for me"])
+        server.cutOff(false)
         network.tell(isOnline: true)
         try await eventually("the message is sent") { @Sendable in
             await MainActor.run { conversation.snapshot.sending.isEmpty }
@@ -182,6 +189,7 @@ import Testing
     @Test func signOut_deletesAllThatTheDeviceKeeps() async throws {
         let server = try service()
         try await firstStart(server)
+        server.cutOff(true)
         let bell = try bell(server.baseURL, isOnline: false)
         defer { bell.close() }
         try bell.conversation("c1").send("Never sent", id: "w")
@@ -196,6 +204,8 @@ import Testing
 
     @Test func signOut_asksFirst_ifWritesWait() async throws {
         let server = try service()
+        try await firstStart(server)
+        server.cutOff(true)
         var questions: [[String]] = []
         var answer = false
         let bell = try bell(server.baseURL, isOnline: false) { options in
@@ -226,6 +236,7 @@ import Testing
         try await eventually("the identity is stored") { @Sendable in await MainActor.run { before.outbox != nil } }
         before.close()
         await before.keeping?.value
+        server.cutOff(true)
         let offline = try bell(server.baseURL, isOnline: false)
         try offline.conversation("c1").send("Of an earlier start", id: "w1")
         let files = try storage()

@@ -2,6 +2,8 @@ import Foundation
 import Glibc
 import TestSupport
 
+@testable import BellhopClient
+
 /// A real HTTP server on a real socket that answers each connection with the next entry of a script, in the pieces the
 /// entry names.
 ///
@@ -28,11 +30,14 @@ final class ScriptedServer: @unchecked Sendable {
     private let listener: LoopbackListener
     private let lock = NSLock()
     private var turns: [Turn]
+    /// Names the identity of a token, for `GET /v1/me`, which is not part of the script; nil for a token that is refused.
+    private let identity = Locked<(@Sendable (_ token: String) -> String?)?>({ _ in "i1" })
     /// Chooses the turn of a request when the script has ended.
     private let answer: @Sendable (String) -> Turn?
     private var heads: [String] = []
     private var open: Set<Int32> = []
     private var isStopped = false
+    private var isCutOff = false
 
     /// - Parameter answer: Returns the turn for the head of a request beyond the script; nil closes the connection.
     init(_ turns: [Turn], answer: @escaping @Sendable (String) -> Turn? = { _ in nil }) throws {
@@ -43,11 +48,40 @@ final class ScriptedServer: @unchecked Sendable {
 
     deinit { stop() }
 
+    /// Names the identities of tokens, instead of `i1` for all; nil for a token that is refused. Without a closure the script
+    /// answers `GET /v1/me` too.
+    func name(_ identity: (@Sendable (_ token: String) -> String?)?) { self.identity.withLock { $0 = identity } }
+
     var baseURL: String { "http://127.0.0.1:\(listener.port)" }
 
-    /// The request heads seen so far, in order.
+    /// The answer that names the identity of a request's token; nil for another request.
+    private func me(_ head: String) -> Turn? {
+        guard head.hasPrefix("GET /v1/me "), let name = identity.withLock({ $0 }) else { return nil }
+        guard let identity = name(ScriptedServer.token(in: head)) else {
+            let body = #"{"code":"invalid_token.expired","detail":"The token has expired."}"#
+            return .answer("401 Unauthorized", headers: "Connection: close\r\n", body: body)
+        }
+        let body: JSON = ["identity": .string(identity), "userId": "ada"]
+        return .answer("200 OK", headers: "Connection: close\r\n", body: body.text)
+    }
+
+    /// Returns the token of a request.
+    static func token(in head: String) -> String {
+        String(head.components(separatedBy: "Authorization: Bearer ").last?.prefix { !$0.isNewline } ?? "")
+    }
+
+    /// The request heads seen so far, in order, without those that name an identity.
     var requests: [String] {
         lock.withLock { heads }
+    }
+
+    /// Closes every connection without an answer, as a device without a network sees it, until it is connected again.
+    func cutOff(_ isCutOff: Bool) {
+        let sockets = lock.withLock {
+            self.isCutOff = isCutOff
+            return isCutOff ? open : []
+        }
+        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
     }
 
     func stop() {
@@ -79,7 +113,10 @@ final class ScriptedServer: @unchecked Sendable {
     }
 
     private func begin(_ connection: Int32, _ head: String) -> Turn? {
-        lock.withLock {
+        let me = me(head)
+        return lock.withLock {
+            if isCutOff { return nil }
+            if let me { return me }
             heads.append(head)
             open.insert(connection)
             return turns.isEmpty ? answer(head) : turns.removeFirst()

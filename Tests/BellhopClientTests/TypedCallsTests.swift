@@ -89,6 +89,7 @@ struct TypedCallsTests {
             .answer("503 Service Unavailable", headers: "Retry-After: 7\r\n", body: "<html>a proxy</html>"),
             .answer("304 Not Modified"),
         ])
+        server.name(nil)
         let conflict = await #expect(throws: Bellhop.Problem.self) { try await client(server).getMe() }
         #expect(conflict?.code?.rawValue == "of.tomorrow")
         #expect(conflict?.errors == [.init(pointer: "/status", detail: "is not known")])

@@ -26,7 +26,7 @@ extension TidyTests {
     ]
 
     @Test func rulesByAge_areListed() throws {
-        let signs = ["AgeTime", "Tick.forgetting", "Sweep.deleting", "Sweep(name:", "clock.age()"]
+        let signs = ["AgeTime", "Tick.forgetting", "Sweep.deleting", "age, place, tx in", "clock.age()"]
         let found = try Self.files(under: ["Sources/Service"], endingWith: ".swift").filter { file in
             signs.contains { file.text.contains($0) }
         }.map { String($0.path.dropFirst("Sources/Service/".count)) }

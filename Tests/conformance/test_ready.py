@@ -2,7 +2,7 @@
 
 from kit.citing import cites
 
-MEMBERS = {"streamId", "userId", "tenant", "topics", "replayed", "badges", "serverTime"}
+MEMBERS = {"streamId", "userId", "tenant", "identity", "topics", "replayed", "badges", "serverTime"}
 
 
 @cites("S-READY-1")

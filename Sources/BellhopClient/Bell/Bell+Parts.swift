@@ -15,11 +15,19 @@ final class CurrentTokens: Sendable {
     /// The token that was given out last, for a call that ends the session.
     var last: String? { tokens.withLock { $0?.last } }
 
+    /// The holder of the app's last token.
+    var holder: String? { tokens.withLock { $0?.claims?.holder } }
+
     /// Returns a token for a retry. If another user has signed in meanwhile, the refused call is not retried with that
     /// user's token.
-    func get(spent: String?) async -> String? {
-        guard let tokens = tokens.withLock({ $0 }), spent.map(tokens.hasIssued) ?? true else { return nil }
-        return await tokens.get(spent: spent)
+    ///
+    /// - Throws: A ``TokenFailure`` if nobody is signed in, or the app has no token.
+    func get(_ spent: SpentToken?) async throws -> String? {
+        guard let tokens = tokens.withLock({ $0 }) else {
+            throw TokenFailure(code: "token.none", detail: "Nobody is signed in.")
+        }
+        guard spent.map({ tokens.hasIssued($0.token) }) ?? true else { throw TokenFailure(code: "token.none") }
+        return try await tokens.require(spent)
     }
 }
 

@@ -15,7 +15,7 @@ extension Bell {
     /// The id under which the service knows this device, made at its first use.
     func deviceID() async -> String {
         if let device { return await device.value }
-        let storage = options.storage
+        let storage = storage
         let task = Task {
             if let known = try? await storage.get(Bell.deviceKey) { return String(decoding: known, as: UTF8.self) }
             let id = UUID().uuidString.lowercased()
@@ -29,7 +29,7 @@ extension Bell {
     /// The id of this device; nil if no user has used push messages here.
     func knownDeviceID() async -> String? {
         if let device { return await device.value }
-        return (try? await options.storage.get(Bell.deviceKey)).map { String(decoding: $0, as: UTF8.self) }
+        return (try? await storage.get(Bell.deviceKey)).map { String(decoding: $0, as: UTF8.self) }
     }
 
     /// Changes what the device shows, in the order of the calls.

@@ -25,28 +25,25 @@ extension Bell {
 
     /// Returns the writes that wait, in order, with those of an earlier start that are not read yet.
     private func unsentWrites() async -> [OutboxItem] {
-        if let outbox { return await outbox.unsent() }
-        return (await earlierOutbox(of: user)?.stored() ?? []) + early.map(\.item)
-    }
-
-    /// Returns the outbox of an earlier start; nil if the device has not kept the user's identity.
-    private func earlierOutbox(of user: String?) async -> Outbox? {
-        guard let user, let identity = await lastIdentity(of: user) else { return nil }
-        return Outbox(
-            client: client, storage: options.storage, prefix: "\(scope(of: identity))outbox/", isOnline: false,
-            clock: clock)
+        var writes: [OutboxItem] = []
+        for earlier in await earlierOutboxes(of: user, current.holder, besides: identity) {
+            writes += await earlier.stored()
+        }
+        return writes + (await outbox?.unsent() ?? []) + early.map(\.item)
     }
 
     private func forgetUser() -> Task<[OutboxItem], Never> {
         let (outbox, lastState, user, early) = (outbox, lastState, user, early.map(\.item))
-        let (token, registering) = (current.last, registering)
+        let (token, holder, registering) = (current.last, current.holder, registering)
+        let known = identity
         leave(nil)
         let forgetting = Task { [keeping] in
-            let writes = outbox == nil ? await earlierOutbox(of: user) : outbox
-            let unsent = (await writes?.forget() ?? []) + early
+            var unsent: [OutboxItem] = []
+            for earlier in await earlierOutboxes(of: user, holder, besides: known) { unsent += await earlier.forget() }
+            unsent += (await outbox?.forget() ?? []) + early
             await lastState?.forget()
             await keeping?.value
-            if let user { await deleteState(of: user) }
+            await deleteState(of: user, holder)
             return unsent
         }
         keeping = Task { _ = await forgetting.value }
@@ -58,16 +55,6 @@ extension Bell {
             await endPush(token, after: registering)
             return unsent
         }
-    }
-
-    private func deleteState(of user: String) async {
-        let storage = options.storage
-        if let identity = await lastIdentity(of: user) {
-            for key in (try? await storage.keys(beginningWith: scope(of: identity))) ?? [] {
-                try? await storage.remove(key)
-            }
-        }
-        try? await storage.remove(identityKey(user))
     }
 
     /// Ends the push messages to this device, also if an earlier start has registered it: a signed-out device must not

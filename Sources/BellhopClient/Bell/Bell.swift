@@ -19,9 +19,8 @@ import Foundation
     /// Events buffered for one reader. A slower reader loses the oldest events and receives a `stream:resync`. Without
     /// this limit, it would fill the memory.
     private static let eventsMax = 1000
-    /// How long a start waits for a token before it shows what the device has.
-    private static let patienceMilliseconds = 500
-
+    /// Minimum time between two identifications because of a stream of another identity.
+    private static let otherStreamMilliseconds = 60_000
     public private(set) var connection = Connection(status: .connecting)
     /// Number of writes that wait to be sent.
     public private(set) var waitingWrites = 0
@@ -31,20 +30,31 @@ import Foundation
 
     let clock: ClientClock
     let options: Options
+    let storage: WatchedStorage
     private let provider: BellhopClient.TokenProvider
     let current = CurrentTokens()
+    /// The identities of the app's last tokens.
+    let named = KnownClaims()
     private(set) var session = 0
     private(set) var isSignedIn = false
     private var isFirst = true
     private(set) var isClosed = false
-    private(set) var line: StreamRunner?
-    private(set) var outbox: Outbox?
+    var line: StreamRunner?
+    var outbox: Outbox?
     /// Writes that were made before the user's identity was known.
     var early: [EarlyWrite] = []
     private var lastStreamID = ""
-    private var keeper: CursorKeeper?
+    /// When the service last opened a stream of another identity than it had named.
+    private var otherStreamAt = Int.min / 2
+    var keeper: CursorKeeper?
+    /// Decides whose stores are open.
+    var selves = SessionMachine()
+    /// The identity whose stores are open; nil until it is known.
+    var identity: String? { selves.identity }
     /// Nil until the identity is known.
-    private(set) var lastState: LastState?
+    var lastState: LastState?
+    /// The running write of the identity that the device knows.
+    var knowing: Task<Void, Never>?
     /// The last change of what the device keeps of a former user. The next start reads the storage after it.
     var keeping: Task<Void, Never>?
     var reconciliation: ReconciliationMachine
@@ -53,7 +63,7 @@ import Foundation
     var stores: [ObjectIdentifier: any BellStore] = [:]
     var subscriptions = CombinedSubscriptions()
     private var watching: [CancellingTask] = []
-    private var reading: CancellingTask?
+    var reading: CancellingTask?
     /// The last change of the stream's subscriptions.
     var wanting: Task<Void, Never>?
     private var listeners: [Int: AsyncStream<Event>.Continuation] = [:]
@@ -81,10 +91,11 @@ import Foundation
         self.options = options
         clock = options.clock
         provider = token
+        storage = WatchedStorage(options.storage)
         let current = current
         client = BellhopClient(
             baseURL: url,
-            token: BellhopClient.TokenProvider(isFixed: token.isFixed) { await current.get(spent: $0) })
+            token: BellhopClient.TokenProvider(isFixed: token.isFixed) { try await current.get($0) })
         reconciliation = ReconciliationMachine(isForeground: options.lifecycle.isForeground)
         subscriptions.set(ObjectIdentifier(self), topics: options.topics)
         watch()
@@ -92,6 +103,13 @@ import Foundation
     }
 
     private func watch() {
+        storage.observe { [weak self] reason in
+            Task { @MainActor in
+                self?.tell(
+                    reason == nil ? "storage:restored" : "storage:failed",
+                    reason.map { ["code": "storage.failed", "detail": .string($0)] } ?? [:])
+            }
+        }
         let network = options.network.changes()
         let lifecycle = options.lifecycle.changes()
         watching = [
@@ -103,37 +121,35 @@ import Foundation
 
     // MARK: Signing in
 
+    /// Notes the user of the token, unless the app has named the user.
+    func noteUser(_ told: String?) { user = user ?? told }
+
     /// Signs a user in. The previous user's state is removed before any of the new user's state is shown.
-    public func signIn(_ name: String? = nil) {
+    public func signIn(_ name: String? = nil) { signIn(name, as: nil) }
+
+    /// - Parameter identity: The identity that the service has named for the app's token; nil if unknown.
+    private func signIn(_ name: String?, as identity: String?) {
         guard !isClosed else { return }
         let user = name ?? options.user
         leave(user)
         isSignedIn = true
-        let tokens = Tokens(provider, clock: clock, user: user) { other in
-            // The app returned a token of another identity without signing in: one user must not see another user's
-            // state.
-            Task { @MainActor [weak self] in self?.signIn(other) }
-        }
+        let (session, client) = (session, client)
+        let tokens = Tokens(
+            provider, clock: clock, user: user, identity: identity, identities: named,
+            identify: { await client.with(token: $0).attempt("GET", "/v1/me") },
+            onUser: { [weak self] other, identity in
+                // The app returned a token of another identity without signing in: one user must not see another user's
+                // state, nor write with other rights.
+                Task { @MainActor in
+                    if let self, session == self.session { self.signIn(other, as: identity) }
+                }
+            })
         current.set(tokens)
         show(Connection(status: .connecting))
         if !isFirst { input(.user(user, isSignedIn: true)) }
         if !isFirst { pollReceive(.user) }
         isFirst = false
-        let session = session
         Task { [weak self] in await self?.begin(tokens, session) }
-    }
-
-    func identityKey(_ user: String) -> String { "bellhop user \(client.baseURL) \(user)" }
-
-    func lastIdentity(of user: String) async -> String? {
-        (try? await options.storage.get(identityKey(user))).map { String(decoding: $0, as: UTF8.self) }
-    }
-
-    private func stateKey(of identity: String?) -> String { "\(scope(of: identity))state" }
-
-    /// The beginning of the storage keys of an identity.
-    func scope(of identity: String?) -> String {
-        "bellhop 2 \(client.baseURL) \(identity.map(StorageName.short) ?? "") "
     }
 
     /// Closes the bell for good; it cannot be reopened.
@@ -154,14 +170,16 @@ import Foundation
         if let line { Task { await line.close() } }
         outbox?.close()
         let flushing = lastState?.flush()
-        keeping = Task { [keeping, keeper] in
+        keeping = Task { [keeping, keeper, knowing] in
             await keeping?.value
+            await knowing?.value
             await flushing?.value
             await keeper?.end()
         }
         current.set(nil)
         (line, reading, outbox, keeper, lastStreamID, user, waitingWrites) = (nil, nil, nil, nil, "", next, 0)
         lastState = nil
+        _ = selves.receive(.user)
         // These writes no longer have a user: each is answered with "signed out".
         if !early.isEmpty {
             let ownerless = Outbox(client: client, storage: MemoryStorage(), name: "")
@@ -171,112 +189,12 @@ import Foundation
         }
     }
 
-    private func begin(_ tokens: Tokens, _ session: Int) async {
-        await keeping?.value
-        // The identity is part of the storage keys.
-        let identity = await identify(tokens, session)
-        guard session == self.session else { return }
-        // The state of an unknown identity is not stored: the next identity could be another user.
-        let storage = identity == nil ? MemoryStorage() : options.storage
-        let scope = scope(of: identity)
-        // A write is only sent as the user that made it, however late.
-        let caller = client.with(tokens.caller)
-        let outbox = makeOutbox(caller, storage, scope, identity, session)
-        self.outbox = outbox
-        for write in early { write.put(into: outbox) }
-        early = []
-        // What the device has shows before the first byte of the network.
-        let lastState = LastState(storage, key: stateKey(of: identity), clock: clock) { [weak self] name in
-            self?.stores.values.first { $0.name == name }?.kept
-        }
-        await lastState.load()
-        let items = await outbox.stored()
-        guard session == self.session else { return }
-        self.lastState = lastState
-        for store in stores.values.map(\.self) {
-            // The service may have answered already.
-            if let name = store.name, store.kept != nil { lastState.noteChange(of: name) }
-            restore(store, items.filter { $0.identity == identity })
-        }
-        outbox.start(with: items)
-        let keeper = CursorKeeper(storage, key: "\(scope)cursor")
-        let cursor = await keeper.load()
-        guard session == self.session else { return }
-        self.keeper = keeper
-        var own = StreamRunner.Options()
-        own.topics = subscriptions.topics
-        own.lastEventID = cursor
-        own.limits = options.limits
-        own.user = user
-        own.identity = identity
-        own.isOnline = options.network.isOnline
-        own.isForeground = options.lifecycle.isForeground
-        let line = StreamRunner(client: caller, tokens: tokens, clock: clock, options: own)
-        self.line = line
-        changed(topics: true, tables: true)
-        let wanted = wanting
-        reading = CancellingTask(
-            Task { [weak self] in
-                await wanted?.value
-                await line.open()
-                while let delivery = await line.next() { self?.handle(delivery, session) }
-            })
-    }
-
-    /// Returns the claims that decide what the tokens may do, or nil for a token that carries none.
-    ///
-    /// If the app named the user and has no token, returns that user's last known identity.
-    private func identify(_ tokens: Tokens, _ session: Int) async -> String? {
-        var last: String?
-        if let user { last = await lastIdentity(of: user) }
-        while session == self.session {
-            if await hasToken(tokens, isPatient: last == nil) { break }
-            if let last {
-                tokens.expect(last)
-                return tokens.identity
-            }
-            guard session == self.session else { return nil }
-            show(Connection(status: .waiting, reason: tokens.problem))
-            try? await clock.sleep(clock.now() + 10_000)
-        }
-        guard session == self.session else { return nil }
-        user = user ?? tokens.user
-        let identity = tokens.identity ?? user
-        guard let user, let identity else { return identity }
-        // Signing out deletes the state of the last identity, so the state of an earlier one does not stay.
-        if let earlier = await lastIdentity(of: user), earlier != identity {
-            try? await options.storage.remove(stateKey(of: earlier))
-        }
-        guard session == self.session else { return nil }
-        try? await options.storage.set(identityKey(user), Data(identity.utf8))
-        return identity
-    }
-
-    /// Waits for a token.
-    ///
-    /// - Parameter isPatient: Whether to wait as long as the app needs for it. Offline it may need half a minute, during
-    ///   which the user would see nothing.
-    private func hasToken(_ tokens: Tokens, isPatient: Bool) async -> Bool {
-        if isPatient { return await tokens.get() != nil }
-        guard options.network.isOnline else { return false }
-        let hasToken = Promise<Bool>()
-        Task { hasToken.fulfil(await tokens.get() != nil) }
-        let waiting = Task { [clock] in
-            try? await clock.sleep(clock.now() + Bell.patienceMilliseconds)
-            hasToken.fulfil(false)
-        }
-        defer { waiting.cancel() }
-        return await hasToken.value
-    }
-
-    private func makeOutbox(
-        _ caller: BellhopClient, _ storage: any ClientStorage, _ scope: String, _ identity: String?, _ session: Int
-    ) -> Outbox {
+    func makeOutbox(_ caller: BellhopClient, _ identity: String, _ session: Int) -> Outbox {
         let events = Outbox.Events(
             answered: { answered in Task { @MainActor [weak self] in self?.noteAnswer(answered, session) } },
             waiting: { _ in Task { @MainActor [weak self] in self?.noteWaiting(session) } })
         return Outbox(
-            client: caller, storage: storage, prefix: "\(scope)outbox/", identity: identity,
+            client: caller, storage: storage, prefix: outboxPrefix(of: identity), identity: identity,
             isOnline: options.network.isOnline, clock: clock, events: events)
     }
 
@@ -324,7 +242,7 @@ import Foundation
         return all
     }
 
-    private func handle(_ delivery: StreamRunner.Delivery, _ session: Int) {
+    func handle(_ delivery: StreamRunner.Delivery, _ session: Int) {
         guard session == self.session else { return }
         switch delivery {
         case .event(let event):
@@ -339,10 +257,22 @@ import Foundation
                 yield(Event(name: event.name, data: seen, id: id))
             }
             keeper?.keep(event.id)
-        case .connection(let connection): note(connection)
+        case .connection(let connection):
+            guard connection.reason?.code != "stream.other" || !hasOtherStream() else { return signIn(user) }
+            note(connection)
         case .cursor(let id): keeper?.keep(id)
         case .tables(let answer): for (tell, own) in subscriptions.takeAnswers(answer) { tell(own) }
         }
+    }
+
+    /// Notes that the service opened a stream of another identity than it had named, so that the tokens are identified
+    /// anew. Returns false if that has just been done.
+    private func hasOtherStream() -> Bool {
+        let now = clock.now()
+        guard now - otherStreamAt > Bell.otherStreamMilliseconds else { return false }
+        otherStreamAt = now
+        named.clear()
+        return true
     }
 
     func yield(_ event: Event) {

@@ -31,7 +31,7 @@ struct CombinedSubscriptions {
 
     /// The maximum number of topics of a stream (`stream.topicsMax` of `/v1/config`). Beyond it, the oldest
     /// subscriptions win.
-    private static let topicsMax = 100
+    static let topicsMax = 100
 
     private var all: [ObjectIdentifier: StoreSubscriptions] = [:]
     private var order: [ObjectIdentifier] = []

@@ -209,7 +209,7 @@ final class Promise<Value: Sendable>: Sendable {
                     as: name, status: answer.status, body: answer.json,
                     retryAfterSeconds: wait > 0 ? (wait + 999) / 1000 : nil))
         case .failure(let error):
-            let code = (error as? UnsentWrite)?.reason.rawValue ?? "unreachable"
+            let code = (error as? UnsentWrite)?.reason.rawValue ?? (error as? TokenFailure)?.code ?? "unreachable"
             let body: JSON = ["code": .string(code), "detail": .string("\(error)")]
             take(.answer(as: name, status: 0, body: body, retryAfterSeconds: nil))
         }

@@ -107,6 +107,7 @@ extension Bellhop {
     }
 
     public struct Me: Codable, Sendable, Hashable {
+        public internal(set) var identity: String
         public internal(set) var userId: String
         public internal(set) var tenant: String
         public internal(set) var role: String
@@ -122,10 +123,11 @@ extension Bellhop {
         public internal(set) var expiresAt: Date
 
         public init(
-            userId: String, tenant: String, role: String, isService: Bool, tier: String? = nil, scope: [String],
-            omittedKeys: Int, claims: [String]? = nil, tokenId: String? = nil, sessionId: String? = nil,
-            issuedAt: Date? = nil, expiresAt: Date
+            identity: String, userId: String, tenant: String, role: String, isService: Bool, tier: String? = nil,
+            scope: [String], omittedKeys: Int, claims: [String]? = nil, tokenId: String? = nil,
+            sessionId: String? = nil, issuedAt: Date? = nil, expiresAt: Date
         ) {
+            self.identity = identity
             self.userId = userId
             self.tenant = tenant
             self.role = role

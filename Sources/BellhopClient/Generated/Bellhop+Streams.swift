@@ -111,9 +111,11 @@ extension Bellhop {
 
     public struct TokenExpiry: Codable, Sendable, Hashable {
         public internal(set) var expiresAt: Date
+        public internal(set) var identity: String
 
-        public init(expiresAt: Date) {
+        public init(expiresAt: Date, identity: String) {
             self.expiresAt = expiresAt
+            self.identity = identity
         }
     }
 
@@ -182,8 +184,9 @@ extension Bellhop {
     public struct StreamReady: Codable, Sendable, Hashable {
         public internal(set) var streamId: String
         public internal(set) var userId: String
-        /// The tenant of the token. A client compares it and `userId` with its own token.
+        /// The tenant of the token.
         public internal(set) var tenant: String
+        public internal(set) var identity: String
         public internal(set) var topics: [String]
         public internal(set) var replayed: Int
         public internal(set) var omittedKeys: Int?
@@ -191,12 +194,13 @@ extension Bellhop {
         public internal(set) var serverTime: Date
 
         public init(
-            streamId: String, userId: String, tenant: String, topics: [String], replayed: Int, omittedKeys: Int? = nil,
-            badges: Badges, serverTime: Date
+            streamId: String, userId: String, tenant: String, identity: String, topics: [String], replayed: Int,
+            omittedKeys: Int? = nil, badges: Badges, serverTime: Date
         ) {
             self.streamId = streamId
             self.userId = userId
             self.tenant = tenant
+            self.identity = identity
             self.topics = topics
             self.replayed = replayed
             self.omittedKeys = omittedKeys

@@ -67,7 +67,8 @@ extension BellhopClient {
 
     /// Renew a stream's token
     ///
-    /// Keeps an open stream alive with a new token of the same user and tenant.
+    /// Keeps an open stream alive with a new token of the same user and tenant. If the token has other rights, the
+    /// answer has another `identity`, and the stream delivers what the new token may see.
     ///
     /// `PUT /v1/streams/{id}/token`
     @discardableResult

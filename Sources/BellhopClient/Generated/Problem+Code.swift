@@ -218,6 +218,9 @@ extension Bellhop.Problem {
         /// 413: The body has too many bytes.
         public static let requestTooLarge = Code(rawValue: "request.too_large")
 
+        /// 413: The request would change too much at once. Divide it.
+        public static let requestTooManyEffects = Code(rawValue: "request.too_many_effects")
+
         /// 409: The user has the maximum number of open requests.
         public static let requestTooMany = Code(rawValue: "request.too_many")
 

@@ -12,7 +12,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         /// The allowed number of tries has failed. The next try follows when the network or the foreground returns, or
         /// when the app requests it.
         case unreachable
-        /// The device has no network.
+        /// The device reports no network, and the last try got no answer. The report may be wrong, so tries continue
+        /// slowly.
         case offline
         /// The service refused the stream, and a retry would get the same answer.
         case refused
@@ -21,7 +22,7 @@ public struct ConnectionMachine: Sendable, Hashable {
 
     /// Why the stream is not live.
     public struct Reason: Sendable, Hashable, Codable {
-        /// Stable code: `lost`, `timeout`, `silence`, `offline`, or a code of the service.
+        /// Stable code: `lost`, `timeout`, `silence`, a code of the token such as `token.failed`, or one of the service.
         public let code: String
         /// Status of the service's answer, if there was one.
         public let status: Int?
@@ -82,7 +83,7 @@ public struct ConnectionMachine: Sendable, Hashable {
     enum TransportEvent: Sendable {
         case bytes(at: Int)
         case head(status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
-        case ready(streamId: String, topics: [String], userId: String? = nil, tenant: String? = nil)
+        case ready(streamId: String, topics: [String], userId: String? = nil, identity: String? = nil)
         /// The answer to a subscription request.
         case subscribed(
             asked: [String], topics: [String], status: Int, problem: JSON = .null, retryAfterMilliseconds: Int = 0)
@@ -134,11 +135,9 @@ public struct ConnectionMachine: Sendable, Hashable {
     private var serverAt = 0
     /// The last token was refused once.
     private var isFresh = false
-    /// The user and the tenant that the stream must belong to; nil until known.
+    /// The user, and the digest of what the token may do, that the stream must belong to; nil until known.
     private let user: String?
-    private var tenant: String?
-    /// The claims that decide what the token may do; nil if unknown.
-    private let identity: String?
+    private var identity: String?
     private let limits: Limits
 
     /// Contents of `stream:closing`.
@@ -158,6 +157,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         self.identity = identity
         self.limits = limits
     }
+
+    mutating func expect(_ identity: String?) { self.identity = identity }
 
     mutating func receive(_ input: Input, now: Int, random: Double) -> [Action] {
         switch input {
@@ -195,14 +196,11 @@ public struct ConnectionMachine: Sendable, Hashable {
             lastHeardAt = at
             return []
         case .head(let status, let problem, let wait): return head(status, problem, wait, now, random)
-        case .ready(let id, let topics, let userId, let tenant):
-            // A stream of another user or tenant is not used.
-            if let user, let userId, user != userId { return stop(.refused, Reason(code: "stream.other")) }
-            if let known = self.tenant, let tenant, known != tenant {
-                return stop(.refused, Reason(code: "stream.other"))
-            }
-            if isForeign(tenant) { return stop(.refused, Reason(code: "stream.other")) }
-            self.tenant = tenant ?? self.tenant
+        case .ready(let id, let topics, let userId, let identity):
+            // A stream of another user, or with other rights, is not used.
+            let isOther = user ?? userId != userId ?? user || self.identity ?? identity != identity ?? self.identity
+            if isOther { return stop(.refused, Reason(code: "stream.other")) }
+            self.identity = identity ?? self.identity
             (streamId, ready, isBare, limit) = (id, topics, false, nil)
             again = Set(refused.keys)
             // A service that was reached does not count as unreachable, however often the connection breaks.
@@ -244,7 +242,6 @@ public struct ConnectionMachine: Sendable, Hashable {
     private static let timers = ["retry", "connect", "silence", "stable"].map { Action.timer(name: $0, at: nil) }
 
     private mutating func open(_ now: Int) -> [Action] {
-        guard isOnline else { return stop(.offline, Reason(code: "offline")) }
         let ended: [Action] = isTrying ? [.disconnect] : []
         attempt += 1
         (status, triedAt, lastHeardAt, streamId, ready, retryAt, closing) = (.connecting, now, now, nil, [], nil, nil)
@@ -267,20 +264,22 @@ public struct ConnectionMachine: Sendable, Hashable {
     private mutating func fail(
         _ reason: Reason, _ now: Int, _ random: Double, serverMilliseconds: Int? = nil
     ) -> [Action] {
-        guard tries < limits.triesMax else { return stop(.unreachable, reason) }
-        tries += 1
+        // The device reports no network, and nothing answered: the next tries are slow, and do not count.
+        let isOffline = !isOnline && reason.status == nil && closing == nil
+        guard isOffline || tries < limits.triesMax else { return stop(.unreachable, reason) }
+        if !isOffline { tries += 1 }
         // A server may ask for no delay at all; it gets a millisecond, which doubles.
         let first = Double(max(1, retryMilliseconds ?? limits.firstMilliseconds))
-        var delay = first
+        var delay = isOffline ? Double(limits.delayMillisecondsMax) : first
         // Doubling stops at the longest delay; a shift could overflow unnoticed.
-        for _ in 1..<tries where delay < Double(limits.delayMillisecondsMax) { delay *= 2 }
+        for _ in 1..<max(tries, 1) where delay < Double(limits.delayMillisecondsMax) { delay *= 2 }
         let base = min(delay, Double(limits.delayMillisecondsMax))
         // Jitter of ±20%, so that clients of a restarting server do not all reconnect at the same instant.
         let own = min(max(1, Int(base * (0.8 + 0.4 * min(max(random, 0), 1)))), limits.delayMillisecondsMax)
         let asked = serverMilliseconds ?? closing?.retryAfterMilliseconds ?? 0
         serverAt = now + min(asked, limits.serverMillisecondsMax)
         let (at, wasFresh) = (max(now + own, serverAt), isFresh)
-        let actions = stop(.waiting, reason)
+        let actions = stop(isOffline ? .offline : .waiting, reason)
         (retryAt, isFresh) = (at, wasFresh)
         return actions + [.timer(name: "retry", at: at)]
     }
@@ -314,13 +313,6 @@ public struct ConnectionMachine: Sendable, Hashable {
     }
 
     // MARK: Topics
-
-    /// Returns whether the stream belongs to another tenant. The claim that names the tenant is a setting of the
-    /// service, so the tenant is searched for in all claims; no claim contains `default`.
-    private func isForeign(_ tenant: String?) -> Bool {
-        guard let identity, identity.hasPrefix("{"), let tenant, tenant != "default" else { return false }
-        return !identity.contains(JSON.string(tenant).text)
-    }
 
     /// Updates the status, and replaces the stream's topics if they differ from the requested ones. The connection is
     /// live once it has every requested topic, except refused ones (R-CNT-13.1). A live connection stays live while a
@@ -371,13 +363,12 @@ public struct ConnectionMachine: Sendable, Hashable {
     private var isSettled: Bool { status == .closed || status == .refused }
 
     private mutating func network(_ isOnline: Bool, _ isChanged: Bool, _ now: Int) -> [Action] {
-        let wasOnline = self.isOnline
+        let isNew = isChanged || isOnline != self.isOnline
         self.isOnline = isOnline
-        guard !isSettled else { return [] }
-        guard isOnline else { return stop(.offline, Reason(code: "offline")) }
         let isPaused = !isForeground && reason?.code == "background"
-        // On another network the old connection is dead, and no error reports it.
-        return (isChanged || !wasOnline) && !isPaused ? wake(now) : []
+        // On another network the old connection is dead, and no error reports it. Without a network a new try fails at
+        // once, unless the report is wrong, as with some virtual networks.
+        return isNew && !isSettled && !isPaused ? wake(now) : []
     }
 
     private mutating func lifecycle(_ isForeground: Bool, _ now: Int) -> [Action] {
@@ -387,7 +378,7 @@ public struct ConnectionMachine: Sendable, Hashable {
         }
         let actions: [Action] = limits.backgroundMilliseconds == nil ? [] : [.timer(name: "background", at: nil)]
         let isDoubtful = status == .live && now - lastHeardAt > limits.doubtMilliseconds
-        guard !isSettled, isOnline, !isTrying || isDoubtful else { return actions }
+        guard !isSettled, !isTrying || isDoubtful else { return actions }
         return actions + wake(now)
     }
 
@@ -406,7 +397,7 @@ public struct ConnectionMachine: Sendable, Hashable {
 
     private mutating func timer(_ name: String, _ now: Int, _ random: Double) -> [Action] {
         switch name {
-        case "retry": return status == .waiting ? open(now) : []
+        case "retry": return status == .waiting || status == .offline ? open(now) : []
         case "connect": return isTrying ? fail(Reason(code: "timeout"), now, random) : []
         case "stable":
             if streamId != nil { tries = 0 }
@@ -416,7 +407,7 @@ public struct ConnectionMachine: Sendable, Hashable {
             let at = lastHeardAt + limits.silenceMilliseconds
             return now < at ? [.timer(name: name, at: at)] : fail(Reason(code: "silence"), now, random)
         case "background":
-            guard !isForeground, isTrying || status == .waiting else { return [] }
+            guard !isForeground, isTrying || status == .waiting || status == .offline else { return [] }
             return stop(.waiting, Reason(code: "background"))
         default: return []
         }
@@ -425,7 +416,7 @@ public struct ConnectionMachine: Sendable, Hashable {
 
 extension ConnectionMachine: Encodable {
     private enum CodingKeys: String, CodingKey {
-        case status, attempt, tries, streamId, ready, retryAt, reason, refused
+        case status, attempt, tries, streamId, ready, retryAt, reason, refused, identity
         case lastHeardAt = "heardAt"
         case isFresh = "fresh"
     }

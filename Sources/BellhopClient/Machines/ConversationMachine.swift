@@ -17,6 +17,8 @@ public struct ConversationMachine: ShownMachine {
     private var readPosition: Int?
     private var next: String?
     private var tries = 0
+    /// Whether the user has read the conversation before its first page came.
+    private var isReadWanted = false
     private var loading = Loading()
 
     /// A message that is being sent.
@@ -74,6 +76,8 @@ public struct ConversationMachine: ShownMachine {
         if let answer = step.answer {
             take(answer.page(), isFirst: wasKept)
             for event in step.since { _ = handle(event.event) }
+            if isReadWanted { actions += read(upTo: nil) }
+            isReadWanted = false
         }
         switch input {
         case .event(let event): actions += handle(event)
@@ -177,16 +181,22 @@ public struct ConversationMachine: ShownMachine {
             refused.removeAll { $0.id == id }
             return []
         case "read":
-            let sequence = parameters.sequence ?? messages.last?.sequence ?? 0
-            // The count falls only after the service has confirmed it (R-CNT-RT-2).
-            guard sequence > readPosition ?? 0 else { return [] }
-            return [.send("PUT", "\(path)/read-position", ["sequence": JSON(sequence)], as: "read")]
+            isReadWanted = parameters.sequence == nil && (!loading.isLoaded || loading.isKept)
+            return read(upTo: parameters.sequence)
         case "earlier":
             guard let next else { return [] }
             return [.fetch(path: "\(path)/messages?limit=50&cursor=\(next.pathSegment)", as: "earlier")]
         case "delete": return [.send("DELETE", "\(path)/messages/\(id.pathSegment)", as: "delete")]
         default: return []
         }
+    }
+
+    /// - Parameter sequence: nil for the newest loaded message.
+    private func read(upTo sequence: Int?) -> [FeatureAction] {
+        let sequence = sequence ?? messages.last?.sequence ?? 0
+        // The count falls only after the service has confirmed it (R-CNT-RT-2).
+        guard sequence > readPosition ?? 0 else { return [] }
+        return [.send("PUT", "\(path)/read-position", ["sequence": JSON(sequence)], as: "read")]
     }
 
     private mutating func post(_ message: Outgoing) -> [FeatureAction] {
@@ -227,7 +237,9 @@ public struct ConversationMachine: ShownMachine {
             if let message = changes?.message { add([message]) }
             unread = changes?.unread ?? unread
             let sent: JSON = ["conversationId": .string(conversationId), "id": .string(id)]
-            return answer.badgesEvent + [.tell(name: "message:sent", data: sent)]
+            // A user who replies has read what came before.
+            let reading = changes?.unread ?? 0 > 0 ? read(upTo: changes?.message?.sequence ?? 0) : []
+            return answer.badgesEvent + [.tell(name: "message:sent", data: sent)] + reading
         }
         if name == "read" || name == "delete" {
             guard answer.isTaken else {

@@ -13,6 +13,8 @@ public struct LeaderboardMachine: ShownMachine {
     public private(set) var isLive = false
     public var isLoaded: Bool { loading.isLoaded || top.version != nil }
     public var problem: JSON { loading.problem.isNull ? topic.problem : loading.problem }
+    /// The lines of the topic, while newer fetched ones show. The next change follows these.
+    private var published: LeaderboardTopState?
     private var fetchedAt = -LeaderboardMachine.refetchMilliseconds
     private var loading = Loading()
     private var topic = WatchedTopic()
@@ -100,10 +102,13 @@ public struct LeaderboardMachine: ShownMachine {
             own(row, at: StateVersion(number: rank.version, epoch: rank.epoch))
         case .leaderboardTop(let lines) where lines.challengeId == challengeId:
             let version = StateVersion(number: lines.version, epoch: lines.epoch)
-            // A fetched board may be newer than the topic's first event; the next change reveals whether one is
-            // missing.
-            if version == held || version.replaces(held) { merge(update) } else { isLive = true }
+            guard version != held, !version.replaces(held) else { return merge(update) }
+            // A fetched board may be newer than the topic's first event.
+            var older = LeaderboardTopState(challengeId: challengeId)
+            _ = older.merge(update)
+            (published, isLive) = (older, true)
         case .leaderboardChange(let change) where change.challengeId == challengeId:
+            _ = published?.merge(update)
             // Events that the state already includes are ignored.
             if StateVersion(number: change.version, epoch: change.epoch).replaces(held) { merge(update) }
         default: break
@@ -111,7 +116,13 @@ public struct LeaderboardMachine: ShownMachine {
     }
 
     private mutating func merge(_ update: Bellhop.LeaderboardUpdate) {
-        _ = top.merge(update)
+        // The topic's own lines are the base of its changes. A line that entered and left in between is in no change.
+        if let published, !published.isBehind, published.version ?? 0 > top.version ?? 0, published.epoch == top.epoch {
+            top = published
+        } else {
+            _ = top.merge(update)
+        }
+        published = nil
         isBehind = top.isBehind
         guard !isBehind else { return }
         isLive = true

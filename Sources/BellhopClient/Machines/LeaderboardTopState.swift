@@ -55,7 +55,8 @@ public struct LeaderboardTopState: Sendable, Hashable {
         case .leaderboardChange(let change) where change.challengeId == challengeId:
             // Events that the state already includes are ignored.
             guard let own = version, change.epoch != epoch || change.version > own else { return false }
-            guard change.epoch == epoch, change.since == own else {
+            // The moved lines are complete, so a change that began earlier applies too.
+            guard change.epoch == epoch, change.since <= own else {
                 isBehind = true
                 return self != before
             }

@@ -93,7 +93,9 @@ struct OutboxMachine: Sendable, Hashable {
     private(set) var items: [OutboxItem] = []
     /// Writes of another identity are not sent.
     private let identity: String?
+    /// What the device reports of its network. An open stream is better evidence.
     private var isOnline: Bool
+    private var isLive = false
     private var isRestored: Bool
     /// The key of the write being sent.
     private var sending: String?
@@ -133,6 +135,7 @@ struct OutboxMachine: Sendable, Hashable {
             return next(now)
         case .connection(let isLive):
             // A reopened stream proves that the service is reachable, so the back-off ends.
+            self.isLive = isLive
             if isLive { (failures, retryAt) = (0, 0) }
             return next(now)
         case .marked(let item):
@@ -167,8 +170,9 @@ struct OutboxMachine: Sendable, Hashable {
 
     /// Sends the first write in the queue, unless one is being sent.
     private mutating func next(_ now: Int) -> [Action] {
-        // Writes from before a restart precede the writes since.
-        guard sending == nil, isOnline, isRestored else { return [] }
+        // Writes from before a restart precede the writes since. Without a network nothing is tried: a tried write is only
+        // resent within the time for which the service remembers its key.
+        guard sending == nil, isOnline || isLive, isRestored else { return [] }
         var actions: [Action] = []
         while let item = items.first {
             if let tried = item.tried, now - tried > limits.keyMillisecondsMax {

@@ -13,6 +13,8 @@ public struct RequestsMachine: ShownMachine {
     private var pending: [Pending] = []
     private var next: String?
     private var count = 0
+    /// Whether the user has seen the requests before the first page came.
+    private var isSeeingWanted = false
     private var loading = Loading()
 
     /// An unanswered change.
@@ -58,6 +60,9 @@ public struct RequestsMachine: ShownMachine {
             let page = answer.page(of: Bellhop.UserRequest.self)
             (stored, next) = (page.items, page.next)
             for event in step.since { handle(event.event) }
+            show()
+            if isSeeingWanted { actions += see() }
+            isSeeingWanted = false
         }
         switch input {
         case .event(let event): handle(event)
@@ -147,12 +152,17 @@ public struct RequestsMachine: ShownMachine {
             guard let id = parameters?.id else { return [] }
             return settle(id, parameters?.status)
         case "see":
-            guard let newest = items.first?.id else { return [] }
-            return [.send("PATCH", "/v1/requests", ["seenUpTo": .string(newest)], as: "see")]
+            isSeeingWanted = !loading.isLoaded || loading.isKept
+            return see()
         case "ask": return [.send("POST", "/v1/requests", parameters?.draft, as: "ask")]
         case "more": return next.map { [.fetch(path: "\(path)&cursor=\($0.pathSegment)", as: "more:\($0)")] } ?? []
         default: return []
         }
+    }
+
+    private func see() -> [FeatureAction] {
+        guard let newest = items.first?.id else { return [] }
+        return [.send("PATCH", "/v1/requests", ["seenUpTo": .string(newest)], as: "see")]
     }
 
     /// Answers or withdraws a request.

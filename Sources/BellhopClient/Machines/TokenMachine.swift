@@ -10,19 +10,24 @@ struct TokenMachine: Sendable, Hashable {
 
     enum Input: Sendable {
         /// A caller needs a token other than the spent one.
-        case need(spent: String?)
-        /// The app's answer.
-        case token(String, subject: String? = nil, identity: String? = nil, expiresAt: Int? = nil)
+        ///
+        /// - Parameter problem: Why the spent one was refused.
+        case need(spent: String?, problem: ConnectionMachine.Reason? = nil)
+        /// The app's answer, with the digest by which the service names what the token may do.
+        case token(String, subject: String? = nil, identity: String? = nil, lifeMilliseconds: Int? = nil)
+        /// The service refused a token before anybody had it.
+        case refused(String, ConnectionMachine.Reason)
         case failed(ConnectionMachine.Reason)
         case timer(String)
+        /// What the device shows is this identity's: a token of another one is another user's.
+        case assume(identity: String)
         /// The stream opened with that token.
-        case ready(streamId: String, token: String?, serverTime: Int?)
+        case ready(streamId: String, token: String?)
         /// The stream closed.
         case lost
         case expiring
         /// The answer to `renew`.
         case renewed(streamId: String, token: String, status: Int)
-        case user(String?)
     }
 
     enum Action: Sendable, Hashable {
@@ -35,55 +40,60 @@ struct TokenMachine: Sendable, Hashable {
         case renew(streamId: String, token: String)
         /// The service refused the stream's token for good: a new connection shows whether the next one is accepted.
         case reconnect
-        /// The app returned a token of another identity.
-        case user(String?)
+        /// The app returned a token of another user or of another identity.
+        case user(String?, identity: String?)
     }
 
     private(set) var token: String?
     /// The user of the token.
     private(set) var user: String?
-    /// The claims that decide what the token may do; nil if unknown.
+    /// The digest of what the token may do; nil if unknown.
     private(set) var identity: String?
     private(set) var problem: ConnectionMachine.Reason?
-    /// By the device's clock.
+    /// When the token's life is over, counted from its receipt. The service decides whether it is valid.
     private var expiresAt: Int?
     private var receivedAt = 0
     /// When to request the next token, while a stream uses this one.
     private var refreshAt: Int?
     private var isAsking = false
-    /// The present token was refused, so it is not given out again.
-    private var isRefused = false
+    /// Why the present token was refused, so that it is not given out again.
+    private var refusal: ConnectionMachine.Reason?
     /// A token that was refused or is about to expire: the app must return another.
     private var spent: String?
-    /// How far the service's clock is ahead of the device's.
-    private var skewMilliseconds = 0
     private var streamId: String?
     /// The token that the open stream uses.
     private var streamToken: String?
     private var isRenewing = false
     private let limits: Limits
+    private static let expiredCode = Bellhop.Problem.Code.invalidTokenExpired.rawValue
 
-    init(user: String? = nil, limits: Limits = Limits()) {
+    init(user: String? = nil, identity: String? = nil, limits: Limits = Limits()) {
         self.user = user
+        self.identity = identity
         self.limits = limits
     }
 
-    mutating func expect(_ identity: String) { self.identity = self.identity ?? identity }
-
     mutating func receive(_ input: Input, now: Int) -> [Action] {
         switch input {
-        case .need(let spent):
-            // The present token, unless any caller reported it as refused, or it has expired.
-            isRefused = isRefused || token != nil && token == spent
-            guard let token, !isRefused, !isOver(now) else { return ask(spent: token) }
+        case .need(let spent, let problem):
+            // The present token, unless any caller reported it as refused, or its life is over.
+            if token != nil, token == spent { refusal = problem ?? .init(code: "token.wrong") }
+            guard let token, refusal == nil, expiresAt.map({ now < $0 }) ?? true else { return ask(spent: token) }
             return [.give(token)]
-        case .token(let token, let subject, let identity, let expiresAt):
-            return take(token, subject, identity, expiresAt, now)
-        case .failed(let problem):
-            (isAsking, self.problem, refreshAt) = (false, problem, now + limits.askMilliseconds)
-            return [.give(nil), timer]
+        case .token(let token, let subject, let identity, let life): return take(token, subject, identity, life, now)
+        case .refused(let token, let problem):
+            // The app is asked for another one, once.
+            guard spent == nil else { return fail(problem, now) }
+            (isAsking, refusal) = (false, problem)
+            return ask(spent: token)
+        case .failed(let problem): return fail(problem, now)
         case .timer(let name): return name == "token" ? ask(spent: token) : []
-        case .ready(let streamId, let token, let serverTime): return ready(streamId, token, serverTime, now)
+        case .assume(let identity):
+            self.identity = identity
+            return []
+        case .ready(let streamId, let token):
+            (self.streamId, streamToken, isRenewing) = (streamId, token, false)
+            return [timer] + renew()
         case .lost:
             let had = streamId != nil
             (streamId, streamToken, isRenewing) = (nil, nil, false)
@@ -95,13 +105,8 @@ struct TokenMachine: Sendable, Hashable {
             if let refreshAt, now < min(refreshAt, receivedAt + limits.askMilliseconds) { return [] }
             return ask(spent: token)
         case .renewed(let streamId, let token, let status): return renewed(streamId, token, status)
-        case .user(let user):
-            self = TokenMachine(user: user, limits: limits)
-            return [.timer(name: "token", at: nil)]
         }
     }
-
-    private func isOver(_ now: Int) -> Bool { expiresAt.map { now >= $0 } ?? false }
 
     private mutating func ask(spent: String?) -> [Action] {
         guard !isAsking else { return [] }
@@ -109,41 +114,43 @@ struct TokenMachine: Sendable, Hashable {
         return [.ask(spent: spent)]
     }
 
+    private mutating func fail(_ problem: ConnectionMachine.Reason, _ now: Int) -> [Action] {
+        let isExpired = problem.code == TokenMachine.expiredCode
+        self.problem =
+            isExpired ? .init(code: "token.expired", status: problem.status, detail: problem.detail) : problem
+        (isAsking, spent, refreshAt) = (false, nil, now + limits.askMilliseconds)
+        return [.give(nil), timer]
+    }
+
     /// Only an open stream needs the next token before a caller requests it.
     private var timer: Action { .timer(name: "token", at: streamId == nil ? nil : refreshAt) }
 
     private mutating func take(
-        _ token: String, _ subject: String?, _ identity: String?, _ expiresAt: Int?, _ now: Int
+        _ token: String, _ subject: String?, _ identity: String?, _ life: Int?, _ now: Int
     ) -> [Action] {
+        let isOld = token == spent
+        if isOld, let refusal { return fail(refusal, now) }
         // A token of another user, or of the same user with other rights, starts a new session. The previous state must
         // be removed before new state is shown, and earlier writes must not be sent under the new rights.
         if TokenMachine.differs(user, subject) || TokenMachine.differs(self.identity, identity) {
-            isAsking = false
-            return [.user(subject), .give(nil)]
+            (isAsking, spent) = (false, nil)
+            return [.user(subject, identity: identity), .give(nil)]
         }
-        let local = expiresAt.map { $0 - skewMilliseconds }
-        let isOld = token == spent
-        refreshAt = local.map {
-            isOld ? now + limits.askMilliseconds : $0 - min(limits.leadMilliseconds, ($0 - now) / 4)
+        if token != self.token { expiresAt = life.map { now + $0 } }
+        if let life, let expiresAt {
+            let lead = min(limits.leadMilliseconds, life / 4)
+            refreshAt = isOld ? now + limits.askMilliseconds : expiresAt - lead
+        } else {
+            refreshAt = nil
         }
-        (self.token, self.expiresAt, receivedAt, isAsking, spent, problem) = (token, local, now, false, nil, nil)
-        isRefused = false
+        (self.token, receivedAt, isAsking, spent, refusal, problem) = (token, now, false, nil, nil, nil)
         user = user ?? subject
         self.identity = self.identity ?? identity
-        // An expired token is not given out: the service would refuse it.
-        return [.give(isOver(now) ? nil : token), timer] + renew()
+        return [.give(token), timer] + renew()
     }
 
     private static func differs(_ known: String?, _ given: String?) -> Bool {
         known != nil && given != nil && known != given
-    }
-
-    private mutating func ready(_ streamId: String, _ token: String?, _ serverTime: Int?, _ now: Int) -> [Action] {
-        let skew = serverTime.map { $0 - now } ?? skewMilliseconds
-        let earlier = skew - skewMilliseconds
-        (expiresAt, refreshAt) = (expiresAt.map { $0 - earlier }, refreshAt.map { $0 - earlier })
-        (skewMilliseconds, self.streamId, streamToken, isRenewing) = (skew, streamId, token, false)
-        return [timer] + renew()
     }
 
     /// Renews the token of the open stream without reconnecting.
@@ -172,6 +179,5 @@ extension TokenMachine: Encodable {
         case token, user, identity, expiresAt, streamId, streamToken, problem
         case isAsking = "asking"
         case isRenewing = "renewing"
-        case skewMilliseconds = "skewMs"
     }
 }

@@ -51,6 +51,8 @@ public final class Outbox: Sendable {
         var events = Events()
         /// Unanswered writes.
         var pending: [String: Pending] = [:]
+        /// The keys of writes that the storage has not accepted.
+        var unstored: Set<String> = []
         /// The running write to the storage.
         var storing: Task<Void, Never>?
         var toStore: [Draft] = []
@@ -93,6 +95,7 @@ public final class Outbox: Sendable {
     /// The largest body that is kept for later; the service accepts less for nearly every request.
     private static let bodyBytesMax = 1 << 18
     private static let pendingMax = 1000
+    private static let storeAgainMilliseconds = 10_000
 
     private let client: BellhopClient
     private let storage: any ClientStorage
@@ -275,7 +278,7 @@ public final class Outbox: Sendable {
         guard isIdle else { return }
         storing {
             while let item = self.nextToStore() {
-                try? await self.store(item)
+                await self.store(item)
                 self.receive(.add(item), isStored: true)
             }
         }
@@ -306,8 +309,34 @@ public final class Outbox: Sendable {
         }
     }
 
-    private func store(_ item: OutboxItem) async throws {
-        try await storage.set(prefix + item.order, JSONEncoder().encode(item))
+    /// Stores a write. A write that the storage refuses waits in memory, is sent nevertheless, and is stored later.
+    private func store(_ item: OutboxItem) async {
+        do {
+            try await storage.set(prefix + item.order, JSONEncoder().encode(item))
+            state.withLock { _ = $0.unstored.remove(item.key) }
+        } catch {
+            state.withLock { state in
+                guard !state.isClosed else { return }
+                state.unstored.insert(item.key)
+                let at = clock.now() + Outbox.storeAgainMilliseconds
+                state.timers.set("store", at: at, clock) { [weak self] number in self?.storeAgain(number) }
+            }
+        }
+    }
+
+    /// Stores the writes that the storage has refused and that still wait.
+    private func storeAgain(_ number: Int) {
+        let refused = state.withLock { state in
+            state.timers.take("store", number) ? state.machine.items.filter { state.unstored.contains($0.key) } : []
+        }
+        for item in refused {
+            storing {
+                await self.store(item)
+                // It may have been answered meanwhile.
+                guard !self.items.contains(where: { $0.key == item.key }) else { return }
+                try? await self.storage.remove(self.prefix + item.order)
+            }
+        }
     }
 
     // MARK: The machine
@@ -344,7 +373,7 @@ public final class Outbox: Sendable {
         case .timer: break
         case .mark(let item):
             storing {
-                try? await self.store(item)
+                await self.store(item)
                 self.receive(.marked(item))
             }
         case .request(let item): Task { await request(item) }

@@ -23,9 +23,11 @@ actor StreamRunner {
         var bufferBytesMax = 1 << 20
         var isOnline = true
         var isForeground = true
-        /// The user that a stream must belong to, and the claims that decide what the token may do.
+        /// The user that a stream must belong to.
         var user: String?
-        var identity: String?
+        /// Called once, before the first connection, when the tokens have an identity. Returns the position from which the
+        /// stream resumes; nil to not connect.
+        var begin: (@Sendable () async -> String?)?
     }
 
     /// Maximum number of undelivered events before reading from the network pauses.
@@ -44,6 +46,7 @@ actor StreamRunner {
     private var parser: SSEParser
     /// The last event delivered to the reader: the next connection starts here.
     private var cursor: String
+    private var begin: (@Sendable () async -> String?)?
     private var streamToken: String?
     /// The service's last answer that refused the stream.
     private(set) var refusal: ServiceAnswer?
@@ -65,7 +68,8 @@ actor StreamRunner {
         bufferBytesMax = options.bufferBytesMax
         machine = ConnectionMachine(
             topics: options.topics, isOnline: options.isOnline, isForeground: options.isForeground,
-            user: options.user, identity: options.identity, limits: options.limits)
+            user: options.user, limits: options.limits)
+        begin = options.begin
         shown = BellhopStream.Connection(machine)
         cursor = options.lastEventID
         parser = SSEParser(lastEventID: cursor)
@@ -207,14 +211,17 @@ actor StreamRunner {
 
     private func read(_ attempt: Int, _ topics: [String], _ isFresh: Bool) async {
         let spent = isFresh ? streamToken : nil
-        let bearer = await tokens.get(spent: spent)
+        let bearer = await tokens.get(spent: spent, problem: spent == nil ? nil : refusal?.reason)
         guard isCurrent(attempt) else { return }
-        if bearer == nil, !tokens.provider.isFixed {
-            let problem = tokens.problem
-            return report(.ended(code: problem?.code ?? "token.none", detail: problem?.detail), attempt)
+        if bearer == nil, !tokens.provider.isFixed || tokens.problem?.code != "token.none" || begin != nil {
+            return report(withoutToken(isFresh), attempt)
         }
-        // The service would refuse the same token again.
-        if let refusal, isFresh, bearer == spent { return report(StreamRunner.head(refusal, clock), attempt) }
+        if let begin {
+            guard let position = await begin() else { return }
+            (cursor, self.begin) = (position, nil)
+            machine.expect(tokens.identity)
+            guard isCurrent(attempt) else { return }
+        }
         streamToken = bearer
         let since = cursor
         parser = SSEParser(lastEventID: since)
@@ -244,6 +251,15 @@ actor StreamRunner {
         } catch {
             report(.ended(code: "lost", detail: "\(error)"), attempt)
         }
+    }
+
+    /// Returns why there is no token.
+    private func withoutToken(_ isFresh: Bool) -> ConnectionMachine.TransportEvent {
+        if let answer = tokens.refusal, answer.status != 0 { return StreamRunner.head(answer, clock) }
+        let problem = tokens.problem ?? .init(code: "token.none")
+        guard isFresh, let status = problem.status else { return .ended(code: problem.code, detail: problem.detail) }
+        // The app has no other token than the one that was refused.
+        return .head(status: status, problem: ["code": .string(problem.code), "detail": JSON(problem.detail)])
     }
 
     private func request(_ topics: [String], _ bearer: String?, _ since: String) throws -> URLRequest {
@@ -313,7 +329,7 @@ actor StreamRunner {
 
     /// The members of the stream's own events, and of the answer to its topics.
     private struct StreamParts: Decodable {
-        let streamId, userId, tenant, serverTime, reason: String?
+        let streamId, userId, identity, reason: String?
         let topics: [String]?
         let retryAfterMs: Int?
     }
@@ -325,12 +341,11 @@ actor StreamRunner {
             let data = event.json.model(StreamParts.self)
             if let id = data?.streamId {
                 report(
-                    .ready(streamId: id, topics: data?.topics ?? [], userId: data?.userId, tenant: data?.tenant),
-                    attempt)
+                    .ready(
+                        streamId: id, topics: data?.topics ?? [], userId: data?.userId,
+                        identity: data?.identity), attempt)
                 guard machine.streamId == id else { return false }
-                let time = Moment.milliseconds(data?.serverTime)
-                // A fixed token has no successor, so the clocks need not be compared.
-                tokens.receive(.ready(streamId: id, token: streamToken, serverTime: time))
+                tokens.receive(.ready(streamId: id, token: streamToken))
                 receive(TablesMachine.Input.ready(streamId: id, since: since))
             }
         case "stream:expiring": tokens.receive(.expiring)
@@ -414,6 +429,12 @@ actor StreamRunner {
 }
 
 extension ServiceAnswer {
+    /// Why the service refused a request.
+    var reason: ConnectionMachine.Reason {
+        let refusal = Refusal(body)
+        return .init(code: refusal.code ?? "http.\(status)", status: status, detail: refusal.detail)
+    }
+
     /// Returns the delay that the service requests, or 0.
     func waitMilliseconds(_ clock: ClientClock) -> Int {
         retryAfterMilliseconds(now: Date(timeIntervalSince1970: Double(clock.now()) / 1000)) ?? 0

@@ -1,16 +1,24 @@
 import Foundation
 
-/// The claims of a token's payload.
+/// What a client reads of a token's payload.
 ///
-/// The client does not verify them: the service checks the signature.
+/// The client does not verify it: the service checks the signature, and names the identity (`GET /v1/me`).
 struct TokenClaims: Sendable, Hashable, Encodable {
-    /// All claims except `iat`, `exp`, `nbf` and `jti`, as canonical JSON.
-    ///
-    /// These claims decide what a token may do. Tokens of one identity share a cursor and an outbox.
-    private(set) var identity: String?
     private(set) var subject: String?
-    /// Milliseconds since 1970.
-    private(set) var expiresAt: Int?
+    /// A digest of the issuer and the subject: who the token is about, whatever it may do.
+    private(set) var holder: String?
+    /// A digest of the subject alone.
+    private(set) var person: String?
+    /// All claims except `iat`, `exp`, `nbf` and `jti`, as canonical JSON. Tokens with equal claims have one identity. Held in
+    /// memory only.
+    private(set) var claims: String?
+    /// How long the token lives from its issue on. The device's clock may be wrong by days, so times are not used.
+    private(set) var lifeMilliseconds: Int?
+
+    private enum CodingKeys: String, CodingKey {
+        case subject, holder, person
+        case lifeMilliseconds = "lifeMs"
+    }
 
     /// Reads a JWT; every property is nil for a token of another kind.
     init(of token: String) {
@@ -25,9 +33,16 @@ struct TokenClaims: Sendable, Hashable, Encodable {
     init(payload: JSON) {
         guard case .object(var members) = payload else { return }
         for name in ["iat", "exp", "nbf", "jti"] { members[name] = nil }
-        identity = TokenClaims.sorted(.object(members)).text
+        claims = TokenClaims.sorted(.object(members)).text
         subject = payload["sub"].string
-        expiresAt = payload["exp"].double.flatMap { Int(exactly: ($0 * 1000).rounded()) }
+        person = TokenClaims.person(of: subject)
+        holder = subject.map { Digest.of(JSON.array([payload["iss"], .string($0)]).text) }
+        guard let issued = payload["iat"].double, let end = payload["exp"].double, end > issued else { return }
+        lifeMilliseconds = Int(exactly: ((end - issued) * 1000).rounded())
+    }
+
+    static func person(of subject: String?) -> String? {
+        subject.map { Digest.of(JSON.array([.string($0)]).text) }
     }
 
     /// Issuers may list the same roles in another order. The members of objects are sorted by `text`.

@@ -7,7 +7,7 @@ extension BellhopClient {
     /// expires, is refused (401), or the stream announces its expiry.
     public struct TokenProvider: Sendable {
         /// - Parameter spent: a token that is no longer valid.
-        let token: @Sendable (_ spent: String?) async throws -> String?
+        let token: @Sendable (_ spent: SpentToken?) async throws -> String?
         /// Whether the token never changes, however often it is requested.
         let isFixed: Bool
 
@@ -21,7 +21,7 @@ extension BellhopClient {
             self.init { spent in try await token(spent != nil) }
         }
 
-        init(isFixed: Bool = false, bySpent token: @escaping @Sendable (_ spent: String?) async throws -> String?) {
+        init(isFixed: Bool = false, bySpent token: @escaping @Sendable (_ spent: SpentToken?) async throws -> String?) {
             self.token = token
             self.isFixed = isFixed
         }
@@ -29,6 +29,12 @@ extension BellhopClient {
         public static let none = TokenProvider(isFixed: true) { _ in nil }
         public static func fixed(_ token: String) -> TokenProvider { TokenProvider(isFixed: true) { _ in token } }
     }
+}
+
+/// A token that is no longer valid, and why the service refused it.
+struct SpentToken: Sendable {
+    let token: String
+    var problem: ConnectionMachine.Reason?
 }
 
 /// Runs the token machine. The app's provider is called once for all waiting callers.
@@ -44,9 +50,15 @@ final class Tokens: Sendable {
         var waiting: [CheckedContinuation<String?, Never>] = []
         var timers = Timers()
         var events = Events()
+        var claims: TokenClaims?
+        /// Those who wait until the app has answered.
+        var arrivals: [CheckedContinuation<Void, Never>] = []
+        /// The service's answer that did not name the identity of the token.
+        var refusal: ServiceAnswer?
         /// The last tokens that were given out.
         var given: [String] = []
         var isClosed = false
+        var hasArrived = false
 
         /// Removes and returns the callers that wait for a token, and notes the token as given out.
         mutating func give(_ token: String?) -> [CheckedContinuation<String?, Never>] {
@@ -61,29 +73,38 @@ final class Tokens: Sendable {
 
     let provider: BellhopClient.TokenProvider
     private let clock: ClientClock
-    /// Called when the app returns a token of another identity.
-    private let onUser: @Sendable (String?) -> Void
+    /// Asks the service who a token is about; nil if nobody needs to know, as for a stream without stored state.
+    private let identify: (@Sendable (_ token: String) async -> ServiceAnswer)?
+    private let identities: KnownClaims
+    /// Called when the app returns a token of another user, or of an identity other than the present one.
+    private let onUser: @Sendable (_ user: String?, _ identity: String?) -> Void
     /// Continuations and callbacks run outside of its lock.
     private let state: Locked<State>
 
     init(
-        _ provider: BellhopClient.TokenProvider, clock: ClientClock, user: String? = nil,
-        onUser: @escaping @Sendable (String?) -> Void = { _ in }
+        _ provider: BellhopClient.TokenProvider, clock: ClientClock, user: String? = nil, identity: String? = nil,
+        identities: KnownClaims = KnownClaims(),
+        identify: (@Sendable (_ token: String) async -> ServiceAnswer)? = nil,
+        onUser: @escaping @Sendable (_ user: String?, _ identity: String?) -> Void = { _, _ in }
     ) {
         self.provider = provider
         self.clock = clock
+        self.identities = identities
+        self.identify = identify
         self.onUser = onUser
-        state = Locked(State(machine: TokenMachine(user: user)))
+        state = Locked(State(machine: TokenMachine(user: user, identity: identity)))
     }
 
     deinit { close() }
 
     /// The user of the token, once it is known.
     var user: String? { state.withLock { $0.machine.user } }
-    /// The claims that decide what the tokens may do, once they are known.
+    /// The digest of what the tokens may do, once it is known.
     var identity: String? { state.withLock { $0.machine.identity } }
+    /// What the app's last token says of itself, also if the service has not named its identity yet.
+    var claims: TokenClaims? { state.withLock { $0.claims } }
     /// Sets the expected identity. A token of another identity is not given out.
-    func expect(_ identity: String) { state.withLock { $0.machine.expect(identity) } }
+    func assume(_ identity: String) { receive(.assume(identity: identity)) }
     var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
 
     /// The token that was given out last.
@@ -94,18 +115,55 @@ final class Tokens: Sendable {
 
     /// A provider for calls of this user only; once closed, it returns no token.
     var caller: BellhopClient.TokenProvider {
-        BellhopClient.TokenProvider(isFixed: provider.isFixed) { spent in
-            let token = await self.get(spent: spent)
-            if self.state.withLock({ $0.isClosed }) { throw CancellationError() }
-            return token
-        }
+        BellhopClient.TokenProvider(isFixed: provider.isFixed) { try await self.require($0) }
     }
 
     func observe(_ events: Events) { state.withLock { $0.events = events } }
 
     /// Returns a valid token, other than the spent one if the app has another; nil if there is none.
-    func get(spent: String? = nil) async -> String? {
-        await withCheckedContinuation { receive(.need(spent: spent), for: $0) }
+    ///
+    /// - Parameter problem: Why the spent one was refused.
+    func get(spent: String? = nil, problem: ConnectionMachine.Reason? = nil) async -> String? {
+        await withCheckedContinuation { receive(.need(spent: spent, problem: problem), for: $0) }
+    }
+
+    /// Waits until the app has answered once, with a token or without.
+    func arrival() async {
+        Task { _ = await get() }
+        await withCheckedContinuation { continuation in
+            let isHere = state.withLock { state in
+                let isHere = state.isClosed || state.hasArrived
+                if !isHere { state.arrivals.append(continuation) }
+                return isHere
+            }
+            if isHere { continuation.resume() }
+        }
+    }
+
+    private func noteArrival() {
+        let waiting = state.withLock { state in
+            state.hasArrived = true
+            defer { state.arrivals = [] }
+            return state.arrivals
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// The service's answer that did not name the identity of the token, if it is the reason that there is none.
+    var refusal: ServiceAnswer? { state.withLock { $0.refusal } }
+
+    /// Returns a valid token as ``get(spent:)`` does; nil only for a provider without a token.
+    ///
+    /// - Throws: A ``TokenFailure`` if the app has none, and a `CancellationError` once these tokens are closed.
+    func require(_ spent: SpentToken? = nil) async throws -> String? {
+        let token = await get(spent: spent?.token, problem: spent?.problem)
+        let (isClosed, problem, refusal) = state.withLock { ($0.isClosed, $0.machine.problem, $0.refusal) }
+        if isClosed { throw CancellationError() }
+        guard token == nil else { return token }
+        // Who waits for the token receives the answer that stopped it.
+        if let refusal { throw UnidentifiedToken(answer: refusal) }
+        guard let problem, provider.isFixed, problem.code == "token.none" else { throw TokenFailure(problem) }
+        return nil
     }
 
     /// - Parameter waiting: the caller that needs a token. It is registered in one step with the need. Otherwise a
@@ -133,7 +191,7 @@ final class Tokens: Sendable {
             case .ask(let spent): ask(spent)
             case .renew(let streamId, let token): events.renew(streamId, token)
             case .reconnect: events.reconnect()
-            case .user(let user): onUser(user)
+            case .user(let user, let identity): onUser(user, identity)
             }
         }
     }
@@ -145,6 +203,7 @@ final class Tokens: Sendable {
             return state.give(nil)
         }
         for continuation in waiting { continuation.resume(returning: nil) }
+        noteArrival()
     }
 
     private func setTimer(_ name: String, _ at: Int?, _ state: inout State) {
@@ -159,23 +218,75 @@ final class Tokens: Sendable {
     private func ask(_ spent: String?) {
         state.withLock { setTimer("slow", clock.now() + Tokens.providerTimeoutMilliseconds, &$0) }
         Task { [weak self, provider] in
-            let given: TokenMachine.Input
-            do {
-                if let token = try await provider.token(spent), !token.isEmpty {
-                    let claims = TokenClaims(of: token)
-                    // A fixed token is never replaced; the service reports when it has expired.
-                    given = .token(
-                        token, subject: claims.subject, identity: claims.identity,
-                        expiresAt: provider.isFixed ? nil : claims.expiresAt)
-                } else {
-                    given = .failed(.init(code: "token.none"))
-                }
-            } catch {
-                given = .failed(.init(code: "token.failed", detail: "\(error)"))
+            let given: Result<String?, any Error>
+            do { given = .success(try await provider.checked(spent.map { SpentToken(token: $0) })) } catch {
+                given = .failure(error)
             }
             guard let self else { return }
-            state.withLock { self.setTimer("slow", nil, &$0) }
-            receive(given)
+            state.withLock { state in
+                self.setTimer("slow", nil, &state)
+                state.refusal = nil
+            }
+            switch given {
+            case .success(let token?): await take(token)
+            case .success(nil): receive(.failed(.init(code: "token.none")))
+            case .failure(let failure as TokenFailure): receive(.failed(failure.reason))
+            case .failure(let error): receive(.failed(.init(code: "token.failed", detail: "\(error)")))
+            }
+            noteArrival()
         }
     }
+
+    /// Has the service name the identity of a token, before anybody receives it.
+    private func take(_ token: String) async {
+        let claims = TokenClaims(of: token)
+        state.withLock { $0.claims = claims }
+        noteArrival()
+        let text = claims.claims ?? token
+        var (subject, named) = (claims.subject, identify == nil ? nil : identities.find(text))
+        if let identify, named == nil {
+            let answer = await identify(token)
+            let me = answer.json
+            named = answer.status == 200 ? me["identity"].string : nil
+            guard let named else { return refuse(token, answer) }
+            identities.keep(text, named)
+            subject = subject ?? me["userId"].string
+        }
+        // A fixed token is never replaced; the service reports when it has expired.
+        let life = provider.isFixed ? nil : claims.lifeMilliseconds
+        receive(.token(token, subject: subject, identity: named, lifeMilliseconds: life))
+    }
+
+    private func refuse(_ token: String, _ answer: ServiceAnswer) {
+        let refusal = Refusal(answer.body)
+        let problem = ConnectionMachine.Reason(
+            code: refusal.code ?? "unreachable", status: answer.status == 0 ? nil : answer.status,
+            detail: refusal.detail)
+        if answer.status == 401 { return receive(.refused(token, problem)) }
+        state.withLock { $0.refusal = answer }
+        receive(.failed(problem))
+    }
+}
+
+/// The identities of the last tokens, by their claims. In memory only: a device keeps no claims.
+final class KnownClaims: Sendable {
+    private static let countMax = 8
+
+    private let all = Locked<[(claims: String, identity: String)]>([])
+
+    func find(_ claims: String) -> String? { all.withLock { $0.first { $0.claims == claims }?.identity } }
+
+    func keep(_ claims: String, _ identity: String) {
+        all.withLock { all in
+            all.removeAll { $0.claims == claims }
+            all = all.suffix(KnownClaims.countMax - 1) + [(claims, identity)]
+        }
+    }
+
+    func clear() { all.withLock { $0 = [] } }
+}
+
+/// The service did not name the identity of a token. A call that waits for the token receives the answer as its own.
+struct UnidentifiedToken: Error {
+    let answer: ServiceAnswer
 }

@@ -15,6 +15,9 @@ public struct MembershipFact: Sendable, Hashable {
     /// Whether the row is in a state that counts. A deleted row stays stored as one that does not count, because
     /// otherwise an older claim would count again.
     public var counts: Bool
+    /// Whether an earlier rule of the membership gave the fact (``TableCatalog/rules``). Such a fact does not count, and
+    /// its columns are not used: the row has to be read or sent again.
+    public internal(set) var isOutdated = false
 
     public init(
         tenant: ID<Tenant>, membership: String, row: String?, subject: String?, object: String?, counts: Bool
@@ -30,7 +33,7 @@ public struct MembershipFact: Sendable, Hashable {
     public static func == (left: Self, right: Self) -> Bool {
         left.tenant == right.tenant && left.membership == right.membership && left.row.hasBytes(of: right.row)
             && left.subject.hasBytes(of: right.subject) && left.object.hasBytes(of: right.object)
-            && left.counts == right.counts
+            && left.counts == right.counts && left.isOutdated == right.isOutdated
     }
 
     /// Unique within a tenant and a membership. A later fact replaces an earlier one of the same identity.
@@ -100,6 +103,8 @@ public struct Memberships: Sendable {
     /// The memberships in groups that grant keys of one shape, in the order of evaluation.
     let grantShapes: [[Int]]
     private(set) var factCount = 0
+    /// The number of rows of each membership whose fact is outdated.
+    var outdatedCounts: [Int]
     private let entriesMax: Int
 
     /// A membership with its place among the tables.
@@ -130,6 +135,7 @@ public struct Memberships: Sendable {
             return Array(start..<start + group.count)
         }
         self.entriesMax = entriesMax
+        outdatedCounts = Array(repeating: 0, count: memberships.count)
     }
 
     /// The number of stored facts and subjects.
@@ -175,12 +181,15 @@ public struct Memberships: Sendable {
         return update
     }
 
-    /// Applies the removal of all rows of a table, for one tenant, or for all tenants if nil.
-    public mutating func truncate(_ table: TableDeclaration, tenant: ID<Tenant>? = nil) -> MembershipUpdate {
+    /// Applies the removal of all rows of a table, for all tenants, except those that are kept.
+    public mutating func truncate(
+        _ table: TableDeclaration, except isKept: (_ tenant: ID<Tenant>, _ row: String) -> Bool = { _, _ in false }
+    ) -> MembershipUpdate {
         var update = MembershipUpdate()
         for (index, rule) in memberships.enumerated() where rule.table == table.name && rule.schema == table.schema {
             let gone = facts.values.joined().filter {
-                $0.counts && $0.membership == rule.declaration.name && (tenant == nil || $0.tenant == tenant)
+                ($0.counts || $0.isOutdated) && $0.membership == rule.declaration.name
+                    && !isKept($0.tenant, $0.row ?? "")
             }
             for fact in gone { revoke(index, row: fact.row ?? "", tenant: fact.tenant, &update) }
         }
@@ -206,23 +215,46 @@ public struct Memberships: Sendable {
     }
 
     /// Loads a stored fact. One of a membership that is no longer declared is ignored.
-    public mutating func restore(_ fact: MembershipFact) -> Failure? {
-        guard let index = memberships.firstIndex(where: { $0.declaration.name == fact.membership }) else { return nil }
+    ///
+    /// - Parameter isCurrent: Whether the present rule of the membership gave the fact. Otherwise it does not count, and
+    ///   its subject counts as known: neither an old row nor a claim gives a key.
+    /// - Returns: The keys whose holders' scopes have changed.
+    public mutating func restore(_ fact: MembershipFact, isCurrent: Bool) -> Set<MembershipUpdate.Holders> {
+        guard let index = memberships.firstIndex(where: { $0.declaration.name == fact.membership }) else { return [] }
         var update = MembershipUpdate()
         if let row = fact.row {
+            var fact = fact
+            if !isCurrent { (fact.counts, fact.isOutdated) = (false, true) }
             set(index, row, fact, &update)
         } else if let subject = fact.subject {
             let name = SubjectName(membership: index, tenant: fact.tenant, value: subject)
-            if subjects[name] == nil, entryCount >= entriesMax { return Self.tooManyEntries(entriesMax) }
-            if subjects[name] == nil { subjects[name] = [:] }
+            if subjects[name] == nil, entryCount < entriesMax { subjects[name] = [:] }
         }
-        return update.refusal
+        return update.holders
+    }
+
+    /// Makes all facts of some memberships outdated, because another replica's file no longer declares them.
+    ///
+    /// - Returns: The keys whose holders' scopes have changed.
+    public mutating func retire(_ names: Set<String>) -> Set<MembershipUpdate.Holders> {
+        var holders: Set<MembershipUpdate.Holders> = []
+        for fact in facts.values.joined().filter({ names.contains($0.membership) }) {
+            holders.formUnion(restore(fact, isCurrent: false))
+        }
+        return holders
+    }
+
+    /// The memberships with outdated facts, with their tables and the numbers of rows.
+    public var outdated: [(membership: String, schema: String, table: String, rows: Int)] {
+        zip(memberships, outdatedCounts).filter { $1 > 0 }.map { rule, count in
+            (rule.declaration.name, rule.schema, rule.table, count)
+        }
     }
 
     private mutating func revoke(_ index: Int, row: String, tenant: ID<Tenant>, _ update: inout MembershipUpdate) {
         let known = facts[FactName(membership: index, row: row)]?.first { $0.tenant == tenant }
-        guard var fact = known, fact.counts else { return }
-        fact.counts = false
+        guard var fact = known, fact.counts || fact.isOutdated else { return }
+        (fact.counts, fact.isOutdated) = (false, false)
         set(index, row, fact, &update)
     }
 
@@ -248,6 +280,7 @@ public struct Memberships: Sendable {
             if let place { rows[place] = after } else { rows.append(after) }
         }
         if before == nil { factCount += 1 }
+        outdatedCounts[index] += (after.isOutdated ? 1 : 0) - (before?.isOutdated == true ? 1 : 0)
         if let subject = after.subject {
             let subjectName = SubjectName(membership: index, tenant: after.tenant, value: subject)
             let isNew = subjects[subjectName] == nil
@@ -312,7 +345,7 @@ public struct Memberships: Sendable {
         var columns: RowWrite.Row?
         for (index, rule) in memberships.enumerated() where rule.table == table.name && rule.schema == table.schema {
             let known = facts[FactName(membership: index, row: row)]?.first { $0.tenant == tenant }
-            guard let known else { continue }
+            guard let known, !known.isOutdated else { continue }
             columns = columns ?? [:]
             columns?[rule.declaration.subjectColumn] = known.subject.map(JSONValue.string) ?? .null
             columns?[rule.declaration.grantColumn] = known.object.map(JSONValue.string) ?? .null
@@ -333,7 +366,7 @@ public struct Memberships: Sendable {
     private func tenant(ofRow row: String, where isMeant: (Rule) -> Bool) -> ID<Tenant>? {
         guard let index = memberships.firstIndex(where: isMeant) else { return nil }
         let known = facts[FactName(membership: index, row: row)] ?? []
-        return known.count == 1 ? known[0].tenant : nil
+        return known.count == 1 && !known[0].isOutdated ? known[0].tenant : nil
     }
 }
 

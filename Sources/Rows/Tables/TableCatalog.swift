@@ -47,6 +47,43 @@ public struct TableCatalog: Sendable {
         Set(membershipOrder.flatMap { $0.compactMap(\.declaration.role) })
     }
 
+    /// The rule of each membership as text: everything in the file that decides which fact a row gives. Facts that
+    /// another rule gave say nothing about the present one. What a membership grants to whom (`grants`, `role`) is
+    /// applied to the facts later, so only the column of `grants` belongs to the rule.
+    public var rules: [String: String] {
+        var rules: [String: String] = [:]
+        for table in tables {
+            let identity = identity(of: table)
+            for membership in table.memberships {
+                let columns: [JSONValue] = [
+                    .string(membership.subject.shape), .string(membership.subjectColumn),
+                    .string(membership.grantColumn),
+                ]
+                let rule = JSONValue.array([identity, .array(columns), membership.when.canonical])
+                rules[membership.name] = String(decoding: JSONWriter.bytes(rule), as: UTF8.self)
+            }
+        }
+        return rules
+    }
+
+    /// Returns what decides the tenants and the ids of a table's rows: its own declaration, and those of the tables
+    /// from which its rows take their tenant.
+    ///
+    /// - Parameter seen: The tables on the way, because a file may name tables in a circle.
+    private func identity(of table: TableDeclaration, seen: Set<String> = []) -> JSONValue {
+        var parts = [table.schema, table.name].map(JSONValue.string)
+        parts.append(.array(table.primaryKey.map(JSONValue.string)))
+        switch table.tenant {
+        case .constant(let tenant): parts.append(.string(tenant))
+        case .column(let name, let parent):
+            parts.append(.array([name, parent?.table, parent?.key].map { $0.map(JSONValue.string) ?? .null }))
+            guard let parent, !seen.contains(parent.table) else { break }
+            let above = tables.filter { $0.name == parent.table }
+            parts += above.map { identity(of: $0, seen: seen.union([table.name])) }
+        }
+        return .array(parts)
+    }
+
     /// Every template of the file, for the check against the templates of other tables.
     public var templates: [AudienceTemplate] {
         var templates: [AudienceTemplate] = []

@@ -121,8 +121,11 @@ extension TableDeclaration {
     ) throws(Failure) -> (old: Side?, new: Side?) {
         var new: Side?
         if let sent = change.new {
-            // A column that an update leaves out is unchanged. A withheld column is unknown, and so makes no key.
-            let row = sent.completed(by: completedOld, except: change.withheldColumns)
+            // A column that an update leaves out is unchanged. A withheld column is unknown, and so makes no key. An
+            // inserted row is complete: a column that it lacks does not exist.
+            let row =
+                change.operation == .insert
+                ? sent : sent.completed(by: completedOld, except: change.withheldColumns)
             new = Side(tenant: try requireTenant(of: row, pointer: "/record", memberships: memberships), row: row)
         }
         guard change.operation != .insert else { return (nil, new) }

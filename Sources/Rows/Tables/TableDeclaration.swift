@@ -62,6 +62,16 @@ public struct TableDeclaration: Sendable, Hashable {
         }
     }
 
+    /// The columns from which its memberships are made, ordered by name.
+    public var membershipColumns: [String] {
+        var columns = Set(primaryKey)
+        if case .column(let name, let parent) = tenant { columns.formUnion([name, parent?.key].compactMap(\.self)) }
+        for membership in memberships {
+            columns.formUnion([membership.subjectColumn, membership.grantColumn] + membership.when.columns)
+        }
+        return columns.sorted()
+    }
+
     /// The name in error messages, such as `public.students`.
     public var qualifiedName: String { "\(schema).\(name)" }
 }
@@ -96,6 +106,18 @@ public struct RowCondition: Sendable, Hashable {
     }
 
     public var isEmpty: Bool { allowed.isEmpty && denied.isEmpty }
+
+    /// The condition in a form that is equal for equal conditions, whatever the order in the file.
+    var canonical: JSONValue {
+        func sorted(_ columns: [String: [JSONValue]]) -> JSONValue {
+            .array(
+                columns.sorted { $0.key < $1.key }.map { column, values in
+                    let texts = values.map { String(decoding: JSONWriter.bytes($0), as: UTF8.self) }
+                    return .array([.string(column)] + texts.sorted().map { .string($0) })
+                })
+        }
+        return .array([sorted(allowed), sorted(denied)])
+    }
 
     /// The columns that the condition reads, ordered by name.
     public var columns: [String] { Set(allowed.keys).union(denied.keys).sorted() }

@@ -16,7 +16,7 @@ public final class App: Sendable {
     let rankUpdates: RankUpdates
     private let settings: Settings
     private let logger: Logger
-    private let workers: WorkerPool
+    let workers: WorkerPool
     let bodies: BodyBudgets
     private let pump: EventPump
     private let replicas: ReplicaRequests?
@@ -24,6 +24,7 @@ public final class App: Sendable {
     private let ticker: Ticker
     private let clockLines: ClockLines
     private let rows: TenantRows
+    private let memberships: MembershipRegistry
     private let webhooks: WebhookSender?
     let push: PushSender?
     private let spans: SpanExporter?
@@ -75,6 +76,8 @@ public final class App: Sendable {
         (pump, rankUpdates) = (pipeline.pump, pipeline.rankUpdates)
         let runner = start.runner(reader, pipeline)
         self.runner = runner
+        memberships = start.memberships
+        start.memberships.reportOutdated(in: metrics, logger, isRead: settings.source != nil)
 
         // The streams.
         let streams = start.streams(reader, workers, authenticator, boards, admission)
@@ -126,6 +129,7 @@ public final class App: Sendable {
         try source?.check()
         spans?.start()
         pump.start()
+        try memberships.retireUndeclared(runner)
         replicas?.start()
         rankUpdates.start()
         try server.start()

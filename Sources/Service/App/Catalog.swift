@@ -48,7 +48,8 @@ enum Catalog {
     static let migrations = MigrationOrder.all.sorted(
         [
             Tenants.migration, ServiceSecrets.migration, BadgeLedger.migration, Idempotency.migration,
-            RateSharing.migration, MembershipRegistry.migration, ClockLines.migration,
+            RateSharing.migration, MembershipRegistry.migration, MembershipRegistry.ruleMigration,
+            ClockLines.migration,
         ] + EventLog.migrations + features().flatMap(\.migrations))
 
     static let tables = coreTables + features().flatMap(\.tables)

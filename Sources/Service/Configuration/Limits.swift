@@ -92,7 +92,8 @@ enum Limits {
 
     /// Rows that one step of pruning removes. All writes wait for it.
     static let prunedAtOnceMax = 1000
-    /// Facts of one transaction. A reaction that answers its own fact would never end.
+    /// Facts of one transaction, which fails if it has more. All writes wait for it, and a reaction that answers its own
+    /// fact would never end.
     static let factsMax = 10_000
 
     /// Requests that wait for a worker. Further clients get a 503, which arrives before their own timeout.

@@ -1,5 +1,6 @@
-import MicroHTTP
+import Cryptography
 import Database
+import MicroHTTP
 import Realtime
 import Rows
 import Values
@@ -88,6 +89,23 @@ final class Caller: Sendable {
             claims: isSame ? claims : keys == claimed ? nil : claimed, omittedKeys: omitted, tokenId: tokenId,
             sessionId: sessionId, issuedAt: issuedAt, expiresAt: expiresAt)
     }
+
+    /// A digest of the tenant, the id and the claims that decide what the caller may do. Clients name by it what they
+    /// store.
+    ///
+    /// It has the same value on all replicas and after every restart. It does not change with what the service ignores,
+    /// such as a session's id or a name, nor with memberships, which rows of the service decide.
+    var identity: String {
+        var writer = JSONWriter()
+        writer.array { writer in
+            for part in ["bellhop identity 1", tenant.text, userId.text, role, tier] { writer.value(part) }
+            writer.array(claimed.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
+        }
+        return RFC4648.encodeURL(SHA256.hash(writer.bytes).prefix(Self.identityBytes))
+    }
+
+    /// With fewer bytes, somebody could find claims whose digest equals another person's.
+    private static let identityBytes = 16
 
     /// Writes everything but the timestamps, as JSON members.
     func write(membersTo writer: inout JSONWriter) {

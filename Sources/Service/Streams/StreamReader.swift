@@ -161,6 +161,7 @@ struct StreamReader: Sendable {
                 writer.member("streamId", streamId)
                 writer.member("userId", caller.userId)
                 writer.member("tenant", caller.tenant)
+                writer.member("identity", caller.identity)
                 writer.member("topics", [StreamTopics.personal] + topics)
                 writer.member("replayed", events.count)
                 if caller.omittedKeys > 0 { writer.member("omittedKeys", caller.omittedKeys) }

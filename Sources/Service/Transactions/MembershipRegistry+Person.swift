@@ -44,7 +44,8 @@ extension MembershipRegistry {
             guard let key = membership.subject.key(of: { _ in person.text }) else { continue }
             update.holders.insert(.init(tenant: tx.tenant, key: key))
         }
-        try store(update, version: version, tx)
+        let rules = rules(of: tx.settings.tables)
+        try store(update, by: rules, version: version, tx)
         for (identity, _, fact) in found {
             try tx.db.run(
                 """
@@ -56,7 +57,7 @@ extension MembershipRegistry {
             let row = MembershipFact(
                 tenant: tx.tenant, membership: membership, row: nil, subject: ID<User>.erased.text, object: nil,
                 counts: false)
-            try insert(row, version: version, tx)
+            try insert(row, by: rules, version: version, tx)
         }
         return next
     }

@@ -10,6 +10,9 @@ import Values
 /// Memberships are stored in the database, as facts that are numbered in the order in which they became known. This
 /// process caches them at the last event that it has published. So scopes change in the order of the log, on every
 /// replica. A transaction that needs them takes a copy, and adds the newer facts of the database.
+///
+/// Each fact is stored with the rule that gave it. A replica with another file, or with a changed one, does not use the
+/// fact until the row is read or sent again. So it never honours a key that its own file does not give.
 final class MembershipRegistry: Sendable {
     /// The event in the log that memberships have changed.
     static let event: StaticString = "bellhop:memberships"
@@ -36,10 +39,19 @@ final class MembershipRegistry: Sendable {
             "CREATE INDEX membership_facts_version ON membership_facts (version)",
         ])
 
-    private static let bookkeeping = Unscoped.bookkeeping(
+    static let ruleMigration = Migration(
+        "0002_membership_rules",
+        sql: [
+            .sqlite("ALTER TABLE membership_facts ADD COLUMN rule INTEGER"),
+            .postgreSQL("ALTER TABLE membership_facts ADD COLUMN rule BIGINT"),
+        ])
+
+    static let bookkeeping = Unscoped.bookkeeping(
         "memberships determine scopes and are not returned to callers")
 
     let catalog: TableCatalog
+    /// The digests of the rules, by the name of the membership.
+    let rules: [String: Int64]
     /// Grows whenever memberships change. Anything derived from an older generation is derived again.
     let generation = Atomic<Int>(0)
     private let state: Locked<State>
@@ -50,17 +62,18 @@ final class MembershipRegistry: Sendable {
         var version: Int64 = 0
 
         /// Adds the newer facts of the database.
-        mutating func update(from db: DatabaseConnection) throws {
+        mutating func update(from db: DatabaseConnection, by rules: [String: Int64]) throws {
             try db.forEach(
                 """
-                SELECT tenant, membership, row_id, subject, object, counts, version
+                SELECT tenant, membership, row_id, subject, object, counts, version, rule
                 FROM \(facts, unscoped: bookkeeping) WHERE version > \(version) ORDER BY version
                 """
             ) { row in
                 let fact = MembershipFact(
                     tenant: try row.id(0), membership: try row.text(1), row: try row.optionalText(2),
                     subject: try row.optionalText(3), object: try row.optionalText(4), counts: try row.integer(5) != 0)
-                _ = memberships.restore(fact)
+                let rule = try row.optionalInteger(7).map { Int64($0) }
+                _ = memberships.restore(fact, isCurrent: rule == rules[fact.membership])
                 version = Int64(try row.integer(6))
                 return true
             }
@@ -69,6 +82,7 @@ final class MembershipRegistry: Sendable {
 
     init(_ catalog: TableCatalog) {
         self.catalog = catalog
+        rules = Self.rules(of: catalog)
         state = Locked(State(memberships: Memberships(catalog)))
     }
 
@@ -96,26 +110,36 @@ final class MembershipRegistry: Sendable {
     func memberships(in db: DatabaseConnection) throws -> (Memberships, version: Int64) {
         guard !catalog.membershipNames.isEmpty else { return (known, 0) }
         var state = state.withLock { $0 }
-        try state.update(from: db)
+        try state.update(from: db, by: rules)
         return (state.memberships, state.version)
     }
 
     /// Stores the effect of a change on memberships, and publishes it to all replicas.
-    static func store(_ update: MembershipUpdate, version: Int64, _ tx: Transaction) throws {
-        for fact in update.facts { try insert(fact, version: version, tx) }
-        tx.publish(event, audience: [], data: JSONWriter.bytes(MembershipChange(version: version, update: update)))
+    ///
+    /// - Parameter rules: The digests of the rules that gave the facts.
+    static func store(
+        _ update: MembershipUpdate, by rules: [String: Int64], version: Int64, _ tx: Transaction
+    ) throws {
+        for fact in update.facts { try insert(fact, by: rules, version: version, tx) }
+        let names = Set(update.facts.map(\.membership))
+        tx.publish(
+            event, audience: [],
+            data: JSONWriter.bytes(
+                MembershipChange(version: version, update: update, rules: rules.filter { names.contains($0.key) })))
     }
 
-    static func insert(_ fact: MembershipFact, version: Int64, _ tx: Transaction) throws {
+    static func insert(
+        _ fact: MembershipFact, by rules: [String: Int64], version: Int64, _ tx: Transaction
+    ) throws {
         try tx.db.run(
             """
             INSERT INTO \(facts, unscoped: bookkeeping)
-                (tenant, membership, identity, row_id, subject, object, counts, version)
+                (tenant, membership, identity, row_id, subject, object, counts, version, rule)
             VALUES (\(fact.tenant), \(fact.membership), \(fact.identity), \(fact.row), \(fact.subject),
-                \(fact.object), \(fact.counts ? 1 : 0), \(version))
+                \(fact.object), \(fact.counts ? 1 : 0), \(version), \(rules[fact.membership]))
             ON CONFLICT (tenant, membership, identity) DO UPDATE SET row_id = excluded.row_id,
                 subject = excluded.subject, object = excluded.object, counts = excluded.counts,
-                version = excluded.version
+                version = excluded.version, rule = excluded.rule
             """)
     }
 
@@ -126,31 +150,41 @@ final class MembershipRegistry: Sendable {
     /// - Returns: The keys whose holders' scopes have changed, and the memberships after the event; nil if it is known.
     func apply(_ data: [UInt8]) -> (holders: Set<MembershipUpdate.Holders>, memberships: Memberships)? {
         guard let change = MembershipChange(reading: data) else { return nil }
+        var holders = change.update.holders
         let changed = state.withLock { state -> Memberships? in
             guard change.version > state.version else { return nil }
-            for fact in change.update.facts { _ = state.memberships.restore(fact) }
+            // By another file, the same facts may affect other scopes here than where they were stored.
+            for fact in change.update.facts {
+                let isCurrent = change.rules[fact.membership] == rules[fact.membership]
+                holders.formUnion(state.memberships.restore(fact, isCurrent: isCurrent))
+            }
+            if !change.retired.isEmpty { holders.formUnion(state.memberships.retire(change.retired)) }
             state.version = change.version
             return state.memberships
         }
         guard let changed else { return nil }
         generation.add(1, ordering: .releasing)
-        return (change.update.holders, changed)
+        return (holders, changed)
     }
 
     /// Reads all facts, at start and after missed events.
     func reload(in db: DatabaseConnection) throws {
         guard !catalog.membershipNames.isEmpty else { return }
         var found = State(memberships: Memberships(catalog))
-        try found.update(from: db)
+        try found.update(from: db, by: rules)
         state.withLock { [found] in $0 = found }
         generation.add(1, ordering: .releasing)
     }
 }
 
 /// A change of memberships in its stored form.
-private struct MembershipChange: JSONWritable {
+struct MembershipChange: JSONWritable {
     let version: Int64
     var update = MembershipUpdate()
+    /// The digests of the rules that gave the facts.
+    var rules: [String: Int64] = [:]
+    /// The memberships whose facts no longer count, because the file of a newer replica does not declare them.
+    var retired: Set<String> = []
 
     func write(to writer: inout JSONWriter) {
         writer.object { writer in
@@ -163,6 +197,8 @@ private struct MembershipChange: JSONWritable {
             writer.array { writer in
                 for holder in update.holders { writer.array([holder.tenant.text, holder.key]) }
             }
+            writer.member("rules", JSONValue.object(rules.mapValues { .integer($0) }))
+            writer.member("retired", Array(retired))
         }
     }
 
@@ -183,6 +219,8 @@ extension MembershipChange {
             case .array(let holders)? = members["holders"]
         else { return nil }
         self.init(version: version)
+        for case (let name, .integer(let rule)) in members.object("rules") ?? [:] { rules[name] = rule }
+        retired = Set(members.strings("retired") ?? [])
         update.facts = facts.compactMap(Self.fact)
         for case .array(let pair) in holders where pair.count == 2 {
             guard case .string(let tenant) = pair[0], case .string(let key) = pair[1] else { continue }

@@ -124,10 +124,16 @@ final class Transaction {
     func record(_ fact: Fact) { facts.append(fact) }
 
     /// Runs the pending reactions.
+    ///
+    /// - Throws: 413 if there are too many facts. Only this transaction fails: other requests share the process.
     func settle() throws {
         var index = 0
         while hasFact(at: index) {
-            precondition(index < Limits.factsMax, "reactions trigger each other in an endless loop")
+            guard index < Limits.factsMax else {
+                throw Failure(
+                    .tooLarge, "request.too_many_effects",
+                    "The request would have more than \(Limits.factsMax) effects. Divide it into smaller requests.")
+            }
             let fact = facts[index]
             for reaction in reader.reactions { try reaction(self, fact) }
             index += 1

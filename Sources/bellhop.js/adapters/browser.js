@@ -3,7 +3,7 @@
 
 const scope = /** @type {import("../internal").Globals} */ (/** @type {unknown} */ (globalThis));
 
-/** @typedef {{userAgent: string, product: string}} Device */
+/** @typedef {{userAgent: string, product: string, maxTouchPoints: number}} Device */
 
 /** @param {EventTarget | undefined} target @param {string[]} names
  * @param {(event: Event) => void} listener @returns {() => void} */
@@ -17,7 +17,7 @@ const online = () => scope.navigator?.onLine !== false;
 /** @type {import("../types").Network} */
 export const network = {
   online,
-  listen: (listener) => listenTo(scope, ["online", "offline"], () => listener({ online: online() })),
+  listen: (listener) => listenTo(scope, ["online", "offline"], () => listener(online())),
 };
 
 const foreground = () => scope.document?.visibilityState !== "hidden";
@@ -27,10 +27,10 @@ export const lifecycle = {
   listen: (listener) => listenTo(scope.document, ["visibilitychange"], () => listener(foreground())),
 };
 
-/** Returns how long the stream stays open in the background: 30 s on phones, where it costs battery; null means no
- * limit. */
-export const backgroundMs = ({ userAgent, product } = scope.navigator ?? /** @type {Device} */ ({})) =>
-  /Mobi|Android|ReactNative/.test(userAgent + product) ? 30_000 : null;
+/** Returns how long the stream stays open in the background: 30 s on phones and tablets, where it costs battery; null
+ * means no limit. An iPad calls itself a Mac, but Macs have no touch screen. */
+export const backgroundMs = ({ userAgent, product, maxTouchPoints } = scope.navigator ?? /** @type {Device} */ ({})) =>
+  /Mobi|Android|ReactNative/.test(userAgent + product) || maxTouchPoints > 1 && /Mac/.test(userAgent) ? 30_000 : null;
 
 /** A hidden page (also one in the back/forward cache) must not keep holding the stream that all tabs share.
  * @param {() => void} hide @param {() => void} show */

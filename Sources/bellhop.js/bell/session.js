@@ -1,38 +1,89 @@
 // The user of a bell: signs in and out, and opens the user's stream.
 import { unconnected } from "../machines/connection.js";
-import { nameOf, outboxOf } from "../storage/keys.js";
+import { personOf } from "../machines/identity.js";
+import * as session from "../machines/session.js";
+import { knownOf, nameOf, outboxOf } from "../storage/keys.js";
 import { memoryStorage } from "../storage/memory.js";
 import { holder } from "../tabs/holder.js";
-import { tokens } from "../tokens.js";
+import { noToken, tokens } from "../tokens.js";
 import { input } from "./events.js";
 import { add, failure } from "./writes.js";
 
 /** @typedef {import("../internal").BellState} BellState */
 
 /** Signs a user in; without a name, the user of the token.
- * @param {BellState} it @param {string | null} [name] */
-export function signIn(it, name = it.options.user ?? null) {
+ * @param {BellState} it @param {string | null} [name] @param {boolean} [isShown] whether what is kept of the user shows
+ *   before the service has answered */
+export function signIn(it, name = it.options.user ?? null, isShown = true) {
   const isFirst = !it.token;
   leave(it, name);
   it.isSignedIn = true;
-  it.owner = ownerOf();
-  it.offline?.begin(name);
+  const owner = it.owner = ownerOf();
+  it.offline?.begin();
   const given = it.options.token;
   it.token = tokens({
     clock: it.clock, user: name, provider: ({ fresh }) => typeof given === "string" ? given : given({ fresh }),
+    identify: (token, read) => identify(it, owner, token, read),
     // The app returned a token of another identity without signing in: one user must not see another user's state.
-    onUser: (other) => signIn(it, other),
+    onUser: (other) => signIn(it, other, false),
   });
   // The new token is already in place, so that the stores fetch the new user's state.
   if (!isFirst) input(it, { type: "user", user: name, signedIn: true });
+  if (isShown && name !== null) show(it, owner, { person: personOf(name) });
   begin(it);
+}
+
+/** Asks the service for the identity of a token, before anybody has the token. An answer holds for all tokens with the
+ * same claims.
+ * @param {BellState} it @param {import("../internal").Owner} owner @param {string} token
+ * @param {Partial<import("../machines/identity.js").State>} read @returns {Promise<string | null>} */
+async function identify(it, owner, token, read) {
+  const claims = read.claims ?? token;
+  owner.read = read;
+  if (it.told?.claims === claims) return it.told.identity;
+  show(it, owner, read);
+  const answer = await it.http.call("GET", "/v1/me", undefined, { Authorization: `Bearer ${token}` });
+  const { status, body } = answer;
+  if (status !== 200) throw noToken({ code: `http.${status}`, ...body, status }, { answer, token });
+  const { identity = null } = body ?? {};
+  it.told = { claims, identity };
+  return identity;
+}
+
+/** The service opened a stream of another identity than it had said: its settings have changed meanwhile.
+ * @param {BellState} it */
+export async function identifyAgain(it) {
+  const { owner, token } = it;
+  it.told = undefined;
+  const told = await identify(it, owner, token?.state().token ?? "", owner.read ?? {}).catch(() => null);
+  if (told && told !== owner.identity && owner === it.owner) signIn(it, it.user, false);
+}
+
+/** Shows what the device has kept of an identity, if it knows exactly one of the token's holder.
+ * @param {BellState} it @param {import("../internal").Owner} owner
+ * @param {{holder?: string | null, person?: string | null}} whose */
+function show(it, owner, { holder = null, person = null }) {
+  owner.shown = Promise.all([knownOf(it).load(), owner.shown]).then(([known]) =>
+    void (owner === it.owner && step(it, owner, { type: "begin", holder, person, known })));
+}
+
+/** @param {BellState} it @param {import("../internal").Owner} owner @param {any} given */
+function step(it, owner, given) {
+  const { state, actions } = session.receive(owner.session, given);
+  owner.session = state;
+  for (const { do: what, identity, known } of actions) {
+    if (what === "open" || what === "close") it.offline?.show(identity ?? null);
+    else if (what === "keep") knownOf(it).put(known);
+  }
 }
 
 /** @returns {import("../internal").Owner} */
 export function ownerOf() {
   let start = () => {};
   const started = new Promise((/** @type {(value: void) => void} */ done) => void (start = done));
-  return { scope: "", identity: null, start, started };
+  return {
+    scope: "", identity: null, start, started, session: session.initial(), shown: Promise.resolve(), read: null,
+  };
 }
 
 /** Deletes the user's stored state and returns the unsent writes to the app; null if the app wants to keep them.
@@ -41,8 +92,7 @@ export async function signOut(it) {
   const { offline, owner } = it;
   const may = offline?.mayLeave() ?? true;
   if (may !== true && (!await may || it.owner !== owner)) return null;
-  // Other tabs of the user keep no state once this is removed.
-  const gone = it.storage.remove(nameOf(it, it.user)).catch(() => {});
+  const gone = forgetKnown(it, owner);
   const forgotten = offline?.forget(gone);
   const { scope } = owner;
   it.line?.forget();
@@ -59,6 +109,15 @@ export async function signOut(it) {
   for (const item of items) await stored.remove(item);
   await Promise.all([gone, forgotten, ...left]);
   return [...items, ...drafts.filter(({ key }) => !items.some((item) => item.key === key))];
+}
+
+/** Removes the user's identities from the device's list. Other tabs of the user keep no state once this is done.
+ * @param {BellState} it @param {import("../internal").Owner} owner @returns {Promise<string[]>} the removed ones */
+async function forgetKnown(it, owner) {
+  const known = knownOf(it);
+  const person = personOf(it.user);
+  const all = (await known.load()).filter((one) => one.identity === owner.identity || person && one.person === person);
+  return Promise.all(all.map(({ identity }) => known.remove(identity)));
 }
 
 /** @param {BellState} it @param {string | null} next */
@@ -83,23 +142,23 @@ export function stop(it) {
   it.line = undefined;
 }
 
-/** Opens the stream, once the identity is known.
+/** Opens the stream, once the identity is known: it decides which tabs share the stream, and it names what is stored. If
+ * the service cannot be reached, the identity that shows counts, and its tokens wait for the answer.
  * @param {BellState} it */
 export async function begin(it) {
   const { token, owner, storage } = it;
   if (!token) return;
   it.connection.set(unconnected("connecting"));
-  // The identity decides which tabs share the stream, and it is part of the storage keys. Without a token, the last
-  // known identity of the user that the app named is used.
   const isOver = () => owner !== it.owner || !it.isSignedIn || it.line;
-  const given = await token.get();
+  await token.get();
+  await owner.shown;
   if (isOver()) return;
-  const user = it.user ??= token.state().user;
-  const last = nameOf(it, user);
-  // A token without claims gets its user as the identity.
-  const identity = token.state().identity ?? (user && (given ? user : await storage.get(last).catch(() => null)));
-  if (isOver()) return;
-  if (identity && user) storage.set(last, identity).catch(() => {});
+  const { identity: told } = token.state();
+  const { subject = null, holder = null, person = null } = owner.read ?? {};
+  it.user ??= subject;
+  if (told) step(it, owner, { type: "told", identity: told, holder, person });
+  const { identity } = owner.session;
+  token.receive({ type: "assume", identity });
   const name = nameOf(it, identity);
   const scope = owner.scope = identity ? `${name} ` : "";
   owner.identity = identity;
@@ -119,17 +178,13 @@ function open(it, token, name, owner) {
   const { scope, identity } = owner;
   const own = {
     emit: it.receive,
-    /** @param {{spent: string | null}} wanted */
-    async provider({ spent }) {
-      const given = await token.get(spent);
-      // The first token came late: only now is the stream's identity known.
-      const known = token.state().identity ?? (given && user);
-      if (!known || known === identity || token !== it.token) return given;
-      if (identity) signIn(it, it.user);
-      else {
-        stop(it);
-        begin(it);
-      }
+    /** @param {import("../types").Wanted} wanted */
+    async provider({ spent, problem }) {
+      const given = await token.need(spent, problem);
+      if (token.state().identity === identity || token !== it.token) return given;
+      // The service answered late: only now is the stream's identity known.
+      stop(it);
+      begin(it);
       return null;
     },
   };

@@ -38,7 +38,7 @@ export function initial(options = {}) {
     status: "closed", topics, online, foreground, attempt: 0, tries: 0, triedAt: -Infinity, heardAt: 0, streamId: null,
     ready: [], retryAt: null, retryMs: null, closing: null, serverAt: 0, fresh: false,
     refused: {}, again: [], asked: [], limit: null, bare: false,
-    reason: null, user, identity, tenant: null, limits: { ...defaults, ...limits },
+    reason: null, user, identity, limits: { ...defaults, ...limits },
   };
 }
 
@@ -93,7 +93,6 @@ const isTrying = (state) => state.status === "connecting" || state.status === "l
 
 /** @param {State} state @param {number} now */
 function open(state, now) {
-  if (!state.online) return stop(state, "offline", { code: "offline" });
   const attempt = state.attempt + 1;
   /** @type {State} */
   const next = {
@@ -123,8 +122,8 @@ const again = (state) => ({ ...state, again: Object.keys(state.refused) });
 const filtered = ({ refused }, isKept) => Object.fromEntries(Object.entries(refused).filter(([topic]) => isKept(topic)));
 
 /** @param {State} state @param {import("./inputs").ConnectionInput} input */
-const lost = ({ closing }, { code = "lost", detail = null }) => closing
-  ? { code: "closed", detail: closing.reason ?? null } : { code, detail };
+const lost = ({ closing }, { code = "lost", detail = null, status }) => closing
+  ? { code: "closed", detail: closing.reason ?? null } : { code, detail, status };
 
 /** @param {State} state @param {Status} status @param {State["reason"]} reason */
 function stop(state, status, reason) {
@@ -138,12 +137,15 @@ function stop(state, status, reason) {
  * @param {number} [serverMs] */
 function fail(state, { now, random }, reason, serverMs = state.closing?.retryAfterMs ?? 0) {
   const { limits } = state;
-  const tries = state.tries + 1;
-  if (tries > limits.triesMax) return stop({ ...state, tries: limits.triesMax }, "unreachable", reason);
-  const own = backoff(state.retryMs ?? limits.firstMs, tries - 1, limits.delayMsMax, random);
+  // The device reports no network, and nothing answered: the next tries are slow, and do not count.
+  const isOffline = !state.online && reason?.status === undefined && !state.closing;
+  const tries = isOffline ? state.tries : state.tries + 1;
+  if (!isOffline && tries > limits.triesMax) return stop({ ...state, tries: limits.triesMax }, "unreachable", reason);
+  const firstMs = isOffline ? limits.delayMsMax : state.retryMs ?? limits.firstMs;
+  const own = backoff(firstMs, Math.max(0, tries - 1), limits.delayMsMax, random);
   const serverAt = now + Math.min(serverMs, limits.serverMsMax);
   const retryAt = Math.max(now + own, serverAt);
-  const stopped = stop(state, "waiting", reason);
+  const stopped = stop(state, isOffline ? "offline" : "waiting", reason);
   return {
     state: { ...stopped.state, tries, retryAt, serverAt, fresh: state.fresh },
     actions: [...stopped.actions, { do: "timer", name: "retry", at: retryAt }],
@@ -179,13 +181,12 @@ const refusal = ({ status, problem }) =>
 
 /** @param {State} state @param {import("./inputs").ConnectionInputOf<"ready">} input */
 function ready(state, input) {
-  const { userId = state.user, tenant = state.tenant } = input;
-  // A stream of another user or tenant is not used.
-  const isOther = differs(state.user, userId) || differs(state.tenant, tenant) || isForeign(state, input.tenant);
-  if (isOther) return stop(state, "refused", { code: "stream.other" });
+  const { userId = state.user, identity = state.identity } = input;
+  // A stream of another user, or with other rights, is not used.
+  if (differs(state.user, userId) || differs(state.identity, identity)) return stop(state, "refused", { code: "stream.other" });
   /** @type {State} */
   const next = {
-    ...again(state), streamId: input.streamId, ready: input.topics ?? [], tenant, bare: false, limit: null,
+    ...again(state), streamId: input.streamId, ready: input.topics ?? [], identity, bare: false, limit: null,
     // A service that was reached does not count as unreachable, however often the connection breaks.
     tries: Math.min(state.tries, state.limits.triesMax - 1),
   };
@@ -194,12 +195,6 @@ function ready(state, input) {
     { do: "timer", name: "stable", at: input.now + state.limits.stableMs },
   ]);
 }
-
-/** Which of its claims names the tenant is the service's setting; the tenant stands in one of them, unless it is
- * `default`.
- * @param {State} state @param {string} [tenant] */
-const isForeign = ({ identity }, tenant) => identity?.[0] === "{" && tenant && tenant !== "default" &&
-  !identity.includes(JSON.stringify(tenant));
 
 /**
  * Live is who has the topics asked for (R-CNT-13.1), but for the refused ones; the stream's are replaced where it has
@@ -267,10 +262,10 @@ function topics(state, wanted, now) {
 /** @param {State} state @param {{online: boolean, changed?: boolean}} input @param {number} now */
 function network(state, { online, changed = false }, now) {
   const next = { ...state, online };
-  if (isSettled(state)) return { state: next, actions: [] };
-  if (!online) return stop(next, "offline", { code: "offline" });
-  // On another network the old connection is dead, and no error reports it.
-  return (changed || !state.online) && !isPaused(state) ? wake(next, now) : { state: next, actions: [] };
+  const isNew = changed || online !== state.online;
+  // On another network the old connection is dead, and no error reports it. Without a network a new try fails at once,
+  // unless the report is wrong, as with some virtual networks.
+  return isNew && !isSettled(state) && !isPaused(state) ? wake(next, now) : { state: next, actions: [] };
 }
 
 // Returns whether only the app can leave this state.
@@ -288,7 +283,7 @@ function lifecycle(state, foreground, now) {
   if (!foreground) return { state: next, actions: backgroundMs === null ? [] : [pause(now + backgroundMs)] };
   const actions = backgroundMs === null ? [] : [pause(null)];
   const isDoubtful = state.status === "live" && now - state.heardAt > doubtMs;
-  if (isSettled(state) || !state.online || (isTrying(state) && !isDoubtful)) return { state: next, actions };
+  if (isSettled(state) || (isTrying(state) && !isDoubtful)) return { state: next, actions };
   const woken = wake(next, now);
   return { state: woken.state, actions: [...actions, ...woken.actions] };
 }
@@ -314,7 +309,8 @@ function wake(state, now) {
 function timer(state, input) {
   const { now, name } = input;
   switch (name) {
-    case "retry": return state.status === "waiting" ? open(state, now) : { state, actions: [] };
+    case "retry":
+      return state.status === "waiting" || state.status === "offline" ? open(state, now) : { state, actions: [] };
     case "connect":
       return isTrying(state) ? fail(state, input, { code: "timeout" }) : { state, actions: [] };
     case "stable": return { state: state.streamId !== null ? { ...state, tries: 0 } : state, actions: [] };
@@ -324,7 +320,7 @@ function timer(state, input) {
       return now < at ? { state, actions: [{ do: "timer", name, at }] } : fail(state, input, { code: "silence" });
     }
     case "background":
-      return state.foreground || !isTrying(state) && state.status !== "waiting"
+      return state.foreground || isSettled(state) || state.status === "unreachable"
         ? { state, actions: [] } : stop(state, "waiting", { code: "background" });
     default: return { state, actions: [] };
   }

@@ -8,7 +8,7 @@ import { same, sameList } from "./same.js";
  * @typedef {Record<string, any>} Item
  * @typedef {{conversationId: string, messages: Item[], sending: Item[], refused: Item[], unread: number | null,
  *   readPosition: number | null, isLoaded: boolean, isRemoved: boolean, problem: any, next: string | null,
- *   hasEarlier: boolean, tries: number, loading: import("./loading.js").Loading}} State
+ *   hasEarlier: boolean, tries: number, isReadWanted: boolean, loading: import("./loading.js").Loading}} State
  * @typedef {{state: State, actions: any[]}} Result
  */
 
@@ -23,7 +23,9 @@ const sendingMax = 200;
 export function initial({ conversationId }) {
   return {
     conversationId, messages: [], sending: [], refused: [], unread: null, readPosition: null, isLoaded: false,
-    isRemoved: false, problem: null, next: null, hasEarlier: false, tries: 0, loading: unloaded,
+    isRemoved: false, problem: null, next: null, hasEarlier: false, tries: 0,
+    // Whether the user has read the conversation before its first page came.
+    isReadWanted: false, loading: unloaded,
   };
 }
 
@@ -52,6 +54,8 @@ export function receive(state, input) {
     const older = isJoined ? state.messages.filter((one) => one.sequence < first) : [];
     next = { ...next, messages: [...older, ...messages], next: older.length ? next.next : step.body.next ?? null };
     for (const one of step.since) next = event(next, one.event).state;
+    if (next.isReadWanted) actions.push(...readUpTo(next));
+    next.isReadWanted = false;
   }
   const made = input.type === "event" ? event(next, input.event)
     : input.type === "answer" ? answer(next, input) : command(next, input);
@@ -117,12 +121,9 @@ function command(state, input) {
     case "discard":
       return { state: { ...state, refused: state.refused.filter((one) => one.id !== input.id) }, actions: [] };
     case "read": {
-      const sequence = input.sequence ?? state.messages.at(-1)?.sequence;
-      // The count falls only after the service has confirmed it (R-CNT-RT-2).
-      if (!sequence || sequence <= (state.readPosition ?? 0)) break;
-      const body = { sequence };
-      const place = `${path(state)}/read-position`;
-      return { state, actions: [{ do: "send", method: "PUT", path: place, body, as: "read" }] };
+      const { isLoaded, isKept } = state.loading;
+      const isReadWanted = input.sequence === undefined && (!isLoaded || isKept);
+      return { state: same(state, { ...state, isReadWanted }), actions: readUpTo(state, input.sequence) };
     }
     case "earlier": {
       if (!state.next) break;
@@ -135,6 +136,13 @@ function command(state, input) {
     }
   }
   return { state, actions: [] };
+}
+
+/** @param {State} state @param {number} [sequence] by default the newest loaded message */
+function readUpTo(state, sequence = state.messages.at(-1)?.sequence) {
+  // The count falls only after the service has confirmed it (R-CNT-RT-2).
+  if (!sequence || sequence <= (state.readPosition ?? 0)) return [];
+  return [{ do: "send", method: "PUT", path: `${path(state)}/read-position`, body: { sequence }, as: "read" }];
 }
 
 /** @param {State} state @param {Item} message @returns {Result} */
@@ -177,6 +185,8 @@ function answer(state, input) {
     actions.push({ do: "tell", name: "message:sent", data: { conversationId, id: message.id } });
     const sending = state.sending.filter((one) => one !== message);
     const next = body?.message ? added({ ...state, sending }, [body.message]) : { ...state, sending };
+    // A user who replies has read what came before.
+    if (body?.unread > 0) actions.push(...readUpTo(state, body.message?.sequence ?? 0));
     return { state: { ...next, unread: body?.unread ?? state.unread }, actions };
   }
   if (as === "read" || as === "delete") {

@@ -25,8 +25,8 @@ export function initial({ shopId }) {
 }
 
 /** @param {State} state */
-export const view = ({ isActive, currentTrackId, tracks, isLive, isLoaded, problem }) => {
-  return { isActive, currentTrackId, tracks, isLive, isLoaded, problem };
+export const view = ({ isActive, currentTrackId, tracks: queue, isLive, isLoaded, problem }) => {
+  return { isActive, currentTrackId, queue, isLive, isLoaded, problem };
 };
 
 /** @param {State} state @param {import("./inputs").StoreInput} input @returns {Result} */

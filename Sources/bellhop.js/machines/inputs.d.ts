@@ -103,26 +103,35 @@ export type ConnectionInput = AtRandom & OneOf<
   | { type: "timer"; name: string }
   | { type: "bytes"; attempt: number }
   | { type: "head"; attempt: number; status: number; retryAfterMs?: number; problem?: ProblemBody }
-  | { type: "ready"; attempt: number; streamId: string; userId?: string; tenant?: string; topics?: string[] }
+  | { type: "ready"; attempt: number; streamId: string; userId?: string; identity?: string; topics?: string[] }
   | { type: "subscribed"; attempt: number; asked: string[]; status: number; topics?: string[]; problem?: ProblemBody;
       retryAfterMs?: number }
   | { type: "closing"; attempt: number; reason?: string; retryAfterMs?: number }
   | { type: "again"; attempt: number; fresh?: boolean }
-  | { type: "ended"; attempt: number; code?: string; detail?: string | null }
+  | { type: "ended"; attempt: number; code?: string; detail?: string | null; status?: number }
 >;
 export type ConnectionInputOf<Type extends ConnectionInput["type"]> = Extract<ConnectionInput, { type: Type }>;
 
 /** The input of machines/token.js. */
 export type TokenInput = At & OneOf<
-  | { type: "need"; spent?: string | null }
-  | { type: "token"; token: string; subject?: string | null; identity?: string | null; expiresAt?: number | null }
+  | { type: "need"; spent?: string | null; problem?: Refusal | null }
+  | { type: "token"; token: string; subject?: string | null; identity?: string | null; lifeMs?: number | null }
+  | { type: "refused"; token: string; problem: Refusal }
+  | { type: "assume"; identity: string | null }
   | { type: "failed"; problem?: Refusal }
   | { type: "timer"; name: string }
-  | { type: "ready"; streamId: string; token: string; serverTime?: number }
+  | { type: "ready"; streamId: string; token: string }
   | { type: "lost" | "expiring" }
   | { type: "renewed"; streamId: string; token: string; status: number }
 >;
 export type TokenInputOf<Type extends TokenInput["type"]> = Extract<TokenInput, { type: Type }>;
+
+/** The input of machines/session.js. */
+export type SessionInput = At & OneOf<
+  | { type: "begin"; holder: string | null; person: string | null; known: import("./session.js").Known[] }
+  | { type: "told"; identity: string; holder: string | null; person: string | null }
+  | { type: "user" }
+>;
 
 /** The input of machines/offline.js. A place is the text that names a store: `conversation ["c1"]`. */
 export type OfflineInput = At & OneOf<

@@ -13,6 +13,7 @@ import { topicProblem, watchTopic } from "./watching.js";
  * @typedef {{challengeId: string, user: string | null, lines: Line[], me: any, entries: number, version: number | null,
  *   epoch: string | null, isBehind: boolean, isLive: boolean, isLoaded: boolean, problem: any, refusal: any,
  *   isWanted: boolean,
+ *   published: (Held & {lines: Line[], entries: number}) | null,
  *   fetchedAt: number, loading: import("./loading.js").Loading}} State
  */
 
@@ -23,7 +24,9 @@ const againMs = 5000;
 export function initial({ challengeId, user = null }) {
   return {
     challengeId, user, lines: [], me: null, entries: 0, version: null, epoch: null, isBehind: false, isLive: false,
-    isLoaded: false, problem: null, refusal: null, isWanted: false, fetchedAt: -againMs, loading: unloaded,
+    isLoaded: false, problem: null, refusal: null, isWanted: false,
+    // The lines of the topic, while newer fetched ones show. The next change follows these.
+    published: null, fetchedAt: -againMs, loading: unloaded,
   };
 }
 
@@ -87,22 +90,33 @@ function fetched(state, body) {
 function updated(state, data) {
   const { version, epoch } = data;
   if (data.top) {
-    // A fetched board may be newer than the topic's first event; the next change reveals whether one is missing.
-    if (!isNewer(held(state), data) && state.version !== version) return { ...state, isLive: true };
     const { top: lines, entries } = data;
-    return mine({ ...state, lines, entries, version, epoch, isBehind: false, isLive: true });
+    const published = { lines, entries, version, epoch };
+    // A fetched board may be newer than the topic's first event.
+    if (!isNewer(held(state), data) && state.version !== version) return { ...state, published, isLive: true };
+    return mine({ ...state, ...published, published: null, isBehind: false, isLive: true });
   }
   if (!data.moved) return own(state, data, data);
+  const published = state.published && merged(state.published, data);
   // Events that the state already includes are ignored.
-  if (!isNewer(held(state), data)) return state;
-  if (epoch !== state.epoch || data.since !== state.version) return { ...state, isBehind: true };
-  const { entries } = data;
-  const lines = moved(state.lines, data.moved, new Set(data.left));
-  return mine({ ...state, lines, entries, version, isBehind: false, isLive: true });
+  if (!isNewer(held(state), data)) return same(state, { ...state, published });
+  // The topic's own lines are the base of its changes. A line that entered and left in between is in no change.
+  const next = published ?? merged(state, data);
+  if (!next) return { ...state, published: null, isBehind: true };
+  return mine({ ...state, ...next, published: null, isBehind: false, isLive: true });
 }
 
 /** @param {State} state */
 const held = ({ version, epoch }) => version === null ? null : { version, epoch };
+
+/** Applies a change; null for one that does not follow the lines. The moved lines are complete, so a change that began
+ * earlier applies too.
+ * @param {Held & {lines: Line[]}} lines @param {any} change */
+function merged({ lines, version, epoch }, change) {
+  if (version === null || epoch !== change.epoch || change.since > version) return null;
+  const { entries } = change;
+  return { lines: moved(lines, change.moved, new Set(change.left)), entries, version: change.version, epoch };
+}
 
 /** Applies moved lines. A line without a score and a name keeps its own: only its position changed.
  * @param {Line[]} lines @param {any[]} changes @param {Set<string>} left */

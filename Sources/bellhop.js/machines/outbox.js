@@ -23,7 +23,7 @@ export const defaults = {
  * @returns {State} */
 export function initial(options = {}) {
   const { online = true, restored = true, identity = null, ...limits } = options;
-  return { identity, items: [], online, restored, sending: null, failures: 0, retryAt: 0, limits: { ...defaults, ...limits } };
+  return { identity, items: [], online, live: false, restored, sending: null, failures: 0, retryAt: 0, limits: { ...defaults, ...limits } };
 }
 
 /** @param {State} state @param {import("./inputs").OutboxInput} input
@@ -42,7 +42,10 @@ export function receive(state, input) {
     }
     case "network": return next({ ...state, online: input.online, ...(input.online ? fresh : {}) }, now);
     // A reopened stream proves that the service is reachable, so the back-off ends.
-    case "connection": return next(input.status === "live" ? { ...state, ...fresh } : state, now);
+    case "connection": {
+      const live = input.status === "live";
+      return next({ ...state, live, ...(live ? fresh : {}) }, now);
+    }
     case "marked": return mark(state, input);
     case "answer": return answer(state, input);
     case "timer": return next(state, now);
@@ -84,8 +87,9 @@ const drop = (item, { status, headers = {}, body }) => [
  * @returns {{state: State, actions: any[]}} */
 function next(state, now) {
   const [item] = state.items;
-  // Writes from before a restart precede the writes since.
-  if (!item || state.sending !== null || !state.online || !state.restored) return { state, actions: [] };
+  // Writes from before a restart precede the writes since. Without a network nothing is tried: a tried write is only
+  // resent within the time for which the service remembers its key.
+  if (!item || state.sending !== null || !(state.online || state.live) || !state.restored) return { state, actions: [] };
   if (item.tried !== null && now - item.tried > state.limits.keyMsMax) {
     const after = next({ ...state, items: state.items.slice(1) }, now);
     const lost = drop(item, { status: 0, body: { code: "outbox.uncertain" } });

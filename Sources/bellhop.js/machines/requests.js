@@ -7,7 +7,7 @@ import { same, sameList } from "./same.js";
  * @typedef {Record<string, any>} Item
  * @typedef {{as: string, id: string, status: "accepted" | "declined" | null}} Pending null: withdrawn
  * @typedef {{direction: string, user: string | null, items: Item[], isLoaded: boolean, problem: any, hasMore: boolean,
- *   stored: Item[], pending: Pending[], next: string | null, count: number,
+ *   stored: Item[], pending: Pending[], next: string | null, count: number, isSeeingWanted: boolean,
  *   loading: import("./loading.js").Loading}} State
  * @typedef {{state: State, actions: any[]}} Result
  */
@@ -22,7 +22,9 @@ export function initial(options) {
   const { direction = "incoming", user = null } = options ?? {};
   return {
     direction, user, items: [], isLoaded: false, problem: null, hasMore: false, stored: [], pending: [], next: null,
-    count: 0, loading: unloaded,
+    count: 0,
+    // Whether the user has seen the requests before the first page came.
+    isSeeingWanted: false, loading: unloaded,
   };
 }
 
@@ -43,12 +45,15 @@ export function receive(state, input) {
   const events = ["request:created", "request:updated", "request:removed"];
   const held = restored(state, input, withKept);
   const step = advance(held.loading, input, { as: "list", path, events });
+  const actions = [...step.actions];
   let next = { ...held, loading: step.loading };
   if (step.isGone) next = withKept(next, {});
   if (input.type === "start") next.user = input.user ?? next.user;
   if (step.body) {
     next = { ...next, stored: step.body.items, next: step.body.next ?? null };
     for (const one of step.since) next = event(next, one.event);
+    if (next.isSeeingWanted) actions.push(...see(next.pending.reduce(overlaid, next.stored)));
+    next.isSeeingWanted = false;
   }
   const made = own(next, input, path);
   next = made.state;
@@ -56,7 +61,7 @@ export function receive(state, input) {
   const items = isSame ? state.items : sameList(state.items, next.pending.reduce(overlaid, next.stored));
   const { isLoaded, problem } = next.loading;
   const shown = { ...next, items, isLoaded, problem, hasMore: next.next !== null };
-  return { state: same(state, shown), actions: [...step.actions, ...made.actions] };
+  return { state: same(state, shown), actions: [...actions, ...made.actions] };
 }
 
 /** @param {State} state @param {import("./inputs").StoreInput} input @param {string} path @returns {Result} */
@@ -66,9 +71,8 @@ function own(state, input, path) {
     case "answer": return answer(state, input);
     case "settle": return settle(state, input);
     case "see": {
-      const seenUpTo = state.items[0]?.id;
-      if (!seenUpTo) break;
-      return { state, actions: [{ do: "send", method: "PATCH", path: "/v1/requests", body: { seenUpTo }, as: "see" }] };
+      const isSeeingWanted = !state.loading.isLoaded || state.loading.isKept;
+      return { state: same(state, { ...state, isSeeingWanted }), actions: see(state.items) };
     }
     case "ask": return { state, actions: [{ do: "send", method: "POST", path: "/v1/requests", body: input.draft, as: "ask" }] };
     case "more": {
@@ -101,6 +105,12 @@ function put(state, request) {
   if (isOld) return state;
   const stored = isKnown ? state.stored.map((one) => one.id === request.id ? request : one) : [...state.stored, request];
   return { ...state, stored: stored.sort((one, other) => (one.id < other.id ? 1 : -1)).slice(0, storedMax) };
+}
+
+/** @param {Item[]} items @returns {any[]} */
+function see([newest]) {
+  if (!newest) return [];
+  return [{ do: "send", method: "PATCH", path: "/v1/requests", body: { seenUpTo: newest.id }, as: "see" }];
 }
 
 /** Answers or withdraws a request.

@@ -13,8 +13,8 @@ const askMs = 10_000;
 export function initial(options = {}) {
   const { user = null, identity = null } = options;
   return {
-    token: null, user, identity, expiresAt: null, gotAt: 0, refreshAt: null, asking: false, spent: null, refused: false,
-    skewMs: 0, streamId: null, streamToken: null, renewing: false, problem: null
+    token: null, user, identity, expiresAt: null, gotAt: 0, refreshAt: null, asking: false, spent: null, refused: null,
+    streamId: null, streamToken: null, renewing: false, problem: null
   };
 }
 
@@ -23,26 +23,27 @@ export function initial(options = {}) {
 export function receive(state, input) {
   const { now } = input;
   switch (input.type) {
-    // Gives the present token, unless any caller reported it as refused, or it has expired.
+    // Gives the present token, unless any caller reported it as refused, or its life is over.
     case "need": {
-      const refused = state.refused || state.token !== null && input.spent === state.token;
-      const isSpent = state.token === null || refused || isOver(state, now);
+      const isRefused = state.token !== null && input.spent === state.token;
+      const refused = isRefused ? input.problem ?? { code: "token.wrong" } : state.refused;
+      const isSpent = state.token === null || refused || state.expiresAt !== null && now >= state.expiresAt;
       if (!isSpent) return { state, actions: [{ do: "give", token: state.token }] };
       return ask({ ...state, refused }, state.token);
     }
     case "token": return token(state, input);
-    case "failed": {
-      const next = { ...state, asking: false, problem: input.problem ?? null, refreshAt: now + askMs };
-      return { state: next, actions: [{ do: "give", token: null }, timer(next)] };
+    // The service refused a token before anybody had it. The app is asked for another one, once.
+    case "refused": {
+      const { token, problem } = input;
+      if (state.spent !== null) return failed(state, now, problem);
+      return ask({ ...state, asking: false, refused: problem }, token);
     }
+    case "failed": return failed(state, now, input.problem ?? null);
     case "timer": return input.name === "token" ? ask(state, state.token) : { state, actions: [] };
+    // What the device shows is this identity's: a token of another one is another user's.
+    case "assume": return { state: { ...state, identity: input.identity }, actions: [] };
     case "ready": {
-      const skewMs = input.serverTime === undefined ? state.skewMs : input.serverTime - now;
-      const earlier = (/** @type {number | null} */ at) => at === null ? null : at - (skewMs - state.skewMs);
-      const next = {
-        ...state, skewMs, streamId: input.streamId, streamToken: input.token, renewing: false,
-        expiresAt: earlier(state.expiresAt), refreshAt: earlier(state.refreshAt),
-      };
+      const next = { ...state, streamId: input.streamId, streamToken: input.token, renewing: false };
       return renew(next, [timer(next)]);
     }
     case "lost": {
@@ -61,9 +62,6 @@ export function receive(state, input) {
   }
 }
 
-/** @param {State} state @param {number} now */
-const isOver = (state, now) => state.expiresAt !== null && now >= state.expiresAt;
-
 /** @param {State} state @param {string | null} spent */
 function ask(state, spent) {
   if (state.asking) return { state, actions: [] };
@@ -74,26 +72,36 @@ function ask(state, spent) {
 /** @param {State} state */
 const timer = (state) => ({ do: "timer", name: "token", at: state.streamId === null ? null : state.refreshAt });
 
-// Handles the app's answer.
+/** @param {State} state @param {number} now @param {State["problem"]} problem */
+function failed(state, now, problem) {
+  const isExpired = problem?.code === "invalid_token.expired";
+  const next = {
+    ...state, asking: false, spent: null, refreshAt: now + askMs,
+    problem: isExpired ? { ...problem, code: "token.expired" } : problem,
+  };
+  return { state: next, actions: [{ do: "give", token: null }, timer(next)] };
+}
+
+// Handles the app's answer. The service decides whether the token is valid: the device's clock may be wrong by days, so a
+// token's life is counted from its receipt, and only says when to ask for the next one.
 /** @param {State} state @param {import("./inputs").TokenInputOf<"token">} input */
-function token(state, { now, token, subject = null, identity = null, expiresAt = null }) {
-  const local = expiresAt === null ? null : expiresAt - state.skewMs;
+function token(state, { now, token, subject = null, identity = null, lifeMs = null }) {
   const isOld = token === state.spent;
-  const left = local === null ? 0 : local - now;
-  const refreshAt = local === null ? null : isOld ? now + askMs
-    : local - Math.min(leadMs, left / 4);
-  const next = { ...state, token, expiresAt: local, gotAt: now, refreshAt, asking: false, spent: null, refused: false,
-    problem: null };
+  if (isOld && state.refused) return failed(state, now, state.refused);
   // A token of another user, or of the same user with other rights, starts a new session. The previous state must be
   // removed before new state is shown, and earlier writes must not be sent under the new rights.
   const isOther = differs(state.user, subject) || differs(state.identity, identity);
   if (isOther) {
     const actions = [{ do: "user", user: subject }, { do: "give", token: null }];
-    return { state: { ...state, asking: false }, actions };
+    return { state: { ...state, asking: false, spent: null }, actions };
   }
-  // An expired token is not given out: the service would refuse it.
-  const actions = [{ do: "give", token: isOver(next, now) ? null : token }, timer(next)];
-  return renew({ ...next, user: state.user ?? subject, identity: state.identity ?? identity }, actions);
+  const expiresAt = token === state.token ? state.expiresAt : lifeMs === null ? null : now + lifeMs;
+  const next = {
+    ...state, token, expiresAt, gotAt: now, asking: false, spent: null, refused: null, problem: null,
+    refreshAt: lifeMs === null || expiresAt === null ? null : isOld ? now + askMs : expiresAt - Math.min(leadMs, lifeMs / 4),
+    user: state.user ?? subject, identity: state.identity ?? identity,
+  };
+  return renew(next, [{ do: "give", token }, timer(next)]);
 }
 
 /** @param {string | null} known @param {string | null} given */

@@ -12,7 +12,7 @@ export function indexedDBStorage(name = "bellhop") {
       request.onerror = () => reject(request.error);
       request.onsuccess = () => {
         const db = request.result;
-        // The browser may close the database (to clear the site's data); the next use opens it again.
+        // The browser may close the database, to clear the site's data or while the page sleeps. The next use opens it again.
         db.onclose = () => void (opening = null);
         db.onversionchange = () => {
           db.close();
@@ -37,11 +37,18 @@ export function indexedDBStorage(name = "bellhop") {
     return request.result;
   }
 
+  /** A connection that is lost is noticed only by its use.
+   * @type {typeof within} */
+  const used = (...what) => within(...what).catch(() => {
+    opening = null;
+    return within(...what);
+  });
+
   return {
-    get: async (key) => (await within("readonly", (values) => values.get(key))) ?? null,
-    set: (key, value, durability) => within("readwrite", (values) => values.put(value, key), durability),
-    remove: (key) => within("readwrite", (values) => values.delete(key)),
-    keys: (prefix) => within("readonly", (values) =>
+    get: async (key) => (await used("readonly", (values) => values.get(key))) ?? null,
+    set: (key, value, durability) => used("readwrite", (values) => values.put(value, key), durability),
+    remove: (key) => used("readwrite", (values) => values.delete(key)),
+    keys: (prefix) => used("readonly", (values) =>
       values.getAllKeys(IDBKeyRange.bound(prefix, `${prefix}\uffff`))),
   };
 }

@@ -164,7 +164,18 @@ async function answer(it, action, promise) {
 
 /** @param {StoreBell} bell @param {Attached} it @param {string[]} topics */
 function subscribe(bell, it, topics) {
-  bell.want(it, topics);
+  try {
+    bell.want(it, topics);
+  } catch (/** @type {any} */ error) {
+    // The stream has no room for them. A store must not throw into the view that opens it.
+    const problem = { code: "topics.full", detail: error.message };
+    for (const topic of topics) {
+      const event = { name: "topic:refused", data: { topic, problem }, id: "" };
+      it.receive({ type: "event", event });
+      bell.publish(event.name, event.data);
+    }
+    return;
+  }
   // A topic that was refused to another store causes no second refusal, so this store is informed here.
   const { refused } = bell.connection.get();
   for (const topic of topics.filter((topic) => refused[topic])) {

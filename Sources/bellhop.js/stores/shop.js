@@ -25,7 +25,7 @@ export const booking = {
   })),
 };
 
-/** `bell.dj(shopId)`: `{isActive, currentTrackId, tracks, isLive, isLoaded, problem}`; each track with `userVote`.
+/** `bell.dj(shopId)`: `{isActive, currentTrackId, queue, isLive, isLoaded, problem}`; each track with `userVote`.
  * @type {typeof import("../features").dj} */
 export const dj = {
   isKeyed: true,

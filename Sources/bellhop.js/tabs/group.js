@@ -161,8 +161,8 @@ class Group {
       case "pong": return;
       case "welcome": return this.#enter(message);
       case "ask":
-        return void provider?.({ spent: message.spent }).catch(() => null)
-          .then((token) => this.#send({ tell: "token", ask: message.ask, token: token ?? null }));
+        return void provider?.(message).then((token) => ({ token }), ({ problem }) => ({ token: null, problem }))
+          .then((answer) => this.#send({ ...answer, tell: "token", ask: message.ask }));
     }
     const { n } = message;
     // Messages before the welcome: it uses another channel, and may arrive after messages that were sent later.

@@ -16,7 +16,7 @@ export class Leader {
   /** @type {Map<string, Member>} */
   #members = new Map();
   /** The token requests without an answer.
-   * @type {Map<string, {of: string, answer: (token: string | null) => void}>} */
+   * @type {Map<string, {of: string, answer: (given: import("../internal").Given) => void}>} */
   #asked = new Map();
   #asks = 0;
   /** The number of the last message to all. */
@@ -68,7 +68,7 @@ export class Leader {
       case "hello":
         this.#note(message);
         return this.#welcome(message);
-      case "token": return this.#asked.get(message.ask)?.answer(message.token);
+      case "token": return this.#asked.get(message.ask)?.answer(message);
       case "bye": return this.#forget(from);
       case "ping": return this.#post({ say: "pong" }, from);
       case "add": return this.#holder.add(message.item);
@@ -114,25 +114,28 @@ export class Leader {
     return this.#members.has(wanted) ? wanted : this.#tabs()[0]?.[0];
   }
 
-  /** Asks this tab for a token, then others; a worker has no token of its own.
-   * @param {{spent: string | null}} wanted @returns {Promise<string | null>} */
-  async #ask({ spent }) {
+  /** Asks this tab for a token, then others; a worker has no token of its own. Rejects with the problem of the last tab.
+   * @param {import("../types").Wanted} wanted @returns {Promise<string | null>} */
+  async #ask(wanted) {
     const { tab, clock } = this.#parts;
+    /** @type {import("../types").Refusal | undefined} */
+    let problem;
     for (const [to] of this.#tabs().sort(([one], [other]) => Number(other === tab) - Number(one === tab))) {
       const id = String((this.#asks += 1));
-      const token = await new Promise((/** @type {(token: string | null) => void} */ resolve) => {
-        const stop = clock.after(askMs, () => resolve(null));
-        const answer = (/** @type {string | null} */ given) => {
+      const given = await new Promise((/** @type {(given: import("../internal").Given) => void} */ resolve) => {
+        const stop = clock.after(askMs, () => resolve({ token: null }));
+        const answer = (/** @type {import("../internal").Given} */ given) => {
           stop();
           resolve(given);
         };
         this.#asked.set(id, { of: to, answer });
-        this.#post({ say: "ask", ask: id, spent }, to);
+        this.#post({ ...wanted, say: "ask", ask: id }, to);
       });
       this.#asked.delete(id);
-      if (token !== null) return token;
+      if (given.token !== null) return given.token;
+      problem = given.problem ?? problem;
     }
-    return null;
+    throw Object.assign(new Error("no tab has a token"), { problem: problem ?? { code: "token.none" } });
   }
 
   /** @param {string} [lastEventId] */
@@ -152,7 +155,7 @@ export class Leader {
     this.#members.delete(from);
     member.gone.abort();
     member.line?.close();
-    for (const { of, answer } of this.#asked.values()) if (of === from) answer(null);
+    for (const { of, answer } of this.#asked.values()) if (of === from) answer({ token: null });
     this.#unite();
     this.#look(false);
   }

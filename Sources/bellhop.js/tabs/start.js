@@ -7,7 +7,7 @@ const workerMs = 3000;
 const workers = [];
 
 /** Calls back once the worker runs, or once it is clear that it cannot.
- * @param {{url: string, user: string | null, identity: string | null, name: string, scope: string}} whose
+ * @param {{url: string, identity: string | null, name: string, scope: string}} whose
  * @param {import("../types").Clock} clock @param {() => void} enter */
 export function startWorker(whose, clock, enter) {
   clock.after(workerMs, enter);

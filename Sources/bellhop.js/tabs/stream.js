@@ -27,7 +27,7 @@ export function stream(parts, onLive) {
   }, parts.clock, (/** @type {ConnectionAction} */ action) => perform(it, action));
   /** @type {StreamState} */
   const it = {
-    ...parts, token, line, http: calls({ ...parts, token: token.get }), changing: Promise.resolve(), stop() {},
+    ...parts, token, line, http: calls({ ...parts, token: token.need }), changing: Promise.resolve(), stop() {},
     shown: connection.unconnected("connecting"), cursor: "",
   };
   it.table = parts.rows?.({ ...parts, run, change: (id, body) => change(it, id, body) });
@@ -67,10 +67,10 @@ const inUTF8 = (text) =>
 /** @param {StreamState} it @param {import("../internal").ConnectAction} action */
 async function connect(it, { attempt, topics, fresh }) {
   const { token, line, cursor } = it;
-  const bearer = await token.get(fresh ? it.bearer : null);
+  const bearer = await token.get(fresh ? it.bearer : null, it.refusal);
   if (it.isClosed || line.get().attempt !== attempt || line.get().status !== "connecting") return;
   if (bearer === null) {
-    return void line.receive({ type: "ended", attempt, ...(token.state().problem ?? { code: "token.none" }) });
+    return void line.receive({ code: "token.none", ...token.state().problem, type: "ended", attempt });
   }
   it.bearer = bearer;
   const query = topics.length ? `?topics=${topics.map(encodeURIComponent).join(",")}` : "";
@@ -98,7 +98,7 @@ function listener(it, attempt) {
   return {
     async head({ status, type, retryAfter, body }) {
       if (status !== 200) {
-        const problem = parsed(await body().catch(() => ""));
+        const problem = it.refusal = parsed(await body().catch(() => ""));
         return report({ type: "head", status, retryAfterMs: afterMs(retryAfter, clock.now()), problem });
       }
       if (/^text\/event-stream\s*(;|$)/i.test(type)) report({ type: "head", status });
@@ -142,8 +142,7 @@ function receiveEvent(it, { name, data, id, hasId }, since, report) {
     if (line.get().streamId === null) return;
     const { streamId } = event.data;
     it.streamId = streamId;
-    const serverTime = Date.parse(event.data.serverTime);
-    token.receive({ type: "ready", streamId, token: it.bearer, ...(serverTime ? { serverTime } : {}) });
+    token.receive({ type: "ready", streamId, token: it.bearer });
     it.table?.receive({ type: "ready", streamId, since });
   } else if (name === "stream:expiring") token.receive({ type: "expiring" });
   else if (name === "stream:scope") report({ type: "scope" });

@@ -10,16 +10,16 @@ import { holder } from "./holder.js";
 
 /** @type {{name: string, onconnect: (event: MessageEvent) => void}} */
 const worker = /** @type {any} */ (globalThis);
-const { url, user, identity, name, scope } = JSON.parse(worker.name);
+const { url, identity, name, scope } = JSON.parse(worker.name);
 
 group({
   name, tab: makeId(), isTab: false, clock: systemClock,
   makeHolder: (parts) => {
     const it = holder({
-      url, user, identity, scope, clock: systemClock, transport: fetchTransport(), storage: indexedDBStorage(),
+      url, user: null, identity, scope, clock: systemClock, transport: fetchTransport(), storage: indexedDBStorage(),
       clientId: makeId(), limits: { online: network.online() }, rows: tableLine, ...parts,
     });
-    network.listen(it.network);
+    network.listen(() => it.network({ online: network.online() }));
     return it;
   },
   emit: () => {},

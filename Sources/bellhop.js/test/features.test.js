@@ -231,21 +231,21 @@ test("R-CUT-D-1, R-CUT-D-2: votes appear at once, are refused from outside, and 
   await backend("POST", "/v1/shops/s2/dj/tracks", { trackId: "t1", trackName: "So What", artistName: "Miles Davis" });
   const [guest, watcher] = [await device("hal"), await device("ivy")];
   const [dj, seen] = [guest.dj("s2"), watcher.dj("s2")];
-  await shows(dj, (it) => it.isLive && it.tracks.length === 1);
-  await shows(seen, (it) => it.isLive && it.tracks.length === 1);
-  const score = dj.get().tracks[0].score;
+  await shows(dj, (it) => it.isLive && it.queue.length === 1);
+  await shows(seen, (it) => it.isLive && it.queue.length === 1);
+  const score = dj.get().queue[0].score;
   const refused = dj.vote("t1", "up");
-  assert.equal(dj.get().tracks[0].userVote, "up");
+  assert.equal(dj.get().queue[0].userVote, "up");
   assert.equal((await refused).body.code, "dj.not_present");
-  assert.equal(dj.get().tracks[0].userVote, "none");
+  assert.equal(dj.get().queue[0].userVote, "none");
 
   await guest.call("PUT", "/v1/shops/s2/presence/me");
   await dj.vote("t1", "up");
-  assert.equal(dj.get().tracks[0].userVote, "up");
-  await shows(seen, (it) => it.tracks[0].score === score + 1);
-  assert.equal(seen.get().tracks[0].userVote, "none");
+  assert.equal(dj.get().queue[0].userVote, "up");
+  await shows(seen, (it) => it.queue[0].score === score + 1);
+  assert.equal(seen.get().queue[0].userVote, "none");
   await dj.add({ trackId: "t2", trackName: "Nefertiti", artistName: "Miles Davis" });
-  await shows(seen, (it) => it.tracks.length === 2);
+  await shows(seen, (it) => it.queue.length === 2);
 });
 
 test("R-SCH-FR-005, R-SCH-EC1, R-SCH-FR-020: queries are refetched after changes by others, and not after own changes",

@@ -101,7 +101,7 @@ const ready = {
   },
   DJ: async () => {
     await scope.bell.call("PUT", "/v1/shops/s1/presence/me");
-    return scope.bell.dj("s1").get().tracks.length > 0;
+    return scope.bell.dj("s1").get().queue.length > 0;
   },
   Feed: async () => {
     await scope.bell.call("PUT", "/v1/users/gus/followers/me");
@@ -140,7 +140,7 @@ const check = {
     return until(() => scope.drawn.get("board")?.[1]?.rank === 1);
   },
   Feed: () => scope.bell.feed().get().posts[0].liked,
-  DJ: ({ status }) => status === 200 && until(() => scope.bell.dj("s1").get().tracks.length === 2),
+  DJ: ({ status }) => status === 200 && until(() => scope.bell.dj("s1").get().queue.length === 2),
   "Rows on the screen": async () => {
     await until(() => scope.bell.visibleRows("posts", { schema: "bellhop" }).get().isLive);
     await scope.bell.call("PUT", `/v1/posts/${scope.postId}/reposts/me`);

@@ -1,4 +1,5 @@
 // A server on a real socket that a test scripts: it can cut a stream at any byte, answer slowly, or stop.
+import { createHash } from "node:crypto";
 import { createServer } from "node:net";
 
 /** Returns a generator of reproducible pseudo-random numbers (mulberry32). */
@@ -19,9 +20,19 @@ export function announceSeed(name) {
   return seed;
 }
 
-/** `answer(request, socket)` is called with each request: {method, path, headers, body}. */
-export async function scriptedServer(answer) {
+/** Returns an identity for the claims of a token, other than its times; one for all tokens that are not JWTs. */
+export function identityOf(token) {
+  const [, payload] = token.split(".");
+  if (!payload) return "identity-of-opaque-1234";
+  const { iat, exp, nbf, jti, ...rest } = JSON.parse(Buffer.from(payload, "base64url"));
+  return createHash("sha256").update(JSON.stringify(rest)).digest("base64url").slice(0, 22);
+}
+
+/** `answer(request, socket)` is called with each request: {method, path, headers, body}; `me` answers who a token is. */
+export async function scriptedServer(answer, me = identityOf) {
   const requests = [];
+  /** While it is down, connections end without an answer. */
+  const it = { isDown: false };
   const sockets = new Set();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -42,13 +53,15 @@ export async function scriptedServer(answer) {
       const body = received.subarray(end + 4, end + 4 + length).toString();
       received = received.subarray(end + 4 + length);
       const [method, path] = first.split(" ");
+      if (it.isDown) return socket.destroy();
       const request = { method, path, headers, body: body && JSON.parse(body) };
+      if (path === "/v1/me" && me) return json(socket, 200, { identity: me(headers.authorization.slice(7)) });
       requests.push(request);
       answer(request, socket);
     });
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
-  return {
+  return Object.assign(it, {
     url: `http://127.0.0.1:${server.address().port}`,
     requests,
     streams: () => requests.filter(({ path }) => path.startsWith("/v1/stream")),
@@ -57,7 +70,7 @@ export async function scriptedServer(answer) {
       for (const socket of sockets) socket.destroy();
       await new Promise((done) => server.close(done));
     },
-  };
+  });
 }
 
 export function json(socket, status, body, headers = {}) {

@@ -62,10 +62,10 @@ export const given: Features = connectCore({ url, token: "t", features });
 
 export function component(): number {
   const { items, markSeen } = useNotifications();
-  const { tracks, vote } = useDJ("s1");
+  const { queue, vote } = useDJ("s1");
   const { items: requests, accept } = useRequests();
   if (requests[0]) void accept(requests[0].id);
   if (items[0]) void markSeen(items[0].id);
-  if (tracks[0]) void vote(tracks[0].trackId, "up");
+  if (queue[0]) void vote(queue[0].trackId, "up");
   return useBadges()?.total ?? 0;
 }

@@ -206,7 +206,7 @@ import Values
             for fact in update.facts { stored[fact.identity] = fact }
         }
         var restored = Memberships(catalog)
-        for fact in stored.values { #expect(restored.restore(fact) == nil) }
+        for fact in stored.values { _ = restored.restore(fact, isCurrent: true) }
         for memberships in [memberships, restored] {
             #expect(teams(memberships, "ann", claims: ["team:red"]).isEmpty)
             #expect(teams(memberships, "ben") == ["team:red"])
@@ -214,7 +214,7 @@ import Values
     }
 
     @Test mutating func truncatedTable_revokesAllItsMemberships() throws {
-        let gone = world.memberships.truncate(try world.table("classes"), tenant: "A")
+        let gone = world.memberships.truncate(try world.table("classes")) { tenant, _ in tenant != "A" }
         #expect(holders(gone) == ["user:t1", "user:t2"])
         #expect(!world.scope("t1", of: "A", claims: ["class:c1:staff"]).contains("class:c1:staff"))
         #expect(world.scope("t1", of: "B").contains("class:c1:staff"))
@@ -346,11 +346,73 @@ import Values
             }
         }
         var restored = Memberships(world.catalog)
-        for fact in stored.values { #expect(restored.restore(fact) == nil) }
+        for fact in stored.values { _ = restored.restore(fact, isCurrent: true) }
         for name in ClassRows.teachers {
             let holder = MembershipClaimant(
                 tenant: "A", role: "teacher", claimed: ClassRows.claims.union(["user:\(name)"]))
             #expect(restored.keys(of: holder) == world.memberships.keys(of: holder), "seed \(seed)")
         }
+    }
+
+    // MARK: Rules of the file
+
+    private static func catalog(_ members: String, tenant: String = "{constant: default}") throws -> TableCatalog {
+        try TableCatalog(
+            reading: ShippedTables.value(
+                yaml: """
+                    version: 1
+                    tables:
+                      - table: schools
+                        primaryKey: [id]
+                        tenant: {column: tenant}
+                        audience: {select: [everyone]}
+                        memberships: [{name: school, subject: "school:{id}", grants: "tenant-of:{tenant}"}]
+                      - table: members
+                        primaryKey: [id]
+                        tenant: \(tenant)
+                        audience: {select: ["user:{user_id}"]}
+                        memberships: [\(members)]
+                    """))
+    }
+
+    private static let team = #"name: team, subject: "user:{user_id}", grants: "team:{team_id}:member""#
+
+    /// The rule is what decides which fact a row gives, and nothing else.
+    @Test func rule_changesWithWhatDecidesTheFacts() throws {
+        let rule = try #require(try Self.catalog("{\(Self.team), when: {state: [a, b], kind: [1]}}").rules["team"])
+        for same in [
+            "{\(Self.team), when: {kind: [1], state: [b, a]}}",
+            "{\(Self.team), role: clerk, when: {state: [a, b], kind: [1]}}",
+            #"{name: team, subject: "user:{user_id}", grants: "squad:{team_id}", when: {state: [a, b], kind: [1]}}"#,
+        ] { #expect(try Self.catalog(same).rules["team"] == rule) }
+        for other in [
+            "{\(Self.team)}", "{\(Self.team), when: {state: [a, b], kind: ['1']}}",
+            "{\(Self.team), when: {state: {not: [a, b]}, kind: [1]}}",
+            #"{name: team, subject: "user:{owner_id}", grants: "team:{team_id}:member", when: {state: [a, b], kind: [1]}}"#,
+            #"{name: team, subject: "student:{user_id}", grants: "team:{team_id}:member", when: {state: [a, b], kind: [1]}}"#,
+            #"{name: team, subject: "user:{user_id}", grants: "team:{club_id}:member", when: {state: [a, b], kind: [1]}}"#,
+        ] { #expect(try Self.catalog(other).rules["team"] != rule) }
+        let tenants = ["{constant: other}", "{column: tenant}", "{through: schools, of: school_id}"]
+        let rules = try tenants.map { try Self.catalog("{\(Self.team)}", tenant: $0).rules["team"] }
+        #expect(Set(rules).count == 3)
+    }
+
+    @Test func outdatedFact_givesNothing_untilItsRowComesAgain() throws {
+        let catalog = try TableCatalog(reading: ShippedTables.value(yaml: Self.stateful))
+        let table = catalog.tables[0]
+        var memberships = Memberships(catalog)
+        let facts = memberships.apply(member("1", "ann", "red"), of: table).facts
+        var restored = Memberships(catalog)
+        for fact in facts { _ = restored.restore(fact, isCurrent: false) }
+        #expect(teams(restored, "ann", claims: ["team:red"]).isEmpty)
+        #expect(restored.outdated.map(\.rows) == [1])
+        #expect(restored.tenant(ofRow: "1", of: table) == nil)
+        #expect(restored.storedColumns(table: table, row: "1", tenant: facts[0].tenant) == nil)
+        var removed = restored
+        #expect(removed.truncate(table).facts.count == 1 && removed.outdated.isEmpty)
+        #expect(restored.apply(member("1", "ann", "red"), of: table).facts.count == 1)
+        #expect(teams(restored, "ann") == ["team:red"] && restored.outdated.isEmpty)
+        #expect(memberships.retire(["team_member"]).map(\.key) == ["user:ann"])
+        #expect(teams(memberships, "ann").isEmpty)
     }
 }

@@ -119,7 +119,7 @@ struct BellTests {
         let provider = BellhopClient.TokenProvider(renewing: { [service] needsNew in
             given.append(needsNew)
             // Opaque to the client, so that only the service can detect that it is invalid.
-            return needsNew ? service.token(for: .user("ada")) : "no token"
+            return needsNew ? service.token(for: .user("ada")) : "no-token"
         })
         let ada = BellProbe(service, token: provider)
         defer { ada.close() }
@@ -134,12 +134,15 @@ struct BellTests {
         let made = try await service.client("ada").createConversation(.init(memberIds: ["ben"]))
         let id = made.value.id
         let directory = try TemporaryDirectory()
-        let offline = ManualNetwork(isOnline: false)
         var options = Bell.Options()
         options.user = "ada"
         options.storage = files(directory)
-        options.network = offline
-        let before = BellProbe(service, as: .user("ada"), options)
+        let first = BellProbe(service, as: .user("ada"), options)
+        try await first.live()
+        first.close()
+        // Without a network the app has no token either.
+        options.network = ManualNetwork(isOnline: false)
+        let before = BellProbe(service, token: .init { nil }, options)
         defer { before.close() }
         try await before.until("the bell is offline") { before.bell.connection.status == .offline }
         let talk = before.bell.conversation(id)

@@ -99,4 +99,22 @@ import Values
         #expect(stream.received.filter { $0.name == "notification:created" }.count == 1)
         try service.expectExactCounts()
     }
+
+    /// Work for many users, or reactions without an end, fail alone. The process and the other writes continue.
+    @Test func transactionWithTooManyFacts_failsAlone() async throws {
+        let service = try TestService.start()
+        let runner = service.app.runner
+        func record(_ count: Int) async throws {
+            try await runner.store.write { db in
+                try runner.write(as: .system(tenant: "default"), in: db) { tx in
+                    for _ in 0..<count { tx.record(.badgesFell(of: [])) }
+                }
+            }
+        }
+        try await record(Limits.factsMax)
+        let failure = await #expect(throws: Failure.self) { try await record(Limits.factsMax + 1) }
+        #expect(failure?.kind == .tooLarge && failure?.code == "request.too_many_effects")
+        try await service.publish("e1", to: "u1")
+        try service.expectExactCounts()
+    }
 }

@@ -258,7 +258,10 @@ final class EventRouterSimulation {
                 object: club, counts: isMember)
         ]
         let version = committedHead + 1
-        try write(for: owner.tenant) { [update] tx in try MembershipRegistry.store(update, version: version, tx) }
+        let rules = MembershipRegistry.rules(of: service.start.settings.tables)
+        try write(for: owner.tenant) { [update] tx in
+            try MembershipRegistry.store(update, by: rules, version: version, tx)
+        }
         model.steps.append(
             KeyStep(sequence: version, owner: owner, key: "club:\(club)", isHeld: isMember, isGrant: false))
         schedule.tell("\(name(client)) \(isMember ? "joins" : "leaves") club \(club)")

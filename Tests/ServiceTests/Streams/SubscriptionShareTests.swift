@@ -1,4 +1,5 @@
 import BellhopClient
+import MicroHTTP
 import TestSupport
 import Testing
 
@@ -57,5 +58,23 @@ import Testing
         try await streams[1].subscribe([["table": "notes", "filter": "id=eq.n1"]])
         try await streams[0].subscribe([])
         try await streams[1].subscribe(Self.everything)
+    }
+
+    /// The subscriptions are replaced before the states of new topics are read. Without a free worker, the stream is
+    /// asked to resync, and the request succeeds, because it was performed.
+    @Test func replacedSubscriptions_succeed_whenAllWorkersAreBusy() async throws {
+        let probe = try FeedProbe()
+        let service = probe.service
+        let stream = try await probe.listen(as: "ann")
+        let id = try #require(stream.ready.json["streamId"].string)
+        let gate = Gate()
+        defer { gate.open() }
+        while service.app.workers.submit({ gate.wait() }) {}
+        let tables = try await stream.replaceSubscriptions([["table": "notes"]])
+        #expect(tables.status == 200 && tables.json["tables"].array?.count == 1, "\(tables.text)")
+        let topics = try await service.call(
+            "PUT", "/v1/streams/\(id)/subscriptions", as: .user("ann"), ["topics": ["queue:s1"]])
+        #expect(topics.status == 200 && topics.json["topics"].array?.contains("queue:s1") == true, "\(topics.text)")
+        #expect(try await stream.next("stream:resync").json["reason"].string == "overflow")
     }
 }

@@ -75,6 +75,7 @@ struct FileCheck {
             .good(
                 "migrations",
                 pending.isEmpty ? "all are applied" : "\(pending.count) will be applied at the service's start"))
+        if pending.isEmpty { try Finding.outdatedMemberships(settings, in: store).forEach(report) }
     }
 
     private var log: Finding {

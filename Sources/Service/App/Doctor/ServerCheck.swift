@@ -16,7 +16,9 @@ struct ServerCheck {
             defer { store.close() }
             let version = try store.read { try $0.row("SHOW server_version") { try $0.text(0) } } ?? ""
             report(.good("database", "\(settings.database) answers (PostgreSQL \(version))"))
-            report(migrations(try store.pendingMigrations(Catalog.migrations)))
+            let pending = try store.pendingMigrations(Catalog.migrations)
+            report(migrations(pending))
+            if pending.isEmpty { try Finding.outdatedMemberships(settings, in: store).forEach(report) }
             let trips = try roundTrips(of: store)
             report(Self.latency(trips.map(\.seconds).sorted()))
             if let quickest = trips.min(by: { $0.seconds < $1.seconds }) {

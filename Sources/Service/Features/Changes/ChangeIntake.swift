@@ -23,9 +23,12 @@ struct ChangeIntake: Sendable {
     let restartStreams: StreamRestart
 
     /// Takes in changes, in order, and returns the outcome of each. A fault in one rejects only that one.
-    func take(_ changes: [TableChange], _ tx: Transaction) throws -> [ChangeOutcome] {
+    ///
+    /// - Parameter seen: Receives the accepted rows of a snapshot that follows known rows. Its truncation then comes
+    ///   after the rows, and keeps those that were seen.
+    func take(_ changes: [TableChange], seen: SourceRowsSeen? = nil, _ tx: Transaction) throws -> [ChangeOutcome] {
         let tables = changes.map { memberships.catalog.find(schema: $0.schema, table: $0.table) }
-        var run = try ChangeIntakeRun(tables, memberships, tx, restartStreams)
+        var run = try ChangeIntakeRun(tables, self, tx, seen)
         return try zip(changes, tables).map { try run.outcome(of: $0, in: $1) }
     }
 }
@@ -36,12 +39,14 @@ private struct ChangeIntakeRun {
     private let restartStreams: ChangeIntake.StreamRestart
     private var memberships: Memberships
     private var version: Int64
+    private let rules: [String: Int64]
+    private let seen: SourceRowsSeen?
 
     init(
-        _ tables: [TableDeclaration?], _ registry: MembershipRegistry, _ tx: Transaction,
-        _ restartStreams: @escaping ChangeIntake.StreamRestart
+        _ tables: [TableDeclaration?], _ intake: ChangeIntake, _ tx: Transaction, _ seen: SourceRowsSeen?
     ) throws {
-        self.restartStreams = restartStreams
+        let registry = intake.memberships
+        (restartStreams, rules, self.seen) = (intake.restartStreams, registry.rules, seen)
         self.tx = tx
         // Changes of memberships depend on the previous memberships, so all replicas apply them one after the other.
         let changesMemberships = tables.contains { $0?.memberships.isEmpty == false }
@@ -83,6 +88,9 @@ private struct ChangeIntakeRun {
         do {
             try store(memberships.apply(write, of: table))
             if let unreached = routing.unreached, change.kind != .snapshot { throw unreached }
+            if change.kind == .snapshot, let id = change.record.flatMap(table.recordId(of:)) {
+                for tenant in routing.tenants { seen?.insert(tenant, id) }
+            }
         } catch {
             // The rejected item will be sent again once it is fixed, so its id must not count as accepted.
             if let id = change.deduplicationID { try ChangesFeature.removeDelivery(id, tx) }
@@ -111,7 +119,7 @@ private struct ChangeIntakeRun {
         }
         if let id = change.deduplicationID, try !ChangesFeature.addDelivery(id, tx) { return false }
         if !change.isResnapshot { try publishDeletions(table, change) }
-        try store(memberships.truncate(table))
+        try store(memberships.truncate(table) { change.isResnapshot && seen?.contains($0, $1) ?? false })
         return true
     }
 
@@ -127,7 +135,7 @@ private struct ChangeIntakeRun {
     private mutating func store(_ update: MembershipUpdate) throws {
         if !update.facts.isEmpty || !update.holders.isEmpty {
             version += 1
-            try MembershipRegistry.store(update, version: version, tx)
+            try MembershipRegistry.store(update, by: rules, version: version, tx)
         }
         if let refusal = update.refusal { throw refusal }
     }

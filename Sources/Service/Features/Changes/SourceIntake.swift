@@ -66,21 +66,28 @@ struct SourceIntake: Sendable {
         try runner.store.read(isSingle: true) { try SourcePosition.read(slot: slot, in: $0) }
     }
 
+    /// Returns the qualified names of the tables with rows that an earlier rule of the file has stored.
+    func outdatedTables() throws -> Set<String> {
+        let memberships = try runner.store.read { try changes.memberships.memberships(in: $0).0 }
+        return Set(memberships.outdated.map { "\($0.schema).\($0.table)" })
+    }
+
     /// Writes items and advances the position. Calls `meanwhile` from time to time while it waits.
     ///
     /// - Parameters:
     ///   - position: Nil for items that come before there is a position.
+    ///   - seen: The rows of a snapshot that follows known rows; see ``ChangeIntake/take(_:seen:_:)``.
     ///   - also: Further writes in the transaction.
     /// - Throws: ``SourcePosition/Moved``, `StoreBusy`, and errors of the database. Then nothing is stored.
     func write(
-        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?,
+        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, seen: SourceRowsSeen? = nil,
         also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
     ) throws -> Outcome {
         let answer = Locked<Result<Outcome, any Error>?>(nil)
         try runner.store.write { db in
             try position?.store(replacing: known, slot: slot, at: runner.clock.now(), in: db)
             try also(db)
-            return try take(items, in: db)
+            return try take(items, seen, in: db)
         } completion: { result in
             answer.withLock { $0 = result }
             answer.signal()
@@ -91,14 +98,15 @@ struct SourceIntake: Sendable {
         }
     }
 
-    /// Writes like ``write(_:from:to:also:meanwhile:)``, and waits for room in the queue of writes while a thread runs.
+    /// Writes like ``write(_:from:to:seen:also:meanwhile:)``, and waits for room in the queue of writes while a thread runs.
     func writeWaitingForRoom(
-        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, on thread: LoopThread,
+        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, seen: SourceRowsSeen? = nil,
+        on thread: LoopThread,
         also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
     ) throws -> Outcome {
         while true {
             do {
-                return try write(items, from: known, to: position, also: also, meanwhile: meanwhile)
+                return try write(items, from: known, to: position, seen: seen, also: also, meanwhile: meanwhile)
             } catch let busy as StoreBusy {
                 guard thread.pause(for: SourceLimits.congestionPause) else { throw busy }
                 try meanwhile()
@@ -106,7 +114,7 @@ struct SourceIntake: Sendable {
         }
     }
 
-    private func take(_ items: [SourceItem], in db: DatabaseConnection) throws -> Outcome {
+    private func take(_ items: [SourceItem], _ seen: SourceRowsSeen?, in db: DatabaseConnection) throws -> Outcome {
         var outcome = Outcome()
         var rest = items[...]
         while let first = rest.first {
@@ -116,20 +124,22 @@ struct SourceIntake: Sendable {
                 continue
             }
             let rows = rest.prefix { if case .message = $0 { false } else { true } }
-            try take(rows, in: db, &outcome)
+            try take(rows, seen, in: db, &outcome)
             rest = rest[rows.endIndex...]
         }
         return outcome
     }
 
     /// Takes in consecutive changes of rows in one transaction.
-    private func take(_ rows: ArraySlice<SourceItem>, in db: DatabaseConnection, _ outcome: inout Outcome) throws {
+    private func take(
+        _ rows: ArraySlice<SourceItem>, _ seen: SourceRowsSeen?, in db: DatabaseConnection, _ outcome: inout Outcome
+    ) throws {
         var changes: [TableChange] = []
         for case .change(let change) in rows { changes.append(change) }
         for case .rejected(let reason) in rows { outcome.rejected.append(reason) }
         guard !changes.isEmpty else { return }
         let outcomes = try runner.write(as: Self.caller, in: db, acts: [Self.act]) {
-            try self.changes.take(changes, $0)
+            try self.changes.take(changes, seen: seen, $0)
         }
         for (change, result) in zip(changes, outcomes) {
             switch result {

@@ -32,6 +32,9 @@ enum SourceLimits {
     /// The interval between checks whether the tables are still published. For this time, streams may lack rows without
     /// a resync.
     static let publicationPause: Duration = .seconds(10)
+    /// The interval between looks at the catalog, one query of about a millisecond. For this time, memberships may count
+    /// whose rows a DDL statement has removed.
+    static let statesPause: Duration = .seconds(2)
     /// The interval at which a standby replica checks whether the slot is free.
     static let standbyPause: Duration = .seconds(1)
     /// The first and the maximum pause after failures, so that not all replicas reconnect at once when a server

@@ -9,6 +9,7 @@ final class SourceMetrics: Sendable {
     let rows = Atomic<Int>(0)
     let rejected = Atomic<Int>(0)
     let slotsLost = Atomic<Int>(0)
+    let tablesRead = Atomic<Int>(0)
     let unsigned = Atomic<Int>(0)
 
     init(_ registry: MetricsRegistry) {
@@ -32,6 +33,10 @@ final class SourceMetrics: Sendable {
             text.single(
                 "bellhop_source_slot_lost_total", .counter,
                 "Number of times that the replication slot was lost and all streams resynced.", slotsLost)
+            text.single(
+                "bellhop_source_tables_read_total", .counter,
+                "Tables with memberships that were read again, because their rows or the file had changed without a message in the log.",
+                tablesRead)
             text.single(
                 "bellhop_source_unsigned_total", .counter,
                 "Messages ignored because neither bellhop.notify nor bellhop.publish wrote them.", unsigned)

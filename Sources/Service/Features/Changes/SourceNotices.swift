@@ -49,6 +49,11 @@ final class SourceNotices: Sendable {
         warn("Rows of the app are not being published. All streams resync when they are published again.", reason)
     }
 
+    /// Logs that rows with memberships could not be read.
+    func noteUnreadRows(_ reason: String) {
+        warn("Rows that define memberships could not be read. They give no keys.", reason)
+    }
+
     /// Logs that another Bellhop reads the slot. If both took the slot in turn, each would lose the data that the other
     /// reads.
     func noteForeignReader(of slot: String) {

@@ -11,8 +11,9 @@ struct SourcePosition: Sendable, Hashable {
     var lsn: LSN
     /// The number of changes that are taken in of the transaction that was committed at this position.
     var taken = 0
-    /// The tables with memberships whose snapshot was read.
-    var tables: Set<String>
+    /// The tables with memberships that were read, each with its state (``SourceServer/states(of:by:)``) before it was
+    /// read.
+    var tables: [String: String]
     /// The publication of the tables (``SourcePublication``); nil in positions of versions before 1.0.
     var publication: String?
 
@@ -47,7 +48,7 @@ struct SourcePosition: Sendable, Hashable {
         ) { row in
             SourcePosition(
                 source: try row.text(0), lsn: LSN(rawValue: UInt64(bitPattern: Int64(try row.integer(1)))),
-                taken: try row.integer(2), tables: Set(try row.text(3).split(separator: "\n").map(String.init)),
+                taken: try row.integer(2), tables: Self.tables(reading: try row.text(3)),
                 publication: try row.optionalText(4))
         }
     }
@@ -64,10 +65,20 @@ struct SourcePosition: Sendable, Hashable {
             """
             INSERT INTO \(Self.positions, unscoped: Self.bookkeeping) (slot, source, lsn, taken, tables, publication, stored_at)
             VALUES (\(slot), \(source), \(Int64(bitPattern: lsn.rawValue)), \(taken),
-                \(tables.sorted().joined(separator: "\n")), \(publication), \(now))
+                \(tables.map { "\($1) \($0)" }.sorted().joined(separator: "\n")), \(publication), \(now))
             ON CONFLICT (slot) DO UPDATE SET source = excluded.source, lsn = excluded.lsn, taken = excluded.taken,
                 tables = excluded.tables, publication = excluded.publication, stored_at = excluded.stored_at
             """)
+    }
+
+    /// Reads lines of a state and a table. A line of a version without states is a table that has to be read again.
+    private static func tables(reading text: String) -> [String: String] {
+        var tables: [String: String] = [:]
+        for line in text.split(separator: "\n") {
+            guard let space = line.firstIndex(of: " ") else { continue }
+            tables[String(line[line.index(after: space)...])] = String(line[..<space])
+        }
+        return tables
     }
 
     /// Another reader has stored a position meanwhile.
@@ -81,7 +92,8 @@ struct SourcePosition: Sendable, Hashable {
     /// is creating the slot notices if another replica has started to do so.
     static func making(isFirst: Bool) -> SourcePosition {
         SourcePosition(
-            source: "\(isFirst ? first : again)\(UInt64.random(in: 1...UInt64.max))", lsn: LSN(rawValue: 0), tables: [])
+            source: "\(isFirst ? first : again)\(UInt64.random(in: 1...UInt64.max))", lsn: LSN(rawValue: 0), tables: [:]
+        )
     }
 
     /// Returns the position in the form that ``SourceContinuity`` evaluates.

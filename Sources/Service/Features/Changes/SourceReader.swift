@@ -78,20 +78,24 @@ final class SourceReader: Sendable {
         let server = try SourceServer.open(parts.url, shouldStop: shouldStop)
         try server.requireReadable(tables)
         let identity = try SourceServer.identity(of: parts.url, shouldStop: shouldStop)
+        // Tables whose stored rows are outdated, with their states. The log was read beyond these states.
+        var outdated: [String: String] = [:]
         while !thread.isStopping {
-            if let (link, position) = try begin(server, identity, shouldStop) {
+            if let (link, position) = try begin(server, identity, reading: outdated, shouldStop) {
                 metrics.isConnected.store(true, ordering: .relaxed)
                 let ignored = try server.reasonToIgnoreEvents()
                 var session = SourceSession(
                     link: link, server: server, reader: parts, metrics: metrics, notices: notices, thread: thread,
                     from: position, tables: tables)
                 do {
-                    return try session.run { [self] in
+                    outdated = try session.run { [self] in
                         isReading()
                         notices.resetProblems()
                         notices.info("Reading the app's log.", ["slot": "\(slot)", "from": "\(position.lsn)"])
                         if let ignored { notices.ignoresEvents(ignored) }
                     }
+                    if outdated.isEmpty { return }
+                    continue
                 } catch is SourceSession.Gap {
                     return hasGap.store(true, ordering: .relaxed)
                 } catch let error as SourceError where error.isUndefinedObject {
@@ -107,7 +111,8 @@ final class SourceReader: Sendable {
 
     /// Begins the stream; returns nil while another replica has the slot.
     private func begin(
-        _ server: SourceServer, _ identity: SourceIdentity, _ shouldStop: @escaping () -> Bool
+        _ server: SourceServer, _ identity: SourceIdentity, reading outdated: [String: String],
+        _ shouldStop: @escaping () -> Bool
     ) throws -> (SourceConnection, SourcePosition)? {
         let found = try server.slot(named: slot)
         if found?.isActive == true {
@@ -123,7 +128,7 @@ final class SourceReader: Sendable {
         }
         guard var position else { return nil }
         position = try note(identity, publication, with: position)
-        position = try readAddedTables(server, position)
+        position = try readAgain(outdated, server, position)
         let link = try SourceConnection(parts.url, replicates: true, shouldStop: shouldStop)
         do throws(SourceError) {
             _ = try link.ask(
@@ -163,6 +168,9 @@ final class SourceReader: Sendable {
     ) throws -> SourcePosition {
         var position = known
         (position.source, position.publication) = ("\(identity)", "\(publication)")
+        // The changes of a table without memberships are not taken in. If it gets some later, it has to be read again.
+        let names = Set(membershipTables.map(\.qualifiedName))
+        position.tables = position.tables.filter { names.contains($0.key) }
         guard position != known else { return known }
         _ = try parts.intake.writeWaitingForRoom([], from: known, to: position, on: thread)
         return position
@@ -183,17 +191,18 @@ final class SourceReader: Sendable {
         let mark = SourcePosition.making(isFirst: continuity == .begins)
         _ = try parts.intake.writeWaitingForRoom([], from: known, to: mark, on: thread)
         if found != nil { try server.drop(slot) }
+        let states = try server.states(of: membershipTables, by: parts.intake.changes.memberships.rules)
         let link = try SourceConnection(parts.url, replicates: true, shouldStop: shouldStop)
         let made = try link.ask("CREATE_REPLICATION_SLOT \(SourceServer.quoted(slot)) LOGICAL pgoutput EXPORT_SNAPSHOT")
         guard let row = made.first, row.count >= 3, let start = row[1].flatMap({ LSN($0) }), let snapshot = row[2]
         else {
             throw SourceProblem("the server created a slot but did not report its start position")
         }
-        let state = SourceSnapshot(server: server, intake: parts.intake, tables: membershipTables, thread: thread)
+        let state = SourceSnapshot(
+            server: server, intake: parts.intake, tables: membershipTables, thread: thread, earlier: .removed)
         notices.rejected(try state.read(at: snapshot, while: mark))
         let position = SourcePosition(
-            source: "\(identity)", lsn: start, tables: Set(membershipTables.map(\.qualifiedName)),
-            publication: "\(publication)")
+            source: "\(identity)", lsn: start, tables: states, publication: "\(publication)")
         // Rows were missed.
         let restartStreams = parts.intake.changes.restartStreams
         _ = try parts.intake.writeWaitingForRoom(
@@ -217,17 +226,30 @@ final class SourceReader: Sendable {
             ["slot": "\(slot)", "reason": "\(loss.rawValue)"])
     }
 
-    /// Reads tables with memberships that were added to the file since. The log may still deliver changes of them that
-    /// are older than this read, followed by the newer ones.
-    private func readAddedTables(_ server: SourceServer, _ position: SourcePosition) throws -> SourcePosition {
-        let added = membershipTables.filter { !position.tables.contains($0.qualifiedName) }
-        guard !added.isEmpty else { return position }
-        let state = SourceSnapshot(server: server, intake: parts.intake, tables: added, thread: thread)
-        notices.rejected(try state.read(at: nil, while: position))
-        var position = position
-        let known = position
-        position.tables.formUnion(added.map(\.qualifiedName))
+    /// Reads tables with memberships whose stored rows are outdated. The log may still deliver changes of them that are
+    /// older than this read, followed by the newer ones.
+    ///
+    /// - Parameter outdated: Their states, from before the stored position. If the log were read on from an earlier one,
+    ///   it could restore rows that were removed without a message.
+    private func readAgain(
+        _ outdated: [String: String], _ server: SourceServer, _ known: SourcePosition
+    ) throws -> SourcePosition {
+        let tables = membershipTables.filter { outdated[$0.qualifiedName] != nil }
+        guard !tables.isEmpty else { return known }
+        // Its rows give no keys, but the log is read on.
+        for table in tables {
+            for obstacle in try server.parts(of: table).compactMap(\.obstacle) { notices.noteUnreadRows(obstacle) }
+        }
+        let state = SourceSnapshot(
+            server: server, intake: parts.intake, tables: tables, thread: thread, earlier: .compared)
+        notices.rejected(try state.read(at: nil, while: known))
+        var position = known
+        position.tables.merge(outdated) { $1 }
         _ = try parts.intake.writeWaitingForRoom([], from: known, to: position, on: thread)
+        metrics.add(tables.count, to: metrics.tablesRead)
+        notices.info(
+            "Tables with memberships were read again, because their rows or the file had changed without a message in the log.",
+            ["tables": "\(tables.map(\.qualifiedName).joined(separator: ", "))"])
         return position
     }
 }

@@ -20,7 +20,7 @@ struct SourceServer {
         try connection.ask(text, values)
     }
 
-    private func value(_ text: String, _ values: [String?] = []) throws(SourceError) -> String? {
+    func value(_ text: String, _ values: [String?] = []) throws(SourceError) -> String? {
         try ask(text, values).first?.first ?? nil
     }
 
@@ -161,17 +161,7 @@ struct SourceServer {
 
     /// Checks that the role may read a table and all its partitions.
     private func requireSelect(on table: TableDeclaration) throws {
-        for part in try parts(of: table) {
-            guard part.isReadable else {
-                throw SourceProblem(
-                    "the role may not read \(part.name), which defines memberships: run GRANT SELECT ON \(part.name) TO name"
-                )
-            }
-            if part.hidesRows {
-                throw SourceProblem(
-                    "row-level security hides rows of \(part.name) from the role: run ALTER ROLE name BYPASSRLS")
-            }
-        }
+        if let obstacle = try parts(of: table).lazy.compactMap(\.obstacle).first { throw SourceProblem(obstacle) }
     }
 
     /// A table, or one of its partitions, to which no further partitions belong.
@@ -183,6 +173,16 @@ struct SourceServer {
         let isReadable: Bool
         /// Whether row-level security applies to the role.
         let hidesRows: Bool
+
+        /// The reason why the role cannot read all rows, with the remedy; nil if it can.
+        var obstacle: String? {
+            if !isReadable {
+                return
+                    "the role may not read \(name), which defines memberships: run GRANT SELECT ON \(name) TO name"
+            }
+            return hidesRows
+                ? "row-level security hides rows of \(name) from the role: run ALTER ROLE name BYPASSRLS" : nil
+        }
     }
 
     /// Returns a table and its partitions. Each partition is read by itself.
@@ -236,8 +236,13 @@ struct SourceServer {
     }
 
     /// Returns the end of the server's log. Nothing after it was ever sent.
-    func end() throws -> LSN {
-        guard let end = try value("SELECT pg_current_wal_flush_lsn()").flatMap({ LSN($0) }) else {
+    func end() throws -> LSN { try place("pg_current_wal_flush_lsn()") }
+
+    /// Returns the place at which the next record of the log is written.
+    func insertPlace() throws -> LSN { try place("pg_current_wal_insert_lsn()") }
+
+    private func place(_ function: String) throws -> LSN {
+        guard let end = try value("SELECT \(function)").flatMap({ LSN($0) }) else {
             throw SourceProblem(
                 "the server did not report the end of its log: check that the URL names a PostgreSQL server")
         }

@@ -34,6 +34,10 @@ struct SourceSession {
     /// The time of the last check of the publication.
     private var publicationAskedAt: Duration
     private var isMissingRows = false
+    /// The time of the last look at the catalog; nil before the first.
+    private var statesAskedAt: Duration?
+    /// Tables whose stored rows are outdated, with their states, and the end of the log after these were read.
+    private var outdated: (states: [String: String], end: LSN)?
     /// Called once, when the first data has arrived.
     private var onFirstData: (() -> Void)?
 
@@ -54,28 +58,33 @@ struct SourceSession {
 
     /// Reads and stores until the thread stops.
     ///
-    /// - Parameter isReading: Called once the first data has arrived.
+    /// - Parameter onFirstData: Called once the first data has arrived.
+    /// - Returns: The states of tables that must be read again before the stream continues.
     /// - Throws: If the stream ends, or a part cannot be stored. Earlier parts stay stored.
-    mutating func run(_ onFirstData: @escaping () -> Void) throws {
+    mutating func run(_ onFirstData: @escaping () -> Void) throws -> [String: String] {
         self.onFirstData = onFirstData
         // The heartbeat returns through the log, even if the log contains nothing else.
         try server.beat()
         while !thread.isStopping {
             try requirePublication()
+            try lookForOutdatedTables()
             let hasMore = try gather()
             if !waiting.isEmpty {
                 try waitForStreams()
                 try storeWaiting()
-                if try shouldReplaceConnection() { return }
+                if let states = try takeOutdated() { return states }
+                if try shouldReplaceConnection() { return [:] }
                 continue
             }
             try moveIfIdle()
-            if try shouldReplaceConnection() { return }
+            if try shouldReplaceConnection() { return [:] }
+            if let states = try takeOutdated() { return states }
             try sendHeartbeatIfDue()
             noteLag(of: nil)
             try sendStatusIfDue()
             if !hasMore { try link.waitForFrame() }
         }
+        return [:]
     }
 
     // MARK: Reading
@@ -214,6 +223,31 @@ struct SourceSession {
         let publication = try server.publication(of: tables)
         let isSame = known.publication.map { publication.continues(SourcePublication($0)) } ?? true
         if isMissingRows || !isSame { throw Gap() }
+    }
+
+    /// Checks at intervals whether the stored rows of tables with memberships are outdated: the catalog or the file have
+    /// changed since they were read, or another replica's file has taken their rules away.
+    private mutating func lookForOutdatedTables() throws {
+        let now = clock.uptime()
+        guard outdated == nil, statesAskedAt.map({ now - $0 >= SourceLimits.statesPause }) ?? true else { return }
+        statesAskedAt = now
+        let declared = tables.filter { !$0.memberships.isEmpty }
+        let registry = intake.changes.memberships
+        var states = try server.states(of: declared, by: registry.rules)
+        let unruled = registry.known.outdated.isEmpty ? [] : try intake.outdatedTables()
+        states = states.filter { known.tables[$0.key] != $0.value || unruled.contains($0.key) }
+        guard !states.isEmpty else { return }
+        // Whatever the catalog hides now was written before this place.
+        outdated = (states, try server.insertPlace())
+        try server.beat()
+    }
+
+    /// Returns the states of the outdated tables once the log up to the look at them is stored. An earlier message would
+    /// restore a row that was removed without one.
+    private mutating func takeOutdated() throws -> [String: String]? {
+        guard let outdated, decoder.isBetweenTransactions, decoder.reached.lsn >= outdated.end else { return nil }
+        if decoder.reached != known { try store([], to: decoder.reached) }
+        return outdated.states
     }
 
     private mutating func sendHeartbeatIfDue() throws {

@@ -3,16 +3,43 @@ import Rows
 import Threads
 import Values
 
+/// The rows of a snapshot that were accepted, as hashes. A million rows take some 20 MB until the table is read.
+final class SourceRowsSeen: Sendable {
+    private let hashes = Locked(Set<Int>())
+
+    func insert(_ tenant: ID<Tenant>, _ row: String) { hashes.withLock { _ = $0.insert(Self.hash(tenant, row)) } }
+
+    func contains(_ tenant: ID<Tenant>, _ row: String) -> Bool {
+        hashes.withLock { $0.contains(Self.hash(tenant, row)) }
+    }
+
+    private static func hash(_ tenant: ID<Tenant>, _ row: String) -> Int {
+        var hasher = Hasher()
+        hasher.combine(tenant)
+        hasher.combine(ID<SourceRowsSeen>(row))
+        return hasher.finalize()
+    }
+}
+
 /// A reader of the current rows of tables with memberships: first the snapshot, then the changes.
 struct SourceSnapshot {
+    /// What becomes of the stored rows of a table.
+    enum Earlier {
+        /// They are removed first: changes were missed, so any of them may be gone.
+        case removed
+        /// Those that the snapshot lacks are removed at the end. All changes were seen, so users keep the keys that a
+        /// needless read finds again.
+        case compared
+    }
+
     let server: SourceServer
     let intake: SourceIntake
     let tables: [TableDeclaration]
     /// The thread on which it reads.
     let thread: LoopThread
+    let earlier: Earlier
 
-    /// Takes in all rows, part by part. Earlier data of these tables is discarded, because rows may have been deleted
-    /// unseen.
+    /// Takes in all rows, part by part.
     ///
     /// - Parameters:
     ///   - snapshot: The name of the snapshot at which a slot begins; nil for the current state.
@@ -28,29 +55,43 @@ struct SourceSnapshot {
         _ = try server.ask("SET LOCAL statement_timeout = '\(SourceLimits.snapshotSecondsMax)s'")
         var types = SourceTypes(server)
         for table in tables {
-            var part = Part(mark: mark, [.change(.truncation(of: table.schema, table.name, isResnapshot: true))])
-            let rows = try types.rows(of: try server.relation(table))
-            let columns = rows.relation.columns.map { SourceServer.quoted($0.name) }.joined(separator: ", ")
-            for stored in try server.parts(of: table) where stored.storesRows {
-                // COPY reads the stored rows. It plans no query and accepts no view, so that no code of the app runs.
-                try server.connection.copyOut("COPY \(stored.quotedName) (\(columns)) TO STDOUT") { line in
-                    part.add(Self.item(line, rows), bytes: line.count)
-                    if part.isFull { rejected += try store(&part) }
-                }
+            let truncation = SourceItem.change(
+                .truncation(of: table.schema, table.name, isResnapshot: true))
+            let seen = earlier == .compared ? SourceRowsSeen() : nil
+            var part = Part(mark: mark, seen: seen, seen == nil ? [truncation] : [])
+            if let relation = try server.relation(table) {
+                rejected += try read(table, try types.rows(of: relation), &part)
             }
+            if seen != nil { part.add(truncation, bytes: 0) }
             rejected += try store(&part)
         }
         _ = try server.ask("COMMIT")
         return rejected
     }
 
+    private func read(_ table: TableDeclaration, _ rows: SourceRows, _ part: inout Part) throws -> [String] {
+        var rejected: [String] = []
+        let columns = rows.relation.columns.map { SourceServer.quoted($0.name) }.joined(separator: ", ")
+        for stored in try server.parts(of: table) where stored.storesRows && stored.obstacle == nil {
+            // COPY reads the stored rows. It plans no query and accepts no view, so that no code of the app runs.
+            try server.connection.copyOut("COPY \(stored.quotedName) (\(columns)) TO STDOUT") { line in
+                part.add(Self.item(line, rows), bytes: line.count)
+                if part.isFull { rejected += try store(&part) }
+            }
+        }
+        return rejected
+    }
+
     /// Rows that are stored at once.
     private struct Part {
         let mark: SourcePosition
+        let seen: SourceRowsSeen?
         var items: [SourceItem]
         private var bytes = 0
 
-        init(mark: SourcePosition, _ items: [SourceItem]) { (self.mark, self.items) = (mark, items) }
+        init(mark: SourcePosition, seen: SourceRowsSeen?, _ items: [SourceItem]) {
+            (self.mark, self.seen, self.items) = (mark, seen, items)
+        }
 
         var isFull: Bool { items.count >= SourceLimits.snapshotRowsMax || bytes >= SourceLimits.batchBytesMax }
 
@@ -68,7 +109,9 @@ struct SourceSnapshot {
     private func store(_ part: inout Part) throws -> [String] {
         let items = part.takeItems()
         guard !items.isEmpty else { return [] }
-        return try intake.writeWaitingForRoom(items, from: part.mark, to: part.mark, on: thread).rejected
+        return try intake.writeWaitingForRoom(
+            items, from: part.mark, to: part.mark, seen: part.seen, on: thread
+        ).rejected
     }
 
     private static func item(_ line: ArraySlice<UInt8>, _ rows: SourceRows) -> SourceItem {
@@ -81,8 +124,8 @@ struct SourceSnapshot {
 }
 
 extension SourceServer {
-    /// A table and its columns, as the log would describe them.
-    fileprivate func relation(_ table: TableDeclaration) throws -> SourceRelation {
+    /// Returns a table and its columns, as the log would describe them; nil if the table does not exist.
+    fileprivate func relation(_ table: TableDeclaration) throws -> SourceRelation? {
         let rows = try ask(
             """
             SELECT a.attname, a.atttypid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -90,7 +133,7 @@ extension SourceServer {
             WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
                 AND a.attgenerated = '' ORDER BY a.attnum
             """, [table.schema, table.name])
-        guard !rows.isEmpty else { throw SourceProblem("the table \(table.qualifiedName) no longer exists") }
+        guard !rows.isEmpty else { return nil }
         return SourceRelation(
             id: 0, schema: table.schema, name: table.name,
             columns: rows.map { row in

@@ -50,6 +50,7 @@ enum MetaFeature {
         let caller = call.caller
         return .now(
             .json { writer in
+                writer.member("identity", caller.identity)
                 caller.write(membersTo: &writer)
                 writer.member("issuedAt", caller.issuedAt.microseconds == 0 ? nil : caller.issuedAt)
                 writer.member("expiresAt", caller.expiresAt)

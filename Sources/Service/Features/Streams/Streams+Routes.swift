@@ -70,22 +70,25 @@ extension StreamsFeature {
     /// member that is left out stays unchanged.
     ///
     /// The shard is updated before the states are read. So the states are at least as new as the beginning of the
-    /// topics, and no change is lost between the two.
+    /// topics, and no change is lost between the two. The answer does not depend on the states: once the subscriptions
+    /// are replaced, the request has succeeded. If the states cannot be read, the stream is asked to resync.
     @Sendable private static func replaceSubscriptions(_ call: Call, _ parts: Parts) throws -> Answer {
         let id = try call.pathID(0, EventStream.self).text
         let draft = try readDraft(call, parts.dependencies)
         let caller = call.caller
         return .later { complete in
             parts.requests.ask(id, as: caller, .replace(draft)) { result in
+                let answer = result.map(response).mapError { $0 as any Error }
+                guard case .success(let found) = result, !found.addedTopics.isEmpty else { return complete(answer) }
                 let isAdmitted = parts.dependencies.workers.submit(of: caller.workOwner) {
-                    complete(
-                        Result {
-                            let found = try result.get()
-                            try sendStates(of: found, to: id, as: caller, parts)
-                            return response(found)
-                        })
+                    sendStates(of: found, to: id, as: caller, parts)
+                    complete(answer)
                 }
-                if !isAdmitted { complete(.failure(Failure.tooMany)) }
+                if !isAdmitted {
+                    parts.dependencies.failures.note(.congestion)
+                    resync(id, caller.tenant, parts)
+                    complete(answer)
+                }
             }
         }
     }
@@ -133,16 +136,21 @@ extension StreamsFeature {
         }
     }
 
-    private static func sendStates(
-        of stream: StreamDescription, to id: String, as caller: Caller, _ parts: Parts
-    ) throws {
-        guard !stream.addedTopics.isEmpty else { return }
+    private static func sendStates(of stream: StreamDescription, to id: String, as caller: Caller, _ parts: Parts) {
         let reader = StreamReader(
             dependencies: parts.dependencies, ids: parts.dependencies.ids, caller: caller, topics: stream.topics,
             tables: [])
-        if let states = try reader.topicStates(of: stream.addedTopics) {
+        do {
+            guard let states = try reader.topicStates(of: stream.addedTopics) else { return }
             parts.requests.send(states, to: id, tenant: caller.tenant)
+        } catch {
+            parts.dependencies.failures.note(.event, error)
+            resync(id, caller.tenant, parts)
         }
+    }
+
+    private static func resync(_ id: String, _ tenant: ID<Tenant>, _ parts: Parts) {
+        parts.requests.send(SharedBytes(StreamNotice.resync(.overflow, at: nil)), to: id, tenant: tenant)
     }
 
     @Sendable private static func response(_ found: StreamDescription) -> Response {
@@ -167,7 +175,10 @@ extension StreamsFeature {
         }
         guard !parts.dependencies.revocations.isRevoked(renewed) else { throw Failure.invalid("/token", "is revoked") }
         return ask(id, as: caller, .renew(renewed), parts) { _ in
-            Response.json(200) { $0.member("expiresAt", renewed.expiresAt) }
+            Response.json(200) { writer in
+                writer.member("expiresAt", renewed.expiresAt)
+                writer.member("identity", renewed.identity)
+            }
         }
     }
 

@@ -140,7 +140,7 @@ import Values
     /// Two readers know the same position. The first one to store takes all messages, and the second one is refused.
     @Test func secondReader_takesNothingTwice() async throws {
         let intake = intake()
-        let first = SourcePosition(source: "a server/app", lsn: LSN(rawValue: 7), tables: ["public.team_members"])
+        let first = SourcePosition(source: "a server/app", lsn: LSN(rawValue: 7), tables: ["public.team_members": "0"])
         var second = first
         (second.lsn, second.taken) = (LSN(rawValue: 9), 3)
         let message = SourceMessage(kind: "publish", tenant: "default", members: ["event": .string("a")])

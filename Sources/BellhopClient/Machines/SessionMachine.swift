@@ -1,0 +1,67 @@
+/// Decides which of the identities that a device knows shows before the service has answered, and what closes when it
+/// answers (R-SCH-FR-001). An identity is the service's digest of the rights of a token.
+struct SessionMachine: Sendable, Hashable {
+    /// An identity whose data the device keeps, and whom it belongs to. All are digests.
+    struct Known: Sendable, Hashable, Codable {
+        let identity: String
+        /// Of the issuer and the subject of its tokens; nil for tokens without a readable subject.
+        let holder: String?
+        /// Of the subject alone, for apps that name the user before they have a token.
+        let person: String?
+
+        func belongs(to holder: String?, _ person: String?) -> Bool {
+            if let holder { return self.holder == holder }
+            return person != nil && self.person == person
+        }
+    }
+
+    enum Input: Sendable {
+        /// The app's token has that holder; without a token, the app named that person.
+        case begin(holder: String?, person: String?, known: [Known])
+        /// The service's answer.
+        case told(Known)
+        /// Another user signed in, or the user signed out.
+        case user
+    }
+
+    enum Action: Sendable, Hashable {
+        case close
+        case open(identity: String)
+        /// Stores that the device knows this identity.
+        case keep(Known)
+        /// The stream and the outbox of the identity may use the token.
+        case confirm(identity: String)
+    }
+
+    /// The identity that shows.
+    private(set) var identity: String?
+    private(set) var isConfirmed = false
+
+    mutating func receive(_ input: Input) -> [Action] {
+        switch input {
+        case .begin(let holder, let person, let known):
+            guard !isConfirmed else { return [] }
+            // Two identities of one holder have different rights: without an answer, either could be the wrong one.
+            let own = Set(known.filter { $0.belongs(to: holder, person) }.map(\.identity))
+            return show(own.count == 1 ? own.first : nil)
+        case .told(let known):
+            if isConfirmed, identity == known.identity { return [] }
+            let actions = show(known.identity)
+            isConfirmed = true
+            return actions + [.keep(known), .confirm(identity: known.identity)]
+        case .user: return show(nil)
+        }
+    }
+
+    /// Shows another identity, or none.
+    private mutating func show(_ next: String?) -> [Action] {
+        guard next != identity else { return [] }
+        let closing: [Action] = identity == nil ? [] : [.close]
+        (identity, isConfirmed) = (next, false)
+        return closing + (next.map { [.open(identity: $0)] } ?? [])
+    }
+}
+
+extension SessionMachine: Encodable {
+    private enum CodingKeys: CodingKey { case identity, isConfirmed }
+}

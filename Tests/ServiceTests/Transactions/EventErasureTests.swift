@@ -1,4 +1,5 @@
 import Database
+import Realtime
 import TestSupport
 import Testing
 import Values

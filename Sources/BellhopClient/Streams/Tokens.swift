@@ -103,8 +103,15 @@ final class Tokens: Sendable {
     var identity: String? { state.withLock { $0.machine.identity } }
     /// What the app's last token says of itself, also if the service has not named its identity yet.
     var claims: TokenClaims? { state.withLock { $0.claims } }
-    /// Sets the expected identity. A token of another identity is not given out.
-    func assume(_ identity: String) { receive(.assume(identity: identity)) }
+    /// Sets the expected identity. A token of another identity is not given out. Returns false if the service has already
+    /// named another identity.
+    func assume(_ identity: String) -> Bool {
+        state.withLock { state in
+            guard state.machine.identity == nil || state.machine.identity == identity else { return false }
+            _ = state.machine.receive(.assume(identity: identity), now: clock.now())
+            return true
+        }
+    }
     var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
 
     /// The token that was given out last.

@@ -16,7 +16,7 @@ MODULES = (
 SWIFT = (
     ("The bell", ("Bell/Bell.swift", "Bell/Bell+Options.swift", "Bell/Bell+Topics.swift", "Bell/Features.swift")),
     ("Stores and commands", ("Bell/Store.swift", "Bell/Store+Commands.swift")),
-    ("Calls", ("BellhopClient.swift", "Streams/Tokens.swift", "Streams/TokenFailure.swift", "Calls/Pages.swift",
+    ("Calls", ("BellhopClient.swift", "Streams/Tokens.swift", "TokenFailure.swift", "Calls/Pages.swift",
                "Calls/Problem.swift")),
     ("Streams", ("Streams/BellhopStream.swift",)),
     ("The device", ("Outbox/ClientStorage.swift", "Platforms/NetworkMonitor.swift")),

@@ -107,8 +107,8 @@ public struct BellhopClient: Sendable {
 
     /// Sends one call with a body of any kind. The given headers override the client's own.
     ///
-    /// A call that is refused for its token (401) is retried once if the provider has another token. If the provider has
-    /// none, nothing is sent, and the call throws what the provider threw, or a ``TokenFailure``.
+    /// A call that is refused for its token (401) is retried once if the provider has another token. Without a
+    /// token the call is not sent, and throws what the provider threw, or a ``TokenFailure``.
     public func send(
         _ method: String, _ path: String, bytes: Data?, headers: [String: String] = [:]
     ) async throws -> ServiceAnswer {
@@ -124,7 +124,7 @@ public struct BellhopClient: Sendable {
         let answer = try await once(method, path, bytes, headers, bearer)
         guard answer.status == 401, let bearer, !token.isFixed else { return answer }
         // Without another token the refusal is the answer.
-        let spent = SpentToken(token: bearer, problem: answer.reason)
+        let spent = SpentToken(token: bearer, answer: answer)
         guard let fresh = try? await token.checked(spent), fresh != bearer else { return answer }
         return try await once(method, path, bytes, headers, fresh)
     }

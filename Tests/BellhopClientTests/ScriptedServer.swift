@@ -48,8 +48,8 @@ final class ScriptedServer: @unchecked Sendable {
 
     deinit { stop() }
 
-    /// Names the identities of tokens, instead of `i1` for all; nil for a token that is refused. Without a closure the script
-    /// answers `GET /v1/me` too.
+    /// Names the identities of tokens, instead of `i1` for all; nil refuses a token. Without a closure the script answers
+    /// `GET /v1/me` too.
     func name(_ identity: (@Sendable (_ token: String) -> String?)?) { self.identity.withLock { $0 = identity } }
 
     var baseURL: String { "http://127.0.0.1:\(listener.port)" }

@@ -97,7 +97,7 @@ extension TidyTests {
         // Types of BellhopClient with a better place: parts of the bell, whose file would become too long, types beside
         // the protocol that they implement, and one file for each platform.
         let known: Set = [
-            "ManualLifecycle", "ManualNetwork", "PlayedKeys", "StorageName", "StreamTransfer",
+            "ManualLifecycle", "ManualNetwork", "PlayedKeys", "StreamTransfer",
         ]
         for small in found where !small.home.hasPrefix("BellhopClient/") || !known.contains(small.type) {
             Issue.record("Sources/\(small.home):\(small.line) \(small.type) belongs into \(small.user)")

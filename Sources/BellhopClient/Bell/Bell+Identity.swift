@@ -43,8 +43,12 @@ extension Bell {
         guard session == self.session else { return }
         let (holder, person) = (tokens.claims?.holder, TokenClaims.person(of: user))
         for case .open(let identity) in selves.receive(.begin(holder: holder, person: person, known: known)) {
-            tokens.assume(identity)
-            await open(identity, tokens, session)
+            if tokens.assume(identity) {
+                await open(identity, tokens, session)
+            } else {
+                // The service was faster than the storage.
+                _ = selves.receive(.user)
+            }
         }
     }
 

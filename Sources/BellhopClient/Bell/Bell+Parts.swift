@@ -21,10 +21,10 @@ final class CurrentTokens: Sendable {
     /// Returns a token for a retry. If another user has signed in meanwhile, the refused call is not retried with that
     /// user's token.
     ///
-    /// - Throws: A ``TokenFailure`` if nobody is signed in, or the app has no token.
+    /// - Throws: A ``TokenFailure`` if the user has signed out, or the app has no token.
     func get(_ spent: SpentToken?) async throws -> String? {
         guard let tokens = tokens.withLock({ $0 }) else {
-            throw TokenFailure(code: "token.none", detail: "Nobody is signed in.")
+            throw TokenFailure(code: "token.none", detail: "The user has signed out.")
         }
         guard spent.map({ tokens.hasIssued($0.token) }) ?? true else { throw TokenFailure(code: "token.none") }
         return try await tokens.require(spent)

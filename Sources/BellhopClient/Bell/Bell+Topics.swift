@@ -8,7 +8,7 @@ extension Bell {
     public func subscribe(
         _ topics: [String], refused: (@MainActor (_ topic: String, _ reason: Connection.Reason) -> Void)? = nil
     ) throws -> TopicSubscription {
-        try Bell.check(topics)
+        try Topics.check(topics)
         guard subscriptions.hasRoom(for: topics) else {
             throw Bellhop.UnusableParameter(name: "topics", value: "more than a stream may have")
         }
@@ -25,30 +25,11 @@ extension Bell {
     /// Returns why a stream cannot have these topics; nil if it can.
     static func problem(of topics: [String]) -> Connection.Reason? {
         do {
-            try check(topics)
+            try Topics.check(topics)
             return nil
         } catch {
             return Connection.Reason(code: "topics.invalid", detail: error.description)
         }
-    }
-
-    nonisolated static func check(_ topics: [String]) throws(Bellhop.UnusableParameter) {
-        for topic in topics where !isTopic(topic) { throw Bellhop.UnusableParameter(name: "topic", value: topic) }
-        try checkNumber(of: topics)
-    }
-
-    nonisolated static func checkNumber(of topics: [String]) throws(Bellhop.UnusableParameter) {
-        let (count, countMax) = (Set(topics).count, CombinedSubscriptions.topicsMax)
-        guard count <= countMax else {
-            throw Bellhop.UnusableParameter(name: "topics", value: "\(count) topics, of which a stream has \(countMax)")
-        }
-    }
-
-    /// `personal`, or a kind and an id: `queue:s1`.
-    private nonisolated static func isTopic(_ topic: String) -> Bool {
-        guard topic.utf8.count <= 160, !topic.contains(where: { $0 == "," || $0.isWhitespace }) else { return false }
-        guard let colon = topic.firstIndex(of: ":") else { return topic == "personal" }
-        return colon > topic.startIndex && topic.index(after: colon) < topic.endIndex
     }
 
     func unsubscribe(_ key: ObjectIdentifier) {

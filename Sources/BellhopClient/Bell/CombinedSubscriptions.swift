@@ -29,18 +29,15 @@ struct CombinedSubscriptions {
         }
     }
 
-    /// The maximum number of topics of a stream (`stream.topicsMax` of `/v1/config`). Beyond it, the oldest
-    /// subscriptions win.
-    static let topicsMax = 100
-
     private var all: [ObjectIdentifier: StoreSubscriptions] = [:]
     private var order: [ObjectIdentifier] = []
     private var count = 0
 
+    /// Beyond the limit, the oldest subscriptions win.
     var topics: [String] {
         var seen: Set<String> = []
         let topics = order.flatMap { all[$0]?.topics ?? [] }.filter { seen.insert($0).inserted }
-        return Array(topics.prefix(CombinedSubscriptions.topicsMax))
+        return Array(topics.prefix(Topics.countMax))
     }
 
     var tables: [JSON] {
@@ -52,7 +49,7 @@ struct CombinedSubscriptions {
     /// Returns whether a stream has room for these topics, if they replace the store's present ones.
     func hasRoom(for topics: [String], of key: ObjectIdentifier? = nil) -> Bool {
         let others = all.filter { $0.key != key }.flatMap { $0.value.topics }
-        return Set(others + topics).count <= CombinedSubscriptions.topicsMax
+        return Set(others + topics).count <= Topics.countMax
     }
 
     /// Replaces the topics of a store.

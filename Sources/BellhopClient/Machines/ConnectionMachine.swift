@@ -264,7 +264,7 @@ public struct ConnectionMachine: Sendable, Hashable {
     private mutating func fail(
         _ reason: Reason, _ now: Int, _ random: Double, serverMilliseconds: Int? = nil
     ) -> [Action] {
-        // The device reports no network, and nothing answered: the next tries are slow, and do not count.
+        // The device reports no network, and the service did not answer: the next tries are slow, and do not count.
         let isOffline = !isOnline && reason.status == nil && closing == nil
         guard isOffline || tries < limits.triesMax else { return stop(.unreachable, reason) }
         if !isOffline { tries += 1 }

@@ -15,7 +15,7 @@ struct TokenMachine: Sendable, Hashable {
         case need(spent: String?, problem: ConnectionMachine.Reason? = nil)
         /// The app's answer, with the digest by which the service names what the token may do.
         case token(String, subject: String? = nil, identity: String? = nil, lifeMilliseconds: Int? = nil)
-        /// The service refused a token before anybody had it.
+        /// The service refused a token before a caller received it.
         case refused(String, ConnectionMachine.Reason)
         case failed(ConnectionMachine.Reason)
         case timer(String)

@@ -106,7 +106,7 @@ public struct BellhopStream: AsyncSequence, Sendable {
 
         public mutating func next() async throws -> ServerSentEvent? {
             if !hasBegun {
-                try Bell.checkNumber(of: options.topics)
+                try Topics.checkNumber(of: options.topics)
                 _ = try client.request("GET", "/v1/stream", headers: [:], bearer: nil)
                 hasBegun = true
                 await line.line.open()

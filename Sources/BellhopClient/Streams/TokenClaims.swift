@@ -9,8 +9,8 @@ struct TokenClaims: Sendable, Hashable, Encodable {
     private(set) var holder: String?
     /// A digest of the subject alone.
     private(set) var person: String?
-    /// All claims except `iat`, `exp`, `nbf` and `jti`, as canonical JSON. Tokens with equal claims have one identity. Held in
-    /// memory only.
+    /// All claims except `iat`, `exp`, `nbf` and `jti`, as canonical JSON. Tokens with equal claims have one identity. The
+    /// claims stay in memory.
     private(set) var claims: String?
     /// How long the token lives from its issue on. The device's clock may be wrong by days, so times are not used.
     private(set) var lifeMilliseconds: Int?

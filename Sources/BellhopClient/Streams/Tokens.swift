@@ -31,12 +31,6 @@ extension BellhopClient {
     }
 }
 
-/// A token that is no longer valid, and why the service refused it.
-struct SpentToken: Sendable {
-    let token: String
-    var problem: ConnectionMachine.Reason?
-}
-
 /// Runs the token machine. The app's provider is called once for all waiting callers.
 final class Tokens: Sendable {
     /// Callbacks for the stream that uses a token.
@@ -73,7 +67,7 @@ final class Tokens: Sendable {
 
     let provider: BellhopClient.TokenProvider
     private let clock: ClientClock
-    /// Asks the service who a token is about; nil if nobody needs to know, as for a stream without stored state.
+    /// Asks the service who a token is about; nil for a stream without stored state, which does not need it.
     private let identify: (@Sendable (_ token: String) async -> ServiceAnswer)?
     private let identities: KnownClaims
     /// Called when the app returns a token of another user, or of an identity other than the present one.
@@ -103,8 +97,15 @@ final class Tokens: Sendable {
     var identity: String? { state.withLock { $0.machine.identity } }
     /// What the app's last token says of itself, also if the service has not named its identity yet.
     var claims: TokenClaims? { state.withLock { $0.claims } }
-    /// Sets the expected identity. A token of another identity is not given out.
-    func assume(_ identity: String) { receive(.assume(identity: identity)) }
+    /// Sets the expected identity. A token of another identity is not given out. Returns false if the service has already
+    /// named another identity.
+    func assume(_ identity: String) -> Bool {
+        state.withLock { state in
+            guard state.machine.identity == nil || state.machine.identity == identity else { return false }
+            _ = state.machine.receive(.assume(identity: identity), now: clock.now())
+            return true
+        }
+    }
     var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
 
     /// The token that was given out last.
@@ -156,7 +157,7 @@ final class Tokens: Sendable {
     ///
     /// - Throws: A ``TokenFailure`` if the app has none, and a `CancellationError` once these tokens are closed.
     func require(_ spent: SpentToken? = nil) async throws -> String? {
-        let token = await get(spent: spent?.token, problem: spent?.problem)
+        let token = await get(spent: spent?.token, problem: spent?.answer?.reason)
         let (isClosed, problem, refusal) = state.withLock { ($0.isClosed, $0.machine.problem, $0.refusal) }
         if isClosed { throw CancellationError() }
         guard token == nil else { return token }
@@ -237,7 +238,7 @@ final class Tokens: Sendable {
         }
     }
 
-    /// Has the service name the identity of a token, before anybody receives it.
+    /// Requests the identity of a token from the service, before a caller receives the token.
     private func take(_ token: String) async {
         let claims = TokenClaims(of: token)
         state.withLock { $0.claims = claims }
@@ -286,7 +287,10 @@ final class KnownClaims: Sendable {
     func clear() { all.withLock { $0 = [] } }
 }
 
-/// The service did not name the identity of a token. A call that waits for the token receives the answer as its own.
-struct UnidentifiedToken: Error {
-    let answer: ServiceAnswer
+extension TokenFailure {
+    fileprivate init(_ reason: ConnectionMachine.Reason?) {
+        self.init(code: reason?.code ?? "token.none", detail: reason?.detail)
+    }
+
+    fileprivate var reason: ConnectionMachine.Reason { .init(code: code, detail: detail) }
 }

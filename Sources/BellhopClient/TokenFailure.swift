@@ -8,12 +8,6 @@ public struct TokenFailure: Error, Sendable, Hashable, CustomStringConvertible {
 
     init(code: String, detail: String? = nil) { (self.code, self.detail) = (code, detail) }
 
-    init(_ reason: ConnectionMachine.Reason?) {
-        self.init(code: reason?.code ?? "token.none", detail: reason?.detail)
-    }
-
-    var reason: ConnectionMachine.Reason { .init(code: code, detail: detail) }
-
     public var description: String {
         "there is no token for the call: \([code, detail].compactMap(\.self).joined(separator: ": "))"
     }
@@ -37,4 +31,15 @@ extension BellhopClient.TokenProvider {
         }
         return given
     }
+}
+
+/// A token that is no longer valid, and the service's answer that refused it.
+struct SpentToken: Sendable {
+    let token: String
+    var answer: ServiceAnswer?
+}
+
+/// The service did not name the identity of a token. A call that waits for the token receives the answer as its own.
+struct UnidentifiedToken: Error {
+    let answer: ServiceAnswer
 }

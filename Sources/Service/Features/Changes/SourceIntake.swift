@@ -98,7 +98,8 @@ struct SourceIntake: Sendable {
         }
     }
 
-    /// Writes like ``write(_:from:to:seen:also:meanwhile:)``, and waits for room in the queue of writes while a thread runs.
+    /// Writes like ``write(_:from:to:seen:also:meanwhile:)``, and waits for room in the queue of writes while a thread
+    /// runs.
     func writeWaitingForRoom(
         _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, seen: SourceRowsSeen? = nil,
         on thread: LoopThread,

@@ -24,7 +24,7 @@ extension SourceServer {
             let ofCatalog = found.first { $0[0] == table.schema && $0[1] == table.name }?[2] ?? "missing"
             let ofFile = table.memberships.map { "\($0.name) \(rules[$0.name] ?? 0)" }.sorted()
             let digest = SHA256.hash(([ofCatalog] + ofFile).joined(separator: "\n").utf8)
-            states[table.qualifiedName] = String(digest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }, radix: 16)
+            states[table.qualifiedName] = String(digest.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }, radix: 16)
         }
         return states
     }

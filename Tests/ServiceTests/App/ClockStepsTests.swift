@@ -27,7 +27,8 @@ import Values
         Rule(table: "messages"), Rule(table: "notifications", rows: "removed_at IS NULL"),
         Rule(table: "notifications", rows: "removed_at IS NOT NULL AND title <> ''"),
         Rule(table: "bookings"), Rule(table: "booking_history"), Rule(table: "events"), Rule(table: "event_routes"),
-        Rule(table: "idempotent_answers"), Rule(table: "audit", rows: "action <> 'retention'"), Rule(table: "user_requests"),
+        Rule(table: "idempotent_answers"), Rule(table: "audit", rows: "action <> 'retention'"),
+        Rule(table: "user_requests"),
         Rule(table: "conversations"),
         Rule(
             table: "stream_tickets",
@@ -39,6 +40,9 @@ import Values
                 ]
             }),
         Rule(table: "revocations"),
+        Rule(
+            table: "backends",
+            row: { [("user_id", "'reporter'"), ("kept_until", "\($0.adding(seconds: 7200))")] }),
         Rule(
             table: "presences",
             row: { now in

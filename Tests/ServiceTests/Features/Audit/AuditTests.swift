@@ -230,7 +230,7 @@ import Values
         let event: JSON = ["event": "tidings", "to": ["user:victim"], "data": 1]
         let counted = TestService.Identity(subject: "kim", claims: ["role": "service_role"])
         #expect(try await service.call("POST", "/v1/publish", as: counted, event).status == 202)
-        let admin = TestService.Identity(subject: "eve", claims: ["role": "admin"])
+        let admin = TestService.Identity(subject: "eve", metadata: ["user_role": "admin"])
         for (caller, person) in [(admin, "victim"), (admin, "eve"), (.service(), "kim")] {
             #expect(try await service.call("DELETE", "/v1/users/\(person)", as: caller).status == 202)
         }

@@ -3,7 +3,7 @@ public struct TokenFailure: Error, Sendable, Hashable, CustomStringConvertible {
     /// `token.none`: the app has no token. `token.failed`: its provider threw. `token.slow`: its provider did not answer in
     /// 30 seconds. `token.wrong`: it is no token. `token.expired`: its life is over.
     public let code: String
-    /// What the app's provider threw, or what is wrong with the token.
+    /// What the app's provider threw, or the fault of the token.
     public let detail: String?
 
     init(code: String, detail: String? = nil) { (self.code, self.detail) = (code, detail) }

@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    /// The write is sent nevertheless, the app is told once, and the write is stored when the storage works again.
+    /// The write is sent nevertheless, the app is notified once, and the write is stored when the storage works again.
     @Test func failingStorage_isTold_andTriedAgain() async throws {
         let storage = FailingStorage()
         let server = try ScriptedServer([])

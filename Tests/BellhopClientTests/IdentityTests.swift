@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    /// The device keeps the data of two identities of the person: only the service can tell which one it is.
+    /// The device keeps the data of two identities of the person: only the service can know which one it is.
     @Test func severalIdentities_showNothing_untilTheServiceAnswers() async throws {
         let claims = TokenClaims(payload: ["iss": "i", "sub": "ada"])
         let storage = MemoryStorage()

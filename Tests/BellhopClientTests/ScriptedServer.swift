@@ -70,7 +70,7 @@ final class ScriptedServer: @unchecked Sendable {
         String(head.components(separatedBy: "Authorization: Bearer ").last?.prefix { !$0.isNewline } ?? "")
     }
 
-    /// The request heads seen so far, in order, without those that name an identity.
+    /// The request heads seen so far, in order, without the ones that name an identity.
     var requests: [String] {
         lock.withLock { heads }
     }

@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    /// The reason is the app's own: what its provider threw, or what is wrong with what it returned.
+    /// The reason is the app's own: what its provider threw, or the fault of what it returned.
     @Test(
         arguments: [
             (.init { throw Away() }, "token.failed", "the session is away"), (.init { nil }, "token.none", nil),
@@ -71,7 +71,7 @@ import Testing
         #expect(tokens.problem?.code == "token.expired")
     }
 
-    /// A token that the service refuses at once is replaced once, and then the reason is told.
+    /// A token that the service refuses at once is replaced once, and then the reason is notified.
     @Test(arguments: [("invalid_token.expired", "token.expired"), ("invalid_token", "invalid_token")])
     func refusedToken_isAReason(_ code: String, _ told: String) async throws {
         let asked = Collected<Bool>()
@@ -90,7 +90,7 @@ import Testing
         #expect(asked.all == [false, true])
     }
 
-    /// While the service does not say who a token is about, calls receive its answer, and nothing else is sent.
+    /// While the service does not say which user a token is about, calls receive its answer, and nothing else is sent.
     @Test func unavailableService_answersTheCall() async throws {
         let server = try ScriptedServer([])
         let tokens = Tokens(

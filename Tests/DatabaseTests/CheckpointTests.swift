@@ -23,7 +23,7 @@ import Testing
         #expect(schedule.step(walPages: 2_000, movedPages: nil) == .wakeCheckpointer)
         #expect(schedule.step(walPages: 2_004, movedPages: nil) == .wait)
         #expect(schedule.step(walPages: 4_000, movedPages: nil) == .wakeCheckpointer)
-        // A restart of the WAL begins anew.
+        // A restart of the WAL begins again.
         #expect(schedule.step(walPages: 4, movedPages: nil) == .wait)
         #expect(schedule.step(walPages: 2_000, movedPages: nil) == .wakeCheckpointer)
     }

@@ -266,7 +266,7 @@ import Foundation
     }
 
     /// Notes that the service opened a stream of another identity than it had named, so that the tokens are identified
-    /// anew. Returns false if that has just been done.
+    /// again. Returns false if that has just been done.
     private func hasOtherStream() -> Bool {
         let now = clock.now()
         guard now - otherStreamAt > Bell.otherStreamMilliseconds else { return false }

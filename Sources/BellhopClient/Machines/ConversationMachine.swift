@@ -237,7 +237,7 @@ public struct ConversationMachine: ShownMachine {
             if let message = changes?.message { add([message]) }
             unread = changes?.unread ?? unread
             let sent: JSON = ["conversationId": .string(conversationId), "id": .string(id)]
-            // A user who replies has read what came before.
+            // A user that replies has read what came before.
             let reading = changes?.unread ?? 0 > 0 ? read(upTo: changes?.message?.sequence ?? 0) : []
             return answer.badgesEvent + [.tell(name: "message:sent", data: sent)] + reading
         }

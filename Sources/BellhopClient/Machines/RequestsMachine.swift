@@ -1,4 +1,4 @@
-/// The requests to a user, or those that the user has made, newest first.
+/// The requests to a user, or the ones that the user has made, newest first.
 ///
 /// The user's own answers and withdrawals show at once, and are reverted if the service refuses them.
 public struct RequestsMachine: ShownMachine {

@@ -33,7 +33,7 @@ struct TokenMachine: Sendable, Hashable {
     enum Action: Sendable, Hashable {
         /// Requests a token from the app.
         case ask(spent: String?)
-        /// Gives a token to all waiting callers; nil if there is none.
+        /// Gives a token to all waiting callers; nil otherwise.
         case give(String?)
         case timer(name: String, at: Int?)
         /// Renews the token of an open stream without reconnecting.

@@ -203,7 +203,7 @@ public final class Outbox: Sendable {
         return items + drafts.filter { draft in !items.contains { $0.key == draft.key } }
     }
 
-    /// Returns the writes that wait, in order, including those that are not loaded yet.
+    /// Returns the writes that wait, in order, including the ones that are not loaded yet.
     func unsent() async -> [OutboxItem] {
         let stored = isStarted ? [] : await stored()
         return stored + items.filter { item in !stored.contains { $0.key == item.key } }

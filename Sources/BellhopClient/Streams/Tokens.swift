@@ -67,7 +67,7 @@ final class Tokens: Sendable {
 
     let provider: BellhopClient.TokenProvider
     private let clock: ClientClock
-    /// Asks the service who a token is about; nil for a stream without stored state, which does not need it.
+    /// Asks the service which user a token is about; nil for a stream without stored state, which does not need it.
     private let identify: (@Sendable (_ token: String) async -> ServiceAnswer)?
     private let identities: KnownClaims
     /// Called when the app returns a token of another user, or of an identity other than the present one.
@@ -121,7 +121,7 @@ final class Tokens: Sendable {
 
     func observe(_ events: Events) { state.withLock { $0.events = events } }
 
-    /// Returns a valid token, other than the spent one if the app has another; nil if there is none.
+    /// Returns a valid token, other than the spent one if the app has another; nil otherwise.
     ///
     /// - Parameter problem: Why the spent one was refused.
     func get(spent: String? = nil, problem: ConnectionMachine.Reason? = nil) async -> String? {

@@ -40,7 +40,7 @@ extension DatabaseStore {
     }
 
     /// Copies an SQLite database to a new file while the service writes to the database. Root reads and writes with the
-    /// rights of the users who control the two paths (``DatabaseFile/controller(of:)``).
+    /// rights of the users that control the two paths (``DatabaseFile/controller(of:)``).
     ///
     /// - Parameter prepare: Changes the copy, before it gets its final name.
     public static func copy(
@@ -88,7 +88,7 @@ extension DatabaseStore {
     }
 
     /// Replaces an SQLite database that no service has open by a copy. At every moment, one of the two is complete and
-    /// in place. Root reads the copy with the rights of the user who controls its path, and uses the rights of the
+    /// in place. Root reads the copy with the rights of the user that controls its path, and uses the rights of the
     /// database's owner for all other steps.
     ///
     /// - Returns: The new path of the old database, if there was one.

@@ -181,7 +181,7 @@ public struct Memberships: Sendable {
         return update
     }
 
-    /// Applies the removal of all rows of a table, for all tenants, except those that are kept.
+    /// Applies the removal of all rows of a table, for all tenants, except the ones that are kept.
     public mutating func truncate(
         _ table: TableDeclaration, except isKept: (_ tenant: ID<Tenant>, _ row: String) -> Bool = { _, _ in false }
     ) -> MembershipUpdate {

@@ -47,8 +47,7 @@ public final class App: Sendable {
             try DatabaseStore.open(settings.database, options: settings.storeOptions, tables: Catalog.tables)
         }
         self.store = store
-        // Its threads must not be inside libpq while the process ends, because the libraries that libpq depends on are
-        // torn down first.
+        // Its threads must not be inside libpq when the process ends: the libraries that libpq uses end first.
         var isComplete = false
         defer { if !isComplete { store.close() } }
         store.register(in: metrics)
@@ -75,8 +74,7 @@ public final class App: Sendable {
         let pipeline = EventPipeline(start, shards: shards, boards: boards, admission: admission, tracer: tracer)
         (pump, rankUpdates) = (pipeline.pump, pipeline.rankUpdates)
         let runner = start.runner(reader, pipeline)
-        self.runner = runner
-        memberships = start.memberships
+        (self.runner, memberships) = (runner, start.memberships)
         start.memberships.reportOutdated(in: metrics, logger, isRead: settings.source != nil)
 
         // The streams.

@@ -124,7 +124,7 @@ public enum Operations {
 
     /// Encrypts the tokens of all devices with the first key.
     ///
-    /// - Returns: The number of devices that were changed, and of those that no key decrypts.
+    /// - Returns: The number of devices that were changed, and of the ones that no key decrypts.
     public static func rotatePushKeys(_ settings: Settings) throws -> (changed: Int, unreadable: Int) {
         guard let push = settings.push else {
             throw settings.$pushKeys.mistake("is not set: there is no key to encrypt with")

@@ -3,7 +3,7 @@ import Values
 
 /// The clock of the service. Tests supply their own.
 public struct Clock: Sendable {
-    /// Returns the time by which rows are dated. In a running service, it is the time of a ``SteadyClock``.
+    /// Returns the time that dates rows. In a running service, it is the time of a ``SteadyClock``.
     public let now: @Sendable () -> Timestamp
     /// Returns the time since the machine was started. Periodic work uses it, because the wall clock may be set back, and
     /// would then make the work wait until that time is reached again.
@@ -13,7 +13,7 @@ public struct Clock: Sendable {
     let pause: @Sendable (Duration) -> Duration
     /// Returns the time of the machine. Tokens are judged by it, because their issuers have clocks of their own.
     let machine: @Sendable () -> Timestamp
-    /// Returns the time by which the age of rows is judged; nil while the time is in doubt. Then nothing is deleted
+    /// Returns the time that judges the age of rows; nil while the time is in doubt. Then nothing is deleted
     /// because of its age.
     let age: @Sendable () -> AgeTime?
     /// The run of the machine to which the uptime belongs; nil if it is unknown. A process that starts again in the same
@@ -69,7 +69,7 @@ public struct Clock: Sendable {
     }
 }
 
-/// The time by which the age of stored rows is judged. Every deletion by age needs one, and only a clock that is not in
+/// The time that judges the age of stored rows. Every deletion by age needs one, and only a clock that is not in
 /// doubt gives one (``Clock/age``).
 struct AgeTime: Sendable {
     let now: Timestamp

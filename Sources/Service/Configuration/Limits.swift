@@ -46,7 +46,7 @@ enum Limits {
     /// How long the issuer may take to answer.
     static let keyFetchTimeoutSeconds = 5
 
-    /// Users whom the audit log names for one request; further rows are counted. Without this limit, a request that
+    /// Users that the audit log names for one request; further rows are counted. Without this limit, a request that
     /// writes for every member of a large conversation would write as many entries.
     static let auditedUsersMax = 256
 

@@ -2,7 +2,7 @@ import Logging
 import Threads
 import Values
 
-/// The difference between the clock of the machine and its uptime, which only changes if somebody sets the clock.
+/// The difference between the clock of the machine and its uptime, which only changes if someone sets the clock.
 ///
 /// A difference that has stood for an hour is proven. If the clock of the machine leaves a proven difference, the service
 /// keeps the proven one, until the new one has stood for an hour too. So a clock that is wrong for a moment dates no row.
@@ -133,7 +133,7 @@ final class SteadyClock: Sendable {
 
     func now() -> Timestamp { observe { state, uptime in state.line.now(at: uptime) } }
 
-    /// Returns the time by which ages are judged; nil while the time is in doubt. If the database server's clock is
+    /// Returns the time that judges ages; nil while the time is in doubt. If the database server's clock is
     /// behind, its time: then a replica whose clock was wrong from the beginning deletes nothing.
     func age() -> AgeTime? {
         observe { state, uptime in

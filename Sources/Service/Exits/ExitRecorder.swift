@@ -9,7 +9,7 @@
     /// Writes what leaves this process to a file of its own, one JSON object a line.
     ///
     /// Of exits with the same facts (``JSONFacts``), only the first is written. So a file has a few hundred lines for each
-    /// operation, however long the process runs. Each line is written at once: a killed process loses none.
+    /// operation, however long the process runs. Each line is written at once: a killed process loses no line.
     final class ExitRecorder: Sendable {
         enum Kind: String, JSONWritable { case answer, event, webhook, push }
 
@@ -141,7 +141,7 @@
 
         var isJSON: Bool { headers["Content-Type"].map { $0.hasSuffix("json") } ?? true }
 
-        /// Answers that are refused before their operation is known are told apart by their paths without ids.
+        /// Answers that are refused before their operation is known are notified apart by their paths without ids.
         var group: UInt64 {
             let words =
                 route == "none" ? path.split(separator: "/").prefix(8).filter(Self.isWord).joined(separator: "/") : ""

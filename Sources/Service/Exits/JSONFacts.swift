@@ -23,7 +23,7 @@
         private init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
         private static let depthMax = 64
-        /// Words with more bytes are told apart by their length.
+        /// Words with more bytes are notified apart by their length.
         private static let wordBytesMax = 32
 
         static func mix(_ hash: UInt64, _ value: UInt64) -> UInt64 {

@@ -31,7 +31,7 @@ final class Call: Sendable {
         return id.text == "me" ? caller.userId : id
     }
 
-    /// Returns the user whom the request concerns; nil if it names none.
+    /// Returns the user that the request concerns; nil if it names no user.
     func subject(in place: Endpoint.Subject) -> ID<User>? {
         switch place {
         case .path: return try? pathUser(0)

@@ -4,7 +4,7 @@ import Values
 
 /// One route, with its access rule and its handler.
 final class Endpoint: Sendable {
-    /// Where a request names the user whom it concerns.
+    /// Where a request names the user that it concerns.
     enum Subject: Sendable {
         /// The first path parameter.
         case path
@@ -32,9 +32,9 @@ final class Endpoint: Sendable {
     let method: HTTPMethod
     let pattern: String
     let access: Access
-    /// Where its requests name the user whom they concern, for the audit log; nil if the rows do.
+    /// Where its requests name the user that they concern, for the audit log; nil if the rows do.
     let subject: Subject?
-    /// Whether it decides about the access of the user whom it concerns, who must be a person
+    /// Whether it decides about the access of the user that it concerns, who must be a person
     /// (``Transaction/requirePerson(_:)``).
     let decidesAccess: Bool
     /// Whether its requests add rows, for which the tenant must have room.

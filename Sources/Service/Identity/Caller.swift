@@ -104,7 +104,7 @@ final class Caller: Sendable {
         return RFC4648.encodeURL(SHA256.hash(writer.bytes).prefix(Self.identityBytes))
     }
 
-    /// With fewer bytes, somebody could find claims whose digest equals another person's.
+    /// With fewer bytes, someone could find claims whose digest equals another person's.
     private static let identityBytes = 16
 
     /// Writes everything but the timestamps, as JSON members.

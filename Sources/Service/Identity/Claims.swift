@@ -140,7 +140,7 @@ struct Claims: Sendable {
         of payload: JSONValue, _ members: [String: JSONValue], _ signer: Signer
     ) throws(Failure) -> String {
         if let role = try text(payload, .role) { return role }
-        // Supabase writes a backend's role here. Whoever knows the secret could sign any other claim as well.
+        // Supabase writes a backend's role here. Anyone that knows the secret could sign any other claim as well.
         let isOfSecret = signer == .secret || signer == .nobody && settings.jwtSecret != nil
         let backend = TokenRole.backend.rawValue
         return isOfSecret && members["role"] == .string(backend) ? backend : Self.roleByDefault

@@ -27,6 +27,6 @@ struct StreamDependencies: Sendable {
     var ids: EventIDs { log.ids }
     var settings: Settings { reader.settings }
     var now: Timestamp { reader.clock.now() }
-    /// The time by which tokens are judged.
+    /// The time that judges tokens.
     var machineNow: Timestamp { reader.clock.machine() }
 }

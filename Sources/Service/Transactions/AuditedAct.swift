@@ -16,7 +16,7 @@ struct AuditedAct: Sendable {
     var isCounted: Bool
     /// The tables whose reading is noted; nil for a write.
     var readable: Set<String>?
-    /// The user whom the request concerns; nil if its rows name their users.
+    /// The user that the request concerns; nil if its rows name their users.
     var subject: ID<User>?
 
     /// Returns the record of the act's rows; nil if the act is only counted.
@@ -84,7 +84,7 @@ struct AuditNotes: Sendable {
     let tenant: ID<Tenant>
     let at: Timestamp
     let kind: Kind
-    /// The persons whom the entries do not name: only their digests are stored.
+    /// The persons that the entries do not name: only their digests are stored.
     var erased: Set<ID<User>> = []
 
     init(tenant: ID<Tenant>, at: Timestamp, _ kind: Kind) {

@@ -27,7 +27,7 @@ final class Backends: Sendable {
     /// Backends in memory. Beyond it, backends are known from their rows only; each takes about 100 bytes.
     private static let countMax = 10_000
     /// How long a backend is known after its last token has expired: it may be idle over some days. Without an end, the
-    /// id of a person who was a backend once could never be erased.
+    /// id of a person that was a backend once could never be erased.
     private static let keptSeconds: Int64 = 7 * 86_400
 
     private struct Life {

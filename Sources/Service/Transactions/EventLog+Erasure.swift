@@ -113,7 +113,7 @@ private struct ErasableRecord {
     mutating func erase(_ names: PersonNames) throws -> Bool {
         let named = audience.filter { names.occur(inKey: $0) }
         var others = audience.filter { !names.occur(inKey: $0) }
-        // A key such as `follower:ada` stands for readers who cannot be found without the name. So all readers of the
+        // A key such as `follower:ada` stands for readers that cannot be found without the name. So all readers of the
         // tenant find the erased event.
         if !named.allSatisfy(names.areOnly(key:)), !others.contains(Self.everyone) { others.append(Self.everyone) }
         let isNamedByTopic = topic.map { names.occur(inKey: $0) } ?? false

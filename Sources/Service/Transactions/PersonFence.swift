@@ -33,7 +33,7 @@ final class PersonFence: Sendable {
     /// Makes the next transaction read the persons again. On SQLite nothing else changes them.
     func lookAgain() { state.withLock { $0.lookedAt = nil } }
 
-    /// Returns whom a caller's transaction must not name; nil if it may name everybody.
+    /// Returns that a caller's transaction must not name; nil if it may name everybody.
     func closed(to caller: Caller, in db: DatabaseConnection) throws -> ClosedPersons? {
         let names = try names(in: db)
         guard !names.isEmpty else { return nil }
@@ -64,7 +64,7 @@ final class PersonFence: Sendable {
     }
 }
 
-/// The persons whom a transaction must not name.
+/// The persons that a transaction must not name.
 struct ClosedPersons {
     fileprivate let names: [ID<Tenant>: [PersonNames]]
 

@@ -16,7 +16,7 @@ struct Tick: Sendable {
 
     /// Makes a tick that deletes rows because of their age.
     ///
-    /// - Parameter due: See ``due``, with the time by which ages are judged.
+    /// - Parameter due: See ``due``, with the time that judges ages.
     static func forgetting(
         name: String, everySeconds: Int, due: (@Sendable (AgeTime) -> SQL)? = nil,
         body: @escaping @Sendable (AgeTime, Transaction) throws -> Void
@@ -234,7 +234,7 @@ final class Ticker: Sendable {
         }
     }
 
-    /// Returns the known tenants, also those that other replicas have met.
+    /// Returns the known tenants, also the ones that other replicas have met.
     private func tenants() throws -> [ID<Tenant>] {
         if runner.store.engine == .postgreSQL {
             try runner.store.read(isSingle: true) { try runner.tenants.refresh(in: $0) }

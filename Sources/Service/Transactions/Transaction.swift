@@ -29,7 +29,7 @@ final class Transaction {
     private var isWakingSenders = false
     /// Notes for the audit log that belong to no request.
     private(set) var auditNotes: [AuditNotes] = []
-    /// The persons whom the audit log does not name for this transaction.
+    /// The persons that the audit log does not name for this transaction.
     var erased: Set<ID<User>> = []
 
     init(db: DatabaseConnection, caller: Caller, reader: TransactionReader, traceparent: String? = nil) {
@@ -42,7 +42,7 @@ final class Transaction {
     }
 
     var settings: Settings { reader.settings }
-    /// The time by which the age of rows is judged; nil while the time is in doubt.
+    /// The time that judges the age of rows; nil while the time is in doubt.
     var age: AgeTime? { reader.clock.age() }
     var backends: Backends { reader.backends }
     var tenant: ID<Tenant> { caller.tenant }
@@ -146,7 +146,7 @@ final class Transaction {
         facts.removeAll()
     }
 
-    /// Whether there is a fact after those that were settled. The fallen counts become one after all others.
+    /// Whether there is a fact after the ones that were settled. The fallen counts become one after all others.
     private func hasFact(at index: Int) -> Bool {
         if index == facts.count, !fallenUsers.isEmpty {
             facts.append(.badgesFell(of: fallenUsers))

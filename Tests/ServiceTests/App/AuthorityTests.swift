@@ -67,7 +67,7 @@ import Yams
         }
     }
 
-    /// The user whom a request concerns is `USER` in queries.
+    /// The user that a request concerns is `USER` in queries.
     private static let table: [Row] = [
         // The access of a user.
         Row("DELETE /v1/users/{id}", [403, 403, 202, 202, 202, 202]),
@@ -278,7 +278,7 @@ import Yams
         #expect(other.status == 202)
     }
 
-    /// A person who once had the token of a backend can be erased some days after it has expired.
+    /// A person that once had the token of a backend can be erased some days after it has expired.
     @Test func backend_isForgotten_daysAfterItsTokensHaveExpired() async throws {
         #expect(try await service.call("POST", "/v1/revocations", as: .service(), ["tokenId": "x"]).status == 201)
         func erasure() async throws -> Int {

@@ -53,7 +53,7 @@ import Threads
         #expect(left.isEmpty, "\(left)")
     }
 
-    /// Whoever can exchange the backup must not run statements as the service.
+    /// Anyone that can exchange the backup must not run statements as the service.
     @Test(arguments: [
         ("CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM events; END", "trigger t is not part of"),
         ("CREATE VIEW v AS SELECT 1", "view v is not part of"),

@@ -6,7 +6,7 @@ import Values
 
 @testable import Service
 
-/// Which claims of a token give rights: those in `app_metadata`, and those that a setting names.
+/// Which claims of a token give rights: those in `app_metadata`, and the ones that a setting names.
 @Suite(.timed) struct PrivilegeTests {
     /// Payloads as issuers write them, by issuer (`Tests/Fixtures/Tokens/issuers.json`).
     private static func payloads() throws -> [String: [String: JSON]] {

@@ -362,7 +362,7 @@ struct VisibilityWorld {
             at(posts, nil)
         case "GET /v1/users/{id}", "GET /v1/users/{id}/followers", "GET /v1/users/{id}/following":
             at(["id": "ada"], nil)
-        // Nobody's: an erasure of ada would end the test.
+        // No one's: an erasure of ada would end the test.
         case "DELETE /v1/users/{id}", "GET /v1/users/{id}/erasure": at(["id": "nobody"], nil)
         case "GET /v1/users/{id}/export": at(["id": "ada"], nil)
         case "GET /v1/users/{id}/followers/{followerId}": at(["id": "ada", "followerId": "me"], nil)

@@ -55,7 +55,7 @@ import Values
         #expect(try log.count(of: EventLog.routes) == 0)
     }
 
-    /// Nobody else could receive what was for the person alone.
+    /// No one else could receive what was for the person alone.
     @Test func eventOfThePersonAlone_concernsNobody() async throws {
         let log = try await Self.erased([Draft(audience: ["user:ada-q7"]), Draft(audience: ["user:u1"])])
         #expect(try log.count(of: EventLog.routes) == 1)

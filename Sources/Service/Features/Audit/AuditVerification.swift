@@ -8,7 +8,7 @@ public struct AuditVerification: Sendable {
     public let hash: String
     /// The time of the last entry; nil for an empty chain.
     public let at: Timestamp?
-    /// What is wrong with the first entry that is missing or was changed; nil if there is none.
+    /// The fault of the first entry that is missing or was changed; nil otherwise.
     public let fault: String?
 
     /// What a verification without earlier lines cannot find.

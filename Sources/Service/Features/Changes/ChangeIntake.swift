@@ -25,7 +25,7 @@ struct ChangeIntake: Sendable {
     /// Takes in changes, in order, and returns the outcome of each. A fault in one rejects only that one.
     ///
     /// - Parameter seen: Receives the accepted rows of a snapshot that follows known rows. Its truncation then comes
-    ///   after the rows, and keeps those that were seen.
+    ///   after the rows, and keeps the ones that were seen.
     func take(_ changes: [TableChange], seen: SourceRowsSeen? = nil, _ tx: Transaction) throws -> [ChangeOutcome] {
         let tables = changes.map { memberships.catalog.find(schema: $0.schema, table: $0.table) }
         var run = try ChangeIntakeRun(tables, self, tx, seen)

@@ -153,7 +153,7 @@ extension ErasureFeature {
     private static let isOfRound: SQL = "done_at IS NULL AND stage = 0"
     private static let isAtFile: SQL = "\(isOfRound) AND step = \(fileStep)"
 
-    /// Returns the persons whom transactions must not name.
+    /// Returns the persons that transactions must not name.
     static func closing(in db: DatabaseConnection, _ seal: PersonSeal) throws -> [Owner] {
         try db.rows("SELECT tenant, encrypted_id FROM \(erasures, unscoped: bookkeeping) WHERE \(isOfRound)") { row in
             let tenant: ID<Tenant> = try row.id(0)

@@ -16,7 +16,7 @@ enum ErasureLimits {
     /// until a long table is read.
     static let pieceStatementsMax = 50
     /// Seconds between two rounds, in each of which a file of SQLite may be rewritten while all writes wait. An
-    /// administrator who requests many erasures would otherwise stop the writes of all tenants.
+    /// administrator that requests many erasures would otherwise stop the writes of all tenants.
     static let roundSeconds: Int64 = 60
     /// Seconds between the beginning of a round and its pass. Within them, every replica reads whose erasures are about
     /// to end, and transactions that began before have ended: PostgreSQL ends a silent one after

@@ -100,7 +100,7 @@ extension PushFeature {
         }
     }
 
-    /// Returns the time at which the next message becomes due after a look at those that were due.
+    /// Returns the time at which the next message becomes due after a look at the ones that were due.
     ///
     /// Messages that were due at that look and still wait are left out: they wait for the end of an attempt. If they
     /// counted, the sender would look again and again while a provider is slow or away.
@@ -134,7 +134,7 @@ extension PushFeature {
         }.sorted { $0.number < $1.number }
     }
 
-    /// Begins attempts of due messages, and reads what they send. Deletes those that have nothing to send any more.
+    /// Begins attempts of due messages, and reads what they send. Deletes the ones that have nothing to send any more.
     static func begin(
         _ due: [Due], at now: Timestamp, leasedUntil: Timestamp, _ push: PushSettings, _ sources: PushSources,
         in db: DatabaseConnection

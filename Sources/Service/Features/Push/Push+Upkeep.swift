@@ -121,7 +121,7 @@ extension PushFeature {
 
     /// Encrypts the addresses of devices with the first key that others have encrypted.
     ///
-    /// - Returns: The number of devices that were changed, by tenant, and of those that no key opens.
+    /// - Returns: The number of devices that were changed, by tenant, and of the ones that no key opens.
     static func rotate(
         _ keys: PushKeyRing, in db: DatabaseConnection
     ) throws -> (changed: [ID<Tenant>: Int], unreadable: Int) {

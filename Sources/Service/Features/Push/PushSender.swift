@@ -91,7 +91,7 @@ final class PushSender: Sendable {
 
     // MARK: Presence
 
-    /// Postpones the new messages of users who have a stream on this replica.
+    /// Postpones the new messages of users that have a stream on this replica.
     private func postponePresent() throws {
         let patience = settings.afterSeconds
         guard patience > 0 else { return }

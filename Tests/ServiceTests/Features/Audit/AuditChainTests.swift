@@ -153,7 +153,7 @@ import Values
         #expect(try faults().isEmpty)
         #expect(
             try faults(known: known) == ["entry 3 is missing: it was too young to be deleted by entry 4"])
-        // A hash that nobody has seen is found too.
+        // A hash that no one has seen is found too.
         #expect(
             try faults(known: known.replacingOccurrences(of: hash, with: String(repeating: "a", count: 64)))
                 == ["entry 3 was changed: an earlier verification found another hash"])

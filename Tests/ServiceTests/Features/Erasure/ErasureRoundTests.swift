@@ -167,7 +167,7 @@ import Values
         try service.expectExactCounts()
     }
 
-    /// An id that nobody has leaves no row, and the file is not rewritten for it.
+    /// An id that no one has leaves no row, and the file is not rewritten for it.
     @Test(.enabled(if: !PostgresServer.isTheStore)) func fileIsRewritten_onlyIfSomethingWasErased() async throws {
         let service = try TestService.start(at: TestService.morning)
         for number in 0..<300 { try await service.publish("n\(number)", to: "eve") }

@@ -7,7 +7,7 @@ import Visibility
 
 @testable import Service
 
-/// The outbox of push messages with two senders, under a seeded schedule of notifications and messages, users who see
+/// The outbox of push messages with two senders, under a seeded schedule of notifications and messages, users that see
 /// them, phones and browsers that change their addresses or lose the app, attempts, answers that are lost, senders that
 /// stand still or are killed, and clocks that are set back.
 ///

@@ -5,7 +5,7 @@ import Values
 
 @testable import Service
 
-/// The outbox of webhooks with two senders, under a seeded schedule of notifications, users who see them, attempts,
+/// The outbox of webhooks with two senders, under a seeded schedule of notifications, users that see them, attempts,
 /// answers that are lost, senders that stand still or are killed, and clocks that are set back.
 ///
 /// The statements are the real ones, on a real database. The network, the clock and the order of steps are simulated.

@@ -9,6 +9,8 @@ struct Revocation: Sendable, Hashable {
         case token, session, user
         /// An erased user, whose id is known only as a mark (``PersonSeal``).
         case person
+        /// A user by the mark, in the event log and in memory.
+        case sealed
 
         func subject(of caller: Caller, _ seal: PersonSeal? = nil) -> String? {
             switch self {
@@ -16,7 +18,7 @@ struct Revocation: Sendable, Hashable {
             case .session: caller.sessionId
             // A backend is revoked by its token: otherwise whoever may act on a user could end a backend with this id.
             case .user: caller.isService ? nil : caller.userId.text
-            case .person: caller.isService ? nil : seal?.mark(of: caller.owner)
+            case .person, .sealed: caller.isService ? nil : seal?.mark(of: caller.owner)
             }
         }
     }
@@ -40,7 +42,7 @@ struct Revocation: Sendable, Hashable {
     func sealed(by seal: PersonSeal?) -> Revocation {
         guard kind == .user, let seal else { return self }
         let mark = seal.mark(of: Owner(tenant: tenant, userId: ID(subject)))
-        return Revocation(tenant: tenant, kind: .person, subject: mark, issuedBefore: issuedBefore)
+        return Revocation(tenant: tenant, kind: .sealed, subject: mark, issuedBefore: issuedBefore)
     }
 }
 
@@ -84,14 +86,17 @@ final class RevocationList: Sendable {
                 moments[key] = max(moment, moments[key] ?? moment)
             }
             isEmpty.store(moments.isEmpty, ordering: .releasing)
-            if revocations.contains(where: { $0.kind == .person }) { hasErased.store(true, ordering: .releasing) }
+            if revocations.contains(where: { $0.kind == .person || $0.kind == .sealed }) {
+                hasErased.store(true, ordering: .releasing)
+            }
         }
     }
 
-    /// Removes a revocation, whatever its moment.
+    /// Removes a revocation, whatever its moment. That of an erased user stays.
     func remove(_ revocation: Revocation) {
+        let forms = [revocation, revocation.sealed(by: seal)]
         moments.withLock { moments in
-            moments[Key(tenant: revocation.tenant, kind: revocation.kind, subject: revocation.subject)] = nil
+            for form in forms { moments[Key(tenant: form.tenant, kind: form.kind, subject: form.subject)] = nil }
         }
     }
 
@@ -101,7 +106,7 @@ final class RevocationList: Sendable {
         let mark = hasErased.load(ordering: .acquiring) ? Revocation.Kind.person.subject(of: caller, seal) : nil
         return moments.withLock { moments in
             Revocation.Kind.allCases.contains { kind in
-                guard let subject = kind == .person ? mark : kind.subject(of: caller),
+                guard let subject = kind == .person || kind == .sealed ? mark : kind.subject(of: caller),
                     let moment = moments[Key(tenant: caller.tenant, kind: kind, subject: subject)]
                 else { return false }
                 return caller.issuedAt < moment

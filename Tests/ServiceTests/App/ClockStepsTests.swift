@@ -61,7 +61,7 @@ import Values
             table: "erasures",
             row: { now in
                 [
-                    ("mark", "'m1'"), ("requested_at", "\(now)"), ("step", "''"), ("passes", "0"),
+                    ("mark", "'m1'"), ("requested_at", "\(now)"), ("step", "''"), ("stage", "1"),
                     ("next_at", "\(now)"), ("done_at", "\(now)"),
                 ]
             }),

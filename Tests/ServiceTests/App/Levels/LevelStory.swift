@@ -135,6 +135,8 @@ struct LevelStory: Sendable {
             #expect(sent.isSuccess, "\(sent.problem)")
         },
         isServed: { service in
+            // Earlier builds did not note the rule that gave a membership. Its row counts once it is sent again.
+            try await School(service, isKnown: false).sendMemberships(of: "A")
             let scope = try await service.client(as: School.parent("p1")).getMe().value.scope
             #expect(scope.contains("student:s1:parent"), "\(scope)")
             let again = try await service.call(

@@ -137,7 +137,7 @@ import Testing
         try await service.restart(with: ["tables": try Self.file(grants)])
         #expect(try await !service.hasKey("team:t1:member", "ada"))
         #expect(try await Self.outdated(service) == nil)
-        let clerk = TestService.Identity(subject: "ada", claims: ["role": "clerk"])
+        let clerk = TestService.Identity(subject: "ada", metadata: ["user_role": "clerk"])
         #expect(try await service.client(as: clerk).getMe().value.scope.contains("team:t1:member"))
     }
 

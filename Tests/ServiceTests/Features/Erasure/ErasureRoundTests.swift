@@ -222,7 +222,8 @@ import Values
         let row = School.insert("parent_students", ["parent_id": "p", "student_id": "s", "school_id": "default"])
         for count in ["accepted", "duplicates"] {
             let answer = try await service.call(
-                "POST", "/v1/changes", as: .bearer(School.secret), row, headers: ["webhook-id": "delivery-zoe-q7"])
+                "POST", "/v1/changes", row,
+                headers: ["X-Webhook-Secret": School.secret, "webhook-id": "delivery-zoe-q7"])
             #expect(answer.json[count].int == 1, "\(answer.text)")
         }
         let shop: JSON = ["name": "One", "timeZone": "UTC"]

@@ -70,7 +70,7 @@ import Values
     }
 
     @Test(arguments: [
-        (#"{"timeZone":"Mars/Olympus"}"#, "/timeZone"), (#"{"timeZone":"EST"}"#, "/timeZone"),
+        (#"{"timeZone":"Mars/Olympus"}"#, "/timeZone"), (#"{"timeZone":"IST"}"#, "/timeZone"),
         (#"{"sound":"off"}"#, "/sound"), (#"{"quietHours":{"start":"22:00","end":"22:00"}}"#, "/quietHours/end"),
         (#"{"volume":1}"#, "/volume"),
     ])

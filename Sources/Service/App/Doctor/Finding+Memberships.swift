@@ -1,4 +1,5 @@
 import Database
+import Rows
 
 extension Finding {
     /// Returns a finding for each membership with facts that an earlier rule gave.

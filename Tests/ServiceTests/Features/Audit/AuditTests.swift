@@ -227,16 +227,13 @@ import Values
     @Test func erasedAdministrator_isFoundByTheActs() async throws {
         let service = try TestService.start(at: TestService.morning)
         try await service.publish("e1", to: "victim")
-        let event: JSON = ["event": "tidings", "to": ["user:victim"], "data": 1]
-        let counted = TestService.Identity(subject: "kim", claims: ["role": "service_role"])
-        #expect(try await service.call("POST", "/v1/publish", as: counted, event).status == 202)
         let admin = TestService.Identity(subject: "eve", metadata: ["user_role": "admin"])
-        for (caller, person) in [(admin, "victim"), (admin, "eve"), (.service(), "kim")] {
-            #expect(try await service.call("DELETE", "/v1/users/\(person)", as: caller).status == 202)
+        for person in ["victim", "eve"] {
+            #expect(try await service.call("DELETE", "/v1/users/\(person)", as: admin).status == 202)
         }
         try await eventually("all are erased", step: { service.clock.advance(seconds: 1) }) {
             var states: [JSON] = []
-            for person in ["victim", "eve", "kim"] {
+            for person in ["victim", "eve"] {
                 states.append(
                     try await service.call("GET", "/v1/users/\(person)/erasure", as: .service()).json["state"])
             }
@@ -250,7 +247,6 @@ import Values
         }
         #expect(try await found("actor=eve").filter { $0 == "DELETE /v1/users/{id}" }.count >= 2)
         #expect(try await found("target=victim").contains("DELETE /v1/users/{id}"))
-        #expect(try await found("actor=kim") == ["POST /v1/publish"])
         #expect(try await found("actor=nobody").isEmpty)
         #expect(try service.app.store.read { try AuditFeature.verify(in: $0).compactMap(\.fault) }.isEmpty)
     }

@@ -69,7 +69,7 @@ import Values
             return answer.json["state"].string == "done"
         }
         partition.heal()
-        // What a replica knows may be five seconds old. `Tests/crash/behind.py` checks the first answer after a longer time.
+        // What a replica knows may be five seconds old. `Tests/crash/behind.py` checks the first answer later.
         try await eventually("the person is refused") {
             try await second.call("GET", "/v1/badges", as: old).refusal == "401 invalid_token.revoked"
         }

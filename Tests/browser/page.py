@@ -270,7 +270,9 @@ class Tests:
             offline = self.shown(page)
             assert "offline" in page.inner_text("#notice-text")
             page.wait_for_function("since => states.length > since", arg=offline)
-            assert self.states(page, offline) == {"Offline"}
+            # The report of the device is a hint: the client tries all the same, rarely.
+            seen = self.states(page, offline)
+            assert "Offline" in seen and seen <= {"Offline", "Connecting"}, seen
             assert page.is_disabled("#try")
             self.shoot(page, "offline")
             page.context.set_offline(False)

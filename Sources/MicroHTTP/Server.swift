@@ -13,9 +13,20 @@ public final class Server: Sendable {
     ///
     /// - Parameter streams: Created from the same configuration, and started by their creator; this server stops them.
     /// - Throws: `ServerError` or `Router.Ambiguity`.
-    public init(
+    public convenience init(
         configuration: ServerConfiguration, routes: [Route], streams: StreamShards<some StreamProgram>
     ) throws {
+        try self.init(configuration, routes, streams)
+    }
+
+    /// Opens the listening sockets of a server without streams.
+    ///
+    /// - Throws: `ServerError` or `Router.Ambiguity`.
+    public convenience init(configuration: ServerConfiguration, routes: [Route]) throws {
+        try self.init(configuration, routes, NoStreams())
+    }
+
+    private init(_ configuration: ServerConfiguration, _ routes: [Route], _ streams: any StreamAcceptor) throws {
         signal(SIGPIPE, SIG_IGN)
         let configuration = configuration.within()
         let router = try Router(routes)

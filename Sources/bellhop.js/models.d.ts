@@ -1522,6 +1522,7 @@ export interface Problem {
   instance: string;
   requestId: string;
   allowed?: string[];
+  /** The invalid parts of the request. If there are more than 128, `detail` has their number. */
   errors?: ProblemError[];
 }
 

@@ -247,7 +247,8 @@ async function sample() {
     problem("operations-problem", "");
     draw();
   } catch (error) {
-    if (isShown) problem("operations-problem", `The metrics cannot be read: ${error.message} The page tries again every 2 seconds.`);
+    const hint = error.status === 404 ? "The setting metricsListen gives them another address." : "The page tries again every 2 seconds.";
+    if (isShown) problem("operations-problem", `The metrics cannot be read: ${error.message} ${hint}`);
   } finally {
     if (isShown && mine === timer) timer = setTimeout(sample, sampleMs);
   }

@@ -241,8 +241,8 @@ def check_peer(peer):
 
 
 def check_network(root):
-    """Checks that only named peers reach the replicas, on their one port, and that replicas reach DNS, PostgreSQL and
-    HTTPS."""
+    """Checks that only named peers reach the replicas, each on one port, and that replicas reach DNS, PostgreSQL and
+    HTTPS. The port of the metrics is that of the setting and of the annotation for Prometheus."""
     policies = [
         one["spec"]
         for one in of_kind(root, KUBERNETES, "NetworkPolicy")
@@ -253,6 +253,13 @@ def check_network(root):
         require(bound, KUBERNETES, f"no network policy of the replicas bounds {direction}")
     container = of_kind(root, KUBERNETES, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]
     ours = {one[key] for one in container["ports"] for key in ("name", "containerPort")}
+    (listen,) = [one["value"] for one in container["env"] if one["name"] == "BELLHOP_METRICS_LISTEN"]
+    (metrics,) = [one["containerPort"] for one in container["ports"] if one["name"] == "metrics"]
+    asked = of_kind(root, KUBERNETES, "Deployment")[0]["spec"]["template"]["metadata"]["annotations"]["prometheus.io/port"]
+    require(
+        listen.rpartition(":")[2] == asked == str(metrics), KUBERNETES,
+        f"the metrics are at {listen}, the container opens {metrics}, and Prometheus asks {asked}",
+    )
     admitted = 0
     for rule in (rule for one in policies for rule in one.get("ingress", [])):
         require(rule.get("from"), KUBERNETES, "the network policy admits everybody: a rule without from")
@@ -260,7 +267,9 @@ def check_network(root):
             check_peer(peer)
             admitted += 1
         ports = {one["port"] for one in rule.get("ports", [])}
-        require(ports and ports <= ours, KUBERNETES, f"the network policy opens {ports or 'all ports'}, not {ours}")
+        require(
+            len(ports) == 1 and ports <= ours, KUBERNETES, f"a rule opens {ports or 'all ports'}, not one of {ours}"
+        )
     require(admitted, KUBERNETES, "the network policy admits nobody")
     reached = {port["port"] for one in policies for rule in one.get("egress", []) for port in rule.get("ports", [])}
     require({53, 5432, 443} <= reached, KUBERNETES, f"replicas reach {reached}, not 53, 5432 and 443")

@@ -44,6 +44,8 @@ class Service:
             BELLHOP_PORT=str(self.port),
             BELLHOP_DATABASE=f"sqlite:{folder / 'crash.sqlite'}",
             BELLHOP_JWT_SECRET=self.secret,
+            # Tests read a figure right after the act that it counts.
+            BELLHOP_METRICS_SECONDS="0",
         )
         self.process = None
 

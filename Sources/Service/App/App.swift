@@ -21,6 +21,8 @@ public final class App: Sendable {
     private let pump: EventPump
     private let replicas: ReplicaRequests?
     private let server: Server
+    /// The server of `/metrics`; nil if it has no address of its own.
+    private let metricsServer: Server?
     private let ticker: Ticker
     private let clockLines: ClockLines
     private let rows: TenantRows
@@ -86,7 +88,8 @@ public final class App: Sendable {
 
         // The path of requests.
         source = start.source(runner, pipeline)
-        report = ServiceReport(metrics, checks: start.checks(authenticator, pipeline.pump, source))
+        let page = MetricsPage(metrics, age: .seconds(settings.metricsSeconds), clock: clock)
+        report = ServiceReport(page, checks: start.checks(authenticator, pipeline.pump, source))
         bodies = BodyBudgets(metrics)
         rows = TenantRows(reader, metrics: metrics, logger: logger)
         let dispatcher = Dispatcher(
@@ -95,8 +98,8 @@ public final class App: Sendable {
             logger: logger)
         let features = Catalog.features(servedBy: start.dependencies(report, pipeline, streams, replicas ?? directory))
         let http = HTTPMetrics(metrics)
-        server = try patience.attempt {
-            try ServiceRoutes.server(dispatcher, features, streams, http, shards, logger: logger)
+        (server, metricsServer) = try patience.attempt {
+            try ServiceRoutes.servers(dispatcher, features, streams, http, shards, logger: logger)
         }
         start.register(server, pipeline)
         (ticker, clockLines) = (start.ticker(runner, features), start.clockLines)
@@ -131,6 +134,7 @@ public final class App: Sendable {
         replicas?.start()
         rankUpdates.start()
         try server.start()
+        try metricsServer?.start()
         ticker.start()
         rows.start()
         webhooks?.start()
@@ -143,6 +147,11 @@ public final class App: Sendable {
             metadata: [
                 "host": "\(settings.host)", "port": .stringConvertible(port), "database": "\(settings.database)",
             ])
+        if let metricsPort, let host = settings.metricsListen?.host {
+            logger.info(
+                "The metrics have an address of their own.",
+                metadata: ["host": "\(host)", "port": .stringConvertible(metricsPort)])
+        }
     }
 
     /// Warns now about insufficient descriptors, which would otherwise show only under full load.
@@ -175,6 +184,9 @@ public final class App: Sendable {
 
     /// The port on which the service listens.
     public var port: Int { server.port }
+
+    /// The port of `/metrics`; nil if it has no address of its own.
+    var metricsPort: Int? { metricsServer?.port }
 
     /// Returns after the clock has advanced by this many seconds.
     private func drain(seconds: Int) async {
@@ -210,6 +222,9 @@ public final class App: Sendable {
                 server.shutdown(
                     deadlineSeconds: Double(settings.shutdownSeconds),
                     idleSeconds: drainSeconds > 0 ? Limits.lastRequestSeconds : 0)
+                // Until then, the end can be watched.
+                metricsServer?.shutdown(deadlineSeconds: 1)
+                report.metrics.stop()
                 workers.shutdown()
                 replicas?.stop()
                 pump.stop()

@@ -2,30 +2,49 @@ import Logging
 import MicroHTTP
 import Values
 
-/// The server with all routes, each with its metrics.
+/// The servers with all routes, each with its metrics.
 enum ServiceRoutes {
-    static func server(
+    /// - Returns: The server of the API, and the one of `/metrics` if that has an address of its own.
+    static func servers(
         _ dispatcher: Dispatcher, _ features: [Feature], _ streams: StreamDependencies, _ metrics: HTTPMetrics,
         _ shards: StreamShards<StreamHub>, logger: Logger
-    ) throws -> Server {
-        try Server(
-            configuration: configuration(dispatcher.runner.settings, metrics, logger: logger),
-            routes: routes(of: features, dispatcher, streams, metrics), streams: shards)
+    ) throws -> (api: Server, metrics: Server?) {
+        let settings = dispatcher.runner.settings
+        var configuration = configuration(settings, metrics, logger: logger)
+        func isElsewhere(_ endpoint: Endpoint) -> Bool {
+            settings.metricsListen != nil && endpoint.pattern == MetaFeature.metricsPath
+        }
+        let endpoints = features.flatMap(\.endpoints)
+        let api = try Server(
+            configuration: configuration,
+            routes: routes(of: endpoints.filter { !isElsewhere($0) }, dispatcher, metrics)
+                + [stream(dispatcher, streams, metrics)],
+            streams: shards)
+        guard let address = settings.metricsListen else { return (api, nil) }
+        (configuration.host, configuration.port) = (address.host, address.port)
+        (configuration.reactors, configuration.connectionsMax) = (1, Limits.metricsConnectionsMax)
+        return (
+            api,
+            try Server(
+                configuration: configuration, routes: routes(of: endpoints.filter(isElsewhere), dispatcher, metrics))
+        )
     }
 
     private static func routes(
-        of features: [Feature], _ dispatcher: Dispatcher, _ streams: StreamDependencies, _ metrics: HTTPMetrics
+        of endpoints: [Endpoint], _ dispatcher: Dispatcher, _ metrics: HTTPMetrics
     ) -> [Route] {
-        let routes = features.flatMap(\.endpoints).map { endpoint in
-            dispatcher.route(endpoint, metrics.endpoint(endpoint.method.rawValue, endpoint.pattern))
-        }
+        endpoints.map { dispatcher.route($0, metrics.endpoint($0.method.rawValue, $0.pattern)) }
+    }
+
+    private static func stream(
+        _ dispatcher: Dispatcher, _ streams: StreamDependencies, _ metrics: HTTPMetrics
+    ) -> Route {
         let counts = metrics.endpoint("GET", StreamRoute.pattern)
         let streamRoute = StreamRoute(dependencies: streams)
-        let stream = Route(.get, StreamRoute.pattern) { request in
+        return Route(.get, StreamRoute.pattern) { request in
             _ = RequestTrace.of(request, endpoint: counts, by: .tokenOrCookie, tracer: dispatcher.tracer)
             return streamRoute.reply(to: request)
         }
-        return routes + [stream]
     }
 
     /// Returns the configuration with the hooks for every answer.

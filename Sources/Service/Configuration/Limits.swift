@@ -15,6 +15,10 @@ enum Limits {
     static let unknownBodiesBytesMax = 32 << 20
     /// The same for all senders together. Without this limit, many users that send at once could fill the memory.
     static let bodiesBytesMax = 256 << 20
+    /// Invalid parts that a problem lists. Without this limit, a body of unknown members is answered with five times its
+    /// bytes. It is above the 100 topics and 20 subscriptions that one request may have refused, because clients go on
+    /// without those that are named.
+    static let problemErrorsMax = 128
     /// Bytes of a token. Without it, a caller could make each check hash kilobytes, and the cache take megabytes.
     static let tokenBytesMax = 8 * 1024
     /// Cached verified tokens, about 1 KiB each. Without this limit, a flood of valid tokens grows the process.
@@ -49,6 +53,10 @@ enum Limits {
     /// Users that the audit log names for one request; further rows are counted. Without this limit, a request that
     /// writes for every member of a large conversation would write as many entries.
     static let auditedUsersMax = 256
+
+    /// Open connections to the address of `/metrics`. A few monitoring systems ask there. Without this limit, a flood of
+    /// connections takes descriptors from clients.
+    static let metricsConnectionsMax = 64
 
     /// Users whose rate is tracked. Above this number, users whose minute is over are dropped.
     static let rateBucketsMax = 100_000

@@ -38,6 +38,14 @@ enum SettingRule {
         return url
     }
 
+    static func listenAddress(_ text: String?) throws -> ListenAddress? {
+        guard let text else { return nil }
+        guard let address = ListenAddress(text) else {
+            throw Settings.Fault("\(text) is not HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464")
+        }
+        return address
+    }
+
     static func origin(_ text: String) throws -> String {
         guard text == "*" || text.contains("://") else {
             throw Settings.Fault("\(text) is not an origin: use https://app.example or *")

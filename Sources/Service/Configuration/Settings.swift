@@ -27,6 +27,15 @@ public final class Settings: @unchecked Sendable {
     public var connectionsMax: Int
     @Setting(.network, "Seconds of inactivity after which a connection is closed.", default: 30, in: 1...3600)
     public var connectionTimeoutSeconds: Int
+    @Setting(
+        .network,
+        "Address of its own for /metrics, as HOST:PORT; the address of the API then answers 404 there.",
+        parse: SettingRule.listenAddress)
+    var metricsListen: ListenAddress?
+    @Setting(
+        .network, "Seconds for which the text of /metrics is reused; 0 to make a new one for each request.",
+        default: 1, in: 0...60)
+    public var metricsSeconds: Int
 
     // MARK: Storage
     @Setting(

@@ -86,7 +86,7 @@ extension EntityTag {
     /// Returns whether an `If-None-Match` header names a tag. Tags are compared weakly (RFC 9110 §13.1.2).
     static func isNamed(_ tag: UnsafeBufferPointer<UInt8>, by header: UnsafeBufferPointer<UInt8>) -> Bool {
         // The fast path for nearly every poll: the tag exactly as it was sent.
-        if header.isSame(as: tag) || header.elementsEqual([UInt8(ascii: "*")]) { return true }
+        if header.isSame(as: tag) || header.count == 1 && header[0] == UInt8(ascii: "*") { return true }
         let wanted = UnsafeBufferPointer(rebasing: tag.dropFirst().dropLast())
         var isNamed = false
         forEachTag(in: header) { candidate in
@@ -118,7 +118,7 @@ extension EntityTag {
         while true {
             rest = rest.drop { isBlank($0) || $0 == comma }
             guard !rest.isEmpty else { return }
-            if rest.starts(with: [UInt8(ascii: "W"), UInt8(ascii: "/")]) { rest = rest.dropFirst(2) }
+            if rest.first == UInt8(ascii: "W"), rest.dropFirst().first == UInt8(ascii: "/") { rest = rest.dropFirst(2) }
             var tag: Slice<UnsafeBufferPointer<UInt8>>
             if rest.first == quote {
                 tag = rest.dropFirst().prefix { $0 != quote }

@@ -28,7 +28,7 @@ struct Query: Sendable {
                 mistakes.append(Failure.Field("?\(name)", "must not be repeated"))
             }
         }
-        guard mistakes.isEmpty else { throw Failure.invalid(Array(mistakes.prefix(20))) }
+        guard mistakes.isEmpty else { throw Failure.invalid(mistakes) }
     }
 
     func string(_ name: String) throws(Failure) -> String? {

@@ -8,12 +8,15 @@ import Values
 extension Response {
     static func problem(_ failure: Failure) -> Response {
         let (status, title) = failure.kind.status
-        var response = problem(status, title, failure.code, failure.detail) { writer in
+        let listed = failure.fields.prefix(Limits.problemErrorsMax)
+        let isCut = listed.count < failure.fields.count
+        let cut = isCut ? " `errors` lists the first \(listed.count) of \(failure.fields.count) errors." : ""
+        var response = problem(status, title, failure.code, failure.detail + cut) { writer in
             if let allowed = failure.allowed { writer.member("allowed", allowed) }
-            guard !failure.fields.isEmpty else { return }
+            guard !listed.isEmpty else { return }
             writer.key("errors")
             writer.array { writer in
-                for field in failure.fields {
+                for field in listed {
                     writer.object {
                         $0.member("pointer", field.pointer)
                         $0.member("detail", field.detail)

@@ -2,13 +2,13 @@ import Synchronization
 
 /// The state of the running service: whether it can serve, and its metrics.
 final class ServiceReport: Sendable {
-    private let registry: MetricsRegistry
+    let metrics: MetricsPage
     private let checks: [@Sendable () -> String?]
     private let isStopping = Atomic<Bool>(false)
 
     /// - Parameter checks: Each returns an obstacle to serving, or nil, and must not block.
-    init(_ registry: MetricsRegistry, checks: [@Sendable () -> String?]) {
-        self.registry = registry
+    init(_ metrics: MetricsPage, checks: [@Sendable () -> String?]) {
+        self.metrics = metrics
         self.checks = checks
     }
 
@@ -19,6 +19,4 @@ final class ServiceReport: Sendable {
         let stopping = isStopping.load(ordering: .relaxed) ? ["The service is stopping."] : []
         return stopping + checks.compactMap { $0() }
     }
-
-    func metrics() -> String { registry.page() }
 }

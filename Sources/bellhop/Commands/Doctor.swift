@@ -8,9 +8,9 @@ struct Doctor: AsyncParsableCommand {
         abstract: "Check everything that the service depends on, and suggest fixes.",
         discussion: """
             Checks settings, table files, keys, descriptors, disks, clocks, the database and its permissions, and the source; \
-            with --url also the path through proxies: HTTP version, compression, unbuffered delivery of a stream \
-            (waits 15 seconds for a heartbeat), and paths that must not be public. Changes nothing and \
-            prints no secrets. Run it as the service's user, with the service's settings.
+            with --url also the path through proxies: HTTP version, entity tags, unbuffered delivery of a stream, and paths \
+            that must not be public. It follows the stream for 65 seconds, because some proxies limit a whole response to \
+            15, 30 or 60 seconds. Changes nothing and prints no secrets. Run it as the service's user, with the service's settings.
 
               bellhop doctor --config bellhop.yaml
               bellhop doctor --url https://bells.example --token "$TOKEN"
@@ -49,7 +49,7 @@ struct Doctor: AsyncParsableCommand {
         var (warnings, faults) = (0, 0)
         let show = { (finding: Finding) in
             switch finding.grade {
-            case .good: break
+            case .good, .note: break
             case .warning: warnings += 1
             case .fault: faults += 1
             }
@@ -90,6 +90,7 @@ struct Doctor: AsyncParsableCommand {
         let sign =
             switch finding.grade {
             case .good: Terminal.paint("✓", .green)
+            case .note: "…"
             case .warning: Terminal.paint("!", .yellow)
             case .fault: Terminal.paint("✗", .red)
             }

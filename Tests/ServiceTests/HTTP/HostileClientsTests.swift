@@ -7,7 +7,7 @@ import Testing
 @Suite(.timed) struct HostileClientsTests {
     private static let settings = [
         "JWT_SECRET": TestService.secret, "PORT": "0", "DATABASE": "sqlite::memory:", "REACTORS": "1", "SHARDS": "1",
-        "CONNECTION_TIMEOUT_SECONDS": "2",
+        "CONNECTION_TIMEOUT_SECONDS": "2", "METRICS_SECONDS": "0",
     ]
 
     private static func metric(_ name: String, at port: Int) throws -> Int {

@@ -122,6 +122,24 @@ import Values
         #expect(cost.kibibytes <= body.kibibytesMax, "\(cost)")
     }
 
+    // MARK: Headers
+
+    /// Anybody may ask for a page with a header of 12 KiB that lists tags. Each byte costs once: a debug build allocates
+    /// for it, a release does not.
+    @Test(arguments: ["\"a\",", "a,", ",", "W/,", "\"1-epoch-ada-x\",", "a   ,"]) func tags_areCheap(part: String) {
+        let header = Array(String(repeating: part, count: 12 * 1024 / part.utf8.count).utf8)
+        let tag = Array("\"1-epoch-ada\"".utf8)
+        let find = {
+            tag.withUnsafeBufferPointer { tag in
+                header.withUnsafeBufferPointer { EntityTag.isNamed(tag, by: $0) }
+            }
+        }
+        // The marks of proxies are made once.
+        #expect(!find())
+        let cost = Cost { _ = find() }
+        #expect(cost.allocations <= 16 * header.count, "\(cost)")
+    }
+
     // MARK: Bodies
 
     /// A body of the maximum length of one endpoint, filled with one kind of value.

@@ -222,6 +222,27 @@ import Values
         #expect(try await status(of: await service.client("u2").listNotifications(cursor: next)) == 422)
     }
 
+    /// A body of the maximum length with as many mistakes as possible. Its answer must not be a multiple of it.
+    @Test func problems_listABoundedNumberOfMistakes() async throws {
+        let service = try TestService.start()
+        let names = (0..<6_000).map { String($0, radix: 36) }
+        let body = "{" + names.map { "\"\($0)\":0" }.joined(separator: ",") + "}"
+        #expect(body.utf8.count <= Limits.bodyBytesMax)
+        let answer = try await service.call("POST", "/v1/posts", as: .user("ada"), body)
+        #expect(answer.status == 422)
+        #expect(answer.json["errors"].array?.count == Limits.problemErrorsMax)
+        // The text is missing.
+        #expect(answer.json["detail"].string?.hasSuffix("`errors` lists the first 128 of 6001 errors.") == true)
+        #expect(answer.text.utf8.count < 16 * 1024)
+        let query = names.prefix(2_000).map { "&\($0)" }.joined()
+        let refused = try await service.call("GET", "/v1/me?x=1\(query)", as: .user("ada"))
+        #expect(refused.status == 422)
+        #expect(refused.json["errors"].array?.count == Limits.problemErrorsMax)
+        let few = try await service.call("POST", "/v1/posts", as: .user("ada"), ["text": "a", "b": 1])
+        #expect(few.json["errors"].array?.count == 1)
+        #expect(few.json["detail"].string?.contains("lists the first") == false)
+    }
+
     @Test func service_reportsItsHealth_andItsMetrics() async throws {
         let service = try TestService.start()
         #expect(try await service.call("GET", "/healthz").json["status"].string == "ok")

@@ -170,6 +170,8 @@ final class TestService: @unchecked Sendable {
             "databaseTimeoutSeconds": "60",
             "jwtSecret": secret, "reactors": "1",
             "shards": "2", "workers": "2", "rateLimitUser": "0", "logLevel": "critical",
+            // Tests read a counter right after the act that it counts.
+            "metricsSeconds": "0",
         ]
         values.merge(overrides) { $1 }
         let app = try App(settings: Self.settings(values), logger: logger, clock: clock.clock)

@@ -32,6 +32,14 @@ enum DoctorLimits {
     static let firstEventSeconds = 5.0
     /// The allowed delay of a heartbeat, in seconds.
     static let heartbeatSecondsLate = 3.0
+    /// Seconds for which a stream is followed. Proxies that limit a whole response, with its heartbeats, cut it after 15
+    /// (Envoy), 30 (Google's load balancer) or 60 seconds.
+    static let wholeStreamSeconds = 65.0
+    /// Bytes of a compressed stream. As many arrive only if the proxy sends each event on: an encoder that holds events
+    /// has sent no more than the head of its format.
+    static let compressedBytesMin = 64
+    /// Bytes at the end of a stream in which the notice is looked for with which the service ends it.
+    static let streamTailBytes = 1024
     /// Seconds that an address may take to answer.
     static let answerSeconds = 10
     /// Bytes of a stream's beginning that are read. Without this limit, a server that sends endlessly would fill the

@@ -2,6 +2,8 @@
 public struct Finding: Sendable, Equatable {
     public enum Grade: String, Sendable {
         case good
+        /// Says what takes time.
+        case note
         /// Should be fixed.
         case warning
         /// Must be fixed: something does not work, or is not safe.
@@ -18,6 +20,10 @@ public struct Finding: Sendable, Equatable {
 
     static func good(_ topic: String, _ text: String) -> Finding {
         Finding(grade: .good, topic: topic, text: text, remedy: nil)
+    }
+
+    static func note(_ topic: String, _ text: String) -> Finding {
+        Finding(grade: .note, topic: topic, text: text, remedy: nil)
     }
 
     static func warning(_ topic: String, _ text: String, _ remedy: String) -> Finding {

@@ -5,6 +5,8 @@ import OutboundHTTP
 struct StreamPatience: Sendable {
     var firstEventSeconds = DoctorLimits.firstEventSeconds
     var heartbeatSecondsLate = DoctorLimits.heartbeatSecondsLate
+    /// How long a stream is followed.
+    var wholeSeconds = DoctorLimits.wholeStreamSeconds
 }
 
 /// A check of the path that clients take, through all proxies. It sends requests as a browser does.
@@ -85,111 +87,21 @@ struct PublicAddressCheck {
                     "block them at the proxy, unless this address is internal"))
     }
 
-    /// A proxy that compresses answers weakens or removes their entity tags, and `If-Match` refuses those.
+    /// Proxies that compress weaken the tags of answers or mark them. The service recognizes the usual marks.
     private var compression: Finding {
-        let (answer, _) = ask("/v1/config", [("Accept-Encoding", "gzip, br")])
-        let tag = answer.headers["etag"] ?? ""
-        guard tag.isEmpty || tag.hasPrefix("W/") else {
-            return .good("entity tags", "they arrive unchanged")
-        }
+        let coding = ("Accept-Encoding", "gzip, br")
+        let (answer, _) = ask("/v1/config", [coding])
         let how = answer.headers["content-encoding"].map { ", compressed by \($0)" } ?? ""
-        return .warning(
-            "entity tags",
-            "they arrive \(tag.isEmpty ? "not at all" : "weakened")\(how), so requests with If-Match fail",
-            "do not compress application/json at the proxy")
-    }
-}
-
-/// A check whether a stream's bytes arrive through the public address when they are sent.
-private struct StreamCheck {
-    private let address: String
-    private let token: String
-    private let heartbeatSeconds: Int
-    private let patience: StreamPatience
-    private let client: OutboundClient
-
-    init(
-        _ address: String, token: String, heartbeatSeconds: Int, patience: StreamPatience, _ client: OutboundClient
-    ) {
-        (self.address, self.token, self.heartbeatSeconds) = (address, token, heartbeatSeconds)
-        (self.patience, self.client) = (patience, client)
-    }
-
-    private struct Observation {
-        var bytes: [UInt8] = []
-        var firstAt: Duration?
-        var readyAt: Duration?
-        var nextAt: Duration?
-    }
-
-    func examine(_ report: (Finding) -> Void) {
-        let begun = ContinuousClock.now
-        var observation = Observation()
-        let mark = Array("event: stream:ready".utf8)
-        let heartbeat = Duration.seconds(Double(heartbeatSeconds) + patience.heartbeatSecondsLate)
-        let answer = client.watch(
-            OutboundProbe(
-                url: address + "/v1/stream",
-                headers: [
-                    ("Authorization", "Bearer \(token)"), ("Accept", "text/event-stream"),
-                    ("Accept-Encoding", "gzip, br"),
-                ]),
-            timeoutSeconds: Int(patience.firstEventSeconds + patience.heartbeatSecondsLate) + heartbeatSeconds + 60,
-            shouldStop: {
-                let now = ContinuousClock.now - begun
-                guard let ready = observation.readyAt else { return now > .seconds(patience.firstEventSeconds) }
-                return now > ready + heartbeat
-            },
-            receive: { bytes in
-                let now = ContinuousClock.now - begun
-                observation.firstAt = observation.firstAt ?? now
-                // After the beginning comes a heartbeat, or an event of this user.
-                if let ready = observation.readyAt, now > ready + .milliseconds(500) { observation.nextAt = now }
-                guard observation.readyAt == nil else { return observation.nextAt == nil }
-                observation.bytes += bytes
-                if observation.bytes.firstRange(of: mark) != nil { observation.readyAt = now }
-                return observation.bytes.count <= DoctorLimits.streamBytesMax
-            })
-        for finding in findings(answer, observation) { report(finding) }
-    }
-
-    private func findings(_ answer: ObservedAnswer, _ observation: Observation) -> [Finding] {
-        if answer.status == 401 || answer.status == 403 {
-            return [
-                .warning("stream", "the token was rejected with \(answer.status)", "pass a valid token with --token")
-            ]
+        guard let tag = answer.headers["etag"] else {
+            return .warning(
+                "entity tags", "they do not arrive\(how), so polls transfer everything, and If-Match cannot be used",
+                "let ETag pass at the proxy")
         }
-        if answer.status > 0, answer.status != 200 {
-            return [.fault("stream", "/v1/stream answers \(answer.status)", "check the proxy's route and /readyz")]
+        guard ask("/v1/config", [coding, ("If-None-Match", tag)]).0.status == 304 else {
+            return .warning(
+                "entity tags", "they arrive changed (\(tag))\(how), so polls transfer everything, and If-Match fails",
+                "do not compress application/json at the proxy")
         }
-        if let encoding = answer.headers["content-encoding"] {
-            return [
-                .fault(
-                    "stream", "a proxy compresses it (\(encoding)), which delays events",
-                    "do not compress text/event-stream at the proxy")
-            ]
-        }
-        guard let ready = observation.readyAt else {
-            let what = answer.status == 200 ? "the response head arrives, but no event" : "nothing arrives"
-            return [
-                .fault(
-                    "stream",
-                    "\(what) within \(Int(patience.firstEventSeconds)) s: a proxy buffers the stream",
-                    "turn off buffering for text/event-stream (nginx: proxy_buffering off, or honor X-Accel-Buffering)")
-            ]
-        }
-        let first = Finding.good(
-            "stream", "the first event arrives after \(MachineCheck.milliseconds(ready / .seconds(1)))")
-        guard let next = observation.nextAt else {
-            return [
-                first,
-                .fault(
-                    "stream",
-                    "no heartbeat follows within \(heartbeatSeconds) s: a proxy buffers or closes the stream",
-                    "turn off buffering for text/event-stream, and set the proxy's timeout above heartbeatSeconds"),
-            ]
-        }
-        let seconds = Int((next - ready) / .seconds(1))
-        return [first, .good("stream", "the next event or heartbeat arrives after \(seconds) s")]
+        return .good("entity tags", "the service recognizes them\(how)")
     }
 }

@@ -6,6 +6,9 @@ import Values
 enum MetaFeature {
     typealias Constants = @Sendable (inout JSONWriter, Settings) -> Void
 
+    /// The path that has an address of its own if `metricsListen` is set.
+    static let metricsPath = "/metrics"
+
     /// Creates the feature.
     ///
     /// - Parameters:
@@ -17,12 +20,9 @@ enum MetaFeature {
             Endpoint(.get, "/v1/config", access: .anyone, effort: .instant) { try showConfig($0, constants) },
             Endpoint(.get, "/healthz", access: .anyone, query: .any, effort: .instant) { _ in .now(alive) },
             Endpoint(.get, "/readyz", access: .anyone, query: .any) { _ in .now(readiness(report)) },
-            Endpoint(.get, "/metrics", access: .anyone, query: .any) { _ in
-                .now(
-                    Response(
-                        status: 200, headers: [("Content-Type", "text/plain; version=0.0.4; charset=utf-8")],
-                        body: .bytes(Array((report?.metrics() ?? "").utf8))))
-            },
+            Endpoint(
+                .get, metricsPath, access: .anyone, query: .any,
+                Endpoint.serving(report) { _, report in .later { report.metrics.answer($0) } }),
             Endpoint(.get, "/openapi.yaml", access: .anyone, query: .any, effort: .instant) { call in
                 .now(Description.yaml.response(to: call.request))
             },

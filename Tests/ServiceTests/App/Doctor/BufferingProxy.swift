@@ -14,6 +14,10 @@ final class BufferingProxy: Sendable {
         case buffersTheRest
         /// Declares that the stream is compressed.
         case compresses
+        /// Sends the head of a compressed stream, and holds its events.
+        case compressesAndHolds
+        /// Ends a stream after its second heartbeat.
+        case cuts
     }
 
     private let listener: LoopbackListener
@@ -41,7 +45,11 @@ final class BufferingProxy: Sendable {
         Thread.detachNewThread { [self] in
             carry(server, client) { [habit] text, pieces in
                 guard text.contains("text/event-stream") else { return true }
-                return habit == .none || habit == .compresses || (habit == .buffersTheRest && pieces < 1)
+                return switch habit {
+                case .none, .compresses, .cuts: true
+                case .buffersTheRest: pieces < 1
+                case .buffersAll, .compressesAndHolds: false
+                }
             }
         }
         carry(client, server) { _, _ in true }
@@ -59,9 +67,14 @@ final class BufferingProxy: Sendable {
             guard count > 0 else { break }
             var piece = Array(buffer[..<count])
             let words = String(decoding: piece, as: UTF8.self)
-            if habit == .compresses, !text.contains("text/event-stream"), words.contains("text/event-stream") {
+            let isCompressed = habit == .compresses || habit == .compressesAndHolds
+            if isCompressed, !text.contains("text/event-stream"), words.contains("text/event-stream") {
                 piece = Array(
                     words.replacing("\r\n\r\n", with: "\r\nContent-Encoding: gzip\r\n\r\n", maxReplacements: 1).utf8)
+                if habit == .compressesAndHolds, let end = piece.firstRange(of: Array("\r\n\r\n".utf8)) {
+                    _ = piece.withUnsafeBytes { send(to, $0.baseAddress, end.upperBound, Int32(MSG_NOSIGNAL)) }
+                    piece = []
+                }
             }
             text += words
             kept += piece
@@ -69,6 +82,7 @@ final class BufferingProxy: Sendable {
             if text.contains("event: stream:ready") { pieces += 1 }
             _ = kept.withUnsafeBytes { send(to, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             kept = []
+            if habit == .cuts, pieces > 2 { break }
         }
         shutdown(from, Int32(SHUT_RDWR))
         shutdown(to, Int32(SHUT_RDWR))

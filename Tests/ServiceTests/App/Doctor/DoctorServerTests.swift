@@ -1,7 +1,9 @@
+import BellhopClient
 import Foundation
 import PostgresServer
 import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -99,7 +101,8 @@ import Testing
     /// - Parameter patience: long enough for a slow machine, unless a test waits for its end.
     private func look(
         at address: String, token: String?, known: String? = nil, isTrusted: Bool = false, heartbeatSeconds: Int = 1,
-        patience: StreamPatience = StreamPatience(firstEventSeconds: 300, heartbeatSecondsLate: 300)
+        patience: StreamPatience = StreamPatience(
+            firstEventSeconds: 300, heartbeatSecondsLate: 300, wholeSeconds: 0)
     ) async throws -> [Finding] {
         let settings = try TestService.settings([
             "jwtSecret": TestService.secret, "heartbeatSeconds": "\(heartbeatSeconds)",
@@ -128,6 +131,8 @@ import Testing
         DoctorTests.expect(.good, "entity tags", "", in: found)
         DoctorTests.expect(.good, "stream", "the first event arrives after", in: found)
         DoctorTests.expect(.good, "stream", "the next event or heartbeat arrives", in: found)
+        DoctorTests.expect(.note, "stream", "waits 0 s, because some proxies limit a whole", in: found)
+        DoctorTests.expect(.good, "stream", "it is still open after 0 s", in: found)
         #expect(found.contains { $0.topic == "clock" })
         let refused = try await look(at: service.baseURL, token: "nonsense")
         DoctorTests.expect(.warning, "stream", "the token was rejected with 401", in: refused)
@@ -137,7 +142,8 @@ import Testing
     /// Each case waits in vain for one event, so that wait is as short as possible.
     @Test(arguments: [
         (BufferingProxy.Habit.buffersAll, 1, "nothing arrives within 1 s"),
-        (.buffersTheRest, 300, "no heartbeat follows within 1 s"), (.compresses, 300, "a proxy compresses it (gzip)"),
+        (.buffersTheRest, 300, "no heartbeat follows within 1 s"),
+        (.compressesAndHolds, 1, "a proxy compresses it (gzip) and holds events"),
     ])
     func bufferingProxies_areDetected(
         _ habit: BufferingProxy.Habit, _ firstEventSeconds: Double, _ text: String
@@ -147,9 +153,48 @@ import Testing
         defer { proxy.stop() }
         let found = try await look(
             at: proxy.url, token: service.token(for: .user("ada")),
-            patience: StreamPatience(firstEventSeconds: firstEventSeconds, heartbeatSecondsLate: 0))
+            patience: StreamPatience(
+                firstEventSeconds: firstEventSeconds, heartbeatSecondsLate: 0, wholeSeconds: 0))
         DoctorTests.expect(.fault, "stream", text, in: found)
         #expect(StreamPatience().firstEventSeconds == 5)
+    }
+
+    @Test func compressedStreams_areFound_evenIfTheirEventsPass() async throws {
+        let service = try TestService.start(["heartbeatSeconds": "1"])
+        let proxy = try BufferingProxy(to: service.port, .compresses)
+        defer { proxy.stop() }
+        let found = try await look(at: proxy.url, token: service.token(for: .user("ada")))
+        DoctorTests.expect(.warning, "stream", "a proxy compresses it (gzip); events pass", in: found)
+        DoctorTests.expect(.good, "stream", "it is still open", in: found)
+    }
+
+    /// The limit of the proxy ends the stream, although heartbeats arrive.
+    @Test func limitsOfAWholeResponse_areFound() async throws {
+        let service = try TestService.start(["heartbeatSeconds": "1"])
+        let proxy = try BufferingProxy(to: service.port, .cuts)
+        defer { proxy.stop() }
+        let found = try await look(
+            at: proxy.url, token: service.token(for: .user("ada")),
+            patience: StreamPatience(firstEventSeconds: 300, heartbeatSecondsLate: 300, wholeSeconds: 300))
+        DoctorTests.expect(.fault, "stream", "although bytes arrive: a proxy limits the whole response", in: found)
+        // Longer than the limits of Envoy, of Google's load balancer, and of proxies that allow a minute.
+        #expect(StreamPatience().wholeSeconds == 65)
+    }
+
+    /// A proxy is not blamed for an end by the service, such as that of an expired token.
+    @Test func endsByTheService_areDistinguished() async throws {
+        let service = try TestService.start(["heartbeatSeconds": "1"])
+        async let found = look(
+            at: service.baseURL, token: service.token(for: .user("ada")),
+            patience: StreamPatience(firstEventSeconds: 300, heartbeatSecondsLate: 300, wholeSeconds: 300))
+        try await eventually("the stream is open") {
+            try await service.call("GET", "/metrics").text.contains("\nbellhop_streams_open 1\n")
+        }
+        let revocation = ["userId": "ada", "issuedBefore": service.clock.now.adding(seconds: 1).rfc3339]
+        let answer = try await service.call(
+            "POST", "/v1/revocations", as: .service(), .object(revocation.mapValues(JSON.string)))
+        #expect(answer.isSuccess, "\(answer.text)")
+        DoctorTests.expect(.warning, "stream", "the service ended it after", in: try await found)
     }
 
     /// The address is another spelling of 127.0.0.1, which the doctor does not recognize as this machine.
@@ -184,7 +229,7 @@ import Testing
             in: try await look(at: "http://127.0.0.1:\(wrong.port)", token: nil))
     }
 
-    @Test func tagsThatAProxyWeakens_areFound_andFencesThatStand() async throws {
+    @Test func tagsThatTheServiceDoesNotRecognize_areFound_andFencesThatStand() async throws {
         let proxy = try ScriptedReceiver { request in
             if request.line.contains("/metrics") || request.line.contains("/readyz") { return .status(403) }
             return .status(
@@ -192,7 +237,8 @@ import Testing
         }
         defer { proxy.stop() }
         let found = try await look(at: "http://127.0.0.1:\(proxy.port)", token: nil)
-        DoctorTests.expect(.warning, "entity tags", "weakened, compressed by gzip", in: found)
+        DoctorTests.expect(
+            .warning, "entity tags", "they arrive changed (W/\"1\"), compressed by gzip, so polls transfer", in: found)
         DoctorTests.expect(.good, "fences", "cannot be reached from here", in: found)
         DoctorTests.expect(.fault, "clock", "ahead of", in: found)
     }

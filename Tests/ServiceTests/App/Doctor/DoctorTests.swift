@@ -25,7 +25,7 @@ import Values
             $0.grade == grade && $0.topic == topic && (text.isEmpty || $0.text.contains(text))
         }
         #expect(isFound, "\(grade) \(topic): \(text) in \(findings)", sourceLocation: sourceLocation)
-        for finding in findings where finding.grade != .good {
+        for finding in findings where finding.grade == .warning || finding.grade == .fault {
             #expect(finding.remedy?.isEmpty == false, "\(finding)", sourceLocation: sourceLocation)
         }
     }

@@ -153,8 +153,12 @@ public final class DatabaseStore: Sendable {
     /// the server.
     private static let failuresMax = 2
 
-    /// Whether the last group of writes failed as a whole. A further write shows whether the store is blocked.
+    /// Whether the last group of writes failed, or none of its jobs could be done. A trial shows whether the store is
+    /// blocked.
     public var isInDoubt: Bool { backend.queue.failures > 0 }
+
+    /// Records that a trial failed: the store counts as blocked until a write succeeds.
+    public func noteFailedTrial() { backend.queue.noteFailedTrial(asFailures: Self.failuresMax) }
 
     /// Checks with a small write whether there is room again. Blocks.
     public func probe() throws {

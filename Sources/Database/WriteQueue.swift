@@ -108,6 +108,18 @@ struct WriteGroup {
         for failure in failures { failure.job.fail(failure.error) }
     }
 
+    /// What the group shows about further writes, if it was not rolled back. Jobs that could not be done, where none
+    /// could, may have met a single lock or a store that takes no writes.
+    var outcome: BatchOutcome {
+        let isDoubtful =
+            completions.isEmpty
+            && failures.contains {
+                let error = $0.error as? DatabaseError
+                return error?.isTransient == true && error?.code != .full
+            }
+        return isDoubtful ? .doubtful : .decided
+    }
+
     /// Whether a job failed because there is no room left.
     var isFull: Bool { failures.contains { ($0.error as? DatabaseError)?.code == .full } }
 
@@ -118,6 +130,16 @@ struct WriteGroup {
             .unavailable, "all writes of this group were rolled back: \(cause?.detail ?? "\(error)")",
             cause: cause?.code)
     }
+}
+
+/// What a batch shows about further writes.
+enum BatchOutcome {
+    /// Its jobs were stored, or failed by their own faults.
+    case decided
+    /// Nothing was stored, which may be due to its jobs or to the store. A trial shows it.
+    case doubtful
+    /// It failed as a whole.
+    case failed
 }
 
 /// How several writers share a queue, so that each commit serves as many jobs as the load allows.
@@ -349,15 +371,19 @@ final class WriteQueue: Sendable {
     ///
     /// - Parameters:
     ///   - isFull: Whether the database lacked room for some of it; nil if nothing was written.
-    ///   - hasFailed: Whether nothing was stored for another reason than a fault of a job.
+    ///   - outcome: What it shows about further writes.
     func finishBatch(
-        by writer: Int = 0, isFull: Bool?, hasFailed: Bool = false, _ change: (inout StoreMetrics) -> Void
+        by writer: Int = 0, isFull: Bool?, outcome: BatchOutcome = .decided, _ change: (inout StoreMetrics) -> Void
     ) {
         state.withLock { queue in
             queue.expected = queue.depth
             queue.release(writer)
             queue.isFull = isFull ?? queue.isFull
-            if hasFailed { queue.failures += 1 } else if isFull == false { queue.failures = 0 }
+            switch outcome {
+            case .failed: queue.failures += 1
+            case .doubtful: queue.failures = max(queue.failures, 1)
+            case .decided: if isFull == false { queue.failures = 0 }
+            }
             change(&queue.metrics)
             wakeNext(queue)
         }
@@ -377,6 +403,11 @@ final class WriteQueue: Sendable {
 
     /// The number of batches that failed as a whole since the last one that stored something.
     var failures: Int { state.withLock { $0.failures } }
+
+    /// Records that a trial failed, so that the queue counts at least `count` failures until a batch stores something.
+    func noteFailedTrial(asFailures count: Int) {
+        state.withLock { $0.failures = max($0.failures, count) }
+    }
 
     func count(_ change: (inout StoreMetrics) -> Void) {
         state.withLock { change(&$0.metrics) }

@@ -73,7 +73,8 @@ struct PostgresWriter {
                 let (group, postponed) = try runGroup(&jobs, counting: &counted)
                 queue.putBack(postponed, by: number)
                 let isEmpty = group.completions.isEmpty
-                finish(counted, isFull: group.isFull ? true : isEmpty ? nil : false, hasFailed: isEmpty && losses > 0)
+                let isFull: Bool? = group.isFull ? true : isEmpty ? nil : false
+                finish(counted, isFull: isFull, outcome: isEmpty && losses > 0 ? .failed : group.outcome)
                 return group.answer(.success(()))
             } catch {
                 losses += 1
@@ -83,7 +84,7 @@ struct PostgresWriter {
                     counted.batchesFailed += 1
                     counted.jobsFailed += jobs.count
                     let isFull = (error as? DatabaseError)?.code == .full
-                    finish(counted, isFull: isFull ? true : nil, hasFailed: !isFull)
+                    finish(counted, isFull: isFull ? true : nil, outcome: isFull ? .decided : .failed)
                     let isUndecided = (error as? DatabaseError)?.code == .undecided
                     let lost = isUndecided ? error : WriteGroup.lost(error)
                     for job in jobs { job.fail(lost) }
@@ -95,8 +96,8 @@ struct PostgresWriter {
         }
     }
 
-    private func finish(_ counted: StoreMetrics, isFull: Bool?, hasFailed: Bool) {
-        queue.finishBatch(by: number, isFull: isFull, hasFailed: hasFailed) { $0 = $0.adding(counted) }
+    private func finish(_ counted: StoreMetrics, isFull: Bool?, outcome: BatchOutcome) {
+        queue.finishBatch(by: number, isFull: isFull, outcome: outcome) { $0 = $0.adding(counted) }
     }
 
     /// Runs one transaction, without answering any job.

@@ -77,7 +77,8 @@ struct SQLiteWriter {
         readers.noteCommit()
         let seconds = (ContinuousClock.now - begin) / .seconds(1)
         let walPages = connection.driver.walPages
-        queue.finishBatch(isFull: group.isFull ? true : connection.driver.hasWritten ? false : nil) { metrics in
+        let isFull: Bool? = group.isFull ? true : connection.driver.hasWritten ? false : nil
+        queue.finishBatch(isFull: isFull, outcome: group.outcome) { metrics in
             metrics.countCommit(jobs: group.completions.count, seconds: seconds)
             metrics.jobsFailed += group.failures.count
             metrics.walPages = walPages
@@ -91,7 +92,7 @@ struct SQLiteWriter {
         connection.db.rollback()
         let lost = WriteGroup.lost(error)
         let isFull = lost.cause == .full || group.isFull
-        queue.finishBatch(isFull: isFull ? true : nil, hasFailed: !isFull) { metrics in
+        queue.finishBatch(isFull: isFull ? true : nil, outcome: isFull ? .decided : .failed) { metrics in
             metrics.batchesFailed += 1
             metrics.jobsFailed += group.failures.count + group.completions.count + notBegun.count
         }

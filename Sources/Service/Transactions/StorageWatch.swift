@@ -58,13 +58,19 @@ final class StorageWatch: Sendable {
             return !state.isTrying
         }
         guard isFirst else { return }
-        let finish: @Sendable () -> Void = { [weak self] in self?.state.withLock { $0.isTrying = false } }
         do throws(StoreBusy) {
-            try store.write({ try EventLog.touch(in: $0) }, completion: { (_: Result<Void, any Error>) in finish() })
+            try store.write(
+                { try EventLog.touch(in: $0) },
+                completion: { [weak self] (outcome: Result<Void, any Error>) in self?.endTrial(outcome) })
         } catch {
             // The writes in the queue show it as well.
-            finish()
+            state.withLock { $0.isTrying = false }
         }
+    }
+
+    private func endTrial(_ outcome: Result<Void, any Error>) {
+        if case .failure = outcome { store.noteFailedTrial() }
+        state.withLock { $0.isTrying = false }
     }
 
     private func isDue(

@@ -197,19 +197,45 @@ import Values
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'",
             ])
         }
-        func readiness() async throws -> ServiceAnswer { try await a.call("GET", "/readyz") }
         func write(_ id: String) async throws -> Int {
             try await status(of: await a.publish(NotificationsTests.event(id, to: "u1")))
         }
         try change("SET default_transaction_read_only = on")
         try await eventually("a write fails") { try await write("w1") == 503 }
-        try await eventually("not ready") {
-            try await readiness().json["detail"].string?.contains("Writes are failing") == true
-        }
+        try await eventuallyReady(a, false)
         #expect(try await a.call("GET", "/metrics").text.contains("bellhop_database_trouble{reason=\"failing\"} 1"))
         try change("RESET ALL")
-        try await eventually("ready again") { try await readiness().status == 200 }
+        try await eventuallyReady(a, true)
         try await eventually("a write succeeds") { try await write("w2") == 201 }
+    }
+
+    /// An operator's transaction holds a row that each write needs. The connections work, and each write fails alone.
+    @Test func replicaWhoseWritesWaitForALock_isNotReady_untilItIsReleased() async throws {
+        let (a, _) = try TestService.startReplicas(["databaseTimeoutSeconds": "1"])
+        let (server, name) = (try PostgresServer.shared(), try #require(a.database.name))
+        let sessions = "FROM pg_stat_activity WHERE datname = '\(name)' AND query = 'SELECT pg_sleep(3600)'"
+        Thread.detachNewThread {
+            // It fails when it is ended below.
+            _ = try? server.run(
+                ["BEGIN", "SELECT 1 FROM event_counter FOR UPDATE", "SELECT pg_sleep(3600)"], in: name)
+        }
+        try await eventually("the row is held") { try server.run(["SELECT count(*) \(sessions)"]) == "1" }
+        let refused = try await status(of: await a.publish(NotificationsTests.event("w1", to: "u1")))
+        #expect(refused == 503)
+        try await eventuallyReady(a, false)
+        try server.run(["SELECT pg_terminate_backend(pid) \(sessions)"])
+        try await eventuallyReady(a, true)
+        #expect(try await status(of: await a.publish(NotificationsTests.event("w2", to: "u1"))) == 201)
+    }
+
+    /// Waits until a replica finds out by its own trials, one a second, whether writes succeed.
+    private func eventuallyReady(_ replica: TestService, _ isReady: Bool) async throws {
+        try await eventually(isReady ? "ready again" : "not ready") {
+            replica.clock.advance(seconds: 1)
+            let answer = try await replica.call("GET", "/readyz")
+            if isReady { return answer.status == 200 }
+            return answer.json["detail"].string?.contains("Writes are failing") == true
+        }
     }
 
     /// No sticky sessions: any replica answers a request about a stream.

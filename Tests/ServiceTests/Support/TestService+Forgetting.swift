@@ -7,6 +7,8 @@ extension TestService {
     /// Applies every rule that deletes rows because of their age, until nothing is left to do.
     func forget() async throws {
         let runner = app.runner
+        // The numbers of ended minutes become entries, which have an age too.
+        try await run(AuditFeature.endingMinutes)
         for tick in Catalog.features().flatMap(\.ticks) where tick.isByAge { try await run(tick) }
         for sweep in Catalog.features().flatMap(\.sweeps) where sweep.isOn(runner.settings) {
             var (place, isOver) = (String?.none, false)

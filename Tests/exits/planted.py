@@ -37,6 +37,7 @@ TO_BROWSER = {"content-type": "application/octet-stream", "authorization": f"vap
               "content-encoding": "aes128gcm", "ttl": "86400", "urgency": "high", "topic": "t" * 32}
 BACKGROUND = {name: value for name, value in TO_APPLE.items() if name != "apns-collapse-id"} | {
     "apns-push-type": "background", "apns-priority": "5"}
+NUMBER = {name: value for name, value in TO_APPLE.items() if name != "apns-collapse-id"} | {"apns-priority": "5"}
 WITHDRAWAL = {"aps": {"content-available": 1}, "bellhop": {"badge": 1, "withdrawn": ["n1"]}}
 COUNTS = HEADERS | {"ETag": '"7-k3f9ab"', "Event-Position": "k3f9ab-0c4kz71m9tq2e", "Poll-Interval": "30"}
 
@@ -81,6 +82,7 @@ SOUND = {
     "notification": webhook("notification.unreached", NOTIFICATION | {"badges": BADGES, "quietHours": False}),
     "walk-in": webhook("booking.changed", BOOKING),
     "apns": sent("push", "apns", TO_APPLE, APNS),
+    "apns number": sent("push", "apns", NUMBER, {"aps": {"badge": 1}, "bellhop": {"tag": "", "data": SUBJECT}}),
     "apns in the background": sent("push", "apns", BACKGROUND, WITHDRAWAL),
     "fcm": sent("push", "fcm", TO_GOOGLE, FCM),
     "webpush": sent("push", "webpush", TO_BROWSER, WEB_PUSH),
@@ -157,6 +159,8 @@ def mistakes():
         "a push message for no app": without_header(SOUND["apns"], "apns-topic"),
         "an alert that says that it is none": with_header(SOUND["apns"], "apns-push-type", "background"),
         "a background message of high priority": with_header(SOUND["apns in the background"], "apns-priority", "10"),
+        "an alert that cannot be replaced": without_header(SOUND["apns"], "apns-collapse-id"),
+        "an empty collapse id": with_header(SOUND["apns"], "apns-collapse-id", ""),
         "a collapse id that is too long": with_header(SOUND["apns"], "apns-collapse-id", "n" * 65),
         "a browser's message without a lifetime": without_header(SOUND["webpush"], "ttl"),
         "a browser's message of an unknown urgency": with_header(SOUND["webpush"], "urgency", "urgent"),

@@ -42,9 +42,13 @@ REQUESTS = {
                 "payload": {"properties": {"aps": {"const": {"content-available": 1}}}},
             }},
             "else": {"properties": {
-                "headers": {"required": ["apns-collapse-id"]},
                 "payload": {"properties": {"aps": {"not": {"required": ["content-available"]}}}},
             }},
+            # The device replaces and removes an alert by this id.
+            "anyOf": [
+                {"properties": {"headers": {"required": ["apns-collapse-id"]}}},
+                {"properties": {"payload": {"properties": {"aps": {"not": {"required": ["alert"]}}}}}},
+            ],
         }),
     "fcm": request({"content-type": {"const": "application/json"}, "authorization": text(r"Bearer [!-~]+")}),
     "webpush": request({

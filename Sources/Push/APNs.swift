@@ -50,7 +50,10 @@ public final class APNs: Sendable {
             (name: "apns-priority", value: isAlert ? "10" : "5"),
             (name: "apns-expiration", value: "\(now.seconds + message.secondsToLive)"),
         ]
-        if !isBackground { headers.append((name: "apns-collapse-id", value: Self.collapseId(message.tag))) }
+        // The number alone has no tag.
+        if !isBackground, !message.tag.isEmpty {
+            headers.append((name: "apns-collapse-id", value: Self.collapseId(message.tag)))
+        }
         let url = isSandbox ? account.sandboxURL : account.url
         return OutboundPost(url: "\(url)/3/device/\(token)", headers: headers, body: Self.payload(message))
     }

@@ -5,12 +5,15 @@ import Values
 public final class PushClient: Sendable {
     /// Receives the outcome on the client's thread.
     public typealias Completion = @Sendable (PushOutcome) -> Void
+    /// Receives each request for a message before it leaves.
+    public typealias Observer = @Sendable (PushMessage, PushTarget, OutboundPost) -> Void
 
     private let apns: APNs?
     private let fcm: FCM?
     private let webPush: WebPush?
     private let http: OutboundMultiplexer
     private let clock: @Sendable () -> Timestamp
+    private let observer: Observer?
 
     /// Creates a client.
     ///
@@ -19,9 +22,9 @@ public final class PushClient: Sendable {
     ///   - certificates: A file of certificates (PEM) to trust instead of the system's; nil for the system's.
     public init(
         apns: APNs?, fcm: FCM?, webPush: WebPush?, allowsPrivate: Bool, certificates: String?, timeoutSeconds: Int,
-        clock: @escaping @Sendable () -> Timestamp
+        clock: @escaping @Sendable () -> Timestamp, observer: Observer? = nil
     ) {
-        (self.apns, self.fcm, self.webPush, self.clock) = (apns, fcm, webPush, clock)
+        (self.apns, self.fcm, self.webPush, self.clock, self.observer) = (apns, fcm, webPush, clock, observer)
         http = OutboundMultiplexer(
             "push", allowsPrivate: allowsPrivate, certificates: certificates, timeoutSeconds: timeoutSeconds)
     }
@@ -38,6 +41,7 @@ public final class PushClient: Sendable {
             guard let apns else { return complete(.refused(reason: "apns_off")) }
             let request = apns.request(message, token: token, topic: topic, isSandbox: isSandbox, at: clock())
             let used = request.headers.first { $0.name == "authorization" }?.value
+            observer?(message, target, request)
             submit(request, leavesBy, complete) {
                 apns.outcome(status: $0, retryAfterSeconds: $1, body: $2, used: used)
             }
@@ -46,7 +50,9 @@ public final class PushClient: Sendable {
             send(message, to: token, fcm, leavesBy, complete)
         case .webPush(let subscription):
             guard let webPush else { return complete(.refused(reason: "web_push_off")) }
-            submit(webPush.request(message, to: subscription, at: clock()), leavesBy, complete) { status, seconds, _ in
+            let request = webPush.request(message, to: subscription, at: clock())
+            observer?(message, target, request)
+            submit(request, leavesBy, complete) { status, seconds, _ in
                 webPush.outcome(status: status, retryAfterSeconds: seconds)
             }
         }
@@ -73,6 +79,7 @@ public final class PushClient: Sendable {
     ) {
         let post: @Sendable (String) -> Void = { [self] accessToken in
             let request = fcm.request(message, token: token, accessToken: accessToken)
+            observer?(message, .fcm(token: token), request)
             submit(request, leavesBy, complete) { status, seconds, body in
                 let outcome = fcm.outcome(status: status, retryAfterSeconds: seconds, body: body, used: accessToken)
                 if outcome == .accepted { fcm.access.noteServed() }

@@ -141,9 +141,10 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     }
 
     @Test func badgesAndWithdrawals_showNothing() throws {
-        let badge = request(message(.badge), apns)
+        let badge = request(message(.badge, tag: ""), apns)
         #expect(String(decoding: badge.body, as: UTF8.self).hasPrefix(#"{"aps":{"badge":7},"#))
         #expect(header("apns-push-type", of: badge) == "alert" && header("apns-priority", of: badge) == "5")
+        #expect(header("apns-collapse-id", of: badge) == nil)
         let withdrawal = request(message(.withdrawal(tags: ["n1", "n2"])), apns)
         #expect(header("apns-push-type", of: withdrawal) == "background")
         #expect(header("apns-priority", of: withdrawal) == "5" && header("apns-collapse-id", of: withdrawal) == nil)

@@ -263,7 +263,7 @@ class Run:
         self.environment = {
             "PATH": f"{tools}:{os.environ['PATH']}", "HOME": self.folder, "LC_ALL": "C.UTF-8", "PGGSSENCMODE": "disable",
             "BELLHOP_PORT": self.ports["8080"], "BELLHOP_DRAIN_SECONDS": "0", "SNIPPETS_SWIFT": f"{tools}/swift-run",
-        }
+        } | {name: value for name, value in os.environ.items() if name == "TEST_EXITS"}
 
     def filled(self, text):
         """Replaces what a reader replaces, and ports."""

@@ -46,9 +46,13 @@ def mistakes(contract, record):
     body = record.get("body")
     if "bytes" in record:
         return [f"is no UTF-8: {base64.b64decode(record['bytes'])[:200]!r}"]
-    if record["kind"] != "answer":
-        return getattr(contract, record["kind"])(record["name"], body)
+    if record["kind"] == "event":
+        return contract.event(record["name"], body)
     headers = {field["name"].lower(): field["value"] for field in record["headers"]}
+    if record["kind"] == "webhook":
+        return contract.webhook(record["name"], headers, body)
+    if record["kind"] == "push":
+        return contract.push(record["name"], headers, body)
     return contract.answer(record["method"], record["route"], record["status"], headers, body)
 
 
@@ -94,7 +98,9 @@ def check_seen(folders):
     unseen = sorted(name for name in wanted(contract) - seen if not is_excused(name))
     strange = sorted(name for name in reasons if "*" not in name and name not in wanted(contract))
     without = sorted(name for name, reason in reasons.items() if not reason)
-    for text, names in (("was not seen", unseen), ("is in unseen.txt, but the contract does not describe it", strange),
+    listed = sorted(seen & reasons.keys())
+    for text, names in (("was not seen", unseen), ("is in unseen.txt, but was seen", listed),
+                        ("is in unseen.txt, but the contract does not describe it", strange),
                         ("has no reason in unseen.txt", without)):
         for name in names:
             print(f"  ✗ {name} {text}", file=sys.stderr)

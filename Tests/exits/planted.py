@@ -28,17 +28,35 @@ FCM = {"message": {"token": "t", "data": {"badge": "1", "tag": "", "data": json.
 WEB_PUSH = {"badge": 1, "tag": "n1", "withdrawn": ["n1"], "data": {}}
 HEADERS = {"Content-Type": "application/json", "X-Request-Id": "x8ujwv-8", "X-Content-Type-Options": "nosniff",
            "Vary": "Authorization"}
+SIGNED = {"content-type": "application/json", "webhook-id": "01kanx5q8e8v2m4c6d7f9g1h3j", "webhook-timestamp": "1768039200",
+          "webhook-signature": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="}
+TO_APPLE = {"content-type": "application/json", "authorization": "bearer a.b.c", "apns-topic": "com.example.app",
+            "apns-push-type": "alert", "apns-priority": "10", "apns-expiration": "1768039200", "apns-collapse-id": "n1"}
+TO_GOOGLE = {"content-type": "application/json", "authorization": "Bearer ya29.a0"}
+TO_BROWSER = {"content-type": "application/octet-stream", "authorization": f"vapid t=a.b.c, k=B{'x' * 86}",
+              "content-encoding": "aes128gcm", "ttl": "86400", "urgency": "high", "topic": "t" * 32}
+BACKGROUND = {name: value for name, value in TO_APPLE.items() if name != "apns-collapse-id"} | {
+    "apns-push-type": "background", "apns-priority": "5"}
+NUMBER = {name: value for name, value in TO_APPLE.items() if name != "apns-collapse-id"} | {"apns-priority": "5"}
+WITHDRAWAL = {"aps": {"content-available": 1}, "bellhop": {"badge": 1, "withdrawn": ["n1"]}}
 COUNTS = HEADERS | {"ETag": '"7-k3f9ab"', "Event-Position": "k3f9ab-0c4kz71m9tq2e", "Poll-Interval": "30"}
 
 
 def answer(method, route, status, headers, body, path=None):
-    fields = [{"name": name, "value": value} for name, value in headers.items()]
-    return {"kind": "answer", "method": method, "route": route, "path": path or route, "status": status, "headers": fields,
-            "body": body}
+    return {"kind": "answer", "method": method, "route": route, "path": path or route, "status": status,
+            "headers": fields_of(headers), "body": body}
 
 
-def sent(kind, name, body):
-    return {"kind": kind, "name": name, "body": body}
+def event(name, body):
+    return {"kind": "event", "name": name, "body": body}
+
+
+def sent(kind, name, headers, body):
+    return {"kind": kind, "name": name, "headers": fields_of(headers), "body": body}
+
+
+def fields_of(headers):
+    return [{"name": name, "value": value} for name, value in headers.items()]
 
 
 def badges(body, headers=None, status=200):
@@ -51,7 +69,7 @@ def problem(code="not_found", status=404, route="/v1/bookings/{id}", method="GET
 
 
 def webhook(name, data, **members):
-    return sent("webhook", name, {"type": name, "timestamp": "2026-01-10T10:00:00.000Z", "data": data} | members)
+    return sent("webhook", name, SIGNED, {"type": name, "timestamp": "2026-01-10T10:00:00.000Z", "data": data} | members)
 
 
 SOUND = {
@@ -59,13 +77,15 @@ SOUND = {
     "no news": answer("GET", "/v1/badges", 304, {k: v for k, v in COUNTS.items() if k != "Content-Type"}, ""),
     "refusal": problem(),
     "unknown method": problem("route.method_not_allowed", 405, "none", "POST", Allow="GET, HEAD"),
-    "event": sent("event", "badges:update", BADGES),
-    "app's event": sent("event", "order:paid", {"any": ["thing"]}),
+    "event": event("badges:update", BADGES),
+    "app's event": event("order:paid", {"any": ["thing"]}),
     "notification": webhook("notification.unreached", NOTIFICATION | {"badges": BADGES, "quietHours": False}),
     "walk-in": webhook("booking.changed", BOOKING),
-    "apns": sent("push", "apns", APNS),
-    "fcm": sent("push", "fcm", FCM),
-    "webpush": sent("push", "webpush", WEB_PUSH),
+    "apns": sent("push", "apns", TO_APPLE, APNS),
+    "apns number": sent("push", "apns", NUMBER, {"aps": {"badge": 1}, "bellhop": {"tag": "", "data": SUBJECT}}),
+    "apns in the background": sent("push", "apns", BACKGROUND, WITHDRAWAL),
+    "fcm": sent("push", "fcm", TO_GOOGLE, FCM),
+    "webpush": sent("push", "webpush", TO_BROWSER, WEB_PUSH),
 }
 
 
@@ -88,6 +108,11 @@ def changed(exit, value, *path, removes=False):
 
 def without_header(exit, name):
     return exit | {"headers": [field for field in exit["headers"] if field["name"] != name]}
+
+
+def with_header(exit, name, value):
+    """Returns an exit with another value of a header, or with one more header."""
+    return exit | {"headers": [*without_header(exit, name)["headers"], {"name": name, "value": value}]}
 
 
 def with_text(exit, text):
@@ -124,6 +149,23 @@ def mistakes():
         "an undescribed header": badges(BADGES, COUNTS | {"X-Extra": "1"}),
         "a header of a wrong type": badges(BADGES, COUNTS | {"Poll-Interval": "soon"}),
         "another content type": badges(BADGES, COUNTS | {"Content-Type": "text/html"}),
+        "a webhook without a signature": without_header(SOUND["walk-in"], "webhook-signature"),
+        "a webhook with an empty signature": with_header(SOUND["walk-in"], "webhook-signature", "v1,"),
+        "a webhook without an id": without_header(SOUND["walk-in"], "webhook-id"),
+        "a webhook with a date as its time": with_header(SOUND["walk-in"], "webhook-timestamp", "2026-01-10T10:00:00Z"),
+        "a webhook of another content type": with_header(SOUND["walk-in"], "content-type", "text/plain"),
+        "a webhook with an undescribed header": with_header(SOUND["walk-in"], "x-extra", "1"),
+        "a push message without a token": without_header(SOUND["fcm"], "authorization"),
+        "a push message for no app": without_header(SOUND["apns"], "apns-topic"),
+        "an alert that says that it is none": with_header(SOUND["apns"], "apns-push-type", "background"),
+        "a background message of high priority": with_header(SOUND["apns in the background"], "apns-priority", "10"),
+        "an alert that cannot be replaced": without_header(SOUND["apns"], "apns-collapse-id"),
+        "an empty collapse id": with_header(SOUND["apns"], "apns-collapse-id", ""),
+        "a collapse id that is too long": with_header(SOUND["apns"], "apns-collapse-id", "n" * 65),
+        "a browser's message without a lifetime": without_header(SOUND["webpush"], "ttl"),
+        "a browser's message of an unknown urgency": with_header(SOUND["webpush"], "urgency", "urgent"),
+        "a topic that is too long": with_header(SOUND["webpush"], "topic", "t" * 33),
+        "a browser's message that is not encrypted": without_header(SOUND["webpush"], "content-encoding"),
         "an undescribed status": badges(BADGES, status=202),
         "a body without a description": SOUND["no news"] | {"body": BADGES},
         "a code with another status": problem(status=409, code="not_found"),

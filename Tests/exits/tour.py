@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Asks each operation of openapi.yaml for each refusal that the service makes in one place for all operations, and for 304. the judge sees each of them (judge.py --seen).
+"""Asks each operation of openapi.yaml for each refusal that the service makes in one place for all operations, and for 304, so
+that the judge sees each of them (judge.py --seen).
 
     tour.py --binary BINARY
 """
@@ -14,6 +15,7 @@ import pathlib
 import sys
 import tempfile
 
+from corners import Corners
 from harness.contract import Contract
 from harness.services import Service
 from harness.tokens import token
@@ -33,6 +35,10 @@ class Tour:
                         for role in (None, "service_role", "admin", "staff")}
         self.failures, self.count = [], 0
 
+    def bearer(self, user):
+        """Returns the token of a user."""
+        return {"Authorization": f"Bearer {token(self.service.secret, user, None)}"}
+
     def operations(self, status):
         """Returns the operations that describe a status, as verb, pattern and description."""
         for pattern, operations in self.contract.open["paths"].items():
@@ -48,6 +54,13 @@ class Tour:
 
     def send(self, verb, path, body=None, headers=None):
         """Returns the status, and the tag of the answer."""
+        return self.answer(verb, path, body, headers, lambda answer: answer.getheader("ETag"))
+
+    def exchange(self, verb, path, body=None, headers=None):
+        """Returns the status and the body of the answer."""
+        return self.answer(verb, path, body, headers, lambda answer: answer.read())
+
+    def answer(self, verb, path, body, headers, part):
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=60)
         try:
             if headers and "Content-Length" in headers:
@@ -58,7 +71,7 @@ class Tour:
             else:
                 connection.request(verb, path, body, headers or {})
             answer = connection.getresponse()
-            return answer.status, answer.getheader("ETag")
+            return answer.status, part(answer)
         finally:
             connection.close()
 
@@ -94,7 +107,7 @@ class Tour:
 
     def other_media(self):
         for verb, pattern, operation in self.operations("415"):
-            # A booking's version is compared first.
+            # A booking's version is compared first (Corners).
             if operation["operationId"] == "changeBooking":
                 continue
             self.expect("415", verb, address(pattern), "<a/>",
@@ -125,6 +138,17 @@ class Tour:
                     fields = bearer | {"If-Match": '"1-k3f9ab"'} | (JSON if body else {})
                     self.send(verb.upper(), address(pattern, f"nobody-{number}"), body, fields)
                     self.count += 1
+
+    def odd_ids(self):
+        """Asks for resources whose id cannot exist."""
+        for verb, pattern, operation in self.operations("404"):
+            body = self.example(operation)
+            for bearer in (self.bearers["service_role"], self.bearers[None]):
+                self.send(verb, address(pattern, "%01"), body, bearer | PRECONDITIONS | (JSON if body else {}))
+                self.count += 1
+
+    def without_push(self):
+        self.expect("404", "GET", "/v1/devices", headers=self.bearers["admin"])
 
     def best(self, operation):
         """Returns the token that an operation requires."""
@@ -159,11 +183,12 @@ def main():
     with running(binary, BELLHOP_RATE_LIMIT_USER="0", BELLHOP_RATE_LIMIT_SERVICE="0", **push) as service:
         tour = Tour(service, contract)
         for part in (tour.malformed, tour.without_token, tour.unknown_items, tour.too_large, tour.other_media, tour.known_version,
-                     tour.strangers):
+                     tour.strangers, tour.odd_ids, Corners(tour).see):
             part()
         failures, count = tour.failures, tour.count
     with running(binary, BELLHOP_RATE_LIMIT_USER="1") as service:
         tour = Tour(service, contract)
+        tour.without_push()
         tour.limited()
         failures, count = failures + tour.failures, count + tour.count
     for failure in failures:

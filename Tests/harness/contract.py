@@ -14,6 +14,8 @@ from jsonschema.validators import extend
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
+from .providers import REQUESTS
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROBLEM = "application/problem+json"
 LINES = "application/x-ndjson"
@@ -220,15 +222,21 @@ class Contract:
             return ["is not described"]
         return self.mistakes("urn:asyncapi#/components/messages/PublishedEvent/payload", text)
 
-    def webhook(self, name, text):
-        found = self.mistakes("urn:openapi#/components/schemas/Webhook", text)
+    def webhook(self, name, headers, text):
+        found = self.mistakes_of_webhook_headers(headers) + self.mistakes("urn:openapi#/components/schemas/Webhook", text)
         return found or ([] if json.loads(text)["type"] == name else [f"is {json.loads(text)['type']}"])
 
-    def push(self, platform, text):
+    def mistakes_of_webhook_headers(self, headers):
+        operation = self.closed["webhooks"]["event"]["post"]
+        described = {"content-type": {"enum": list(operation["requestBody"]["content"])}}
+        described |= {one["name"].lower(): one["schema"] for one in operation["parameters"] if one["in"] == "header"}
+        return mistakes_of_fields(headers, described)
+
+    def push(self, platform, headers, text):
         payloads = self.closed["paths"]["/v1/devices/{id}"]["put"]["x-payloads"]
         if platform not in payloads:
             return ["is not described"]
-        return self.mistakes(f"urn:openapi{payloads[platform]['$ref']}", text)
+        return provider_mistakes(platform, headers, text) + self.mistakes(f"urn:openapi{payloads[platform]['$ref']}", text)
 
 
 def problem_code(headers, body):
@@ -239,6 +247,22 @@ def problem_code(headers, body):
         return json.loads(body).get("code")
     except (ValueError, AttributeError):
         return None
+
+
+def mistakes_of_fields(headers, described):
+    """Judges the headers of a request of the service: all that are described, and no others."""
+    schema = {"properties": described, "required": list(described), "additionalProperties": False}
+    return [f"header {error.json_path[2:]}: {error.message}" for error in Validator(schema).iter_errors(headers)]
+
+
+def provider_mistakes(platform, headers, text):
+    """Judges the headers of a push message by what its push service requires."""
+    try:
+        payload = json.loads(text)
+    except ValueError:
+        return []
+    errors = Validator(REQUESTS[platform]).iter_errors({"headers": headers, "payload": payload})
+    return [f"{error.json_path[2:]}: {error.message[:300]}" for error in errors]
 
 
 def refuse(constant):

@@ -2,6 +2,7 @@
     import Foundation
     import Glibc
     import MicroHTTP
+    import OutboundHTTP
     import Realtime
     import Threads
     import Values
@@ -11,7 +12,11 @@
     /// Of exits with the same facts (``JSONFacts``), only the first is written. So a file has a few hundred lines for each
     /// operation, however long the process runs. Each line is written at once: a killed process loses no line.
     final class ExitRecorder: Sendable {
-        enum Kind: String, JSONWritable { case answer, event, webhook, push }
+        enum Kind: String, JSONWritable {
+            case answer, event, webhook, push
+
+            func group(of name: String) -> UInt64 { FNV1a.hash(name.utf8, after: FNV1a.hash(rawValue.utf8)) }
+        }
 
         private struct State {
             var facts: Set<UInt64> = []
@@ -28,6 +33,8 @@
         private static let linesMax = 400
         /// A larger body is recorded without its content, so that one test cannot fill the disk.
         private static let bodyBytesMax = 1 << 20
+        /// The length of the first word of a header that is told apart. Longer ones may be random.
+        private static let wordBytesMax = 10
 
         init(folder: String) {
             let path = "\(folder)/\(getpid())-\(UInt64.random(in: 0 ... .max)).jsonl"
@@ -67,7 +74,7 @@
                 let line = UnsafeRawBufferPointer(start: start, count: UnsafeRawPointer(end) - start)
                 rest = UnsafeRawBufferPointer(rebasing: rest[(line.count + 1)...])
                 if line.isEmpty {
-                    if let name { note(data, as: .event, named: name) }
+                    if let name { note(event: data, named: name) }
                     (name, data) = (nil, [])
                 } else if line.starts(with: "event: ".utf8) {
                     name = String(decoding: line.dropFirst(7), as: UTF8.self)
@@ -78,12 +85,31 @@
             }
         }
 
-        func note(_ body: [UInt8], as kind: Kind, named name: String) {
-            let group = FNV1a.hash(name.utf8, after: FNV1a.hash(kind.rawValue.utf8))
-            guard isNew(Self.facts(of: body, about: group), in: group) else { return }
+        private func note(event data: [UInt8], named name: String) {
+            let group = Kind.event.group(of: name)
+            guard isNew(Self.facts(of: data, about: group), in: group) else { return }
+            write { line in
+                line.member("kind", Kind.event)
+                line.member("name", name)
+                line.member(body: data)
+            }
+        }
+
+        /// Notes a request of the service, with its headers.
+        ///
+        /// - Parameter payload: What the request contains, if its body is encrypted.
+        func note(_ request: OutboundPost, as kind: Kind, named name: String, payload: [UInt8]? = nil) {
+            let (group, body) = (kind.group(of: name), payload ?? request.body)
+            let headers = [(name: "content-type", value: request.contentType)] + request.headers
+            let facts = Self.facts(of: headers, about: group) + Self.facts(of: body, about: group)
+            guard isNew(facts, in: group) else { return }
             write { line in
                 line.member("kind", kind)
                 line.member("name", name)
+                line.member("headers", headers) { line, field in
+                    line.member("name", field.name)
+                    line.member("value", field.value)
+                }
                 line.member(body: body)
             }
         }
@@ -108,6 +134,22 @@
         }
 
         // MARK: Facts
+
+        /// Returns the facts about the headers of a request: their names together, and of each value the length and the
+        /// first word. The rest is random in signatures, tokens and ids.
+        private static func facts(of headers: [(name: String, value: String)], about group: UInt64) -> [UInt64] {
+            var fields = group
+            var facts: [UInt64] = []
+            for (name, value) in headers {
+                let field = FNV1a.hash(name.utf8, after: group)
+                fields = JSONFacts.mix(fields, field)
+                let word = value.utf8.prefix { $0 != 0x20 }
+                let isName = word.count <= wordBytesMax && word.allSatisfy { (0x61...0x7A).contains($0 | 0x20) }
+                let shape = isName ? FNV1a.hash(word, after: field) : field
+                facts.append(JSONFacts.mix(shape, UInt64(min(value.utf8.count, 64))))
+            }
+            return facts + [fields]
+        }
 
         private static func facts(of body: [UInt8], about group: UInt64) -> [UInt64] {
             let facts = body.withUnsafeBufferPointer { JSONFacts.of($0, about: group) }

@@ -1,5 +1,6 @@
 import Domain
 import MicroHTTP
+import OutboundHTTP
 import Push
 import Values
 
@@ -31,15 +32,34 @@ enum Exits {
         #endif
     }
 
-    static func note(webhook body: [UInt8], type: WebhookType) {
+    static func note(webhook request: OutboundPost, type: WebhookType) {
         #if DEBUG
-            recorder?.note(body, as: .webhook, named: type.rawValue)
+            recorder?.note(request, as: .webhook, named: type.rawValue)
         #endif
     }
 
-    static func note(push message: PushMessage, to target: PushTarget, _ platform: Device.Platform) {
+    /// What notes the requests of a client of push services. A browser's message is noted as it was before encryption.
+    static var pushObserver: PushClient.Observer? {
         #if DEBUG
-            recorder?.note(target.payload(of: message), as: .push, named: platform.rawValue)
+            guard let recorder else { return nil }
+            return { message, target, request in
+                let payload = target.payload(of: message)
+                recorder.note(request, as: .push, named: target.platform.rawValue, payload: payload)
+            }
+        #else
+            nil
         #endif
     }
 }
+
+#if DEBUG
+    extension PushTarget {
+        fileprivate var platform: Device.Platform {
+            switch self {
+            case .apns: .apns
+            case .fcm: .fcm
+            case .webPush: .webPush
+            }
+        }
+    }
+#endif

@@ -13,6 +13,7 @@ const secret = "a secret of tests that is long enough for HS256, 48";
 
 // The service refuses unknown variables.
 const environment = { PATH: process.env.PATH, HOME: process.env.HOME, BELLHOP_JWT_SECRET: secret };
+if (process.env.TEST_EXITS) environment.TEST_EXITS = process.env.TEST_EXITS;
 
 /** Returns a free port below those that the system assigns by itself (32768 and above). Otherwise, while a service
  * is briefly down, another test that requests any port could receive this one.

@@ -156,7 +156,6 @@ final class PushSender: Sendable {
         guard clock.uptime() < begunAt + .seconds(PushOutboxLimits.leaseSeconds) else {
             return finish(delivery, .interrupted)
         }
-        Exits.note(push: delivery.message, to: delivery.target, delivery.platform)
         client.send(delivery.message, to: delivery.target) { [self] in finish(delivery, $0) }
     }
 
@@ -249,6 +248,6 @@ extension PushClient {
         self.init(
             apns: push.apns.map { APNs($0) }, fcm: push.fcm.map { FCM($0) }, webPush: push.webPush.map { WebPush($0) },
             allowsPrivate: push.allowsPrivate, certificates: push.certificates, timeoutSeconds: push.timeoutSeconds,
-            clock: { clock.now() })
+            clock: { clock.now() }, observer: Exits.pushObserver)
     }
 }

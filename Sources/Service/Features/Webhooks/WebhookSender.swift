@@ -123,7 +123,7 @@ final class WebhookSender: Sendable {
     private func send(_ attempt: WebhookAttempt, begunAt: Duration) -> OutboundOutcome {
         guard clock.uptime() < begunAt + .seconds(WebhookLimits.leaseSeconds) else { return .failed(.stopped) }
         let request = request(attempt)
-        Exits.note(webhook: request.body, type: attempt.type)
+        Exits.note(webhook: request, type: attempt.type)
         return client.post(request)
     }
 

@@ -34,6 +34,14 @@ struct Revocation: Sendable, Hashable {
     /// good.
     var issuedBefore: Timestamp?
 
+    /// The revocation of an erased user's tokens. An issuer's clock may be ahead of ours, so the tokens that seem to come
+    /// from the next seconds may be earlier ones, and are refused too.
+    static func ofErased(_ mark: String, in tenant: ID<Tenant>, at now: Timestamp) -> Revocation {
+        Revocation(
+            tenant: tenant, kind: .person, subject: mark,
+            issuedBefore: now.adding(seconds: Limits.clockSkewSeconds + 1))
+    }
+
     func covers(_ caller: Caller, _ seal: PersonSeal? = nil) -> Bool {
         // The time first: the mark of a caller costs a hash.
         caller.tenant == tenant && issuedBefore.map { caller.issuedAt < $0 } ?? true

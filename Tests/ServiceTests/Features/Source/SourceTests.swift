@@ -1,5 +1,5 @@
-import Database
 import BellhopClient
+import Database
 import Foundation
 import PostgresServer
 import Rows

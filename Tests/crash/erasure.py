@@ -61,7 +61,15 @@ class Person:
         self.backend = token(service.secret, "backend", "service_role")
 
     def send(self, method, path, body=None, bearer=None):
-        status, content = self.service.request(method, path, bearer or self.bearer, body)
+        answer = []
+
+        def is_answered():
+            # A replica that is away may hold a lock, until the database ends its session.
+            answer[:] = self.service.request(method, path, bearer or self.bearer, body)
+            return answer[0] != 503
+
+        wait_until(is_answered, lambda: f"{method} {path}: {answer}")
+        status, content = answer
         if status >= 300:
             raise Failed(f"{method} {path} answered {status}: {content[:300]!r}")
         return json.loads(content) if content else {}

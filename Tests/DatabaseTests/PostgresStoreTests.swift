@@ -292,6 +292,32 @@ import Testing
         if cut == .afterCommit { #expect(runs.count == 1) }
     }
 
+    /// Marks of killed writers are bounded in number. The mark of another replica stays, however old it seems.
+    @Test func marks_ofKilledWriters_areBounded() throws {
+        let stores = try makeStores()
+        defer { stores.close() }
+        try stores.postgres.writeAndWait { db in
+            try db.run(
+                """
+                INSERT INTO write_marks (writer, mark)
+                SELECT 'killed' || n, 'm' FROM generate_series(1, \(PostgresSchema.marksKept + 200)) AS n
+                """)
+        }
+        func marks(_ condition: SQL) throws -> Int {
+            try stores.postgres.read(isSingle: true) { db in
+                try db.integer("SELECT count(*) FROM write_marks WHERE \(condition)") ?? 0
+            }
+        }
+        try stores.postgres.writeAndWait { _ = try $0.run("INSERT INTO items (id, n) VALUES (1, 1)") }
+        let other = try replica(of: stores)
+        try other.writeAndWait { _ = try $0.run("INSERT INTO items (id, n) VALUES (2, 1)") }
+        let own = try marks("writer NOT LIKE 'killed%'")
+        #expect(own >= 2)
+        other.close()
+        #expect(try marks("TRUE") <= PostgresSchema.marksKept)
+        #expect(try marks("writer NOT LIKE 'killed%'") == own - 1)
+    }
+
     @Test func unreachableServer_failsQuickly_asTransient() throws {
         let error = #expect(throws: DatabaseError.self) {
             _ = try DatabaseStore.open(DatabaseURL("postgres://bellhop:secret@127.0.0.1:1/none"))

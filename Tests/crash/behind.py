@@ -1,6 +1,7 @@
-"""A replica that is suspended while users are erased on another one, and events that name them are erased.
+"""Replicas that are behind: suspended, or cut off from the database. What they must do when they are back.
 
-This is a scenario of replicas.py. It proves that, when the replica continues,
+`erase` is a scenario of replicas.py: a replica is suspended while users are erased on another one, and events that name
+them are erased. It proves that, when the replica continues,
 
   - it accepts no token of an erased user, from its first answer on,
   - every stream that missed an erased event is told to resync, and no stream receives an event that names the user.
@@ -16,7 +17,7 @@ from harness.tokens import token
 from harness.waiting import Failed, seconds_until, wait_until
 from witnesses import TIMES
 
-# The tokens of erased users are refused this many seconds after the replica has continued.
+# The tokens of erased users are refused this many seconds after the replica is back.
 REFUSAL_SECONDS = 2
 QUESTIONS = (("GET", "/v1/me", None), ("GET", "/v1/badges", None), ("POST", "/v1/stream-tickets", {}))
 
@@ -43,13 +44,9 @@ def erase(stage, working, suspended, name, listeners):
         path = f"/v1/users/{name}/erasure"
         wait_until(lambda: ask(working, "GET", path)["state"] == "done", "the erasure to end", listeners.problems)
         resyncs = {stream: resyncs_of(stream) for stream in listeners.streams}
-    took = seconds_until(lambda: refuses(suspended, old), f"{suspended.name} to refuse the tokens", listeners.problems)
-    TIMES.note("refusing the tokens of an erased user", took, REFUSAL_SECONDS)
-    took += seconds_until(
-        lambda: all(resyncs_of(stream) > before for stream, before in resyncs.items()),
-        "every stream to be told of the gap", listeners.problems)
-    told = [stream.user for stream in listeners.streams for one in stream.connections for fact in one.facts
-            if name in str(fact.data)]
+    took = wait_until_refused(suspended, [old], listeners.problems)
+    took += wait_until_told(resyncs, listeners.problems)
+    told = [stream.user for stream in listeners.streams for fact in facts_of(stream) if name in str(fact.data)]
     if told:
         raise Failed(f"streams received events that name {name} after its erasure: {told[:5]}")
     return took
@@ -66,6 +63,20 @@ def standing_still(replica):
         replica.process.send_signal(signal.SIGCONT)
 
 
+def wait_until_refused(replica, bearers, problems=()):
+    """Waits until a replica that was behind refuses tokens for good. Returns the seconds."""
+    took = seconds_until(
+        lambda: all([refuses(replica, bearer) for bearer in bearers]), f"{replica.name} to refuse the tokens", problems)
+    return TIMES.note("refusing the tokens of an erased user", took, REFUSAL_SECONDS)
+
+
+def wait_until_told(resyncs, problems=()):
+    """Waits until each stream has received more resyncs than before. Returns the seconds."""
+    return seconds_until(
+        lambda: all(resyncs_of(stream) > before for stream, before in resyncs.items()),
+        "every stream to be told of the gap", problems)
+
+
 def refuses(replica, bearer):
     """Whether a replica refuses a token for good. It may refuse it for the time being, but must not accept it."""
     answers = [replica.request(method, path, bearer, body)[0] for method, path, body in QUESTIONS]
@@ -76,3 +87,7 @@ def refuses(replica, bearer):
 
 def resyncs_of(stream):
     return sum(mark[3] is not None for connection in stream.connections for mark in connection.marks)
+
+
+def facts_of(stream):
+    return [fact for connection in stream.connections for fact in connection.facts]

@@ -31,6 +31,9 @@ from harness.tokens import token
 from harness.waiting import PATIENCE_SECONDS, Failed, wait_until
 
 CHALLENGE = "/v1/challenges/crash"
+# The service recognizes a repeated event while its notification is stored (500 of a user), or among the last 1,000
+# that were removed.
+EVENTS_KNOWN_MAX = 1500
 
 
 def run_script(name, description, run, **more):
@@ -202,6 +205,8 @@ def judge(play, streams):
             if epoch != next_epoch or earlier >= later:
                 raise Failed(f"{stream.user}: {epoch}-{earlier} was followed by {next_epoch}-{later}")
     for user, events in play.acknowledged.items():
+        if len(events) > EVENTS_KNOWN_MAX:
+            raise Failed(f"{user} has {len(events)} events, of which the service knows {EVENTS_KNOWN_MAX}: use more --users")
         for event in sorted(events):
             body = {"id": event, "type": "auth.profile_updated", "userId": user, "data": {}}
             status, _ = play.service.request("POST", "/v1/events", play.backend, body)

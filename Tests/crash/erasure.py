@@ -4,15 +4,18 @@
   - from the moment of `doneAt` nothing of the users is left: no byte of an id or a text in any column of any table
     (by the catalog of the database), in any file of SQLite, in the log of the service, in a backup. What was answered
     after `doneAt` is a new beginning, and is not counted; what was answered before must be gone,
-  - everything of another user with the same amount of data is still there, and all counts are exact (`bellhop check`).
+  - everything of another user with the same amount of data is still there, and all counts are exact (`bellhop check`),
+  - on PostgreSQL, a second replica that was suspended or cut off from the database meanwhile, for up to a minute, accepts
+    no token from before once it is back. It tells each of its streams that the stream missed something, and neither
+    delivers nor stores anything of the users.
 
-Meanwhile writers go on: backends notify the users, name them to others, in events, in keys that callers choose, in rows
-of tables, and export them. The users sign in again and write. Some are erased a second time in the middle.
+Meanwhile writers go on, on both replicas: backends notify the users, name them to others, in events, in keys that callers
+choose, in rows of tables, and export them. The users sign in again and write. Some are erased a second time in the middle.
 
     Tests/crash/erasure.py --binary .build/debug/bellhop [--rounds 5] [--seed 1] [--on sqlite|postgres]
 
-Needs only Python's standard library, and PostgreSQL's programs for `--on postgres`. The choices follow from the seed, which is printed. The moment of a kill within an
-erasure depends on the machine.
+Needs only Python's standard library, and PostgreSQL's programs for `--on postgres`. The choices follow from the seed, which
+is printed. The moment of a kill within an erasure depends on the machine.
 """
 
 import base64
@@ -30,16 +33,22 @@ import sys
 import threading
 import time
 
+import behind
 from crash import run_script
+from event_ids import IDS, SECRET_POSTGRES
 from harness import postgres
+from harness.partition import Partition
 from harness.services import Service, request
 from harness.tokens import token
 from harness.waiting import Failed, wait_until
+from witnesses import Listeners, Stream
 
 FRIEND = "friend-of-all"
 TEXTS = 20
 # Erased at the same time.
 PERSONS = 3
+# A replica is suspended or cut off for at most this long.
+AWAY_SECONDS = 60
 
 
 class Person:
@@ -52,7 +61,15 @@ class Person:
         self.backend = token(service.secret, "backend", "service_role")
 
     def send(self, method, path, body=None, bearer=None):
-        status, content = self.service.request(method, path, bearer or self.bearer, body)
+        answer = []
+
+        def is_answered():
+            # A replica that is away may hold a lock, until the database ends its session.
+            answer[:] = self.service.request(method, path, bearer or self.bearer, body)
+            return answer[0] != 503
+
+        wait_until(is_answered, lambda: f"{method} {path}: {answer}")
+        status, content = answer
         if status >= 300:
             raise Failed(f"{method} {path} answered {status}: {content[:300]!r}")
         return json.loads(content) if content else {}
@@ -90,10 +107,10 @@ class Person:
 
 
 class Writer:
-    """Names a person again and again, in each way in turn, with a text of its own each time."""
+    """Names a person again and again at one replica, in each way in turn, with a text of its own each time."""
 
-    def __init__(self, person, number):
-        self.person = person
+    def __init__(self, person, service, number):
+        self.person, self.service = person, service
         self.choices = random.Random(f"{person.name} {number}")
         self.first = number * 1_000_000
         # (text, when it was answered, whether it may be stored)
@@ -107,7 +124,8 @@ class Writer:
         name = self.person.name
         note = {"category": "visit", "priority": "NORMAL", "title": text, "message": text}
         backend, friend = self.person.backend, self.person.friend
-        own = token(self.person.service.secret, name)
+        # Tokens of the next half minute are refused too, so this issuer's clock is as far ahead as it may be.
+        own = token(self.person.service.secret, name, iat=int(time.time()) + 29)
         return [
             ("POST", "/v1/notifications", backend, {"userId": name, **note}),
             ("POST", "/v1/notifications", backend, {"userId": FRIEND, **note, "data": {"friendId": name, "text": text}}),
@@ -137,7 +155,7 @@ class Writer:
                 headers |= {"Content-Type": "application/json", "Idempotency-Key": f"{self.person.name}/{text}"}
             try:
                 status, _, answer = request(
-                    self.person.service.port, method, path, None if body is None else json.dumps(body), headers)
+                    self.service.port, method, path, None if body is None else json.dumps(body), headers)
             except (OSError, http.client.HTTPException):
                 status, answer = None, b""
             # Without an answer, a kill came in between: the write may have been made.
@@ -160,6 +178,10 @@ class Files:
 
     def prepare(self, binary):
         """The service creates the file."""
+
+    def second(self, options, folder, service):
+        """One process serves a file."""
+        return None
 
     def contents(self, binary):
         """Yields the name and the bytes of every place."""
@@ -188,12 +210,18 @@ class Rows:
         self.cluster, self.folder = cluster, folder
         cluster.sql(f"CREATE ROLE keeper LOGIN CREATEROLE PASSWORD '{self.PASSWORD}'; CREATE DATABASE bellhop OWNER keeper")
         cluster.sql("GRANT ALL ON SCHEMA public TO keeper", "bellhop")
-        self.address = postgres.url("bellhop", self.PASSWORD, "bellhop", cluster.port)
+        self.address = self.address_at(cluster.port)
+
+    def address_at(self, port):
+        return postgres.url("bellhop", self.PASSWORD, "bellhop", port)
 
     def prepare(self, binary):
         owner = postgres.url("keeper", self.PASSWORD, "bellhop", self.cluster.port)
         subprocess.run([binary, "migrate", "--database", owner], check=True, capture_output=True)
         self.cluster.sql(f"CREATE ROLE bellhop LOGIN PASSWORD '{self.PASSWORD}' IN ROLE bellhop_service")
+
+    def second(self, options, folder, service):
+        return Second(options, folder, service, self)
 
     def contents(self, binary):
         for table in self.cluster.sql(
@@ -207,7 +235,74 @@ class Rows:
             "pg_dump", "-h", self.cluster.folder, "-p", self.cluster.port, "-U", "postgres", "bellhop",
             folder=self.cluster.folder)
         yield "a dump", dump.encode()
-        yield "the log", (self.folder / "service.log").read_bytes()
+        for path in self.folder.glob("*.log"):
+            yield f"the log {path.name}", path.read_bytes()
+
+
+class Second:
+    """A second replica on PostgreSQL, which is away while users are erased on the first one, and the streams on it."""
+
+    WAYS = ("suspended", "cut off")
+
+    def __init__(self, options, folder, service, stored):
+        self.first, self.stored = service, stored
+        self.network = Partition(stored.cluster.port)
+        self.replica = Service(options.binary, folder)
+        self.replica.name = "the second replica"
+        self.replica.secret = service.secret
+        self.replica.log_path = folder / "second.log"
+        self.replica.environment |= settings_of(stored) | {
+            "BELLHOP_JWT_SECRET": service.secret, "BELLHOP_DATABASE": stored.address_at(self.network.port)}
+        self.slowest = 0.0
+        # What was delivered since the replica is back.
+        self.delivered = []
+
+    def start(self):
+        self.replica.start()
+        IDS.learn(self.stored.cluster.sql(SECRET_POSTGRES, "bellhop"))
+
+    def stop(self):
+        self.replica.stop()
+        self.network.close()
+
+    def kill(self):
+        if self.replica.process and self.replica.process.poll() is None:
+            self.replica.kill()
+
+    @contextlib.contextmanager
+    def listening(self, persons):
+        """Follows streams on the replica: those of the persons, and those of users who must be told."""
+        self.own = [Stream(person.name, person.bearer, self.replica, returns=False) for person in persons]
+        self.others = [
+            Stream(user, token(self.first.secret, user), self.replica) for user in (FRIEND, FRIEND, "kept-person")]
+        with Listeners(self.own + self.others) as self.listeners:
+            yield
+
+    @contextlib.contextmanager
+    def away(self, way, persons):
+        """Suspends the replica, or cuts it off. Its streams miss an event about each person."""
+        with behind.standing_still(self.replica) if way == "suspended" else self.network.cut():
+            for person in persons:
+                for stream in self.others:
+                    person.send("POST", "/v1/publish", {
+                        "event": "tidings", "to": [f"user:{stream.user}"],
+                        "data": {"who": person.name, "text": person.text("missed")}}, bearer=person.backend)
+            yield
+            resyncs = {stream: behind.resyncs_of(stream) for stream in self.others}
+            counts = {stream: len(behind.facts_of(stream)) for stream in self.others}
+        self.missed = (resyncs, counts)
+
+    def expect_knowledge(self, bearers):
+        """Requires that the replica, now that it is back, refuses the tokens and tells its streams."""
+        problems = self.listeners.problems
+        resyncs, counts = self.missed
+        self.slowest = max(self.slowest, behind.wait_until_refused(self.replica, bearers, problems))
+        behind.wait_until_told(resyncs, problems)
+        wait_until(
+            lambda: all(stream.socket is None for stream in self.own), "the streams of the erased users to end", problems)
+        self.delivered = [
+            (f"a stream of {stream.user}", "\n".join(f"{fact.name} {fact.data}" for fact in behind.facts_of(stream)[count:]).encode())
+            for stream, count in counts.items()]
 
 
 @contextlib.contextmanager
@@ -231,7 +326,7 @@ def run(options, folder):
         return erase(options, folder, stored)
 
 
-def settings_of(service, stored):
+def settings_of(stored):
     return {
         "BELLHOP_DATABASE": stored.address,
         # The senders of this script are faster than a person.
@@ -247,24 +342,41 @@ def settings_of(service, stored):
 
 def erase(options, folder, stored):
     service = Service(options.binary, folder)
-    service.environment |= settings_of(service, stored)
+    service.environment |= settings_of(stored)
     stored.prepare(options.binary)
     service.start()
+    second = stored.second(options, folder, service)
     choices = random.Random(options.seed)
     totals = dict(kills=0, again=0, written=0, refused=0, strict=0)
     try:
+        if second:
+            second.start()
         kept = Person(service, "kept-person", "kept-mark")
         kept.live()
         known = kept.counts()
         for turn in range(options.rounds):
-            erase_some(options, service, stored, choices, totals)
+            erase_some(options, turn, service, second, stored, choices, totals)
             if kept.counts() != known:
                 raise Failed(f"another user had {known} posts and notifications, and now {kept.counts()}")
-            print(f"  erased {(turn + 1) * PERSONS} users, {totals}", flush=True)
+            print(f"  erased {(turn + 1) * PERSONS} users, {totals}{line_of(second)}", flush=True)
         service.stop()
+        if second:
+            second.stop()
     finally:
         if service.process.poll() is None:
             service.kill()
+        if second:
+            second.kill()
+    expect_rest(options, kept, stored, totals)
+    return options.rounds * PERSONS
+
+
+def line_of(second):
+    return f", tokens refused within {second.slowest * 1000:.0f} ms" if second else ""
+
+
+def expect_rest(options, kept, stored, totals):
+    """Requires that everything else is still there."""
     if not any(kept.text("post-0").encode() in content for _, content in stored.contents(options.binary)):
         raise Failed("the texts of another user are gone")
     checked = subprocess.run([options.binary, "check", "--database", stored.address], capture_output=True, text=True)
@@ -272,44 +384,64 @@ def erase(options, folder, stored):
         raise Failed(f"bellhop check found: {checked.stdout[:1000]}{checked.stderr[:1000]}")
     if not totals["refused"]:
         raise Failed("no writer met an erasure that was about to end")
-    return options.rounds * PERSONS
 
 
-def erase_some(options, service, stored, choices, totals):
-    """Erases some users while others name them, with kills in between."""
+def erase_some(options, turn, service, second, stored, choices, totals):
+    """Erases some users while others name them, with kills in between. A second replica is away meanwhile."""
     persons = [
         Person(service, f"u{os.urandom(6).hex()}-leaver", f"t{os.urandom(6).hex()}") for _ in range(PERSONS)
     ]
     writers = {}
     for person in persons:
         person.live()
-        writers[person] = [Writer(person, number) for number in range(2)]
-    ends = Ends(writers)
-    try:
-        again = set(choices.sample(persons, choices.randint(0, PERSONS - 1)))
-        for person in persons:
-            person.erase()
-            if person not in again:
-                ends.follow(person)
-        for _ in range(choices.randint(1, 3)):
-            # The work begins within a second.
-            time.sleep(choices.random() * 1.5)
-            service.kill()
-            service.start()
-            totals["kills"] += 1
-        for person in again:
-            middle = token(service.secret, person.name)
-            person.erase()
-            totals["again"] += 1
-            expect_refused(service, person, middle)
-            ends.follow(person)
-        wait_until(lambda: len(ends.found) == PERSONS, lambda: f"the ends of these erasures: {erasures(stored, options)}")
-    finally:
-        ends.stop()
-    contents = list(stored.contents(options.binary))
+        writers[person] = [Writer(person, service, 0), Writer(person, second.replica if second else service, 1)]
+    ends = Ends(writers, service)
+    with second.listening(persons) if second else contextlib.nullcontext():
+        try:
+            if second:
+                way = second.WAYS[(turn + options.seed) % len(second.WAYS)]
+                with second.away(way, persons):
+                    bearers = erase_with_kills(service, persons, ends, choices, totals)
+                    if ends.are_found(AWAY_SECONDS):
+                        # Before the replica is back, nobody can have begun anew with what it was asked to write.
+                        totals["strict"] += expect_nothing(ends, stored.contents(options.binary))
+                ends.wait(stored, options)
+                second.expect_knowledge(bearers)
+            else:
+                bearers = erase_with_kills(service, persons, ends, choices, totals)
+                ends.wait(stored, options)
+        finally:
+            ends.stop()
+        for bearer in bearers:
+            expect_refused(service, bearer)
+        strict = expect_nothing(ends, [*stored.contents(options.binary), *(second.delivered if second else [])])
+    totals["strict"] += 0 if second else strict
+    for writer in [writer for some in writers.values() for writer in some]:
+        totals["written"] += sum(is_accepted and at < ends.found[writer.person] for _, at, is_accepted in writer.answered)
+        totals["refused"] += writer.refused
+
+
+def erase_with_kills(service, persons, ends, choices, totals):
+    """Requests the erasures, some of them twice, and kills the service in between. Returns the tokens of before."""
+    bearers = [person.bearer for person in persons]
+    again = set(choices.sample(persons, choices.randint(0, PERSONS - 1)))
     for person in persons:
-        expect_refused(service, person, person.bearer)
-        expect_nothing(person, ends.found[person], writers[person], contents, totals)
+        person.erase()
+        if person not in again:
+            ends.follow(person)
+    for _ in range(choices.randint(1, 3)):
+        # The work begins within a second.
+        time.sleep(choices.random() * 1.5)
+        service.kill()
+        service.start()
+        totals["kills"] += 1
+    for person in again:
+        bearers.append(token(service.secret, person.name))
+        person.erase()
+        totals["again"] += 1
+        expect_refused(service, bearers[-1])
+        ends.follow(person)
+    return bearers
 
 
 def erasures(stored, options):
@@ -320,8 +452,8 @@ def erasures(stored, options):
 class Ends:
     """Stops the writers of a person once the erasure is done, and knows when that was."""
 
-    def __init__(self, writers):
-        self.writers, self.found, self.is_over = writers, {}, threading.Event()
+    def __init__(self, writers, service):
+        self.writers, self.service, self.found, self.is_over = writers, service, {}, threading.Event()
         self.threads = []
 
     def follow(self, person):
@@ -337,9 +469,23 @@ class Ends:
                 continue
             if erasure["state"] == "done":
                 for writer in self.writers[person]:
-                    writer.end()
+                    writer.is_over.set()
+                for writer in self.writers[person]:
+                    # A replica that is away answers later.
+                    if writer.service is self.service:
+                        writer.end()
                 self.found[person] = datetime.datetime.fromisoformat(erasure["doneAt"].replace("Z", "+00:00")).timestamp()
                 return
+
+    def are_found(self, seconds):
+        """Waits until all erasures are done, but not longer than this. Returns whether they are."""
+        end = time.monotonic() + seconds
+        return wait_until(lambda: len(self.found) == len(self.writers) or time.monotonic() > end, "time to pass") and (
+            len(self.found) == len(self.writers))
+
+    def wait(self, stored, options):
+        wait_until(
+            lambda: len(self.found) == len(self.writers), lambda: f"the ends of these erasures: {erasures(stored, options)}")
 
     def stop(self):
         self.is_over.set()
@@ -349,27 +495,33 @@ class Ends:
             writer.end()
 
 
-def expect_refused(service, person, bearer):
+def expect_refused(service, bearer):
     status, _ = service.request("GET", "/v1/badges", bearer)
     if status != 401:
         raise Failed(f"a token of an erased user was answered with {status}")
 
 
-def expect_nothing(person, end, writers, contents, totals):
-    """Requires that nothing is left of a person that was answered before the end."""
-    answered = [item for writer in writers for item in writer.answered]
-    later = {text for text, at, is_accepted in answered if at >= end and is_accepted}
-    totals["written"] += sum(1 for _, _, is_accepted in answered if is_accepted) - len(later)
-    totals["refused"] += sum(writer.refused for writer in writers)
-    for place, content in contents:
-        texts = {text.decode() for text in re.findall(re.escape(person.mark).encode() + rb"-(?:[a-z]+(?:-[0-9]+)?|[0-9]{8})", content)}
-        if left := texts - later:
-            found = content.find(min(left).encode())
-            raise Failed(
-                f"{place} still has {len(left)} texts of {person.name}: {content[max(0, found - 300):found + 200]!r}")
-        if not later and (found := content.find(person.name.encode())) >= 0:
-            raise Failed(f"{place} still names {person.name}: {content[max(0, found - 120):found + 80]!r}")
-    totals["strict"] += not later
+def expect_nothing(ends, contents):
+    """Requires that nothing is left of the persons that was answered before their ends. Returns the number of persons
+    that were not named later, so that no byte of their ids is allowed."""
+    contents, strict = list(contents), 0
+    for person, end in ends.found.items():
+        answered = [item for writer in ends.writers[person] for item in list(writer.answered)]
+        later = {text for text, at, is_accepted in answered if at >= end and is_accepted}
+        for place, content in contents:
+            expect_nothing_of(person, later, place, content)
+        strict += not later
+    return strict
+
+
+def expect_nothing_of(person, later, place, content):
+    texts = {text.decode() for text in re.findall(re.escape(person.mark).encode() + rb"-(?:[a-z]+(?:-[0-9]+)?|[0-9]{8})", content)}
+    if left := texts - later:
+        found = content.find(min(left).encode())
+        raise Failed(
+            f"{place} still has {len(left)} texts of {person.name}: {content[max(0, found - 300):found + 200]!r}")
+    if not later and (found := content.find(person.name.encode())) >= 0:
+        raise Failed(f"{place} still names {person.name}: {content[max(0, found - 120):found + 80]!r}")
 
 
 if __name__ == "__main__":

@@ -32,15 +32,22 @@ enum PostgresSchema {
     /// lost.
     private static let marks = """
         CREATE TABLE IF NOT EXISTS write_marks (
-            writer TEXT NOT NULL PRIMARY KEY, mark TEXT NOT NULL, at TIMESTAMPTZ NOT NULL DEFAULT now())
+            writer TEXT NOT NULL PRIMARY KEY, mark TEXT NOT NULL)
         """
     static let writeMark = """
         INSERT INTO write_marks (writer, mark) VALUES ($1, $2)
-        ON CONFLICT (writer) DO UPDATE SET mark = excluded.mark, at = excluded.at
+        ON CONFLICT (writer) DO UPDATE SET mark = excluded.mark
         """
     static let findMark = "SELECT mark FROM write_marks WHERE writer = $1"
-    /// Deletes a writer's own mark when it ends, and marks of writers that ended otherwise.
-    static let forgetMarks = "DELETE FROM write_marks WHERE writer = $1 OR at < now() - interval '1 day'"
+    /// Marks of writers that were killed, which stay. Without this bound, each kill would leave one for good.
+    static let marksKept = 1000
+    /// Deletes a writer's own mark when it ends, and the oldest marks beyond ``marksKept``. Their order is that of the
+    /// transactions that wrote them: by the server's clock, which may be set, a mark could seem old that a writer still
+    /// needs.
+    static let forgetMarks = """
+        DELETE FROM write_marks WHERE writer = $1 OR writer IN (
+            SELECT writer FROM write_marks ORDER BY age(xmin), writer OFFSET \(marksKept))
+        """
 
     /// Acquires named locks until the transaction ends. It waits for them, or fails if another transaction holds one.
     private static let takeLocks = """

@@ -57,7 +57,7 @@ struct PostgresWriter {
     /// Works until the queue is closed and empty.
     mutating func run() {
         while let jobs = queue.take(options.batchJobsMax, by: number) { commit(jobs) }
-        // Marks that remain are deleted by the end of any other writer, a day later.
+        // Marks of killed writers remain, up to a number.
         _ = try? usableConnection().driver.link.ask(PostgresSchema.forgetMarks, [.text(name)])
     }
 

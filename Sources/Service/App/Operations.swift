@@ -52,13 +52,18 @@ public enum Operations {
 
     /// Opens the database for the work of a command. If root runs it, the files are opened with the rights of their
     /// owner, who could otherwise make root write to files of root.
+    ///
+    /// - Parameter direct: Another address of the database, without a pooler; nil for its usual address.
     static func withStore<Value>(
-        _ settings: Settings, _ access: StoreOptions.Access, _ work: (DatabaseStore) throws -> Value
+        _ settings: Settings, _ access: StoreOptions.Access, at direct: DatabaseURL? = nil,
+        _ work: (DatabaseStore) throws -> Value
     ) throws -> Value {
         var options = settings.storeOptions
         options.access = access
-        return try DatabaseStore.asOwner(of: settings.database) { [options] in
-            let store = try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
+        if direct != nil { options.isPooled = false }
+        let address = direct ?? settings.database
+        return try DatabaseStore.asOwner(of: address) { [options] in
+            let store = try DatabaseStore.open(address, options: options, tables: Catalog.tables)
             defer { store.close() }
             return try work(store)
         }
@@ -129,6 +134,8 @@ public enum Operations {
         guard let push = settings.push else {
             throw settings.$pushKeys.mistake("is not set: there is no key to encrypt with")
         }
+        // Opening it to write would create a missing file.
+        try withStore(settings, .readOnly) { try requireMigrations($0) }
         return try withStore(settings, .exclusive) { store in
             try store.writeAndWait { db in
                 let (changed, unreadable) = try PushFeature.rotate(push.keys, in: db)
@@ -151,14 +158,18 @@ public enum Operations {
     /// - Parameter known: Lines of earlier verifications (``AuditVerification/line``).
     public static func verifyAudit(_ settings: Settings, known: String = "") throws -> [AuditVerification] {
         try withStore(settings, .readOnly) { store in
-            let pending = try store.pendingMigrations(Catalog.migrations)
-            guard pending.isEmpty else {
-                throw DatabaseError(.schema, "\(pending.count) migrations have not been applied: run bellhop migrate")
-            }
+            try requireMigrations(store)
             return try store.read {
                 try AuditFeature.verify(
                     known: AuditVerification.places(in: known), keptDays: settings.auditKeptDays, in: $0)
             }
+        }
+    }
+
+    private static func requireMigrations(_ store: DatabaseStore) throws {
+        let pending = try store.pendingMigrations(Catalog.migrations)
+        guard pending.isEmpty else {
+            throw DatabaseError(.schema, "\(pending.count) migrations have not been applied: run bellhop migrate")
         }
     }
 

@@ -52,15 +52,6 @@ struct EntityTag: Sendable {
         }
         return versions
     }
-
-    /// Returns a tag's content, for weak tags and for tags without quotes too.
-    static func unquoted(_ tag: String) -> String {
-        var text = tag.drop { $0 == " " }
-        if text.hasPrefix("W/") { text = text.dropFirst(2) }
-        while text.last == " " { text = text.dropLast() }
-        guard text.count >= 2, text.first == "\"", text.last == "\"" else { return String(text) }
-        return String(text.dropFirst().dropLast())
-    }
 }
 
 extension Request {

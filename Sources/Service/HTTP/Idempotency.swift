@@ -52,10 +52,19 @@ enum Idempotency {
         var lockName: String { AudienceKey.make("idempotency", tenant.text, userId, route, key) }
     }
 
+    /// Returns the key of a header. It may be in quotes, and look like a weak tag.
+    private static func unquoted(_ header: String) -> String {
+        var text = header.drop { $0 == " " }
+        if text.hasPrefix("W/") { text = text.dropFirst(2) }
+        while text.last == " " { text = text.dropLast() }
+        guard text.count >= 2, text.first == "\"", text.last == "\"" else { return String(text) }
+        return String(text.dropFirst().dropLast())
+    }
+
     /// Returns nil without the header.
     static func claim(of call: Call, route: String) throws(Failure) -> Claim? {
         guard let header = call.request.header("Idempotency-Key") else { return nil }
-        let key = EntityTag.unquoted(header)
+        let key = unquoted(header)
         guard !key.isEmpty, key.utf8.count <= Limits.idempotencyKeyBytesMax,
             key.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else {

@@ -12,6 +12,9 @@ struct Revocation: Sendable, Hashable {
         /// A user by the mark, in the event log and in memory.
         case sealed
 
+        /// Whether its subject is the mark of a user.
+        var isByMark: Bool { self == .person || self == .sealed }
+
         func subject(of caller: Caller, _ seal: PersonSeal? = nil) -> String? {
             switch self {
             case .token: caller.tokenId
@@ -30,6 +33,14 @@ struct Revocation: Sendable, Hashable {
     /// For a user, every token issued before this time is revoked. Nil for a token or a session, which is revoked for
     /// good.
     var issuedBefore: Timestamp?
+
+    /// The revocation of an erased user's tokens. An issuer's clock may be ahead of ours, so the tokens that seem to come
+    /// from the next seconds may be earlier ones, and are refused too.
+    static func ofErased(_ mark: String, in tenant: ID<Tenant>, at now: Timestamp) -> Revocation {
+        Revocation(
+            tenant: tenant, kind: .person, subject: mark,
+            issuedBefore: now.adding(seconds: Limits.clockSkewSeconds + 1))
+    }
 
     func covers(_ caller: Caller, _ seal: PersonSeal? = nil) -> Bool {
         // The time first: the mark of a caller costs a hash.
@@ -86,7 +97,7 @@ final class RevocationList: Sendable {
                 moments[key] = max(moment, moments[key] ?? moment)
             }
             isEmpty.store(moments.isEmpty, ordering: .releasing)
-            if revocations.contains(where: { $0.kind == .person || $0.kind == .sealed }) {
+            if revocations.contains(where: \.kind.isByMark) {
                 hasErased.store(true, ordering: .releasing)
             }
         }
@@ -106,7 +117,7 @@ final class RevocationList: Sendable {
         let mark = hasErased.load(ordering: .acquiring) ? Revocation.Kind.person.subject(of: caller, seal) : nil
         return moments.withLock { moments in
             Revocation.Kind.allCases.contains { kind in
-                guard let subject = kind == .person || kind == .sealed ? mark : kind.subject(of: caller),
+                guard let subject = kind.isByMark ? mark : kind.subject(of: caller),
                     let moment = moments[Key(tenant: caller.tenant, kind: kind, subject: subject)]
                 else { return false }
                 return caller.issuedAt < moment

@@ -37,7 +37,7 @@ extension MembershipRegistry {
             fact.subject == person.text && declared.contains { $0.name == fact.fact.membership }
         }
         guard !found.isEmpty else { return next }
-        let version = Int64(try tx.db.integer("SELECT max(version) FROM \(facts, unscoped: leaving)") ?? 0) + 1
+        let known = Int64(try tx.db.integer("SELECT max(version) FROM \(facts, unscoped: leaving)") ?? 0)
         var update = MembershipUpdate()
         update.facts = found.map(\.fact)
         for membership in declared {
@@ -45,7 +45,7 @@ extension MembershipRegistry {
             update.holders.insert(.init(tenant: tx.tenant, key: key))
         }
         let rules = rules(of: tx.settings.tables)
-        try store(update, by: rules, version: version, tx)
+        let version = try store(update, by: rules, after: known, tx)
         for (identity, _, fact) in found {
             try tx.db.run(
                 """
@@ -53,12 +53,12 @@ extension MembershipRegistry {
                 WHERE tenant = \(tx.tenant) AND membership = \(fact.membership) AND identity = \(identity)
                 """)
         }
-        for membership in Set(found.map(\.fact.membership)) {
-            let row = MembershipFact(
+        let rows = Set(found.map(\.fact.membership)).map { membership in
+            MembershipFact(
                 tenant: tx.tenant, membership: membership, row: nil, subject: ID<User>.erased.text, object: nil,
                 counts: false)
-            try insert(row, by: rules, version: version, tx)
         }
+        try insert(rows, by: rules, version: version, tx)
         return next
     }
 }

@@ -114,33 +114,62 @@ final class MembershipRegistry: Sendable {
         return (state.memberships, state.version)
     }
 
-    /// Stores the effect of a change on memberships, and publishes it to all replicas.
+    /// Facts of one event. A truncated table may have a million rows, and the event of all of them would have 100 MB,
+    /// which each replica holds several times while it reads the log.
+    static let factsPerEventMax = 1000
+    /// Facts of one statement.
+    private static let factsPerStatementMax = 64
+
+    /// Stores the effect of a change on memberships, and publishes it to all replicas, in several events if it is large.
     ///
-    /// - Parameter rules: The digests of the rules that gave the facts.
+    /// - Parameters:
+    ///   - rules: The digests of the rules that gave the facts.
+    ///   - known: The number of the last fact.
+    /// - Returns: The number of the last fact now.
     static func store(
-        _ update: MembershipUpdate, by rules: [String: Int64], version: Int64, _ tx: Transaction
-    ) throws {
-        for fact in update.facts { try insert(fact, by: rules, version: version, tx) }
-        let names = Set(update.facts.map(\.membership))
-        tx.publish(
-            event, audience: [],
-            data: JSONWriter.bytes(
-                MembershipChange(version: version, update: update, rules: rules.filter { names.contains($0.key) })))
+        _ update: MembershipUpdate, by rules: [String: Int64], after known: Int64, _ tx: Transaction
+    ) throws -> Int64 {
+        let (holders, most) = (Array(update.holders), factsPerEventMax)
+        var version = known
+        for start in stride(from: 0, to: max(update.facts.count, holders.count), by: most) {
+            version += 1
+            var part = MembershipUpdate()
+            part.facts = Array(update.facts.dropFirst(start).prefix(most))
+            part.holders = Set(holders.dropFirst(start).prefix(most))
+            try insert(part.facts, by: rules, version: version, tx)
+            let names = Set(part.facts.map(\.membership))
+            tx.publish(
+                event, audience: [],
+                data: JSONWriter.bytes(
+                    MembershipChange(version: version, update: part, rules: rules.filter { names.contains($0.key) })))
+        }
+        return version
     }
 
     static func insert(
-        _ fact: MembershipFact, by rules: [String: Int64], version: Int64, _ tx: Transaction
+        _ all: [MembershipFact], by rules: [String: Int64], version: Int64, _ tx: Transaction
     ) throws {
-        try tx.db.run(
-            """
-            INSERT INTO \(facts, unscoped: bookkeeping)
-                (tenant, membership, identity, row_id, subject, object, counts, version, rule)
-            VALUES (\(fact.tenant), \(fact.membership), \(fact.identity), \(fact.row), \(fact.subject),
-                \(fact.object), \(fact.counts ? 1 : 0), \(version), \(rules[fact.membership]))
-            ON CONFLICT (tenant, membership, identity) DO UPDATE SET row_id = excluded.row_id,
-                subject = excluded.subject, object = excluded.object, counts = excluded.counts,
-                version = excluded.version, rule = excluded.rule
-            """)
+        // A statement may store a row only once: the last fact of each identity counts.
+        var seen: Set<[String]> = []
+        let last = Array(
+            all.reversed().filter { seen.insert([$0.tenant.text, $0.membership, $0.identity]).inserted }.reversed())
+        for part in RowParts.ranges(of: last.count, most: factsPerStatementMax) {
+            let rows = last[part].map { fact -> SQL in
+                """
+                (\(fact.tenant), \(fact.membership), \(fact.identity), \(fact.row), \(fact.subject), \(fact.object),
+                \(fact.counts ? 1 : 0), \(version), \(rules[fact.membership]))
+                """
+            }
+            try tx.db.run(
+                """
+                INSERT INTO \(facts, unscoped: bookkeeping)
+                    (tenant, membership, identity, row_id, subject, object, counts, version, rule)
+                VALUES \(SQL.joined(rows, separator: ", "))
+                ON CONFLICT (tenant, membership, identity) DO UPDATE SET row_id = excluded.row_id,
+                    subject = excluded.subject, object = excluded.object, counts = excluded.counts,
+                    version = excluded.version, rule = excluded.rule
+                """)
+        }
     }
 
     // MARK: From the log

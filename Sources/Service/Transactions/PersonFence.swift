@@ -8,6 +8,9 @@ import Values
 /// The last pass of an erasure looks through the tables one after the other. A row that names the person and is
 /// written behind it would stay. So from before the last pass until the erasure is done, a transaction of the same
 /// tenant that names the person fails with 503, and can be repeated. Deletions pass. The audit log blanks the ids.
+///
+/// On PostgreSQL a transaction may run while a round begins, and may be suspended at any moment. At its end it looks again
+/// if its knowledge is old (``requireSame(_:for:in:)``). By then the server knows it, and the erasure waits for it.
 final class PersonFence: Sendable {
     /// Returns the persons whose erasure is about to end.
     typealias Reading = @Sendable (DatabaseConnection) throws -> [Owner]
@@ -27,6 +30,17 @@ final class PersonFence: Sendable {
 
     /// How long a replica trusts what it has read. The last pass begins later, so that every replica knows of it.
     static let trusted: Duration = .seconds(1)
+
+    /// Fails a transaction for another attempt if it does not know all persons whose erasure is about to end by now.
+    /// Call it after its last statement but the commit.
+    ///
+    /// - Parameter known: What ``closed(to:in:)`` has returned at its beginning.
+    func requireSame(_ known: ClosedPersons?, for caller: Caller, in db: DatabaseConnection) throws {
+        guard db.engine == .postgreSQL, let present = try closed(to: caller, in: db) else { return }
+        guard present.persons.isSubset(of: known?.persons ?? []) else {
+            throw DatabaseError(.contended, "the erasure of a user is about to end since this transaction began")
+        }
+    }
 
     init(_ read: @escaping Reading) { self.read = read }
 
@@ -67,6 +81,10 @@ final class PersonFence: Sendable {
 /// The persons that a transaction must not name.
 struct ClosedPersons {
     fileprivate let names: [ID<Tenant>: [PersonNames]]
+
+    fileprivate var persons: Set<Owner> {
+        Set(names.flatMap { tenant, names in names.map { Owner(tenant: tenant, userId: $0.person) } })
+    }
 
     /// Examines the values that a statement stores.
     func examine(_ values: [SQLValue]) throws {

@@ -42,6 +42,8 @@ final class Transaction {
     }
 
     var settings: Settings { reader.settings }
+    /// The time of a clock that nobody sets, for pauses.
+    var uptime: Duration { reader.clock.uptime() }
     /// The time that judges the age of rows; nil while the time is in doubt.
     var age: AgeTime? { reader.clock.age() }
     var backends: Backends { reader.backends }

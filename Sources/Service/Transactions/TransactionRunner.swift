@@ -39,6 +39,7 @@ struct TransactionRunner: Sendable {
             try db.recording(into: oversight) { (try body(tx), try tx.finish()) }
         }
         if let closed, let events { try closed.examine(events.drafts) }
+        if !isErasing { try fence.requireSame(closed, for: caller, in: db) }
         if let events { db.leave(events, for: appendEvents) }
         for var notes in AuditedAct.notes(of: acts, oversight, tx) + tx.auditNotes {
             notes.erased = tx.erased
@@ -57,7 +58,9 @@ extension TransactionRunner {
         as caller: Caller, in db: DatabaseConnection, _ body: () throws -> Result
     ) throws -> Result {
         let closed = try fence.closed(to: caller, in: db)
-        return try db.examining(by: closed.map { closed in { try closed.examine($0) } }, body)
+        let result = try db.examining(by: closed.map { closed in { try closed.examine($0) } }, body)
+        try fence.requireSame(closed, for: caller, in: db)
+        return result
     }
 
     /// Stores the requests counted since the last call, except those of closed persons, which are forgotten.

@@ -260,7 +260,7 @@ final class EventRouterSimulation {
         let version = committedHead + 1
         let rules = MembershipRegistry.rules(of: service.start.settings.tables)
         try write(for: owner.tenant) { [update] tx in
-            try MembershipRegistry.store(update, by: rules, version: version, tx)
+            _ = try MembershipRegistry.store(update, by: rules, after: version - 1, tx)
         }
         model.steps.append(
             KeyStep(sequence: version, owner: owner, key: "club:\(club)", isHeld: isMember, isGrant: false))

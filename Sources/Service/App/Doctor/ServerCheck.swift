@@ -12,19 +12,19 @@ struct ServerCheck {
 
     func examine(_ report: (Finding) -> Void) {
         do {
-            let store = try open(report)
-            defer { store.close() }
-            let version = try store.read { try $0.row("SHOW server_version") { try $0.text(0) } } ?? ""
-            report(.good("database", "\(settings.database) answers (PostgreSQL \(version))"))
-            let pending = try store.pendingMigrations(Catalog.migrations)
-            report(migrations(pending))
-            if pending.isEmpty { try Finding.outdatedMemberships(settings, in: store).forEach(report) }
-            let trips = try roundTrips(of: store)
-            report(Self.latency(trips.map(\.seconds).sorted()))
-            if let quickest = trips.min(by: { $0.seconds < $1.seconds }) {
-                report(Self.clock(secondsAhead: quickest.secondsAhead, of: "the database"))
+            try withStore(report) { store in
+                let version = try store.read { try $0.row("SHOW server_version") { try $0.text(0) } } ?? ""
+                report(.good("database", "\(settings.database) answers (PostgreSQL \(version))"))
+                let pending = try store.pendingMigrations(Catalog.migrations)
+                report(migrations(pending))
+                if pending.isEmpty { try Finding.outdatedMemberships(settings, in: store).forEach(report) }
+                let trips = try roundTrips(of: store)
+                report(Self.latency(trips.map(\.seconds).sorted()))
+                if let quickest = trips.min(by: { $0.seconds < $1.seconds }) {
+                    report(Self.clock(secondsAhead: quickest.secondsAhead, of: "the database"))
+                }
+                report(try connections(store))
             }
-            report(try connections(store))
         } catch {
             let isAway = Operations.isTemporary(error)
             report(
@@ -63,19 +63,17 @@ struct ServerCheck {
         }
     }
 
-    /// Opens the store as the service does, or read-only if the service must not use this role.
-    private func open(_ report: (Finding) -> Void) throws -> DatabaseStore {
-        var options = settings.storeOptions
-        do throws(DatabaseError) {
-            let store = try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
-            report(.good("role", "row-level security applies to the service's login"))
-            return store
-        } catch {
-            guard error.code == .role else { throw error }
+    /// Works with the store as the service opens it, or read-only if the service must not use this role.
+    private func withStore(_ report: (Finding) -> Void, _ work: (DatabaseStore) throws -> Void) throws {
+        do {
+            try Operations.withStore(settings, .exclusive) { store in
+                report(.good("role", "row-level security applies to the service's login"))
+                try work(store)
+            }
+        } catch let error as DatabaseError where error.code == .role {
             report(.fault("role", error.detail, "connect as a login that owns nothing (Docs/operations.md, Two roles)"))
+            try Operations.withStore(settings, .readOnly, work)
         }
-        options.access = .readOnly
-        return try DatabaseStore.open(settings.database, options: options, tables: Catalog.tables)
     }
 
     private func migrations(_ pending: [String]) -> Finding {
@@ -176,12 +174,10 @@ struct ServerCheck {
     }
 
     private func listening(at address: DatabaseURL) -> Finding {
-        var options = settings.storeOptions
-        (options.access, options.isPooled) = (.readOnly, false)
         do {
-            let store = try DatabaseStore.open(address, options: options, tables: Catalog.tables)
-            defer { store.close() }
-            _ = try store.read(isSingle: true) { try $0.exists("SELECT 1") }
+            try Operations.withStore(settings, .readOnly, at: address) { store in
+                _ = try store.read(isSingle: true) { try $0.exists("SELECT 1") }
+            }
             return .good("notifications", "\(address) answers")
         } catch {
             return .warning(

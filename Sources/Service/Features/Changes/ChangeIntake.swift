@@ -133,10 +133,7 @@ private struct ChangeIntakeRun {
     }
 
     private mutating func store(_ update: MembershipUpdate) throws {
-        if !update.facts.isEmpty || !update.holders.isEmpty {
-            version += 1
-            try MembershipRegistry.store(update, by: rules, version: version, tx)
-        }
+        version = try MembershipRegistry.store(update, by: rules, after: version, tx)
         if let refusal = update.refusal { throw refusal }
     }
 }

@@ -52,7 +52,7 @@ extension SourceServer {
         """
 
     /// Returns an array of texts in PostgreSQL's notation.
-    private static func array(_ values: [String]) -> String {
+    static func array(_ values: [String]) -> String {
         let quoted = values.map { value in
             "\"" + value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
         }

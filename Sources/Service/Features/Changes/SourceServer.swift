@@ -133,10 +133,30 @@ struct SourceServer {
             id: rows.first?[0] ?? "none", change: rows.first?[4], entries: entries, of: tables.map(\.qualifiedName))
     }
 
+    /// Checks that no other table inherits from the tables. PostgreSQL returns its rows with those of the parent, and
+    /// publishes them under its own name, so their memberships would never be known.
+    func requireNoHeirs(of tables: [TableDeclaration]) throws {
+        let found = try ask(
+            """
+            SELECT quote_ident(own.schema) || '.' || quote_ident(own.name), i.inhrelid::regclass
+            FROM unnest($1::text[], $2::text[]) AS own (schema, name)
+            JOIN pg_namespace n ON n.nspname = own.schema
+            JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = own.name AND c.relkind = 'r'
+            JOIN pg_inherits i ON i.inhparent = c.oid ORDER BY 1, i.inhseqno LIMIT 1
+            """, [Self.array(tables.map(\.schema)), Self.array(tables.map(\.name))])
+        guard let names = found.first, let table = names[0], let heir = names[1] else { return }
+        throw SourceProblem(
+            """
+            the table \(heir) inherits from \(table), and its rows are not read: use partitions instead, or run \
+            ALTER TABLE \(heir) NO INHERIT \(table)
+            """)
+    }
+
     /// Checks that all rows of the tables are published.
     ///
     /// - Throws: A ``SourceProblem`` if rows of a table would be missed.
     func requirePublication(of tables: [TableDeclaration]) throws {
+        try requireNoHeirs(of: tables)
         let remedy = "run bellhop source setup with this table file"
         let found = try ask(
             "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot FROM pg_publication WHERE pubname = $1",

@@ -292,6 +292,7 @@ extension SourceServer {
         if settings[3] == "0" {
             found.append("max_wal_senders is 0: raise it to the number of replicas plus one")
         }
+        try requireNoHeirs(of: tables)
         for table in tables { found += try remarks(of: table) }
         return found
     }

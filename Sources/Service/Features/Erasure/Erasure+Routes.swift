@@ -30,8 +30,7 @@ extension ErasureFeature {
             try insert(mark, encryptedId, tx)
             tx.erased.insert(userId)
             tx.record(.personLeft(userId, mark: mark))
-            parts.router.revoke(
-                Revocation(tenant: tx.tenant, kind: .person, subject: mark, issuedBefore: tx.now), in: tx)
+            parts.router.revoke(.ofErased(mark, in: tx.tenant, at: tx.now), in: tx)
             // A round without this erasure, which begins again.
             tx.afterCommit { parts.fence.lookAgain() }
             return response(202, try find(mark, tx).required("erasure"), of: userId)

@@ -172,11 +172,14 @@ extension ErasureFeature {
     }
 
     /// Begins a round with the erasures of all tenants that wait for it.
-    static func storeRound(after pauseSeconds: Int64, _ tx: Transaction) throws {
+    ///
+    /// - Parameter waits: Whether the round begins with the step ``fenceStep``. Its place names the round.
+    static func storeRound(waits: Bool, _ tx: Transaction) throws {
+        let place = waits ? String(UInt64.random(in: .min ... .max), radix: 36) : nil
         try tx.db.run(
             """
-            UPDATE \(erasures, unscoped: bookkeeping) SET stage = \(Stage.closing.rawValue), step = '', place = NULL,
-                log_end = NULL, next_at = \(tx.now.adding(seconds: pauseSeconds))
+            UPDATE \(erasures, unscoped: bookkeeping) SET stage = \(Stage.closing.rawValue),
+                step = \(waits ? fenceStep : ""), place = \(place), log_end = NULL, next_at = \(tx.now)
             WHERE done_at IS NULL AND stage = \(Stage.waiting.rawValue) AND next_at <= \(tx.now)
             """)
     }

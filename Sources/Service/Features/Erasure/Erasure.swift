@@ -32,6 +32,8 @@ enum ErasureFeature {
             } ?? [])
     }
 
+    /// The name of the first step of a round on PostgreSQL, which waits for the transactions that began before it.
+    static let fenceStep = "fence"
     /// The name of the step that erases the person from the event log.
     static let logStep = "events"
     /// The name of the last step, which removes the traces from the files of SQLite: from between the rows of the
@@ -51,8 +53,8 @@ enum ErasureFeature {
 /// 1. A pass: the steps of the features, then the tables that are looked through.
 /// 2. It waits for the next round. On SQLite a round begins at most once a minute, and ends all erasures that wait.
 ///    Rounds of a large file that must be rewritten begin in one hour of the day.
-/// 3. Transactions that name the person are refused from now on (``PersonFence``). A second pass erases
-///    what appeared meanwhile, the rows of all tables, and the person in the event log.
+/// 3. Transactions that name the person are refused from now on (``PersonFence``). On PostgreSQL it waits for those that
+///    began before. A second pass erases what appeared meanwhile, the rows of all tables, and the person in the event log.
 /// 4. On SQLite, the file is rewritten once for all erasures of the round, if rows of one of them were found. Its
 ///    write-ahead log is emptied.
 struct ErasurePlan: Sendable {
@@ -63,6 +65,7 @@ struct ErasurePlan: Sendable {
     private let nextRound = Locked<Duration?>(nil)
     /// How often a read has kept the present round from emptying the write-ahead log.
     private let busyCheckpoints = Locked(0)
+    private let pauses = ErasurePauses()
 
     init(_ features: [PersonStep], _ rows: [PersonRows], seal: PersonSeal) {
         steps = (
@@ -107,6 +110,11 @@ struct ErasurePlan: Sendable {
             guard var erasure = try ErasureFeature.findDue(tx) else { return .worked }
             if erasure.stage == .waiting { return .waits }
             if erasure.step == ErasureFeature.fileStep { return .reachedFiles }
+            if erasure.step == ErasureFeature.fenceStep {
+                try awaitEarlierTransactions(&erasure, tx)
+                try ErasureFeature.store(erasure, tx)
+                return .worked
+            }
             guard let person = erasure.encryptedId.flatMap({ seal.decrypt($0, of: tx.tenant) }) else {
                 throw DatabaseError(.corrupt, "an erasure names a person that cannot be decrypted: request it again")
             }
@@ -127,6 +135,18 @@ struct ErasurePlan: Sendable {
             guard continues, tx.db.engine == .sqlite else { return .worked }
         } while ContinuousClock.now < end
         return .worked
+    }
+
+    /// Waits until all replicas know whom they must not name, and until the transactions that do not know it have ended.
+    private func awaitEarlierTransactions(_ erasure: inout ErasureFeature.Erasure, _ tx: Transaction) throws {
+        erasure.nextAt = tx.now.adding(seconds: ErasureLimits.lookSeconds)
+        let place = erasure.place ?? ""
+        if let running = RunningTransactions(place) {
+            guard try running.haveEnded(in: tx.db) else { return }
+            (erasure.step, erasure.place, erasure.nextAt) = (steps.last[0].name, nil, tx.now)
+        } else if pauses.isOver("\(ErasureFeature.fenceStep) \(place)", ErasureLimits.fencePauseSeconds, tx.uptime) {
+            (erasure.place, erasure.nextAt) = (try RunningTransactions(in: tx.db).text, tx.now)
+        }
     }
 
     private func perform(of person: ID<User>, _ erasure: inout ErasureFeature.Erasure, _ tx: Transaction) throws {
@@ -165,8 +185,13 @@ struct ErasurePlan: Sendable {
             guard tx.db.engine == .postgreSQL else { return true }
             // Replicas compare the newest event that they have published with the log. It must be a later one.
             tx.publish(EventLog.marker, audience: [], data: EncodedJSON.emptyObject.bytes)
-            erasure.nextAt = tx.now.adding(seconds: ErasureLimits.logPauseSeconds)
-            return true
+            return false
+        }
+        if tx.db.engine == .postgreSQL,
+            !pauses.isOver("\(ErasureFeature.logStep) \(end)", ErasureLimits.logPauseSeconds, tx.uptime)
+        {
+            erasure.nextAt = tx.now.adding(seconds: ErasureLimits.lookSeconds)
+            return false
         }
         let before = tx.db.changedRowCount
         let place = try EventLog.erase(
@@ -189,7 +214,7 @@ struct ErasurePlan: Sendable {
             return try write(runner, tenant) { try ErasureFeature.storePause(seconds: pause, $0) }
         }
         try write(runner, tenant) { tx in
-            try ErasureFeature.storeRound(after: isFile ? 0 : ErasureLimits.fencePauseSeconds, tx)
+            try ErasureFeature.storeRound(waits: !isFile, tx)
             tx.afterCommit { runner.fence.lookAgain() }
         }
         nextRound.withLock { $0 = now + .seconds(ErasureLimits.roundSeconds) }

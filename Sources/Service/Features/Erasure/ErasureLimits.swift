@@ -18,10 +18,11 @@ enum ErasureLimits {
     /// Seconds between two rounds, in each of which a file of SQLite may be rewritten while all writes wait. An
     /// administrator that requests many erasures would otherwise stop the writes of all tenants.
     static let roundSeconds: Int64 = 60
-    /// Seconds between the beginning of a round and its pass. Within them, every replica reads whose erasures are about
-    /// to end, and transactions that began before have ended: PostgreSQL ends a silent one after
-    /// `StoreOptions.statementTimeout`.
-    static let fencePauseSeconds: Int64 = 8
+    /// Seconds between the beginning of a round and the look at the transactions that may not know of it. Within them,
+    /// every replica reads whose erasures are about to end. It must be longer than twice `PersonFence.trusted`.
+    static let fencePauseSeconds: Int64 = 3
+    /// Seconds between two looks at what an erasure waits for.
+    static let lookSeconds: Int64 = 1
     /// Seconds until replicas have published the events that are about to be erased. A replica that is further behind finds
     /// erased events and restarts its streams. It must be longer than `LogFollower.memoryMax`, for which a replica
     /// publishes its own events without reading the log.

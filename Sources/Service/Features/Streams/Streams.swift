@@ -33,8 +33,7 @@ enum StreamsFeature {
     /// Stores the revocation of an erased person's tokens.
     private static let reaction: Reaction = { tx, fact in
         guard case .personLeft(_, mark: let mark) = fact else { return }
-        let revocation = Revocation(tenant: tx.tenant, kind: .person, subject: mark, issuedBefore: tx.now)
-        try insertRevocation(revocation, at: tx.now, in: tx.db)
+        try insertRevocation(.ofErased(mark, in: tx.tenant, at: tx.now), at: tx.now, in: tx.db)
     }
 
     /// Writes the constants for opening streams, and for splitting filters in clients (R-ENG-E-2).

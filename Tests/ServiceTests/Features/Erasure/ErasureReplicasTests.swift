@@ -1,7 +1,9 @@
 import BellhopClient
+import Database
 import PostgresServer
 import TestSupport
 import Testing
+import Threads
 import Values
 
 @testable import Service
@@ -86,5 +88,70 @@ import Values
             }
             #expect(!(stream.received + again.received).contains { $0.data.contains(ada) }, "\(other.subject)")
         }
+    }
+
+    // MARK: The pauses of a round
+
+    private static func row(_ service: TestService) throws -> String {
+        try ErasedTown.rows(of: "default", in: service)["erasures"]?.first ?? ""
+    }
+
+    private static func isDone(_ service: TestService) async throws -> Bool {
+        let answer = try await service.call("GET", "/v1/users/\(ErasedTown.ada)/erasure", as: .service())
+        return answer.json["state"].string == "done"
+    }
+
+    /// Lets a second pass, and waits until a replica has looked at the erasure.
+    private static func passSecond(_ service: TestService, step: Int64 = 0) async throws {
+        let before = try row(service)
+        service.clock.advance(seconds: 1)
+        service.clock.step(seconds: step)
+        try await eventually("a replica looks at the erasure") { try row(service) != before }
+    }
+
+    /// The clock is set forward each second. The replicas measure the pauses by their uptime.
+    @Test func clockThatIsSet_endsNoPause() async throws {
+        let (first, _) = try TestService.startReplicas()
+        try await first.publish("n1", to: ErasedTown.ada)
+        #expect(try await first.call("DELETE", "/v1/users/\(ErasedTown.ada)", as: .service()).status == 202)
+        var seconds: Int64 = 0
+        while try await !Self.isDone(first) {
+            try await Self.passSecond(first, step: 60)
+            seconds += 1
+        }
+        #expect(seconds >= ErasureLimits.fencePauseSeconds + ErasureLimits.logPauseSeconds)
+    }
+
+    /// A transaction began before the round of an erasure, and does not know of it. The round waits for it, and it is
+    /// repeated once it knows.
+    @Test func transactionOfBefore_isAwaited_andRefused() async throws {
+        let (first, second) = try TestService.startReplicas()
+        let (begun, released) = (Gate(), Gate())
+        let outcome = Locked<Result<Void, any Error>?>(nil)
+        let runner = second.app.runner
+        try second.app.store.write { db in
+            try runner.write(as: .system(tenant: "default"), in: db) { tx in
+                _ = try tx.db.integer("SELECT 1")
+                begun.open()
+                released.wait()
+                tx.publish("tidings", audience: ["user:eve"], data: Array(#"{"who":"\#(ErasedTown.ada)"}"#.utf8))
+            }
+        } completion: { result in
+            outcome.withLock { $0 = result }
+        }
+        begun.wait()
+        #expect(try await first.call("DELETE", "/v1/users/\(ErasedTown.ada)", as: .service()).status == 202)
+        for _ in 0..<30 { try await Self.passSecond(first) }
+        #expect(try await !Self.isDone(first))
+        #expect(try Self.row(first).contains("step: \(ErasureFeature.fenceStep)"))
+        runner.fence.lookAgain()
+        released.open()
+        try await eventually("it is refused") { outcome.withLock { $0 } != nil }
+        #expect(throws: Failure.self) { try outcome.withLock { $0 }?.get() }
+        try await eventually("the erasure ends", step: { first.clock.advance(seconds: 1) }) {
+            try await Self.isDone(first)
+        }
+        let events = try ErasedTown.rows(of: "default", in: first)["events"] ?? []
+        #expect(!events.contains { $0.contains("tidings") })
     }
 }

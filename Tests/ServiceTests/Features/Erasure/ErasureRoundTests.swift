@@ -12,6 +12,9 @@ import Values
 @Suite(.timed) struct ErasureRoundTests {
     private static let why = Unscoped.audit("tests look at all rows")
 
+    /// Seconds after which new tokens of an erased user are accepted.
+    private static let tokenPause = Limits.clockSkewSeconds + 2
+
     private static func state(_ service: TestService, _ person: String, tenant: String = "default") async throws
         -> String?
     {
@@ -59,7 +62,8 @@ import Values
         _ = try await service.call(
             "POST", "/v1/publish", as: backend,
             ["event": "tidings", "to": [.string("user:\(ada)"), "user:eve"], "data": .string(mark)])
-        let own = TestService.Identity.user(ada, tenant: "A")
+        var own = TestService.Identity.user(ada, tenant: "A")
+        own.claims["iat"] = .integer(service.clock.now.seconds + Limits.clockSkewSeconds)
         _ = try await service.call(
             "POST", "/v1/posts", as: own, ["text": .string(mark + "post"), "visibility": "public"])
         _ = try await service.call("GET", "/v1/users/\(ada)/export", as: backend)
@@ -76,10 +80,10 @@ import Values
         let service = try TestService.start(at: TestService.morning)
         _ = try await service.call("DELETE", "/v1/users/ada", as: .service())
         try Self.holdRound(service)
-        service.clock.advance(seconds: 2)
+        service.clock.advance(seconds: Self.tokenPause)
         let middle = TestService.Identity.bearer(service.token(for: .user("ada")))
         #expect(try await service.call("GET", "/v1/badges", as: middle).status == 200)
-        service.clock.advance(seconds: 2)
+        service.clock.advance(seconds: Self.tokenPause)
         let again = try await service.call("DELETE", "/v1/users/ada", as: .service())
         #expect(again.status == 202 && again.json["state"].string == "pending")
         #expect(again.json["requestedAt"].string == service.clock.now.rfc3339)
@@ -94,7 +98,7 @@ import Values
         let service = try TestService.start(at: TestService.morning)
         _ = try await service.call("DELETE", "/v1/users/ada", as: .service())
         try Self.set("stage = 1, next_at = \(Int64.max)", service)
-        service.clock.advance(seconds: 2)
+        service.clock.advance(seconds: Self.tokenPause)
         let (ada, eve) = (TestService.Identity.user("ada"), TestService.Identity.user("eve"))
         let calls: [(String, String, TestService.Identity, JSON?)] = [
             ("POST", "/v1/posts", ada, ["text": "hello", "visibility": "public"]),
@@ -144,7 +148,7 @@ import Values
             ("PUT", "/v1/users/ada/followers/me", .user("eve"), nil),
             ("POST", "/v1/revocations", .service(), ["userId": "ada", "issuedBefore": "2026-01-01T00:00:00Z"]),
         ]
-        service.clock.advance(seconds: 2)
+        service.clock.advance(seconds: Self.tokenPause)
         for (method, path, identity, body) in refused {
             for headers in [[:], ["Idempotency-Key": UUID().uuidString]] {
                 let answer = try await service.call(method, path, as: identity, body, headers: headers)

@@ -114,13 +114,27 @@ import Values
         kept.close()
         try await town.service.restart()
         #expect(try await town.service.call("GET", "/v1/badges", as: old).status == 401)
-        town.service.clock.advance(seconds: 1)
+        town.service.clock.advance(seconds: Limits.clockSkewSeconds + 1)
         #expect(try await town.service.call("GET", "/v1/badges", as: ada).status == 200)
         let reserved = TestService.Identity.user("bellhop:erased:7", tenant: "A")
         #expect(try await town.service.call("GET", "/v1/badges", as: reserved).status == 401)
     }
 
     /// A stream that resumes before an erased event loads everything again, instead of missing it unnoticed.
+    /// The issuer's clock is ahead, so a token from before seems to come from after the request to erase.
+    @Test func tokenOfAnIssuerWhoseClockIsAhead_isRefused() async throws {
+        let service = try TestService.start(at: TestService.morning)
+        var ada = TestService.Identity.user("ada")
+        ada.claims["iat"] = .integer(service.clock.now.seconds + Limits.clockSkewSeconds)
+        let old = TestService.Identity.bearer(service.token(for: ada))
+        #expect(try await service.call("GET", "/v1/badges", as: old).status == 200)
+        #expect(try await service.call("DELETE", "/v1/users/ada", as: .service()).status == 202)
+        #expect(try await service.call("GET", "/v1/badges", as: old).refusal == "401 invalid_token.revoked")
+        service.clock.advance(seconds: Limits.clockSkewSeconds + 1)
+        #expect(try await service.call("GET", "/v1/badges", as: old).refusal == "401 invalid_token.revoked")
+        #expect(try await service.call("GET", "/v1/badges", as: .user("ada")).status == 200)
+    }
+
     @Test func streamOfAnother_resyncs_whenItMissedAnErasedEvent() async throws {
         let town = try await ErasedTown()
         let eve = TestService.Identity.user("eve", tenant: "A")

@@ -1,4 +1,5 @@
 import BellhopClient
+import Foundation
 import Push
 import TestSupport
 import Testing
@@ -61,6 +62,21 @@ import Threads
         let publicKey = try #require(settings.push?.webPush?.publicKey)
         #expect(text.contains("# The public key of the pair: \(publicKey)"))
         #expect(try BellhopProcess(["push", "keys"]).finish().text != text)
+    }
+
+    @Test func rotate_createsNoFile() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("missing.sqlite")
+        let keys = Operations.newPushKeys()
+        let (status, text) = try BellhopProcess(
+            ["push", "rotate", "--database", "sqlite:\(file)"],
+            settings: [
+                "PUSH_KEYS": keys.encryption, "VAPID_KEY": keys.vapid, "VAPID_CONTACT": "mailto:ops@example.com",
+                "JWT_SECRET": TestService.secret,
+            ]
+        ).finish()
+        #expect(status == 1 && text.contains("the database \(file) does not exist"), "\(status) \(text)")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).isEmpty)
     }
 
     @Test func rotate_needsKeys() throws {

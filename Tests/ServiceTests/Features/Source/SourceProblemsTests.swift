@@ -37,6 +37,26 @@ import Testing
         try await app.drop()
     }
 
+    /// PostgreSQL returns the rows of such a table with those of its parent, and publishes them under another name.
+    @Test func tableFromWhichOthersInherit_isRefused() async throws {
+        let app = try AppDatabase(isSetUp: false)
+        try app.run("CREATE TABLE guests () INHERITS (team_members)")
+        let reason = "the table guests inherits from public.team_members, and its rows are not read"
+        #expect(throws: SourceProblem.self) { try app.setUp() }
+        try app.run("ALTER TABLE guests NO INHERIT team_members")
+        try app.setUp()
+        let (logger, lines) = RecordedLog.logger()
+        let service = try TestService.start(app.settings.merging(["logLevel": "info"]) { $1 }, logger: logger)
+        try await service.isReading()
+        try app.run("ALTER TABLE guests INHERIT team_members")
+        try await eventually("it is named", step: { service.clock.advance(seconds: 1) }) {
+            lines().contains { $0.contains("not being published") && $0.contains(reason) }
+        }
+        #expect(problem(app).contains(reason))
+        #expect(problem(app).contains("ALTER TABLE guests NO INHERIT public.team_members"))
+        try await app.drop()
+    }
+
     @Test func slotOfAnotherOwner_isNotTouched() async throws {
         let app = try AppDatabase()
         try app.run("SELECT pg_create_logical_replication_slot('\(app.name)', 'test_decoding')")

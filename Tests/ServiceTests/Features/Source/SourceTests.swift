@@ -1,4 +1,5 @@
 import BellhopClient
+import Database
 import Foundation
 import PostgresServer
 import Rows
@@ -112,6 +113,35 @@ import Testing
         try await stream.next("stream:resync")
         try await eventually("it is removed") { try await !service.hasKey("team:t2:member", "ada") }
         #expect(try await service.metric("bellhop_source_slot_lost_total") == 0)
+        try await app.drop()
+    }
+
+    /// One statement removes more memberships than an event holds.
+    @Test func truncationOfManyMemberships_isSeveralEvents() async throws {
+        let app = try AppDatabase()
+        let count = effort(quick: 2_500, full: 5_000, long: 50_000)
+        try app.run(
+            "INSERT INTO team_members SELECT 'x' || n, 'u' || n, 't1' FROM generate_series(1, \(count)) AS n")
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        let last = "u\(count)"
+        try await eventually("the rows are read") { try await service.hasKey("team:t1:member", last) }
+        let known = try service.app.store.read { try EventLog.newestSequence(in: $0) }
+        try app.run("TRUNCATE team_members")
+        for user in ["ada", "u1", last] {
+            try await eventually("the rows are gone") { try await !service.hasKey("team:t1:member", user) }
+        }
+        let facts = try service.app.store.read { db in
+            try db.rows(
+                """
+                SELECT data FROM \(EventLog.events, unscoped: EventLog.bookkeeping)
+                WHERE sequence > \(known) AND name = \(MembershipRegistry.event.description)
+                """
+            ) { MembershipChange(reading: try $0.bytes(0))?.update.facts.count ?? 0 }
+        }
+        #expect(facts.reduce(0, +) == count + 1 && facts.allSatisfy { $0 <= MembershipRegistry.factsPerEventMax })
+        try app.run("INSERT INTO team_members VALUES ('m1', 'ada', 't2')")
+        try await eventually("later rows count") { try await service.hasKey("team:t2:member", "ada") }
         try await app.drop()
     }
 

@@ -1,6 +1,7 @@
 import Database
 import Domain
 import Foundation
+import OutboundHTTP
 import Rows
 import Values
 
@@ -36,6 +37,17 @@ enum SettingRule {
     private static func postgresURL(_ text: String, or problem: String) throws -> DatabaseURL {
         guard let url = try? DatabaseURL(text), url.engine == .postgreSQL else { throw Settings.Fault(problem) }
         return url
+    }
+
+    /// Reads the address of a server to which the service sends requests.
+    ///
+    /// - Parameter example: An address of the kind that the setting needs.
+    static func outboundURL(_ text: String, suchAs example: String) throws -> OutboundURL {
+        do {
+            return try OutboundURL(text)
+        } catch {
+            throw Settings.Fault("\(error): use a URL such as \(example)")
+        }
     }
 
     static func origin(_ text: String) throws -> String {

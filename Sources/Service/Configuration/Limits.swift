@@ -50,6 +50,8 @@ enum Limits {
     /// writes for every member of a large conversation would write as many entries.
     static let auditedUsersMax = 256
 
+    /// The longest time for which the effects of a user are dated later: as long as a push message is worth sending.
+    static let paceSecondsMax: Int64 = 24 * 3600
     /// Users whose rate is tracked. Above this number, users whose minute is over are dropped.
     static let rateBucketsMax = 100_000
     /// The tenants that a metric names, those with the largest values.

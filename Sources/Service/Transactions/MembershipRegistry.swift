@@ -121,6 +121,9 @@ final class MembershipRegistry: Sendable {
         _ update: MembershipUpdate, by rules: [String: Int64], version: Int64, _ tx: Transaction
     ) throws {
         for fact in update.facts { try insert(fact, by: rules, version: version, tx) }
+        for (tenant, facts) in Dictionary(grouping: update.facts.filter(\.counts), by: \.tenant) {
+            tx.noteAdded(facts.count, of: tenant)
+        }
         let names = Set(update.facts.map(\.membership))
         tx.publish(
             event, audience: [],

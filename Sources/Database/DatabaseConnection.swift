@@ -27,6 +27,9 @@ public final class DatabaseConnection {
     /// Examines the values of each statement that stores something, and refuses it with an error; nil examines nothing.
     private var examination: (([SQLValue]) throws -> Void)?
 
+    /// The rows that statements add; nil counts none.
+    private var tally: RowTally?
+
     /// The number of rows that statements have changed since the connection was opened, except those that travel with
     /// the COMMIT.
     public private(set) var changedRowCount = 0
@@ -65,6 +68,8 @@ public final class DatabaseConnection {
         for statement in statements { try examine(statement) }
         let changed = try driver.perform(statements, body)
         if statements.contains(where: { !$0.isQuery }) { changedRowCount &+= changed }
+        // Statements with one result are the parts of one.
+        if let statement = statements.first { tally?.note(statement, changed: changed) }
         return changed
     }
 
@@ -153,6 +158,7 @@ public final class DatabaseConnection {
         try examine(sql)
         let changed = try perform(sql, body)
         if !sql.isQuery { changedRowCount &+= changed }
+        tally?.note(sql, changed: changed)
         return changed
     }
 
@@ -202,6 +208,14 @@ public final class DatabaseConnection {
         let former = self.examination
         self.examination = examination
         defer { self.examination = former }
+        return try body()
+    }
+
+    /// Runs a body, and counts the rows that its statements add; without a tally, only runs it.
+    public func counting<Value>(into tally: RowTally?, _ body: () throws -> Value) rethrows -> Value {
+        let former = self.tally
+        self.tally = tally
+        defer { self.tally = former }
         return try body()
     }
 

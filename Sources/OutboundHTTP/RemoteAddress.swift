@@ -7,7 +7,7 @@
     /// The classification follows the registries of special-purpose addresses (RFC 6890). IPv4 addresses are public
     /// except for the listed blocks. IPv6 addresses are public only in global unicast, without the blocks that carry
     /// IPv4 addresses or are unassigned.
-    public struct RemoteAddress: Sendable, Hashable {
+    public struct RemoteAddress: Sendable, Hashable, CustomStringConvertible {
         /// 4 or 16 bytes in network order.
         private let bytes: [UInt8]
 
@@ -35,6 +35,17 @@
             case AF_INET6 where length >= MemoryLayout<sockaddr_in6>.size:
                 bytes = withUnsafeBytes(of: raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr, Array.init)
             default: return nil
+            }
+        }
+
+        /// The shortest form (RFC 5952).
+        public var description: String {
+            withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { text in
+                let family = bytes.count == 4 ? AF_INET : AF_INET6
+                guard inet_ntop(family, bytes, text.baseAddress, socklen_t(INET6_ADDRSTRLEN)) != nil else {
+                    preconditionFailure("an address has 4 or 16 bytes")
+                }
+                return String(cString: text.baseAddress.unsafelyUnwrapped)
             }
         }
 

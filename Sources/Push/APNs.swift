@@ -59,8 +59,11 @@ public final class APNs: Sendable {
     }
 
     /// Returns the id under which the device shows a message. It removes the message by the same id.
+    ///
+    /// The id is a header. An app may choose the id of a conversation, with letters that a header cannot carry.
     static func collapseId(_ tag: String) -> String {
-        tag.utf8.count <= PushLimits.tagBytesMax ? tag : RFC4648.encodeURL(SHA256.hash(tag.utf8))
+        let isHeader = tag.utf8.count <= PushLimits.tagBytesMax && tag.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        return isHeader ? tag : RFC4648.encodeURL(SHA256.hash(tag.utf8))
     }
 
     static func payload(_ message: PushMessage) -> [UInt8] {

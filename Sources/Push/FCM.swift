@@ -42,10 +42,12 @@ public final class FCM: Sendable {
             self.key = key
             keyId = members.string("private_key_id")
             (email, project) = (try text("client_email"), try text("project_id"))
-            guard project.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") }) else {
+            // Google: lower-case letters, digits and hyphens; older ids begin with a domain and a colon.
+            guard project.utf8.allSatisfy({ $0 < 0x80 && ($0.isAlphanumeric || "-.:".utf8.contains($0)) }) else {
                 throw Invalid(description: "has a malformed project_id")
             }
             tokenURL = try text("token_uri")
+            do { _ = try OutboundURL(tokenURL) } catch { throw Invalid(description: "has a token_uri that \(error)") }
         }
     }
 

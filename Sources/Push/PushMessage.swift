@@ -35,25 +35,6 @@ public struct PushMessage: Sendable {
     }
 }
 
-/// The address of one device at its provider.
-public enum PushTarget: Sendable, Equatable {
-    /// - Parameters:
-    ///   - topic: The app's bundle id; nil for the one of the settings.
-    ///   - isSandbox: Whether the app is a development build.
-    case apns(token: String, topic: String?, isSandbox: Bool)
-    case fcm(token: String)
-    case webPush(WebPushSubscription)
-
-    /// Returns the JSON that its provider, or for Web Push its browser, reads: for Web Push, the text before encryption.
-    public func payload(of message: PushMessage) -> [UInt8] {
-        switch self {
-        case .apns: APNs.payload(message)
-        case .fcm(let token): FCM.payload(message, token)
-        case .webPush: WebPush.payload(message)
-        }
-    }
-}
-
 /// The answer of a provider.
 public enum PushOutcome: Sendable, Equatable {
     case accepted

@@ -39,9 +39,11 @@ public final class WebPush: Sendable {
     // MARK: Requests
 
     func request(_ message: PushMessage, to subscription: WebPushSubscription, at now: Timestamp) -> OutboundPost {
-        let origin = subscription.endpoint.origin
         let headers = [
-            (name: "authorization", value: "vapid t=\(token(for: origin, at: now)), k=\(account.publicKey)"),
+            (
+                name: "authorization",
+                value: "vapid t=\(token(for: subscription.url.origin, at: now)), k=\(account.publicKey)"
+            ),
             (name: "content-encoding", value: "aes128gcm"),
             (name: "ttl", value: "\(message.secondsToLive)"),
             (name: "urgency", value: message.isUrgent ? "high" : "normal"),
@@ -129,15 +131,5 @@ public final class WebPush: Sendable {
         case 429, 500...: return .failed(reason: reason, retryAfterSeconds: retryAfterSeconds)
         default: return .refused(reason: reason)
         }
-    }
-}
-
-extension String {
-    /// The scheme and the host of a URL: everything up to its path.
-    fileprivate var origin: String {
-        guard let scheme = firstRange(of: "://"),
-            let end = self[scheme.upperBound...].firstIndex(where: { "/?#".contains($0) })
-        else { return self }
-        return String(self[..<end])
     }
 }

@@ -323,7 +323,7 @@ export type PushPlatform = "apns" | "fcm" | "webpush" | Word;
 
 export interface PushDeviceDraft {
   platform: PushPlatform;
-  /** Device token of APNs (hexadecimal digits) or registration token of FCM. */
+  /** Device token of APNs (two hexadecimal digits for each byte) or registration token of FCM. */
   token?: string;
   subscription?: PushSubscription;
   /** Bundle id of the app, for APNs. */
@@ -334,7 +334,10 @@ export interface PushDeviceDraft {
 
 /** What `PushSubscription.toJSON()` of a browser returns. */
 export interface PushSubscription {
-  /** Must begin with `https://` and name the host of a known push service. */
+  /**
+   * Must begin with `https://` and name the host of a known push service, written as in RFC 3986: a host name of
+   * letters, digits, hyphens and dots, no user, no fragment, and no `.` or `..` in the path.
+   */
   endpoint: string;
   expirationTime?: number | null;
   keys: PushSubscriptionKeys;

@@ -37,6 +37,16 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     return try members(try #require(RFC4648.decodeURL(parts[1].utf8)))
 }
 
+/// Names that apps choose and that become headers.
+@Suite(.timed) struct HeaderTests {
+    @Test(arguments: ["conversation:caf\u{E9}", "a b", "a\u{7F}", String(repeating: "a", count: 65)])
+    func collapseId_isAHeader_whateverTheTag(_ tag: String) {
+        let id = APNs.collapseId(tag)
+        #expect(id != tag && (1...64).contains(id.utf8.count) && id.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F })
+        #expect(APNs.collapseId("conversation:cafe") == "conversation:cafe")
+    }
+}
+
 @Suite(.timed) struct WebPushTests {
     private static let receiver =
         "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"

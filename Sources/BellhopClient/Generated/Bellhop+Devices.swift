@@ -55,7 +55,7 @@ extension Bellhop {
 
     public struct PushDeviceDraft: Codable, Sendable, Hashable {
         public var platform: PushPlatform
-        /// Device token of APNs (hexadecimal digits) or registration token of FCM.
+        /// Device token of APNs (two hexadecimal digits for each byte) or registration token of FCM.
         public var token: String?
         public var subscription: PushSubscription?
         /// Bundle id of the app, for APNs.
@@ -87,7 +87,8 @@ extension Bellhop {
 
     /// What `PushSubscription.toJSON()` of a browser returns.
     public struct PushSubscription: Codable, Sendable, Hashable {
-        /// Must begin with `https://` and name the host of a known push service.
+        /// Must begin with `https://` and name the host of a known push service, written as in RFC 3986: a host name of
+        /// letters, digits, hyphens and dots, no user, no fragment, and no `.` or `..` in the path.
         public internal(set) var endpoint: String
         public internal(set) var expirationTime: Double?
         public internal(set) var keys: PushSubscription.Keys

@@ -31,8 +31,9 @@ extension BellhopClient {
     /// Registers a device of the caller, or its new token. Call it at each start of the app, and when the platform
     /// changes the token.
     ///
-    /// A token belongs to one user. If another user or another id has registered it before, that registration ends, so
-    /// a shared phone shows nothing of its former user. The service stores tokens encrypted.
+    /// A device belongs to one user. If another user or another id has registered it before, that registration ends, so
+    /// a shared phone shows nothing of its former user. A device is known by its token, whatever its case, app and
+    /// environment, or by the endpoint of its subscription. The service stores tokens encrypted.
     ///
     /// `/v1/config` says in `push` whether push messages are on and which platforms are set up. Without them, every
     /// operation of devices is answered with 404 (`push.off`).

@@ -14,7 +14,8 @@ extension BellhopClient {
     ///
     /// 202 means that the accepted changes are on disk and will be published. An invalid item is rejected alone, in an
     /// array or by itself. A row that reaches no reader, because the columns that determine its audience are missing,
-    /// is rejected the same way.
+    /// is rejected the same way. So is a new row with memberships while its tenant stores as many rows as it may.
+    /// Changed and deleted rows are always accepted.
     ///
     /// Duplicates are detected by the source and id of CloudEvents, by the position of Debezium, or by `webhook-id`;
     /// never by content.

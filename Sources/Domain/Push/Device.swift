@@ -23,6 +23,15 @@ public struct Device: Sendable, Hashable {
 
     public init() {}
 
+    /// Whether a text can be a bundle id, which becomes a header: "alphanumeric characters, hyphens and periods" (Apple,
+    /// CFBundleIdentifier).
+    public static func isBundleID(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy {
+                (48...57).contains($0) || (97...122).contains($0 | 0x20) || "-.".utf8.contains($0)
+            }
+    }
+
     /// Creates a device from its registration.
     ///
     /// - Parameter createdAt: The time of an earlier registration, if any.
@@ -75,7 +84,10 @@ public struct DeviceDraft: Sendable, Hashable {
     public init(reading fields: inout Fields) {
         let platform: Device.Platform = fields.word("platform")
         self.platform = platform
-        app = fields.optionalLine("app", bytesMax: DeviceLimits.appBytesMax)
+        app = fields.optionalString("app", bytesMax: DeviceLimits.appBytesMax)
+        if let app, !Device.isBundleID(app) {
+            fields.reject("app", "must be a bundle id: letters, digits, hyphens and dots")
+        }
         environment = fields.optionalWord("environment") ?? .production
         if platform != .apns {
             if app != nil { fields.reject("app", "is only allowed for apns") }
@@ -118,7 +130,8 @@ public struct DeviceDraft: Sendable, Hashable {
         guard !token.isEmpty else { return nil }
         if platform == .apns {
             let isHexadecimal = token.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0 | 0x20) }
-            return isHexadecimal ? nil : "must have hexadecimal digits only, as APNs device tokens do"
+            guard isHexadecimal else { return "must have hexadecimal digits only, as APNs device tokens do" }
+            return token.utf8.count.isMultiple(of: 2) ? nil : "must have two hexadecimal digits for each byte"
         }
         return token.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? nil : "must have no spaces or control characters"
     }

@@ -94,7 +94,7 @@ public final class App: Sendable {
         rows = TenantRows(reader, metrics: metrics, logger: logger)
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
-            workers: workers, rows: rows, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer,
+            workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer,
             logger: logger)
         let features = Catalog.features(servedBy: start.dependencies(report, pipeline, streams, replicas ?? directory))
         let http = HTTPMetrics(metrics)

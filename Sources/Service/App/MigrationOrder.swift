@@ -14,7 +14,7 @@ struct MigrationOrder {
         "0003_event_shared", "0004_event_records", "0005_event_epochs", "0006_event_traces", "0001_push",
         "0002_webhooks", "0006_notifications", "0001_audit", "0002_shops", "0001_erasures", "0003_webhooks",
         "0002_push", "0003_queue_members", "0001_clock_lines", "0002_audit",
-        "0002_membership_rules", "0001_backends", "0002_erasures_in_rounds",
+        "0002_membership_rules", "0001_backends", "0002_erasures_in_rounds", "0001_device_addresses",
     ])
 
     let ids: [String]

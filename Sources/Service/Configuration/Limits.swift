@@ -58,6 +58,8 @@ enum Limits {
     /// connections takes descriptors from clients.
     static let metricsConnectionsMax = 64
 
+    /// The longest time for which the effects of a user are dated later: as long as a push message is worth sending.
+    static let paceSecondsMax: Int64 = 24 * 3600
     /// Users whose rate is tracked. Above this number, users whose minute is over are dropped.
     static let rateBucketsMax = 100_000
     /// The tenants that a metric names, those with the largest values.

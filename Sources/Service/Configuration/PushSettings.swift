@@ -1,6 +1,7 @@
 import Cryptography
 import Domain
 import Foundation
+import OutboundHTTP
 import Push
 import Rows
 import Values
@@ -119,6 +120,12 @@ extension PushSettings {
         return key
     }
 
+    static func requireBundleID(_ text: String) throws {
+        guard Device.isBundleID(text) else {
+            throw Settings.Fault("must be a bundle id such as com.example.app: letters, digits, hyphens and dots")
+        }
+    }
+
     private static let contactProblem =
         "must be mailto: or https:// with an address at which the operators of push services reach you"
 
@@ -129,9 +136,9 @@ extension PushSettings {
     /// Reads another address of a provider.
     static func address(_ text: String?) throws -> String? {
         guard let text else { return nil }
-        guard let parts = URLComponents(string: text), ["http", "https"].contains(parts.scheme), parts.host != nil,
-            parts.query == nil, parts.fragment == nil
-        else { throw Settings.Fault("must be a URL such as https://push.example") }
+        guard try SettingRule.outboundURL(text, suchAs: "https://push.example").query == nil else {
+            throw Settings.Fault("must not contain a query (?)")
+        }
         return text.hasSuffix("/") ? String(text.dropLast()) : text
     }
 

@@ -1,6 +1,7 @@
 import Database
 import Domain
 import Foundation
+import OutboundHTTP
 import Rows
 import Values
 
@@ -44,6 +45,17 @@ enum SettingRule {
             throw Settings.Fault("\(text) is not HOST:PORT, such as 127.0.0.1:9464 or [::1]:9464")
         }
         return address
+    }
+
+    /// Reads the address of a server to which the service sends requests.
+    ///
+    /// - Parameter example: An address of the kind that the setting needs.
+    static func outboundURL(_ text: String, suchAs example: String) throws -> OutboundURL {
+        do {
+            return try OutboundURL(text)
+        } catch {
+            throw Settings.Fault("\(error): use a URL such as \(example)")
+        }
     }
 
     static func origin(_ text: String) throws -> String {

@@ -266,7 +266,8 @@ public final class Settings: @unchecked Sendable {
     var apnsKey: PrivateKey?
     @Setting(.push, "APNs: id of that key.") var apnsKeyId: String?
     @Setting(.push, "APNs: id of the team.") var apnsTeam: String?
-    @Setting(.push, "APNs: bundle id of the app, for devices that name none.") var apnsTopic: String?
+    @Setting(.push, "APNs: bundle id of the app, for devices that name none.", check: PushSettings.requireBundleID)
+    var apnsTopic: String?
     @Setting(.push, "APNs: another address, for tests and proxies.", parse: PushSettings.address)
     var apnsURL: String?
     @Setting(.push, "FCM: file with the service account's key (JSON).", parse: PushSettings.googleAccount)

@@ -1,4 +1,5 @@
 import Foundation
+import OutboundHTTP
 import Values
 
 /// The destination of spans, and the sampling of requests.
@@ -34,9 +35,8 @@ struct TraceSettings: Sendable {
     }
 
     static func checkEndpoint(_ url: String) throws {
-        let isPlain = url.utf8.count <= 2048 && url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
-        guard isPlain, let parts = URLComponents(string: url), ["http", "https"].contains(parts.scheme?.lowercased()),
-            parts.host?.isEmpty == false, parts.user == nil, parts.fragment == nil, parts.path.count > 1
+        let address = try SettingRule.outboundURL(url, suchAs: "http://collector:4318/v1/traces")
+        guard address.path != "/"
         else { throw Settings.Fault("must be the complete URL, such as http://collector:4318/v1/traces") }
     }
 }

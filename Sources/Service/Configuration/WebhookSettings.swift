@@ -1,5 +1,4 @@
 import Domain
-import Foundation
 import OutboundHTTP
 import Rows
 import Values
@@ -46,22 +45,15 @@ struct WebhookSettings: Sendable {
     }
 
     private static func host(of url: String, allowsPrivate: Bool) throws -> String {
-        let isPlain = url.utf8.count <= 2048 && url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
-        guard isPlain, let parts = URLComponents(string: url), let scheme = parts.scheme?.lowercased(),
-            scheme == "https" || scheme == "http", let host = parts.host, !host.isEmpty
-        else { throw Settings.Fault("must be a URL such as https://app.example/hooks") }
-        guard parts.user == nil, parts.password == nil else {
-            throw Settings.Fault("must not contain a user or password: the signature proves the sender")
-        }
-        guard parts.fragment == nil else { throw Settings.Fault("must not contain a fragment (#)") }
-        guard !allowsPrivate else { return host }
+        let address = try SettingRule.outboundURL(url, suchAs: "https://app.example/hooks")
+        guard !allowsPrivate else { return address.host }
         let setting = Settings.variable(\.$webhookPrivate)
-        guard scheme == "https" else {
+        guard address.isEncrypted else {
             throw Settings.Fault("must begin with https://, unless \(setting) allows receivers on private networks")
         }
-        if let address = RemoteAddress(host.trimmingCharacters(in: ["[", "]"])), !address.isPublic {
-            throw Settings.Fault("\(host) is a private address: set \(setting)=true to allow it")
+        if let number = address.address, !number.isPublic {
+            throw Settings.Fault("\(address.host) is a private address: set \(setting)=true to allow it")
         }
-        return host
+        return address.host
     }
 }

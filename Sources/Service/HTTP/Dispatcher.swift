@@ -11,7 +11,6 @@ struct Dispatcher: Sendable {
     let feeds: FeedCredentials
     let bodies: BodyBudgets
     let workers: WorkerPool
-    let rows: TenantRows
     let cursors: PageCursors
     /// Nil without tracing.
     let tracer: Tracer?
@@ -178,7 +177,7 @@ struct Dispatcher: Sendable {
     private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint) throws -> Reply {
         let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: endpoint.name)
         // A repeated request adds nothing. Whether it is one is known in its transaction.
-        if endpoint.adds, claim == nil { try rows.requireRoom(for: call.caller.tenant) }
+        if endpoint.adds, claim == nil { try runner.reader.rows.requireRoom(for: call.caller.tenant) }
         let act = act(of: call, trace, endpoint)
         switch try endpoint.handler(call) {
         case .now(let response): return .response(conditional(response, call.request))
@@ -368,7 +367,7 @@ struct Dispatcher: Sendable {
             return try runner.write(as: call.caller, in: db, traceparent: traceparent, acts: acts, body)
         }
         if let stored = try Idempotency.find(claim, runner.clock.age(), in: db) { return stored }
-        if endpoint.adds { try rows.requireRoom(for: call.caller.tenant) }
+        if endpoint.adds { try runner.reader.rows.requireRoom(for: call.caller.tenant) }
         let response: Response
         do {
             // The savepoint lets a refusal undo the started work and still be stored as the answer.

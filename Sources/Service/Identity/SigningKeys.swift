@@ -193,8 +193,7 @@ struct SigningKeys: Sendable {
     /// Keys decide whose tokens are accepted, so they are fetched only over TLS, or from this machine.
     private static func isGuarded(_ address: String) -> Bool {
         if address.hasPrefix("https://") { return true }
-        guard let host = URL(string: address)?.host(percentEncoded: false) else { return false }
-        return host.isLoopbackHost
+        return (try? OutboundURL(address))?.host.isLoopbackHost ?? false
     }
 
     private static let plainRefusal =

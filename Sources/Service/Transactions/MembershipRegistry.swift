@@ -143,6 +143,9 @@ final class MembershipRegistry: Sendable {
                 data: JSONWriter.bytes(
                     MembershipChange(version: version, update: part, rules: rules.filter { names.contains($0.key) })))
         }
+        for (tenant, facts) in Dictionary(grouping: update.facts.filter(\.counts), by: \.tenant) {
+            tx.noteAdded(facts.count, of: tenant)
+        }
         return version
     }
 

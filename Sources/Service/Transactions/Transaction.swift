@@ -57,6 +57,31 @@ final class Transaction {
     /// Returns an id that sorts after all earlier ones.
     func makeID<E>(_: E.Type) -> ID<E> { reader.ids.withLock { $0.next(at: now) } }
 
+    // MARK: The pace of push messages
+
+    /// Returns after how many seconds push messages that the caller causes are due. Backends have their tenant's limit.
+    ///
+    /// - Parameter known: Returns how many of them already wait. It is asked only if some would be due later.
+    func delaySeconds(ofPushes count: Int, perMinute: Int, known: () throws -> Int) rethrows -> Int64 {
+        guard !caller.isService else { return 0 }
+        func delay(_ count: Int, isTaken: Bool) -> Int64 {
+            reader.pushes.delaySeconds(
+                of: count, by: caller.owner, perMinute: perMinute, at: now, isTaken: isTaken)
+        }
+        let isWithin = delay(count, isTaken: false) == 0
+        return delay(isWithin ? count : max(0, count - (try known())), isTaken: true)
+    }
+
+    // MARK: Stored rows
+
+    /// Requires room for more rows of a tenant.
+    func requireRoom(for tenant: ID<Tenant>) throws(Failure) { try reader.rows.requireRoom(for: tenant) }
+
+    /// Counts rows of a tenant that this transaction has added, in tables of several tenants.
+    func noteAdded(_ rows: Int, of tenant: ID<Tenant>) {
+        db.afterCommit { [reader] in reader.rows.note(added: rows, of: tenant) }
+    }
+
     // MARK: Events
 
     /// Publishes an event once the transaction is committed.

@@ -35,8 +35,12 @@ struct TransactionRunner: Sendable {
         let closed = isErasing ? nil : try fence.closed(to: caller, in: db)
         let tx = Transaction(db: db, caller: caller, reader: reader, traceparent: traceparent)
         let oversight = acts.first?.oversight(of: caller)
+        let tally = reader.rows.tally()
         let (result, events) = try db.examining(by: closed.map { closed in { try closed.examine($0) } }) {
-            try db.recording(into: oversight) { (try body(tx), try tx.finish()) }
+            try db.recording(into: oversight) { try db.counting(into: tally) { (try body(tx), try tx.finish()) } }
+        }
+        if let added = tally?.added, added != 0 {
+            db.afterCommit { [rows = reader.rows] in rows.note(added: added, of: caller.tenant) }
         }
         if let closed, let events { try closed.examine(events.drafts) }
         if !isErasing { try fence.requireSame(closed, for: caller, in: db) }
@@ -101,7 +105,10 @@ final class TransactionReader: Sendable {
     let tables: [Table]
     let badgeVersions: BadgeVersions
     let limiter: RateLimiter
+    let rows: StoredRows
     let backends: Backends
+    /// The push messages that users cause.
+    let pushes = CallerPace()
     /// Wakes the senders of outboxes after a commit that has added to one.
     let senders = WakeSignal()
     /// Creates the ids of all entities, in one order.
@@ -115,6 +122,7 @@ final class TransactionReader: Sendable {
         self.store = store
         self.backends = backends
         self.limiter = limiter
+        rows = StoredRows(limiter.shares, tables)
         self.clock = clock
         self.settings = settings
         self.log = log

@@ -107,6 +107,60 @@ import Values
         }
     }
 
+    /// The limit holds between two counts, too: each transaction tells how many rows it has added and removed.
+    @Test func rowsSinceTheLastCount_belongToTheShare() async throws {
+        let service = try TestService.start(["rowsPerTenantMax": "3"], at: "2026-01-10T12:00:00Z")
+        func follow(_ author: String, _ method: String = "PUT") async throws -> ServiceAnswer {
+            try await service.call(method, "/v1/users/\(author)/followers/ada", as: .user("ada"))
+        }
+        for author in ["a1", "a2", "a3"] { #expect(try await follow(author).isSuccess) }
+        let refused = try await follow("a4")
+        #expect(refused.refusal == "507 tenant.storage_full")
+        #expect(try await follow("a1", "DELETE").isSuccess)
+        #expect(try await follow("a4").isSuccess)
+        #expect(try await follow("a5").refusal == "507 tenant.storage_full")
+    }
+
+    /// A full tenant publishes nothing, and its rows give no new memberships. What takes something away remains possible.
+    @Test func tenantWithoutRoom_mayRevoke_andNotPublish() async throws {
+        let directory = try TemporaryDirectory()
+        let file = """
+            version: 1
+            tables:
+              - table: members
+                primaryKey: [id]
+                tenant: {column: tenant}
+                audience: {select: ["user:{user_id}"]}
+                memberships:
+                  - {name: member, subject: "user:{user_id}", grants: "team:{team_id}"}
+            """
+        let service = try TestService.start(
+            ["rowsPerTenantMax": "2", "tables": try directory.write(file, to: "tables.yaml")],
+            at: "2026-01-10T12:00:00Z")
+        func send(_ type: String, _ id: String) async throws -> JSON {
+            let row: JSON = ["id": .string(id), "tenant": "default", "user_id": "ada", "team_id": .string(id)]
+            let (new, old) = type == "DELETE" ? (JSON.null, row) : (row, JSON.null)
+            let change: JSON = [
+                "type": .string(type), "table": "members", "schema": "public", "record": new, "old_record": old,
+            ]
+            return try await service.call("POST", "/v1/changes", as: .service(), change).json
+        }
+        func publish() async throws -> ServiceAnswer {
+            let event: JSON = ["event": "order:changed", "to": ["user:ada"], "data": nil]
+            return try await service.call("POST", "/v1/publish", as: .service(), event)
+        }
+        #expect(try await publish().status == 202)
+        for id in ["t1", "t2"] { #expect(try await send("INSERT", id)["accepted"] == 1) }
+        let refused = try await send("INSERT", "t3")
+        #expect(refused["accepted"] == 0)
+        #expect(refused["rejected"][0]["reason"].string?.contains("may store 2") == true, "\(refused)")
+        #expect(try await send("UPDATE", "t1")["accepted"] == 1)
+        #expect(try await publish().refusal == "507 tenant.storage_full")
+        let revoked = try await service.call("POST", "/v1/revocations", as: .service(), #"{"userId":"ada"}"#)
+        #expect(revoked.isSuccess, "\(revoked.refusal)")
+        for id in ["t1", "t2"] { #expect(try await send("DELETE", id)["accepted"] == 1) }
+    }
+
     /// The stored answer of an earlier request is sent although the tenant has no room any more, and a refusal for want
     /// of room is not stored.
     @Test func tenantWithoutRoom_getsEarlierAnswers() async throws {

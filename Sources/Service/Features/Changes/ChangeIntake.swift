@@ -58,10 +58,15 @@ private struct ChangeIntakeRun {
     mutating func outcome(of change: TableChange, in table: TableDeclaration?) throws -> ChangeOutcome {
         do {
             return try take(change, in: table) ? .accepted : .duplicate
-        } catch let failure as Failure where failure.kind == .invalid || failure.code == "memberships.full" {
+        } catch let failure as Failure where Self.rejectsOne(failure) {
             let field = failure.fields.first
             return .rejected(ChangeFault(change.place(of: field?.pointer ?? ""), field?.detail ?? failure.detail))
         }
+    }
+
+    /// Whether a failure rejects its change alone. A sender would repeat the whole delivery forever.
+    private static func rejectsOne(_ failure: Failure) -> Bool {
+        failure.kind == .invalid || failure.kind == .insufficientStorage || failure.code == "memberships.full"
     }
 
     /// Takes in a change; returns false for a duplicate.
@@ -81,6 +86,10 @@ private struct ChangeIntakeRun {
         // Computed before anything is written, because a row that cannot be published must leave no trace.
         let routing = try table.routing(of: write, at: change.commitTimestamp, memberships: memberships)
         try requireOwn(routing.tenants, of: write, table)
+        // Only new rows: a refused change or snapshot of a known row would leave or remove keys that the app means.
+        if change.kind == .insert, !table.memberships.isEmpty {
+            for tenant in routing.tenants { try tx.requireRoom(for: tenant) }
+        }
         if let id = change.deduplicationID, try !ChangesFeature.addDelivery(id, tx) { return false }
         for (tenant, change) in change.kind == .snapshot ? [] : routing.changes {
             tx.publish(change, tenant: tenant)

@@ -159,6 +159,7 @@ struct SourceIntake: Sendable {
             guard let receiver = receivers[message.kind] else {
                 throw Failure.invalid("/kind", "must be one of \(receivers.keys.sorted().joined(separator: ", "))")
             }
+            try runner.reader.rows.requireRoom(for: message.tenant)
             try db.savepoint {
                 try runner.write(as: .system(tenant: message.tenant), in: db, acts: [Self.act]) {
                     try receiver(message.members, $0)

@@ -13,7 +13,8 @@ enum PublishFeature {
             name: "publish",
             endpoints: [
                 Endpoint(
-                    .post, "/v1/publish", access: .service, noting: .count, bodyBytesMax: PublishLimits.bodyBytesMax,
+                    .post, "/v1/publish", access: .service, adds: true, noting: .count,
+                    bodyBytesMax: PublishLimits.bodyBytesMax,
                     Endpoint.serving(parts, publish))
             ],
             constants: Feature.constants(

@@ -1,7 +1,5 @@
-import Cryptography
 import Database
 import Domain
-import Foundation
 import MicroHTTP
 import OutboundHTTP
 import Push
@@ -72,18 +70,18 @@ extension PushFeature {
         }
     }
 
-    /// Stores a device of the caller, in place of an earlier registration of its id or its address.
+    /// Stores a device of the caller, in place of an earlier registration of its id or of the same device.
     ///
     /// - Returns: The device, and whether the caller had none of its id.
     static func register(
         _ id: ID<Device>, _ draft: DeviceDraft, at target: PushTarget, _ keys: PushKeyRing, _ tx: Transaction
     ) throws -> (device: Device, isNew: Bool) {
         let address = target.stored
-        let fingerprint = try fingerprint(of: address, tx)
+        let fingerprint = try fingerprint(of: target, in: tx.db)
         try lockUsers(of: fingerprint, tx)
         let known = try find(id, tx)
+        try replaceOthers(with: fingerprint, by: id, tx)
         if known == nil { try requireRoom(tx) }
-        try removeOthers(with: fingerprint, than: id, tx)
         let device = Device(id: id, draft, createdAt: known?.createdAt, at: tx.now)
         let owner = Owner(tenant: tx.tenant, userId: tx.caller.userId)
         try store(device, address: keys.seal(address, context: place(of: id, owner)), fingerprint: fingerprint, tx)
@@ -125,19 +123,6 @@ extension PushFeature {
             return Response.json(202, device)
         }
     }
-
-    // MARK: Addresses
-
-    /// Returns the place to which an encrypted address belongs.
-    static func place(of device: ID<Device>, _ owner: Owner) -> [UInt8] {
-        Array("\(owner.tenant)\u{0}\(owner.userId)\u{0}\(device)".utf8)
-    }
-
-    /// Returns a name of an address that reveals nothing about it.
-    private static func fingerprint(of address: [UInt8], _ tx: Transaction) throws -> String {
-        let secret = try ServiceSecrets.secret(named: "devices", in: tx.db)
-        return RFC4648.encodeURL(AuthenticationKey(secret).code(for: address))
-    }
 }
 
 extension PushTarget {
@@ -150,73 +135,22 @@ extension PushTarget {
             self = .apns(token: token, topic: draft.app, isSandbox: draft.environment == .sandbox)
         case .token(let token): self = .fcm(token: token)
         case .subscription(let endpoint, let key, let secret):
-            if let problem = Self.problem(of: endpoint, push) {
+            let subscription = try WebPushSubscription(endpoint: endpoint, key: key, secret: secret)
+            if let problem = Self.problem(of: subscription.url, push) {
                 throw .invalid("/subscription/endpoint", problem)
             }
-            self = .webPush(try WebPushSubscription(endpoint: endpoint, key: key, secret: secret))
+            self = .webPush(subscription)
         }
     }
 
     /// An endpoint is input of a user, and the service sends requests to it.
-    private static func problem(of endpoint: String, _ push: PushSettings) -> String? {
-        guard endpoint.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), let parts = URLComponents(string: endpoint),
-            let host = parts.host?.lowercased(), !host.isEmpty
-        else { return "must be a URL" }
-        guard parts.user == nil, parts.password == nil, parts.fragment == nil else {
-            return "must not contain a user, a password or a fragment"
-        }
-        guard parts.scheme == "https" || push.allowsPrivate && parts.scheme == "http" else {
-            return "must begin with https://"
-        }
-        guard push.hosts.contains(where: { host.isHost(matching: $0) }) else {
-            return "\(host) is not the host of a known push service"
+    private static func problem(of url: OutboundURL, _ push: PushSettings) -> String? {
+        guard url.isEncrypted || push.allowsPrivate else { return "must begin with https://" }
+        guard push.hosts.contains(where: url.isHost(matching:)) else {
+            return "\(url.host) is not the host of a known push service"
         }
         guard !push.allowsPrivate else { return nil }
-        if let address = RemoteAddress(host.trimmingCharacters(in: ["[", "]"])), !address.isPublic {
-            return "\(host) is a private address"
-        }
-        return parts.port == nil || parts.port == 443 ? nil : "must use port 443"
-    }
-
-    /// The address as it is encrypted and stored: a letter for its form, and its parts.
-    var stored: [UInt8] {
-        switch self {
-        case .apns(let token, let topic, let isSandbox):
-            Array("a\(isSandbox ? 1 : 0)\(topic ?? "")\u{0}\(token)".utf8)
-        case .fcm(let token): Array("f\(token)".utf8)
-        case .webPush(let subscription):
-            Array("w".utf8) + subscription.secret + subscription.key + Array(subscription.endpoint.utf8)
-        }
-    }
-
-    /// Reads a stored address; nil if it is malformed.
-    init?(stored bytes: [UInt8]) {
-        switch bytes.first {
-        case UInt8(ascii: "a"):
-            guard bytes.count > 2, let end = bytes.firstIndex(of: 0) else { return nil }
-            let topic = String(decoding: bytes[2..<end], as: UTF8.self)
-            self = .apns(
-                token: String(decoding: bytes[(end + 1)...], as: UTF8.self), topic: topic.isEmpty ? nil : topic,
-                isSandbox: bytes[1] == UInt8(ascii: "1"))
-        case UInt8(ascii: "f"): self = .fcm(token: String(decoding: bytes.dropFirst(), as: UTF8.self))
-        case UInt8(ascii: "w"):
-            let rest = bytes.dropFirst()
-            let (secret, key) = (WebPushSubscription.secretBytes, PrivateKey.pointBytes)
-            guard rest.count > secret + key,
-                let subscription = try? WebPushSubscription(
-                    endpoint: String(decoding: rest.dropFirst(secret + key), as: UTF8.self),
-                    key: Array(rest.dropFirst(secret).prefix(key)), secret: Array(rest.prefix(secret)))
-            else { return nil }
-            self = .webPush(subscription)
-        default: return nil
-        }
-    }
-}
-
-extension String {
-    /// Whether a host is the one of a pattern: a name, or `*.` and a domain.
-    fileprivate func isHost(matching pattern: String) -> Bool {
-        guard pattern.hasPrefix("*.") else { return self == pattern }
-        return hasSuffix(pattern.dropFirst()) && utf8.count > pattern.utf8.count - 1
+        if let address = url.address, !address.isPublic { return "\(url.host) is a private address" }
+        return url.port == nil ? nil : "must use port 443"
     }
 }

@@ -229,9 +229,11 @@ extension PushFeature {
         let preferences = try sources.preferences(attempt.owner, db)
         let delivery = preferences.delivery(
             of: text.priority, atMinuteOfDay: TimeZones.minuteOfDay(now, preferences))
-        let shown = push.content == .full ? text.full : text.generic
+        let isFull = push.content == .full
+        let shown = isFull ? text.full : text.generic
         return (
-            .alert(title: shown.title, body: shown.body, isSilent: !delivery.sounds), text.data,
+            .alert(title: shown.title, body: shown.body, isSilent: !delivery.sounds),
+            isFull ? text.fullData : text.data,
             text.priority == .urgent
         )
     }

@@ -18,6 +18,15 @@ extension PushFeature {
         // The tenants with waiting messages, and the due messages of one.
         Migration(
             "0002_push", sql: ["CREATE INDEX push_outbox_turns ON push_outbox (tenant, next_at) WHERE state = 0"]),
+        // A mark at the fingerprints of spellings. The service replaces them by the fingerprints of devices, for which it
+        // needs the keys. Without FORCE, the owner of the table sees all rows.
+        Migration(
+            "0001_device_addresses",
+            sql: [
+                .postgreSQL("ALTER TABLE devices NO FORCE ROW LEVEL SECURITY"),
+                "UPDATE devices SET fingerprint = '~' || fingerprint",
+                .postgreSQL("ALTER TABLE devices FORCE ROW LEVEL SECURITY"),
+            ]),
     ]
 
     private static let creation = Migration(
@@ -114,38 +123,6 @@ extension PushFeature {
             """)
     }
 
-    /// Removes the registration of an address under another id or by another user: on a shared phone, the messages of
-    /// the former user end. The caller holds the locks of ``lockUsers(of:_:)``.
-    static func removeOthers(with fingerprint: String, than id: ID<Device>, _ tx: Transaction) throws {
-        let others = try tx.db.rows(
-            """
-            SELECT tenant, user_id, id FROM \(devices, unscoped: reacting)
-            WHERE fingerprint = \(fingerprint)
-                AND NOT (tenant = \(tx.tenant) AND user_id = \(tx.caller.userId) AND id = \(id))
-            """
-        ) { (owner: Owner(tenant: try $0.id(0), userId: try $0.id(1)), id: try $0.id(2) as ID<Device>) }
-        for other in others {
-            try removeMessages(of: other.id, other.owner, tx.db)
-            try tx.db.run(
-                """
-                DELETE FROM \(devices, unscoped: .reaction("an address belongs to the user who registered it last"))
-                WHERE tenant = \(other.owner.tenant) AND user_id = \(other.owner.userId) AND id = \(other.id)
-                    AND fingerprint = \(fingerprint)
-                """)
-        }
-    }
-
-    /// Locks the caller, and the user to whom an address belongs. Until the transaction ends, nobody else registers the
-    /// address.
-    static func lockUsers(of fingerprint: String, _ tx: Transaction) throws {
-        // The users may be of several tenants.
-        try tx.db.lock([LockKey(kind: "address", id: fingerprint).name(in: "")])
-        let former = try tx.db.rows(
-            "SELECT tenant, user_id FROM \(devices, unscoped: reacting) WHERE fingerprint = \(fingerprint)"
-        ) { Owner(tenant: try $0.id(0), userId: try $0.id(1)) }
-        try lock(former + [Owner(tenant: tx.tenant, userId: tx.caller.userId)], in: tx.db)
-    }
-
     /// Locks users. Their devices and messages change only under this lock: a sender changes devices and messages of
     /// many users in one transaction, and would deadlock with requests.
     static func lock(_ owners: [Owner], in db: DatabaseConnection) throws {
@@ -212,6 +189,22 @@ extension PushFeature {
             ]
         }
         try tx.db.run(insertion.statements(of: values))
+    }
+
+    /// Returns how many messages about subjects wait already.
+    static func waitingCount(
+        _ type: PushType, _ subjects: [(userId: ID<User>, subject: String)], _ tx: Transaction
+    ) throws -> Int {
+        try RowParts.ranges(of: subjects.count, most: PushOutboxLimits.rowsAtOnceMax).reduce(0) { sum, part in
+            let count = try tx.db.integer(
+                """
+                SELECT count(*) FROM \(outbox, unscoped: reacting)
+                WHERE tenant = \(tx.tenant) AND user_id IN \(values: subjects[part].map(\.userId.text))
+                    AND type = \(type.rawValue) AND subject IN \(values: Set(subjects[part].map(\.subject)).sorted())
+                    AND \(isWaiting)
+                """)
+            return sum + (count ?? 0)
+        }
     }
 
     private static let isWaiting: SQL = "push_outbox.state = 0 AND push_outbox.leased_until = 0"

@@ -50,7 +50,11 @@ enum PushFeature {
         guard !subjects.isEmpty else { return }
         let devices = Dictionary(grouping: try devices(of: subjects.map(\.userId), tx), by: \.userId)
         guard !devices.isEmpty else { return }
-        let dueAt = firstDue(push, tx)
+        let count = subjects.reduce(0) { $0 + (devices[$1.userId]?.count ?? 0) }
+        let delay = try tx.delaySeconds(ofPushes: count, perMinute: PushOutboxLimits.causedPerMinuteMax) {
+            try waitingCount(type, subjects, tx)
+        }
+        let dueAt = firstDue(push, tx).adding(seconds: delay)
         try insert(
             subjects.flatMap { userId, subject in
                 (devices[userId] ?? []).map {

@@ -5,6 +5,10 @@ enum PushOutboxLimits {
     static let slots = 320
     /// Slots of one tenant. The rest is for other tenants, whose messages would otherwise wait behind its backlog.
     static let tenantSlots = 256
+    /// Messages that one user causes in a minute on each replica: one message to the largest conversation, whose members
+    /// have the most devices. What exceeds it waits, and is combined by its subject. Otherwise one user with a script
+    /// could keep all slots, use up what the providers accept, and let the phones of others ring without a pause.
+    static let causedPerMinuteMax = 5_120
     /// Waiting messages of all tenants. Above this number, the oldest are deleted. Otherwise a provider that is away
     /// would fill the disk.
     static let waitingMax = 200_000

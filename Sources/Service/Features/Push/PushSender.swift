@@ -52,6 +52,9 @@ final class PushSender: Sendable {
                 turns: OutboxTurns(tenantMax: PushOutboxLimits.tenantSlots) { [shares] in shares.push(of: $0) })
             // No other process sends, so the previous process was killed and its leases can end.
             if store.engine == .sqlite { try? store.writeAndWait { try PushFeature.endLeases(in: $0) } }
+            do { try PushFeature.nameAgain(settings.keys, in: store) } catch {
+                log("Devices of an earlier version could not be named again.", ["reason": "\(error)"], &progress)
+            }
             warnOfUnreadable()
             while thread.wait(atMost: pause(progress)) { round(&progress) }
             // Interrupted attempts are sent by the next process without waiting for the lease.

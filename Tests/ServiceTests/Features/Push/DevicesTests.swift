@@ -48,17 +48,107 @@ import Values
         #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ben")).items.map { $0["id"] } == ["d9"])
     }
 
+    /// A body that registers a device: the same device however it is written, or another one.
+    struct Spelling: Sendable, CustomTestStringConvertible {
+        let body: String
+        var isSame = true
+
+        var testDescription: String { "\(isSame ? "same" : "other"): \(body)" }
+    }
+
+    private static let spellings: [(first: String, next: [Spelling])] = [
+        (
+            #"{"platform":"apns","token":"0a1b0a1b"}"#,
+            [
+                Spelling(body: #"{"platform":"apns","token":"0A1B0A1B"}"#),
+                Spelling(body: #"{"platform":"apns","token":"0a1B0A1b","app":"com.example.app"}"#),
+                Spelling(body: #"{"platform":"apns","token":"0a1b0a1b","app":"com.example.two"}"#),
+                Spelling(body: #"{"platform":"apns","token":"0a1b0a1b","environment":"sandbox"}"#),
+                Spelling(body: #"{"platform":"apns","token":"0a1b0a1c"}"#, isSame: false),
+                Spelling(body: #"{"platform":"fcm","token":"0a1b0a1b"}"#, isSame: false),
+            ]
+        ),
+        (
+            #"{"platform":"fcm","token":"aB:c"}"#,
+            [
+                Spelling(body: #"{"token":"aB:c","platform":"fcm","environment":"production"}"#),
+                Spelling(body: #"{"platform":"fcm","token":"ab:c"}"#, isSame: false),
+            ]
+        ),
+        (
+            subscription("https://127.0.0.1/a"),
+            [
+                Spelling(body: subscription("https://127.0.0.1/a", auth: "AAAAAAAAAAAAAAAAAAAAAA")),
+                Spelling(body: subscription("HTTPS://127.0.0.1:443/%61")),
+                Spelling(body: subscription("https://127.0.0.1/A"), isSame: false),
+                Spelling(body: subscription("https://127.0.0.1/a?b"), isSame: false),
+            ]
+        ),
+    ]
+
+    /// Whoever holds a shared phone gets no messages of its former user, however the app writes the address.
+    @Test(arguments: spellings.flatMap { group in group.next.map { (group.first, $0) } })
+    func address_isComparedByTheDeviceItLeadsTo(_ first: String, next: Spelling) async throws {
+        let probe = try PushProbe()
+        #expect(try await probe.service.call("PUT", "/v1/devices/d1", as: .user("ada"), first).status == 201)
+        #expect(try await probe.service.call("PUT", "/v1/devices/d1", as: .user("ben"), next.body).status == 201)
+        let left = try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.count
+        #expect(left == (next.isSame ? 0 : 1))
+        // The other way round, and by the same user.
+        #expect(try await probe.service.call("PUT", "/v1/devices/d2", as: .user("ben"), first).status == 201)
+        let kept = try await probe.service.call("GET", "/v1/devices", as: .user("ben")).items.map { $0["id"].string }
+        #expect(Set(kept) == (next.isSame ? ["d2"] : ["d1", "d2"]))
+    }
+
+    /// Of the devices that were named by the spelling of their addresses, the ones registered last stay.
+    @Test func devicesOfAnEarlierVersion_areNamedAgain() async throws {
+        let probe = try PushProbe()
+        let store = probe.service.app.store
+        let push = try #require(probe.service.app.runner.settings.push)
+        let marking: SQL = """
+            UPDATE \(PushFeature.devices, unscoped: .audit("a test"))
+            SET fingerprint = '~' || user_id || id WHERE fingerprint < '~'
+            """
+        let other = Self.token.replacingOccurrences(of: "00ff", with: "00FF")
+        for user in ["ada", "ben"] {
+            for (id, body) in [
+                ("d1", user == "ada" ? Self.token : other), ("d2", #"{"platform":"fcm","token":"\#(user)"}"#),
+            ] {
+                _ = try await probe.service.call("PUT", "/v1/devices/\(id)", as: .user(user), body)
+            }
+            try store.writeAndWait { _ = try $0.run(marking) }
+            probe.service.clock.advance(seconds: 1)
+        }
+        try PushFeature.nameAgain(push.keys, in: store)
+        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.map { $0["id"] } == ["d2"])
+        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ben")).items.count == 2)
+        _ = try await probe.service.call("PUT", "/v1/devices/d9", as: .user("cyd"), Self.token)
+        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ben")).items.map { $0["id"] } == ["d2"])
+        let marked = try store.read { db in
+            try db.integer(
+                "SELECT count(*) FROM \(PushFeature.devices, unscoped: .audit("a test")) WHERE fingerprint >= '~'")
+        }
+        #expect(marked == 0)
+    }
+
     @Test func users_haveAtMostTwentyDevices() async throws {
         let probe = try PushProbe()
         for number in 1...20 { try await probe.register("d\(number)") }
         let refused = try await probe.service.call("PUT", "/v1/devices/d21", as: .user("ada"), Self.token)
         #expect(refused.refusal == "409 device.too_many")
+        // An app that was installed again has a new id. It is one of the twenty.
+        let again = #"{"platform":"apns","token":"\#(PushProbe.token("d7"))"}"#
+        #expect(try await probe.service.call("PUT", "/v1/devices/d21", as: .user("ada"), again).status == 201)
         #expect(try await probe.service.call("PUT", "/v1/devices/d20", as: .user("ada"), Self.token).status == 200)
     }
 
     @Test(arguments: [
         (#"{"platform":"pager","token":"a"}"#, "/platform"), (#"{"platform":"apns"}"#, "/token"),
         (#"{"platform":"apns","token":"xyz"}"#, "/token"), (#"{"platform":"apns","token":"00/../ff"}"#, "/token"),
+        (#"{"platform":"apns","token":"00f"}"#, "/token"), (#"{"platform":"apns","token":"00","app":""}"#, "/app"),
+        (#"{"platform":"apns","token":"00","app":"com.é"}"#, "/app"),
+        (#"{"platform":"apns","token":"00","app":"com.a b"}"#, "/app"),
+        (#"{"platform":"apns","token":"00","app":"com.a\r\nx-b: c"}"#, "/app"),
         (#"{"platform":"fcm","token":"a b"}"#, "/token"), (#"{"platform":"fcm","token":"a","app":"b"}"#, "/app"),
         (#"{"platform":"webpush","token":"a"}"#, "/token /subscription"),
         (subscription(key: "AAAA"), "/subscription/keys/p256dh"),
@@ -68,6 +158,14 @@ import Values
         (subscription("ftp://127.0.0.1/a"), "/subscription/endpoint"),
         (subscription("https://u:p@127.0.0.1/a"), "/subscription/endpoint"),
         (subscription("nonsense"), "/subscription/endpoint"),
+        (subscription("https://127.0.0.1%2f.example/a"), "/subscription/endpoint"),
+        (subscription("https://127.0.0.1%00/a"), "/subscription/endpoint"),
+        (subscription("https://127.0.0.1%40evil.example/a"), "/subscription/endpoint"),
+        (subscription("https://127.0.0.1;evil.example/a"), "/subscription/endpoint"),
+        (subscription("https://127.0.0.1\\\\a"), "/subscription/endpoint"),
+        (subscription("https://127.0.0.1:0443/a"), "/subscription/endpoint"),
+        (subscription("https://127.0.0.1./a"), "/subscription/endpoint"),
+        (subscription("https://127.1/a"), "/subscription/endpoint"),
     ])
     func mistakes_areNamed(_ body: String, places: String) async throws {
         let probe = try PushProbe()

@@ -31,6 +31,67 @@ import Values
         #expect(try probe.rows("state = 1") == 2)
     }
 
+    /// An app registers its token at each start, and has a new id once its storage was emptied.
+    @Test(arguments: ["phone", "new"])
+    func deviceThatRegistersAgain_losesItsAlerts_onceTheyAreSeen(_ id: String) async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        let first = try await probe.notify()
+        _ = try await probe.messages(1)
+        try await probe.settled()
+        let again = #"{"platform":"apns","token":"\#(PushProbe.token("phone").uppercased())"}"#
+        #expect(try await probe.service.call("PUT", "/v1/devices/\(id)", as: .user("ada"), again).status < 300)
+        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.count == 1)
+        try await probe.see(first)
+        let sent = try await probe.messages(3)
+        #expect(sent.dropFirst().flatMap(\.withdrawn) == [first])
+        try await probe.settled()
+        #expect(try probe.rows() == 0)
+    }
+
+    /// What waits for a device is sent once, to its new registration.
+    @Test func waitingMessages_followTheDevice() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        let stream = try await probe.service.listen(as: .user("ada"))
+        let first = try await probe.notify()
+        try await eventually("it is postponed") { try probe.rows("due_at > created_at") == 1 }
+        let again = #"{"platform":"apns","token":"\#(PushProbe.token("phone"))"}"#
+        #expect(try await probe.service.call("PUT", "/v1/devices/new", as: .user("ada"), again).status == 201)
+        probe.service.clock.advance(seconds: 11)
+        #expect(try await probe.messages(1).map(\.tag) == [first])
+        try await probe.settled()
+        #expect(probe.sent.all.count == 1)
+        stream.close()
+    }
+
+    /// A user who causes more than the pace allows loses nothing: the messages are stored and counted, and the push
+    /// messages about them wait as one. Other users and backends have their own pace.
+    @Test func pushesBeyondTheSendersPace_wait_andAreCombined() async throws {
+        let probe = try PushProbe(["pushContent": "full", "rateLimitUser": "0"])
+        let (flooded, calm) = (
+            try await probe.service.converse("mal", "ben"), try await probe.service.converse("ana", "ben")
+        )
+        try await probe.register("phone", of: "ben")
+        _ = probe.service.app.runner.reader.pushes.delaySeconds(
+            of: 2 * PushOutboxLimits.causedPerMinuteMax, by: Owner(tenant: "default", userId: "mal"),
+            perMinute: PushOutboxLimits.causedPerMinuteMax, at: probe.service.clock.now)
+        for number in 1...3 { _ = try await probe.service.send("m\(number)", to: flooded, as: "mal") }
+        _ = try await probe.service.send("calm", to: calm, as: "ana")
+        try await probe.notify("ben")
+        let first = try await probe.messages(2)
+        #expect(Set(first.map(\.tag)).contains("conversation:\(calm)"))
+        #expect(!first.contains { $0.tag == "conversation:\(flooded)" })
+        try await probe.settled()
+        #expect(probe.sent.all.count == 2)
+        #expect(try await probe.service.call("GET", "/v1/badges", as: .user("ben")).json["messages"] == 4)
+        probe.service.clock.advance(seconds: 61)
+        let last = try await probe.messages(3)[2]
+        #expect(last.tag == "conversation:\(flooded)" && last.body == "m3" && last.badge == 5)
+        try await probe.settled()
+        #expect(probe.sent.all.count == 3)
+    }
+
     @Test func contentFull_sendsTitleAndText() async throws {
         let probe = try PushProbe(["pushContent": "full"])
         try await probe.register("phone")
@@ -77,6 +138,7 @@ import Values
         probe.service.clock.advance(seconds: 11)
         let first = try await probe.messages(1)[0]
         #expect(first.tag == "conversation:\(id)" && first.badge == 3 && first.body == "m3")
+        #expect(first.json["bellhop"]["data"]["senderId"] == "ana")
         stream.close()
         try await probe.settled()
         // The next message replaces the one on the screen.

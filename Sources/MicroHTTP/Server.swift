@@ -1,6 +1,12 @@
 import Foundation
 import Synchronization
 
+/// The streams of a server that has none.
+private struct NoStreams: StreamAcceptor {
+    func reserve(_ opening: StreamOpening) -> StreamHandOff? { nil }
+    func stop(deadlineSeconds: Double) {}
+}
+
 /// An HTTP server with event streams: reactors accept requests, shards own the streams.
 public final class Server: Sendable {
     private let streams: any StreamAcceptor

@@ -9,12 +9,6 @@ protocol StreamAcceptor: Sendable {
     func stop(deadlineSeconds: Double)
 }
 
-/// The streams of a server that has none.
-struct NoStreams: StreamAcceptor {
-    func reserve(_ opening: StreamOpening) -> StreamHandOff? { nil }
-    func stop(deadlineSeconds: Double) {}
-}
-
 /// The transfer of a connection from libmicrohttpd to a place on a shard. The socket gets a second descriptor. Once the
 /// whole head is sent, the body reader reports the end of the body to libmicrohttpd. libmicrohttpd then closes its own
 /// descriptor; with `MHD_USE_TURBO` it does so without shutting down the connection. The stream continues on the second

@@ -88,8 +88,7 @@ public final class App: Sendable {
 
         // The path of requests.
         source = start.source(runner, pipeline)
-        let page = MetricsPage(metrics, age: .seconds(settings.metricsSeconds), clock: clock)
-        report = ServiceReport(page, checks: start.checks(authenticator, pipeline.pump, source))
+        report = start.report(authenticator, pipeline.pump, source)
         bodies = BodyBudgets(metrics)
         rows = TenantRows(reader, metrics: metrics, logger: logger)
         let dispatcher = Dispatcher(

@@ -117,7 +117,13 @@ extension ServiceStart {
             metrics: SourceMetrics(metrics), logger: logger)
     }
 
-    func checks(
+    func report(_ authenticator: Authenticator, _ pump: EventPump, _ source: SourceReader?) -> ServiceReport {
+        ServiceReport(
+            MetricsPage(metrics, age: .seconds(settings.metricsSeconds), clock: clock),
+            checks: checks(authenticator, pump, source))
+    }
+
+    private func checks(
         _ authenticator: Authenticator, _ pump: EventPump, _ source: SourceReader?
     ) -> [@Sendable () -> String?] {
         [

@@ -113,11 +113,16 @@ import Values
         func follow(_ author: String, _ method: String = "PUT") async throws -> ServiceAnswer {
             try await service.call(method, "/v1/users/\(author)/followers/ada", as: .user("ada"))
         }
-        for author in ["a1", "a2", "a3"] { #expect(try await follow(author).isSuccess) }
-        let refused = try await follow("a4")
-        #expect(refused.refusal == "507 tenant.storage_full")
+        // A row that is added during a count may count twice, until the next one.
+        func add(_ author: String) async throws {
+            try await eventually("there is room", step: { service.clock.advance(seconds: 11) }) {
+                try await follow(author).isSuccess
+            }
+        }
+        for author in ["a1", "a2", "a3"] { try await add(author) }
+        #expect(try await follow("a4").refusal == "507 tenant.storage_full")
         #expect(try await follow("a1", "DELETE").isSuccess)
-        #expect(try await follow("a4").isSuccess)
+        try await add("a4")
         #expect(try await follow("a5").refusal == "507 tenant.storage_full")
     }
 

@@ -92,9 +92,6 @@ class Town:
             self.call("PUT", f"/v1/users/u0/followers/f{number}", None, self.user(f"f{number}"))
             self.call("PUT", f"/v1/users/a{number}/followers/u0", None, self.user("u0"))
             self.call("POST", "/v1/posts", {"text": "a post " * 50}, self.user(f"a{number}"))
-        self.call("PUT", "/v1/challenges/c1", {"title": "C"})
-        for number in range(500):
-            self.call("POST", "/v1/challenges/c1/scores", {"userId": f"u{number}", "points": number + 1})
 
     @staticmethod
     def seat(number, user="wide"):

@@ -98,7 +98,8 @@ import Values
         }
         let refused = try await follow("carol", of: "small")
         #expect(refused.refusal == "507 tenant.storage_full")
-        #expect(refused[header: "Retry-After"] == "60")
+        // Ten seconds, if the row was added since the last count.
+        #expect(["10", "60"].contains(refused[header: "Retry-After"]))
         #expect(try await service.call("GET", "/v1/badges", as: .user("ada", tenant: "small")).status == 200)
         #expect(try await follow("carol", of: "big").isSuccess)
         #expect(try await follow("ben", of: "small", "DELETE").isSuccess)
@@ -113,11 +114,16 @@ import Values
         func follow(_ author: String, _ method: String = "PUT") async throws -> ServiceAnswer {
             try await service.call(method, "/v1/users/\(author)/followers/ada", as: .user("ada"))
         }
-        for author in ["a1", "a2", "a3"] { #expect(try await follow(author).isSuccess) }
-        let refused = try await follow("a4")
-        #expect(refused.refusal == "507 tenant.storage_full")
+        // A row that is added during a count may count twice, until the next one.
+        func add(_ author: String) async throws {
+            try await eventually("there is room", step: { service.clock.advance(seconds: 11) }) {
+                try await follow(author).isSuccess
+            }
+        }
+        for author in ["a1", "a2", "a3"] { try await add(author) }
+        #expect(try await follow("a4").refusal == "507 tenant.storage_full")
         #expect(try await follow("a1", "DELETE").isSuccess)
-        #expect(try await follow("a4").isSuccess)
+        try await add("a4")
         #expect(try await follow("a5").refusal == "507 tenant.storage_full")
     }
 
@@ -156,7 +162,7 @@ import Values
         #expect(refused["rejected"][0]["reason"].string?.contains("may store 2") == true, "\(refused)")
         #expect(try await send("UPDATE", "t1")["accepted"] == 1)
         #expect(try await publish().refusal == "507 tenant.storage_full")
-        let revoked = try await service.call("POST", "/v1/revocations", as: .service(), #"{"userId":"ada"}"#)
+        let revoked = try await service.call("POST", "/v1/revocations", as: .service(), #"{"tokenId":"t1"}"#)
         #expect(revoked.isSuccess, "\(revoked.refusal)")
         for id in ["t1", "t2"] { #expect(try await send("DELETE", id)["accepted"] == 1) }
     }

@@ -143,7 +143,7 @@ import Values
     }
 
     @Test(arguments: [
-        (#"{"platform":"pager","token":"a"}"#, "/platform"), (#"{"platform":"apns"}"#, "/token"),
+        (#"{"platform":"pager","token":"aa"}"#, "/platform"), (#"{"platform":"apns"}"#, "/token"),
         (#"{"platform":"apns","token":"xyz"}"#, "/token"), (#"{"platform":"apns","token":"00/../ff"}"#, "/token"),
         (#"{"platform":"apns","token":"00f"}"#, "/token"), (#"{"platform":"apns","token":"00","app":""}"#, "/app"),
         (#"{"platform":"apns","token":"00","app":"com.é"}"#, "/app"),

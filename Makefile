@@ -29,7 +29,7 @@ conformance: ## check a service against Docs/protocol.md: URL=http://… SECRET=
 conformance-mutants: ## break each rule of Docs/protocol.md and see its cases fail; writes Docs/protocol-mutants.md (about 10 minutes)
 	@.build-tools/bin/python Tests/conformance/run_mutants.py
 
-mutants: ## plant defects in a copy of the code, and see the simulations find each; writes Docs/mutants.md (about 20 minutes)
+mutants: ## plant defects in a copy of the code, and see the tests find each; writes Docs/mutants.md (about 20 minutes)
 	@python3 Tests/mutants/run.py
 
 conformance-servers: ## compare servers of Server-Sent Events by the generic cases; writes Docs/protocol-servers.md

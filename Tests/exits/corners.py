@@ -74,7 +74,7 @@ class Corners:
         post = self.send("POST", "/v1/posts", {"text": "T", "visibility": "followers"}, bea).get("id")
         self.send("PUT", f"/v1/posts/{post}/reposts/me", None, cem)
         self.send("DELETE", "/v1/users/bea/followers/me", None, cem)
-        # Who follows no longer may still take back what is no longer seen.
+        # A former follower may still remove a repost of a hidden post.
         self.expect("204", "DELETE", f"/v1/posts/{post}/reposts/me", None, cem)
 
     def bookings(self):

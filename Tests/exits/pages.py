@@ -22,7 +22,7 @@ def head(line, *fields):
 
 HOST = b"Host: a"
 POST = b"POST /v1/events HTTP/1.1"
-# By what is wrong: the request, and the status of its answer. libmicrohttpd sends the first ones.
+# By its mistake: the request, and the status of its answer. libmicrohttpd sends the first ones.
 PAGES = {
     "no version": (head(b"GET /healthz"), 400),
     "another protocol": (head(b"GET /healthz HTPT/1.1", HOST), 400),

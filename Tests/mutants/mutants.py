@@ -1,4 +1,5 @@
-"""Defects that are planted in the code, one after the other, to see that a simulation finds each of them."""
+"""Defects that are planted in the code, one after the other, to see that a test finds each of them: a simulation, an
+example, or the judge of what leaves the service (Tests/exits/judge.py)."""
 
 import dataclasses
 
@@ -11,6 +12,11 @@ OUTBOX = "OutboxSimulationTests/nothingIsLostOrSentTwiceOrAfterItWasSeen_underAn
 ROUTER = "EventRouterSimulationTests/streamsGetWhatTheirScopesAndSubscriptionsAllow_onceAndInOrder_underAnySchedule"
 REQUESTS = "ReplicaRequestsSimulationTests/requestsAreAnsweredOnce_andNotPerformedAfterAFailure_underAnySchedule"
 PUSH = "PushOutboxSimulationTests/devicesShowWhatIsUnseen_andTheTotal_underAnySchedule"
+ROUNDS = "ErasureRoundTests"
+SOURCES = "SourceCatalogTests"
+SHARES = "SubscriptionShareTests/replacedSubscriptions_succeed_whenAllWorkersAreBusy"
+# Suites whose service sends the exits that the judge reads.
+EXITS = "WebhooksTests"
 
 SEEDS = {
     "the end of an earlier attempt sends the withdrawal": 16_000,
@@ -29,6 +35,8 @@ class Mutant:
     meaning: str
     simulation: str
     is_sql: bool = False
+    is_exit: bool = False
+    """Whether the judge finds it in what left the service, and not the tests themselves."""
 
     @property
     def seed(self):
@@ -44,8 +52,8 @@ class Mutant:
         return self.place.replace("«", "").replace("»", "")
 
 
-def of(file, simulation, *mutants, is_sql=False):
-    return [Mutant(f"Sources/{file}", place, after, meaning, simulation, is_sql) for place, after, meaning in mutants]
+def of(file, simulation, *mutants, is_sql=False, is_exit=False):
+    return [Mutant(f"Sources/{file}", place, after, meaning, simulation, is_sql, is_exit) for place, after, meaning in mutants]
 
 
 MUTANTS = [
@@ -249,5 +257,58 @@ MUTANTS = [
     *of(
         "Service/Features/Push/Push.swift", PUSH,
         ("«min(device.badgeAt, tx.now)».adding", "device.badgeAt", "after the clock was set back, a number waits for the old time"),
+    ),
+    *of(
+        "Service/Features/Erasure/Erasure+Tables.swift", f"{ROUNDS}/closingErasure_refusesWhatNamesThePerson",
+        ("bookkeeping) WHERE «\\(isOfRound)»\") { row in\n            let tenant", "FALSE",
+         "the last pass of an erasure begins without its fence"),
+        is_sql=True,
+    ),
+    *of(
+        "Service/Features/Erasure/Erasure+Routes.swift", f"{ROUNDS}/openErasures_areBounded",
+        ("try «countOpen(tx) >= ErasureLimits.openMax» {", "false", "a tenant has more than 100 open erasures"),
+    ),
+    *of(
+        "Service/HTTP/Idempotency.swift", f"{ROUNDS}/keysThatCallersChoose_areStoredAsDigests",
+        ("key: «RFC4648.encodeURL(SHA256.hash([call.caller.tenant.text, userId, key].joined(separator: \"\\0\").utf8))»,", "key",
+         "a key that a caller chose is stored as it is"),
+    ),
+    *of(
+        "Service/HTTP/RequestTrace.swift", f"{ROUNDS}/keysThatCallersChoose_areStoredAsDigests",
+        ("var storedId: String { «isChosen ? RequestId.digest(of: id) : id» }", "id",
+         "a request id that a caller chose is stored as it is"),
+    ),
+    *of(
+        "Service/Features/Changes/Changes.swift", f"{ROUNDS}/keysThatCallersChoose_areStoredAsDigests",
+        ("-> String {\n        «RFC4648.encodeURL(SHA256.hash([tx.tenant.text, id].joined(separator: \"\\0\").utf8))»", "id",
+         "the id of a delivery is stored as it is"),
+    ),
+    *of(
+        "Service/Transactions/MembershipRegistry+Rules.swift", f"{SOURCES}/replicaWithTheNewFile_isNarrow_untilItReads",
+        ("text in\n            «SHA256.hash(text.utf8).prefix(7).reduce(0) { $0 << 8 | Int64($1) } >> 3»", "0",
+         "facts of another rule give memberships"),
+    ),
+    *of(
+        "Service/Features/Changes/SourceServer+States.swift", f"{SOURCES}/partitionDropped_whileNotReading_leavesNoKey",
+        ("let ofCatalog = «found.first { $0[0] == table.schema && $0[1] == table.name }?[2] ?? \"missing\"»", "\"present\"",
+         "a table whose partitions have changed is not read again"),
+    ),
+    *of(
+        "Service/Features/Streams/Streams+Routes.swift", SHARES,
+        ("resync(id, caller.tenant, parts)\n                    «complete(answer)»", "complete(.failure(Failure.tooMany))",
+         "replaced subscriptions are answered with 503 if no worker is free"),
+    ),
+    *of(
+        "Service/Features/Webhooks/Webhooks+Sending.swift", EXITS,
+        ("«writer.members(of: data)»",
+         "preferences == nil ? writer.members([UInt8(ascii: \",\")] + data.dropFirst().dropLast()) : writer.members(of: data)",
+         "the webhook of a booking has a comma too many"),
+        is_exit=True,
+    ),
+    *of(
+        "Domain/Badges/Badges.swift", EXITS,
+        ("«writer.member(\"bell\", badges.bell)»", "()", "the counts lack the bell"),
+        ("«writer.member(\"asOf\", badges.asOf)»", "writer.member(\"asOf\", badges.asOf.seconds)", "the time of the counts is a number"),
+        is_exit=True,
     ),
 ]

@@ -127,7 +127,7 @@ def frozen(stage):
         stage.replicas[0].process.send_signal(signal.SIGCONT)
     for phone in phones:
         stage.loop.call(helds[phone].release)
-    # It refuses requests until it knows what was revoked meanwhile.
+    # It refuses requests until it knows the latest revocations.
     wait_until(stage.replicas[0].is_ready, "the replica to know the revocations")
     mark = notify(stage, "fred-0")
     pushes = phones[0].wait(3)

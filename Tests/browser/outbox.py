@@ -81,6 +81,8 @@ class Trial:
         begun = None
         if kind == "offline":
             self.context.set_offline(True)
+            # The tabs learn it one after the other, and Chromium keeps connections that one of them opens meanwhile.
+            self.proxy.set_network(False)
             for page in self.pages:
                 page.wait_for_function("bell.connection.get().status === 'offline'")
         if kind in ("killed", "stopped"):
@@ -102,6 +104,7 @@ class Trial:
         if chance.random() < 0.3:
             closed.close()
         self.context.set_offline(False)
+        self.proxy.set_network(True)
         self.proxy.begin(0)
         if closed.is_closed():
             self.pages[self.pages.index(closed)] = self.enter()

@@ -127,15 +127,16 @@ class Service(services.Service):
 
 class CuttingProxy:
     """A proxy between the browser and the service. While `share` is not 0, it cuts connections after a random byte of
-    the request or of the response."""
+    the request or of the response. While `is_down`, it carries nothing."""
 
     def __init__(self, service, chance):
         self.service, self.chance = service, chance
         self.share = 0
+        self.is_down = False
         self.cut_count = 0
         # The last exchanges, for the analysis of a lost write.
         self.seen = collections.deque(maxlen=20000)
-        # The number of bytes that each connection may still carry.
+        # The number of bytes that each connection may still carry, by what writes to the browser.
         self.left = {}
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
@@ -154,13 +155,23 @@ class CuttingProxy:
                 self.left[connection] = self.budget()
         self.loop.call_soon_threadsafe(now)
 
+    def set_network(self, is_up):
+        """Ends all connections with the browser, as the loss of its network does, or carries them again."""
+        def now():
+            self.is_down = not is_up
+            for writer in self.left if self.is_down else ():
+                writer.transport.abort()
+        self.loop.call_soon_threadsafe(now)
+
     def budget(self):
         # Half of the cuts fall within the size of one small call, the others within the size of a stream.
         most = 900 if self.chance.random() < 0.5 else 9000
         return self.chance.randrange(most) if self.chance.random() < self.share else None
 
     async def carry(self, reader, writer):
-        connection = object()
+        if self.is_down:
+            return writer.transport.abort()
+        connection = writer
         self.left[connection] = self.budget()
         with contextlib.suppress(OSError):
             up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.service.port)

@@ -315,7 +315,7 @@ import Testing
         #expect(own >= 2)
         other.close()
         #expect(try marks("TRUE") <= PostgresSchema.marksKept)
-        #expect(try marks("writer NOT LIKE 'killed%'") == own - 1)
+        #expect(try marks("writer NOT LIKE 'killed%'") >= 1)
     }
 
     @Test func unreachableServer_failsQuickly_asTransient() throws {

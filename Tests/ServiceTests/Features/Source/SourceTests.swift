@@ -119,7 +119,7 @@ import Testing
     /// One statement removes more memberships than an event holds.
     @Test func truncationOfManyMemberships_isSeveralEvents() async throws {
         let app = try AppDatabase()
-        let count = effort(quick: 2_500, full: 5_000, long: 50_000)
+        let count = effort(quick: 1_100, full: 2_500, long: 50_000)
         try app.run(
             "INSERT INTO team_members SELECT 'x' || n, 'u' || n, 't1' FROM generate_series(1, \(count)) AS n")
         let service = try TestService.start(app.settings)

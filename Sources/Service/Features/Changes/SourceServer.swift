@@ -138,11 +138,13 @@ struct SourceServer {
     func requireNoHeirs(of tables: [TableDeclaration]) throws {
         let found = try ask(
             """
-            SELECT quote_ident(own.schema) || '.' || quote_ident(own.name), i.inhrelid::regclass
+            SELECT format('%I.%I', own.schema, own.name), format('%I.%I', nh.nspname, heir.relname)
             FROM unnest($1::text[], $2::text[]) AS own (schema, name)
             JOIN pg_namespace n ON n.nspname = own.schema
             JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = own.name AND c.relkind = 'r'
-            JOIN pg_inherits i ON i.inhparent = c.oid ORDER BY 1, i.inhseqno LIMIT 1
+            JOIN pg_inherits i ON i.inhparent = c.oid
+            JOIN pg_class heir ON heir.oid = i.inhrelid JOIN pg_namespace nh ON nh.oid = heir.relnamespace
+            ORDER BY 1, i.inhseqno LIMIT 1
             """, [Self.array(tables.map(\.schema)), Self.array(tables.map(\.name))])
         guard let names = found.first, let table = names[0], let heir = names[1] else { return }
         throw SourceProblem(

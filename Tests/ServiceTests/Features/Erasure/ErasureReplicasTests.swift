@@ -130,6 +130,8 @@ import Values
     /// repeated once it knows.
     @Test func transactionOfBefore_isAwaited_andRefused() async throws {
         let (first, second) = try TestService.startReplicas()
+        // The first write for a tenant stores its row, for which others would wait.
+        try await first.publish("n1", to: ErasedTown.ada)
         let (begun, released) = (Gate(), Gate())
         let outcome = Locked<Result<Void, any Error>?>(nil)
         let runner = second.app.runner

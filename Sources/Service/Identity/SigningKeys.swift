@@ -193,7 +193,8 @@ struct SigningKeys: Sendable {
     /// Keys decide whose tokens are accepted, so they are fetched only over TLS, or from this machine.
     private static func isGuarded(_ address: String) -> Bool {
         if address.hasPrefix("https://") { return true }
-        return (try? OutboundURL(address))?.host.isLoopbackHost ?? false
+        guard let host = URL(string: address)?.host(percentEncoded: false) else { return false }
+        return host.isLoopbackHost
     }
 
     private static let plainRefusal =

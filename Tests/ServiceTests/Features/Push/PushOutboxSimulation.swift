@@ -320,7 +320,13 @@ struct PushOutboxSimulation {
             ? """
             {"platform":"webpush","subscription":{"endpoint":"https://127.0.0.1/\(token)",
                 "keys":{"p256dh":"\(PushProbe.key)","auth":"\(PushProbe.auth)"}}}
-            """ : #"{"platform":"apns","token":"\#(token)"}"#
+            """ : #"{"platform":"apns","token":"\#(hexadecimal(token))"}"#
+    }
+
+    /// Two digits for each byte.
+    private static func hexadecimal(_ token: Int) -> String {
+        let digits = "\(token)"
+        return digits.count.isMultiple(of: 2) ? digits : "0\(digits)"
     }
 
     private static func token(_ target: PushTarget) -> Int? {

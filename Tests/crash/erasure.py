@@ -254,7 +254,7 @@ class Second:
         self.replica.environment |= settings_of(stored) | {
             "BELLHOP_JWT_SECRET": service.secret, "BELLHOP_DATABASE": stored.address_at(self.network.port)}
         self.slowest = 0.0
-        # What was delivered since the replica is back.
+        # The events that the replica has delivered since its return.
         self.delivered = []
 
     def start(self):
@@ -333,7 +333,7 @@ def settings_of(stored):
         "BELLHOP_RATE_LIMIT_USER": "0",
         "BELLHOP_AUDIT_READS": "true",
         "BELLHOP_TABLES": "school",
-        # Nobody answers: webhooks wait in the outbox.
+        # No server answers, so webhooks wait in the outbox.
         "BELLHOP_WEBHOOK_URL": "http://127.0.0.1:1/",
         "BELLHOP_WEBHOOK_PRIVATE": "true",
         "BELLHOP_WEBHOOK_SECRETS": "whsec_" + base64.b64encode(b"9" * 32).decode(),
@@ -403,7 +403,7 @@ def erase_some(options, turn, service, second, stored, choices, totals):
                 with second.away(way, persons):
                     bearers = erase_with_kills(service, persons, ends, choices, totals)
                     if ends.are_found(AWAY_SECONDS):
-                        # Before the replica is back, nobody can have begun anew with what it was asked to write.
+                        # Writes that the replica received while it was away are performed only after its return, as a new beginning.
                         totals["strict"] += expect_nothing(ends, stored.contents(options.binary))
                 ends.wait(stored, options)
                 second.expect_knowledge(bearers)

@@ -177,7 +177,7 @@ def main():
     parser.add_argument("--binary", required=True)
     binary, contract = parser.parse_args().binary, Contract()
     failures, count = [], 0
-    # Without a key, nobody can register a device.
+    # Without a key, devices cannot register.
     push = {"BELLHOP_PUSH_KEYS": base64.b64encode(os.urandom(32)).decode(), "BELLHOP_VAPID_KEY": VAPID_KEY,
             "BELLHOP_VAPID_CONTACT": "mailto:ops@example.com"}
     with running(binary, BELLHOP_RATE_LIMIT_USER="0", BELLHOP_RATE_LIMIT_SERVICE="0", **push) as service:

@@ -19,7 +19,7 @@ from .providers import REQUESTS
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROBLEM = "application/problem+json"
 LINES = "application/x-ndjson"
-# Keywords whose schemas judge the same object together with what stands beside them.
+# Keywords whose schemas judge the same object together with their neighbours.
 PARTIAL = ("allOf", "anyOf", "not", "if", "then", "else")
 
 

@@ -34,7 +34,7 @@ http {{
     }}
 }}
 """
-# A process of root must name a user for those that serve.
+# A process of root must name a user for its workers.
 APACHE = """
 ServerRoot {folder}
 ServerName 127.0.0.1

@@ -105,7 +105,7 @@ def check_seen(folders):
         for name in names:
             print(f"  ✗ {name} {text}", file=sys.stderr)
     print(f"{len(seen & wanted(contract))} of {len(wanted(contract))} kinds of exits were seen")
-    return not (unseen or strange or without)
+    return not (unseen or listed or strange or without)
 
 
 def main():

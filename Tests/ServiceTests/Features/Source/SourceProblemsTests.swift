@@ -50,7 +50,7 @@ import Testing
         try await service.isReading()
         try app.run("ALTER TABLE guests INHERIT team_members")
         try await eventually("it is named", step: { service.clock.advance(seconds: 1) }) {
-            lines().contains { $0.contains(reason) }
+            lines().contains { $0.contains("not being published") && $0.contains(reason) }
         }
         #expect(problem(app).contains(reason))
         #expect(problem(app).contains("ALTER TABLE public.guests NO INHERIT public.team_members"))

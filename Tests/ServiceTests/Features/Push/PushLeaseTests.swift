@@ -242,6 +242,8 @@ import Values
                 """)
         }
         try await record(.accepted, of: one, probe)
+        // Until then "two" waits for it.
+        try await eventually("the number without \"one\" was sent") { try probe.rows("type = 'badge'") == 0 }
         _ = try await probe.service.send("two", to: id, as: "ana")
         try await postponed(probe, 1)
         try await record(.accepted, of: begin(probe, at: 40), probe)

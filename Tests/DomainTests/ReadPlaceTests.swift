@@ -82,7 +82,7 @@ import Values
         var random = SeededGenerator(seed: seed)
         var operations = 0
         var kinds = Set<Int>()
-        while operations < effort(quick: 100_000, full: 1_000_000, long: 10_000_000) {
+        while operations < effort(quick: 100_000, full: 400_000, long: 10_000_000) {
             var world = ConversationWorld()
             for _ in 0..<250 {
                 kinds.insert(world.step(&random))

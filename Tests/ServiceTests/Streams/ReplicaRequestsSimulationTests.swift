@@ -10,7 +10,7 @@ import Testing
     init() throws { service = try SteppedService() }
 
     @Test func requestsAreAnsweredOnce_andNotPerformedAfterAFailure_underAnySchedule() {
-        let runs = effort(quick: 1_000, full: 4_000, long: 100_000) / (PostgresServer.isTheStore ? 20 : 1)
+        let runs = effort(quick: 1_000, full: 2_000, long: 100_000) / (PostgresServer.isTheStore ? 20 : 1)
         let failure = Schedule.failure(seed: randomSeed(), runs: runs, repetitionsMax: 2_000) {
             ReplicaRequestsSimulation.run($0, service)
         }

@@ -17,7 +17,7 @@ import Testing
             store: base.store, clock: clock.clock, settings: settings, log: base.log, positions: base.positions,
             reactions: [PushFeature.feature.reaction].compactMap { $0 }, tables: base.tables, limiter: base.limiter)
         // A server of PostgreSQL takes many times as long for each.
-        let runs = effort(quick: 100, full: 3_000, long: 60_000) / (PostgresServer.isTheStore ? 20 : 1)
+        let runs = effort(quick: 100, full: 1_000, long: 60_000) / (PostgresServer.isTheStore ? 20 : 1)
         let failure = Schedule.failure(seed: randomSeed(), runs: runs, repetitionsMax: 5_000) {
             PushOutboxSimulation.run($0, reader, clock)
         }

@@ -27,7 +27,7 @@ import Values
 
     @Test func nothingIsLostOrSentTwiceOrAfterItWasSeen_underAnySchedule() {
         // A server of PostgreSQL takes five times as long for each.
-        let runs = effort(quick: 300, full: 6_000, long: 100_000) / (PostgresServer.isTheStore ? 20 : 1)
+        let runs = effort(quick: 300, full: 2_000, long: 100_000) / (PostgresServer.isTheStore ? 20 : 1)
         let failure = Schedule.failure(seed: randomSeed(), runs: runs, repetitionsMax: 1000) {
             OutboxSimulation.run($0, reader, clock)
         }

@@ -137,7 +137,7 @@ struct VisibilityWorld {
     private func text(_ mark: Mark) -> JSON { .string(texts[mark] ?? "") }
 
     /// Returns the marks whose texts occur in an answer or an event.
-    func marks(in text: String) -> [Mark] { Mark.allCases.filter { text.contains(texts[$0] ?? "") } }
+    func marks(in text: String) -> [Mark] { Mark.allCases.filter { text.occurrences(of: texts[$0] ?? "") > 0 } }
 
     @discardableResult
     private func send(

@@ -39,6 +39,14 @@ final class PushProbe: Sendable {
         Data(repeating: 7, count: 32).base64EncodedString(), Data(repeating: 8, count: 32).base64EncodedString(),
     ]
 
+    /// The keys of Apple and Google, made once, because that takes longer than most tests.
+    private static let providerKeys = Result {
+        let curve = try ChildProcess(
+            ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], dropsErrors: true)
+        let rsa = try ChildProcess(["openssl", "genpkey", "-algorithm", "RSA"], dropsErrors: true)
+        return (curve: curve.finish().text, rsa: rsa.finish().text)
+    }
+
     /// Settings for Web Push to a port where nothing listens.
     static let browsers = [
         "pushKeys": keys[0], "pushPrivate": "true", "pushHosts": "127.0.0.1",
@@ -65,15 +73,13 @@ final class PushProbe: Sendable {
             return .json(answer?.status ?? 200, answer?.body ?? "{}", answer?.lines ?? [])
         }
         let address = "http://127.0.0.1:\(provider.port)"
-        let curve = try ChildProcess(
-            ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"], dropsErrors: true)
-        let rsa = try ChildProcess(["openssl", "genpkey", "-algorithm", "RSA"], dropsErrors: true)
+        let (curve, rsa) = try Self.providerKeys.get()
         let account: JSON = [
-            "project_id": "demo", "client_email": "a@demo.example", "private_key": .string(rsa.finish().text),
+            "project_id": "demo", "client_email": "a@demo.example", "private_key": .string(rsa),
             "token_uri": .string("\(address)/token"),
         ]
         let settings = [
-            "apnsKey": try directory.write(curve.finish().text, to: "apns.p8"), "apnsKeyId": "K1", "apnsTeam": "T1",
+            "apnsKey": try directory.write(curve, to: "apns.p8"), "apnsKeyId": "K1", "apnsTeam": "T1",
             "apnsTopic": "com.example.app", "apnsURL": address,
             "fcmAccount": try directory.write(String(decoding: account.data, as: UTF8.self), to: "fcm.json"),
             "fcmURL": address,

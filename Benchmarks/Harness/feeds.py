@@ -69,7 +69,7 @@ class FeedRows:
                 database.execute(authors, (TENANT, author, count, 0, 0))
             database.executemany(follows, ((TENANT, "reader", f"author-{number:04d}") for number in range(FOLLOWED)))
             database.executemany(
-                "INSERT INTO posts (tenant, id, author_id, sequence, visibility, body, media, created_at, told_at)"
+                "INSERT INTO posts (tenant, id, author_id, sequence, visibility, body, media, created_at, published_at)"
                 " VALUES (?, ?, ?, ?, 'public', ?, '[]', 0, 0)",
                 ((TENANT, f"post-{number:07d}", f"author-{number % FOLLOWED:04d}", number + 2, "A post of some words. " * 5)
                  for number in range(FOLLOWED * POSTS)))

@@ -202,7 +202,7 @@ class LeaderboardRows:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
                 ((tenant, board, user(number), score, ~score, number + 1, number + 1)
                  for number, score in enumerate(self.scores)))
-            database.execute("UPDATE challenge_boards SET revision = ?, told_revision = ?, entries = ?", (self.entries,) * 3)
+            database.execute("UPDATE challenge_boards SET revision = ?, published_revision = ?, entries = ?", (self.entries,) * 3)
         database.close()
         server.fresh = False
         return server.start(self.bench.cores.server)

@@ -575,7 +575,8 @@ export interface Explanation {
   caller: ExplanationCaller;
   /** All keys that could deliver the event. */
   keys: ExplanationKey[];
-  invalidations?: { [name: string]: unknown }[];
+  /** The queries that the change makes stale. */
+  invalidations?: ExplanationInvalidation[];
   row?: { [name: string]: unknown } | null;
   subscriptions?: { [name: string]: unknown }[];
 }
@@ -595,9 +596,22 @@ export interface ExplanationCaller {
 
 export interface ExplanationKey {
   key: string;
-  held: boolean;
+  /** Whether the caller has the key. */
+  granted: boolean;
   origin: "claim" | "membership" | "refuted" | Word | null;
-  membership?: string | null;
+  membership: string | null;
+}
+
+export interface ExplanationInvalidation {
+  /** The key of the query. */
+  key: string[];
+  /** Whether the caller's streams are told. */
+  received: boolean;
+  /** The caller's key that lets it through. */
+  by: string | null;
+  /** Whether the caller is also told which row has changed. */
+  causeReceived: boolean;
+  audience: string[];
 }
 
 export interface Shop {

@@ -105,10 +105,10 @@ $("watch-table").addEventListener("submit", async (event) => {
 function drawExplanation(found, isYou) {
   const name = isYou ? "You" : found.caller.userId;
   const verb = isYou ? ["receive", "do not receive"] : ["receives", "does not receive"];
-  const keys = (found.keys ?? []).map(({ key, held, membership }) => el("li", { class: held ? "held" : "" },
-    el("code", {}, key), held ? `held${membership ? ` through ${membership}` : ""}` : "not held"));
-  const invalid = (found.invalidations ?? []).map(({ key, heard }) =>
-    el("li", { class: heard ? "held" : "" }, el("code", {}, key.join("/")), heard ? "marked stale" : "not received"));
+  const keys = (found.keys ?? []).map(({ key, granted, membership }) => el("li", { class: granted ? "granted" : "" },
+    el("code", {}, key), granted ? `granted${membership ? ` through ${membership}` : ""}` : "not granted"));
+  const invalid = (found.invalidations ?? []).map(({ key, received }) =>
+    el("li", { class: received ? "granted" : "" }, el("code", {}, key.join("/")), received ? "marked stale" : "not received"));
   const { event, caller } = found;
   $("explanation").replaceChildren(
     el("p", { class: found.delivered ? "verdict yes" : "verdict no" },

@@ -1,6 +1,5 @@
 import Domain
 import QueueSimulation
-import Rows
 import TestSupport
 import Testing
 

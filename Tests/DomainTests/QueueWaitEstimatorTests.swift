@@ -1,4 +1,3 @@
-import Rows
 import TestSupport
 import Testing
 

@@ -98,13 +98,15 @@ extension Bellhop {
         public internal(set) var caller: Explanation.Caller
         /// All keys that could deliver the event.
         public internal(set) var keys: [Explanation.Key]
-        public internal(set) var invalidations: [JSON]?
+        /// The queries that the change makes stale.
+        public internal(set) var invalidations: [Explanation.Invalidation]?
         public internal(set) var row: JSON?
         public internal(set) var subscriptions: [JSON]?
 
         public init(
             delivered: Bool, reason: String, event: Explanation.Event, caller: Explanation.Caller,
-            keys: [Explanation.Key], invalidations: [JSON]? = nil, row: JSON? = nil, subscriptions: [JSON]? = nil
+            keys: [Explanation.Key], invalidations: [Explanation.Invalidation]? = nil, row: JSON? = nil,
+            subscriptions: [JSON]? = nil
         ) {
             self.delivered = delivered
             self.reason = reason
@@ -144,13 +146,14 @@ extension Bellhop {
 
         public struct Key: Codable, Sendable, Hashable {
             public internal(set) var key: String
-            public internal(set) var held: Bool
+            /// Whether the caller has the key.
+            public internal(set) var granted: Bool
             public internal(set) var origin: Explanation.Key.Origin?
             public internal(set) var membership: String?
 
-            public init(key: String, held: Bool, origin: Explanation.Key.Origin? = nil, membership: String? = nil) {
+            public init(key: String, granted: Bool, origin: Explanation.Key.Origin? = nil, membership: String? = nil) {
                 self.key = key
-                self.held = held
+                self.granted = granted
                 self.origin = origin
                 self.membership = membership
             }
@@ -163,6 +166,26 @@ extension Bellhop {
                 public static let claim = Origin(rawValue: "claim")
                 public static let membership = Origin(rawValue: "membership")
                 public static let refuted = Origin(rawValue: "refuted")
+            }
+        }
+
+        public struct Invalidation: Codable, Sendable, Hashable {
+            /// The key of the query.
+            public internal(set) var key: [String]
+            /// Whether the caller's streams are told.
+            public internal(set) var received: Bool
+            /// The caller's key that lets it through.
+            public internal(set) var by: String?
+            /// Whether the caller is also told which row has changed.
+            public internal(set) var causeReceived: Bool
+            public internal(set) var audience: [String]
+
+            public init(key: [String], received: Bool, by: String? = nil, causeReceived: Bool, audience: [String]) {
+                self.key = key
+                self.received = received
+                self.by = by
+                self.causeReceived = causeReceived
+                self.audience = audience
             }
         }
     }

@@ -40,7 +40,6 @@ final class PostgresPool: Sendable {
 
     private let connect: @Sendable () throws(DatabaseError) -> DrivenConnection<PostgresConnection>
     private let countMax: Int
-    /// Signalled when a connection is returned.
     private let state = Locked(State())
 
     init(countMax: Int, connect: @escaping @Sendable () throws(DatabaseError) -> DrivenConnection<PostgresConnection>) {
@@ -52,7 +51,7 @@ final class PostgresPool: Sendable {
     ///
     /// - Returns: The connection, and whether it was idle before. The server may have closed an idle connection.
     func take() throws(DatabaseError) -> (DrivenConnection<PostgresConnection>, wasIdle: Bool) {
-        while let known = try wait() {
+        while case .idle(let known) = try turn() {
             if known.driver.link.isAlive() { return (known, true) }
             drop()
         }
@@ -70,8 +69,8 @@ final class PostgresPool: Sendable {
         case new
     }
 
-    /// Waits for an idle connection; returns nil for the right to open one.
-    private func wait() throws(DatabaseError) -> DrivenConnection<PostgresConnection>? {
+    /// Waits for an idle connection, or for the right to open one.
+    private func turn() throws(DatabaseError) -> Turn {
         let turn = try state.wait(atMost: Self.patience) { state throws(DatabaseError) -> Turn? in
             if state.isClosed { throw DatabaseError(.unavailable, "the store is closed") }
             if let known = state.idle.popLast() { return .idle(known) }
@@ -79,11 +78,10 @@ final class PostgresPool: Sendable {
             state.count += 1
             return .new
         }
-        switch turn {
-        case .idle(let known): return known
-        case .new: return nil
-        case nil: throw DatabaseError(.unavailable, "all connections to the database are in use", cause: .busy)
+        guard let turn else {
+            throw DatabaseError(.unavailable, "all connections to the database are in use", cause: .busy)
         }
+        return turn
     }
 
     func give(_ connection: DrivenConnection<PostgresConnection>) {

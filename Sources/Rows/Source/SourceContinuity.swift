@@ -10,11 +10,9 @@ public struct SourceIdentity: Sendable, Hashable, CustomStringConvertible {
     /// The form that is stored with a position: `system/database#timeline`.
     public var description: String { "\(log)#\(timeline)" }
 
-    /// Returns whether a stored identity is this one. Versions before 1.0 stored no timeline; their identity matches any
-    /// timeline.
-    func isSame(as stored: String) -> Bool { stored == description || stored == log }
+    func isSame(as stored: String) -> Bool { stored == description }
 
-    func isSameLog(as stored: String) -> Bool { stored == log || stored.hasPrefix("\(log)#") }
+    func isSameLog(as stored: String) -> Bool { stored.hasPrefix("\(log)#") }
 }
 
 /// Whether an app's log can be resumed from the stored position without missing rows.

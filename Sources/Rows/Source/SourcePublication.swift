@@ -41,6 +41,6 @@ public struct SourcePublication: Sendable, Hashable {
 
 extension SourcePublication: CustomStringConvertible {
     /// The form that is stored with a position: a line per table, such as `public.tasks 16400/16450`, and a line with the
-    /// last change of the publication. Versions before 1.0 stored no such line.
+    /// last change of the publication.
     public var description: String { entries.sorted { $0.key < $1.key }.map { "\($0) \($1)" }.joined(separator: "\n") }
 }

@@ -46,12 +46,14 @@ enum Catalog {
         ClockLines.lines,
     ]
 
-    static let migrations = MigrationOrder.all.sorted(
+    /// The migrations in the order in which a new database applies them. An older one applies those that it lacks. So each
+    /// changes only tables of its own feature, which declares its migrations in order.
+    static let migrations =
         [
             Tenants.migration, Backends.migration, ServiceSecrets.migration, BadgeLedger.migration,
-            Idempotency.migration, RateSharing.migration, MembershipRegistry.migration,
-            MembershipRegistry.ruleMigration, ClockLines.migration,
-        ] + EventLog.migrations + features().flatMap(\.migrations))
+            Idempotency.migration, RateSharing.migration, MembershipRegistry.migration, ClockLines.migration,
+            EventLog.migration,
+        ] + features().flatMap(\.migrations)
 
     static let tables = coreTables + features().flatMap(\.tables)
 

@@ -204,7 +204,8 @@ struct ReplicaRequests: StreamRequests {
     /// Answers a request about a stream of this process, and ignores others.
     private func answerOwn(_ members: [String: JSONValue], tenant: ID<Tenant>) {
         guard let id = members.string("id"), let stream = members.string("stream"), directory.contains(stream),
-            let asker = Self.caller(members["asker"])
+            let asker = Self.caller(members["asker"]),
+            let until = members.integer("until").map(Timestamp.init(microseconds:))
         else { return }
         let kind: StreamRequest.Kind
         if let wanted = members.object("wishes") {
@@ -215,8 +216,6 @@ struct ReplicaRequests: StreamRequests {
         } else {
             kind = Self.caller(members["caller"]).map { .renew($0) } ?? .describe
         }
-        // A replica of an earlier version sends no `until`.
-        let until = members.integer("until").map(Timestamp.init(microseconds:))
         directory.ask(stream, as: asker, kind, until: until) { result in
             let data = JSONWriter.object { writer in
                 writer.member("id", id)
@@ -243,16 +242,14 @@ struct ReplicaRequests: StreamRequests {
             let detail = members.string("detail") ?? ""
             return .failure(.unavailable(detail, code: code, retryAfterSeconds: Self.unavailableSeconds))
         }
-        guard let topics = members.strings("topics"), let added = members.strings("addedTopics") else {
-            return .failure(.notFound("stream"))
-        }
-        // A replica of an earlier version sends no figures.
-        func figure(_ name: String) -> Int { Int(members.integer(name) ?? 0) }
+        guard let topics = members.strings("topics"), let added = members.strings("addedTopics"),
+            let events = members.integer("events"), let bytes = members.integer("bytes"),
+            let waiting = members.integer("waitingBytes")
+        else { return .failure(.notFound("stream")) }
         return .success(
             StreamDescription(
                 topics: topics, addedTopics: added, tables: subscriptions(members["tables"]) ?? [],
-                figures: StreamFigures(events: figure("events"), bytes: figure("bytes")),
-                waitingBytes: figure("waitingBytes")))
+                figures: StreamFigures(events: Int(events), bytes: Int(bytes)), waitingBytes: Int(waiting)))
     }
 
     /// Seconds after which to retry a replica that has no room.

@@ -34,79 +34,43 @@ enum EventLog {
     /// committed.
     static let channel: StaticString = "bellhop_events"
 
-    static let migrations = [
-        Migration(
-            "0001_events",
-            sql: [
-                // The counter assigns the numbers now; AUTOINCREMENT is a remnant.
-                .sqlite(
-                    """
-                    CREATE TABLE events (
-                        sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-                        tenant TEXT NOT NULL,
-                        name TEXT NOT NULL,
-                        topic TEXT,
-                        audience TEXT NOT NULL,
-                        collapse INTEGER NOT NULL,
-                        data TEXT NOT NULL,
-                        created_at INTEGER NOT NULL
-                    ) STRICT
-                    """),
-                .postgreSQL(
-                    """
-                    CREATE TABLE events (
-                        sequence BIGINT PRIMARY KEY,
-                        tenant TEXT NOT NULL,
-                        name TEXT NOT NULL,
-                        topic TEXT,
-                        audience TEXT NOT NULL,
-                        collapse BIGINT NOT NULL,
-                        data TEXT NOT NULL,
-                        created_at BIGINT NOT NULL
-                    )
-                    """),
-                """
-                CREATE TABLE event_routes (
-                    tenant TEXT NOT NULL,
-                    route TEXT NOT NULL,
-                    sequence INTEGER NOT NULL,
-                    PRIMARY KEY (tenant, route, sequence)
-                ) STRICT, WITHOUT ROWID
-                """,
-                "CREATE TABLE event_epochs (epoch TEXT NOT NULL PRIMARY KEY, created_at INTEGER NOT NULL) STRICT",
-            ]),
-        Migration(
-            "0002_event_counter",
-            sql: [
-                "CREATE TABLE event_counter (id INTEGER PRIMARY KEY CHECK (id = 1), newest INTEGER NOT NULL) STRICT",
-                .sqlite(
-                    """
-                    INSERT INTO event_counter (id, newest)
-                    VALUES (1, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0))
-                    """),
-                .postgreSQL("INSERT INTO event_counter (id, newest) VALUES (1, 0)"),
-            ]),
-        Migration(
-            "0003_event_shared",
-            sql: [
-                "CREATE TABLE event_shared (sequence INTEGER PRIMARY KEY, members TEXT NOT NULL) STRICT",
-                .sqlite("ALTER TABLE events ADD COLUMN shared INTEGER"),
-                .postgreSQL("ALTER TABLE events ADD COLUMN shared BIGINT"),
-            ]),
-        // Rows from before are records of one event. `step` is the distance of a row's number from the previous row's;
-        // null means 1.
-        Migration(
-            "0004_event_records",
-            sql: [
-                "ALTER TABLE events ADD COLUMN earlier TEXT",
-                .sqlite("ALTER TABLE events ADD COLUMN step INTEGER"),
-                .postgreSQL("ALTER TABLE events ADD COLUMN step BIGINT"),
-            ]),
-        // The database in which the log got its epoch.
-        Migration("0005_event_epochs", sql: ["ALTER TABLE event_epochs ADD COLUMN origin TEXT"]),
-        // The trace of a record's events: `traceparent`; null if it is not recorded.
-        Migration("0006_event_traces", sql: ["ALTER TABLE events ADD COLUMN trace TEXT"]),
-    ]
+    static let migration = Migration(
+        "0001_events",
+        sql: [
+            // `step` is the distance of a row's number from the previous row's; null means 1. `trace` is the `traceparent` of
+            // a record's events; null if it is not recorded.
+            """
+            CREATE TABLE events (
+                sequence INTEGER PRIMARY KEY,
+                tenant TEXT NOT NULL,
+                name TEXT NOT NULL,
+                topic TEXT,
+                audience TEXT NOT NULL,
+                collapse INTEGER NOT NULL,
+                data TEXT NOT NULL,
+                created_at INTEGER NOT NULL,
+                shared INTEGER,
+                earlier TEXT,
+                step INTEGER,
+                trace TEXT
+            ) STRICT
+            """,
+            """
+            CREATE TABLE event_routes (
+                tenant TEXT NOT NULL,
+                route TEXT NOT NULL,
+                sequence INTEGER NOT NULL,
+                PRIMARY KEY (tenant, route, sequence)
+            ) STRICT, WITHOUT ROWID
+            """,
+            "CREATE TABLE event_shared (sequence INTEGER PRIMARY KEY, members TEXT NOT NULL) STRICT",
+            // `origin` is the database in which the log got its epoch.
+            """
+            CREATE TABLE event_epochs (epoch TEXT NOT NULL PRIMARY KEY, created_at INTEGER NOT NULL, origin TEXT) STRICT
+            """,
+            "CREATE TABLE event_counter (id INTEGER PRIMARY KEY CHECK (id = 1), newest INTEGER NOT NULL) STRICT",
+            "INSERT INTO event_counter (id, newest) VALUES (1, 0)",
+        ])
 
     static let bookkeeping = Unscoped.bookkeeping("the log is filtered by the reader's own keys")
 

@@ -18,7 +18,7 @@ struct LiveGrant: Sendable {
 /// commit order, on every replica. An event for a key reaches those whose row existed before the event.
 enum KeyGrants {
     /// The event in the log that a granting row was inserted or deleted.
-    static let event: StaticString = "bellhop:held"
+    static let event: StaticString = "bellhop:granted"
 
     /// Publishes that a key was granted to, or revoked from, a member, in the transaction that writes the row.
     static func publish(
@@ -30,7 +30,7 @@ enum KeyGrants {
         let data = JSONWriter.object { writer in
             writer.member("holder", holder)
             writer.member("key", key)
-            writer.member("held", isGranted)
+            writer.member("granted", isGranted)
         }
         tx.publish(event, audience: [], data: data)
     }
@@ -57,7 +57,7 @@ struct KeyGrantChange: Sendable {
     /// Reads the event; nil if no version of the service has written it.
     init?(_ event: StreamEvent) {
         guard case .object(let members)? = try? JSONValue(parsing: event.data), let holder = members.string("holder"),
-            let key = members.string("key"), let isGranted = members.bool("held")
+            let key = members.string("key"), let isGranted = members.bool("granted")
         else { return nil }
         (self.tenant, self.holder, self.key, self.isGranted) = (event.tenant, holder, key, isGranted)
     }

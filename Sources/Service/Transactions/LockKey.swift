@@ -8,8 +8,8 @@ import Visibility
 /// Features add keys of their own kinds, and list the kinds (`Feature.locks`). Two features with the same kind would
 /// wait for each other.
 ///
-/// The lock order prevents deadlocks: a challenge before a shop; a shop, its music, a conversation, the address of a
-/// device or periodic work before users; the posts' order and a post before authors.
+/// A fixed order prevents deadlocks. A challenge is locked before a shop. Then come a shop, its music, a conversation, the
+/// address of a device and periodic work, and then users. The posts' order and a post are locked before authors.
 struct LockKey: Sendable {
     /// The kinds that belong to no feature.
     static let coreKinds = ["user", "tick"]

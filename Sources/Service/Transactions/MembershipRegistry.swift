@@ -33,17 +33,11 @@ final class MembershipRegistry: Sendable {
                 object TEXT,
                 counts INTEGER NOT NULL,
                 version INTEGER NOT NULL,
+                rule INTEGER,
                 PRIMARY KEY (tenant, membership, identity)
             ) STRICT
             """,
             "CREATE INDEX membership_facts_version ON membership_facts (version)",
-        ])
-
-    static let ruleMigration = Migration(
-        "0002_membership_rules",
-        sql: [
-            .sqlite("ALTER TABLE membership_facts ADD COLUMN rule INTEGER"),
-            .postgreSQL("ALTER TABLE membership_facts ADD COLUMN rule BIGINT"),
         ])
 
     static let bookkeeping = Unscoped.bookkeeping(

@@ -217,7 +217,7 @@ private struct SourceSimulation {
         let before = SourcePublication(id: "7", entries: ["public.a b": "8", "public.c": "9"], of: names)
         #expect(SourcePublication("\(before)") == before)
         #expect(before.continues(SourcePublication("")))
-        // A change of the operations is a gap of all tables. An earlier version did not store the change.
+        // A change of the operations is a gap of all tables.
         let changed = SourcePublication(id: "7", change: "500", entries: ["public.c": "9"], of: ["public.c"])
         #expect(SourcePublication("\(changed)") == changed)
         #expect(changed.continues(before) && changed.continues(changed))
@@ -229,9 +229,7 @@ private struct SourceSimulation {
         #expect(!before.continues(SourcePublication(id: "7", entries: [:], of: names)))
     }
 
-    /// Positions of versions that stored no timeline.
-    @Test func positionWithoutATimeline_isContinued() {
-        #expect(Self.continuity("1/app") == .resumes)
-        #expect(Self.continuity("1/apps") == .lost(.otherLog))
+    @Test func logOfADatabaseWithALongerName_isAnother() {
+        #expect(Self.continuity("1/apps#2") == .lost(.otherLog))
     }
 }

@@ -142,7 +142,7 @@ import Values
 
     @Test func ticks_readDueRowsOnly() throws {
         for (sql, index) in [
-            (DJFeature.updatesTick.due?(Self.moment), "dj_tracks_untold"),
+            (DJFeature.updatesTick.due?(Self.moment), "dj_tracks_unpublished"),
             (DJFeature.votesTick.due?(Self.moment), "dj_tracks_removed"),
             (DJFeature.presenceTick.due?(Self.moment), "presences_expiry"),
             (DJFeature.presenceTick.due?(Self.moment), "presence_attempts_age"),

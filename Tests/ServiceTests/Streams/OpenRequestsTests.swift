@@ -1,6 +1,5 @@
 import BellhopClient
 import Database
-import PostgresServer
 import TestSupport
 import Testing
 import Values
@@ -113,91 +112,6 @@ import Values
             #expect(badges[2] == bell, "seed \(seed), step \(step)")
         }
         try service.expectExactCounts()
-    }
-
-    // MARK: Migration of an older database
-
-    /// The migration moves the seen state from notifications to the requests' rows, including evicted notifications.
-    @Test func migration_keepsSeenStates() throws {
-        // On SQLite the first copies the table of inboxes, to which the last adds a column.
-        let mine = ["0003_notifications", "0002_user_requests", "0006_notifications"]
-        let database = PostgresServer.isTheStore ? try PostgresServer.shared().makeDatabase() : nil
-        var options = StoreOptions()
-        if database != nil { options.access = .owner }
-        let url = try database.map { try PostgresServer.shared().url("bellhop_owner", $0) } ?? "sqlite::memory:"
-        let store = try DatabaseStore.open(DatabaseURL(url), options: options, tables: Catalog.tables)
-        defer {
-            store.close()
-            if let database { try? PostgresServer.shared().drop(database) }
-        }
-        try store.migrate(Catalog.migrations.filter { !mine.contains($0.id) }, tables: Catalog.tables)
-        try store.writeAndWait { try Self.insertFormerRows($0) }
-        #expect(try Set(store.migrate(Catalog.migrations, tables: Catalog.tables)) == Set(mine))
-        let looking = Unscoped.audit("a test reads rows")
-        let found = try store.read { db in
-            try db.rows(
-                "SELECT id, seen_at FROM \(RequestsFeature.requests, unscoped: looking) ORDER BY id"
-            ) { "\(try $0.text(0)) \(try $0.optionalInteger(1) ?? 0)" }
-                + db.rows(
-                    """
-                    SELECT id, request_id FROM \(NotificationsFeature.notifications, unscoped: looking) ORDER BY id
-                    """
-                ) { "\(try $0.text(0)) \(try $0.optionalText(1) ?? "-")" }
-                + db.rows(
-                    """
-                    SELECT user_id, kept, newest_at
-                    FROM \(NotificationsFeature.inboxes, unscoped: looking)
-                    """
-                ) { "\(try $0.text(0)) \(try $0.integer(1)) \(try $0.integer(2))" }
-                + db.rows(
-                    "SELECT requests, bell, version FROM \(BadgeLedger.badges, unscoped: looking)"
-                ) { "\(try $0.integer(0)) \(try $0.integer(1)) \(try $0.integer(2))" }
-        }
-        #expect(
-            found == [
-                "answered 0", "evicted 0", "fresh 0", "seen 7", "n1 fresh", "n2 seen", "n3 -", "n4 -", "n5 -", "n6 -",
-                "ben 4 99", "2 2 6",
-            ])
-        let differences = try store.read { db in try Catalog.features().flatMap(\.audits).flatMap { try $0.run(db) } }
-        #expect(differences.isEmpty, "\(differences)")
-    }
-
-    private static func insertFormerRows(_ db: DatabaseConnection) throws {
-        let writing = Unscoped.audit("a test writes")
-        for (id, isOpen) in [("fresh", true), ("seen", true), ("evicted", true), ("answered", false)] {
-            try db.run(
-                """
-                INSERT INTO \(RequestsFeature.requests, unscoped: writing)
-                    (tenant, id, kind, from_user_id, to_user_id, status, created_at, answered_at)
-                VALUES ('t', \(id), 'friend', \(id), 'ben', \(isOpen ? "open" : "accepted"), 1, \(isOpen ? nil : 5))
-                """)
-        }
-        for (id, event, category, seenAt, removedAt) in [
-            ("n1", "request:fresh:open", "request", nil, nil), ("n2", "request:seen:open", "request", 7, nil),
-            ("n3", "request:evicted:open", "request", nil, 8), ("n4", "request:own:accepted", "request", nil, nil),
-            ("n5", "request:of-a-sender", "request", nil, nil), ("n6", nil, "message", nil, 9),
-        ] as [(String, String?, String, Int?, Int?)] {
-            try db.run(
-                """
-                INSERT INTO \(NotificationsFeature.notifications, unscoped: writing) (tenant, user_id, id, event_id,
-                    type, category, priority, title, message, lock_screen, data, sounds, vibrates, created_at, seen_at,
-                    removed_at)
-                VALUES ('t', 'ben', \(id), \(event), 'REQUEST', \(category), 1, 'T', 'M', 'L', '{}', 0, 0, 1, \(seenAt),
-                    \(removedAt))
-                """)
-        }
-        try db.run(
-            """
-            INSERT INTO \(NotificationsFeature.inboxes, unscoped: writing)
-                (tenant, user_id, kept, was_full, sound, haptics, time_zone, newest_at)
-            VALUES ('t', 'ben', 4, 1, 1, 1, 'UTC', 99)
-            """)
-        try db.run(
-            """
-            INSERT INTO \(BadgeLedger.badges, unscoped: writing)
-                (tenant, user_id, messages, requests, bell, version, updated_at)
-            VALUES ('t', 'ben', 0, 3, 0, 5, 1)
-            """)
     }
 }
 

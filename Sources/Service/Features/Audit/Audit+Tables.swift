@@ -32,6 +32,7 @@ extension AuditFeature {
         Migration(
             "0001_audit",
             sql: [
+                // The place at which a shortened chain begins (`cut_…`) stands in an entry of the chain.
                 """
                 CREATE TABLE audit (
                     tenant TEXT NOT NULL,
@@ -49,23 +50,20 @@ extension AuditFeature {
                     count INTEGER NOT NULL,
                     previous_hash TEXT NOT NULL,
                     hash TEXT NOT NULL,
+                    cut_through INTEGER,
+                    cut_at INTEGER,
+                    cut_days INTEGER,
+                    cut_hash TEXT,
                     PRIMARY KEY (tenant, sequence)
                 ) STRICT, WITHOUT ROWID
                 """,
                 "CREATE INDEX audit_times ON audit (tenant, noted_at, sequence)",
-                "CREATE INDEX audit_actors ON audit (tenant, actor_id, sequence)",
-                "CREATE INDEX audit_targets ON audit (tenant, target_id, sequence)",
+                // Persons are found by their digests, which stay when they are erased.
+                "CREATE INDEX audit_actor_digests ON audit (tenant, actor_digest, sequence)",
+                "CREATE INDEX audit_target_digests ON audit (tenant, target_digest, sequence)",
                 "CREATE INDEX audit_actions ON audit (tenant, action, sequence)",
                 """
                 CREATE TABLE audit_heads (
-                    tenant TEXT NOT NULL PRIMARY KEY,
-                    sequence INTEGER NOT NULL,
-                    hash TEXT NOT NULL,
-                    noted_at INTEGER NOT NULL
-                ) STRICT, WITHOUT ROWID
-                """,
-                """
-                CREATE TABLE audit_anchors (
                     tenant TEXT NOT NULL PRIMARY KEY,
                     sequence INTEGER NOT NULL,
                     hash TEXT NOT NULL
@@ -82,25 +80,7 @@ extension AuditFeature {
                     PRIMARY KEY (tenant, minute, actor_kind, actor_id, action)
                 ) STRICT, WITHOUT ROWID
                 """,
-            ]),
-        // The place at which a shortened chain begins stands in an entry of the chain. Persons are found by their digests,
-        // which stay when they are erased.
-        Migration(
-            "0002_audit",
-            sql: ["cut_through", "cut_at", "cut_days"].flatMap { column -> [Migration.Step] in
-                [
-                    .sqlite("ALTER TABLE audit ADD COLUMN \(column) INTEGER"),
-                    .postgreSQL("ALTER TABLE audit ADD COLUMN \(column) BIGINT"),
-                ]
-            } + [
-                "ALTER TABLE audit ADD COLUMN cut_hash TEXT",
-                "ALTER TABLE audit_heads DROP COLUMN noted_at",
-                "DROP TABLE audit_anchors",
-                "DROP INDEX audit_actors",
-                "DROP INDEX audit_targets",
-                "CREATE INDEX audit_actor_digests ON audit (tenant, actor_digest, sequence)",
-                "CREATE INDEX audit_target_digests ON audit (tenant, target_digest, sequence)",
-            ]),
+            ])
     ]
 
     // MARK: Reading

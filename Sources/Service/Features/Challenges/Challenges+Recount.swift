@@ -15,7 +15,7 @@ extension ChallengesFeature {
                 SELECT tenant, board_id, count(score) AS entries, max(revision) AS revision
                 FROM \(scores, unscoped: why) GROUP BY tenant, board_id
             ) AS found ON found.tenant = board.tenant AND found.board_id = board.board_id
-            WHERE board.is_doomed = 0 AND (coalesce(found.entries, 0) <> board.entries
+            WHERE board.is_removed = 0 AND (coalesce(found.entries, 0) <> board.entries
                 OR coalesce(found.revision, 0) <> board.revision)
             LIMIT 100
             """
@@ -44,7 +44,7 @@ extension ChallengesFeature {
     static let orderAudit = Audit(name: "leaderboards") { db in
         let why = Unscoped.audit("the check sorts all boards")
         let boards = try db.rows(
-            "SELECT tenant, board_id, challenge_id FROM \(boardRows, unscoped: why) WHERE is_doomed = 0"
+            "SELECT tenant, board_id, challenge_id FROM \(boardRows, unscoped: why) WHERE is_removed = 0"
         ) { (tenant: ID<Tenant>(try $0.text(0)), id: try $0.text(1), challengeId: try $0.text(2)) }
         return try boards.flatMap { board -> [String] in
             var leaderboard = Leaderboard()

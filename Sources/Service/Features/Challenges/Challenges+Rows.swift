@@ -44,7 +44,7 @@ extension ChallengesFeature {
     /// The columns that ``board(_:)`` reads, in order.
     private static let columns: SQL = """
         \(Challenge.columns(of: "challenge")), board.board_id, board.revision, board.mark, board.entries,
-        board.has_names, board.told_revision, board.told_at
+        board.has_names, board.published_revision, board.published_at
         """
 
     private static let challengeColumns = Challenge.columns()
@@ -84,8 +84,8 @@ extension ChallengesFeature {
             """
             SELECT \(columns) FROM (
                 SELECT * FROM \(boardRows, unscoped: bookkeeping)
-                WHERE tenant = \(tx.tenant) AND told_at > \(earliest) AND is_doomed = 0
-                ORDER BY told_at DESC LIMIT \(LeaderboardLimits.recentlyMovedMax)
+                WHERE tenant = \(tx.tenant) AND published_at > \(earliest) AND is_removed = 0
+                ORDER BY published_at DESC LIMIT \(LeaderboardLimits.recentlyMovedMax)
             ) AS board
             JOIN \(scores, visibleTo: tx.scope) AS score
                 ON score.tenant = board.tenant AND score.board_id = board.board_id
@@ -131,7 +131,7 @@ extension ChallengesFeature {
         try tx.db.run(
             """
             INSERT INTO \(boardRows, unscoped: bookkeeping)
-                (tenant, board_id, challenge_id, revision, mark, entries, has_names, told_revision, told_at, is_doomed)
+                (tenant, board_id, challenge_id, revision, mark, entries, has_names, published_revision, published_at, is_removed)
             VALUES (\(tx.tenant), \(id), \(challengeId), 0, 0, 0, 0, 0, 0, 0)
             """)
         return id
@@ -140,7 +140,7 @@ extension ChallengesFeature {
     static func scheduleRemoval(_ board: BoardRow, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(boardRows, unscoped: bookkeeping) SET is_doomed = 1
+            UPDATE \(boardRows, unscoped: bookkeeping) SET is_removed = 1
             WHERE tenant = \(tx.tenant) AND board_id = \(board.id)
             """)
     }
@@ -149,8 +149,8 @@ extension ChallengesFeature {
         try tx.db.run(
             """
             UPDATE \(boardRows, unscoped: bookkeeping) SET revision = \(board.revision), mark = \(board.mark),
-                entries = \(board.entries), has_names = \(board.hasNames), told_revision = \(board.publishedRevision),
-                told_at = \(board.publishedAt)
+                entries = \(board.entries), has_names = \(board.hasNames), published_revision = \(board.publishedRevision),
+                published_at = \(board.publishedAt)
             WHERE tenant = \(tx.tenant) AND board_id = \(board.id)
             """)
     }
@@ -160,7 +160,7 @@ extension ChallengesFeature {
         try tx.db.row(
             """
             SELECT revision, entries FROM \(boardRows, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND board_id = \(boardId) AND is_doomed = 0
+            WHERE tenant = \(tx.tenant) AND board_id = \(boardId) AND is_removed = 0
             """
         ) { (Int64(try $0.integer(0)), try $0.integer(1)) }
     }

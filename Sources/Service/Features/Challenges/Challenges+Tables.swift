@@ -19,22 +19,7 @@ extension ChallengesFeature {
         "challenge_tops", read: [], write: [], person: .copies("first lines of boards, stored again without the person")
     )
 
-    static let migrations = [
-        Migration("0001_challenges", sql: definitions),
-        Migration(
-            "0002_challenges",
-            sql: [
-                """
-                CREATE TABLE challenge_tops (
-                    tenant TEXT NOT NULL,
-                    board_id TEXT NOT NULL,
-                    revision INTEGER NOT NULL,
-                    lines TEXT NOT NULL,
-                    PRIMARY KEY (tenant, board_id)
-                ) STRICT
-                """
-            ]),
-    ]
+    static let migrations = [Migration("0001_challenges", sql: definitions)]
 
     private static let definitions: [Migration.Step] = [
         """
@@ -62,19 +47,19 @@ extension ChallengesFeature {
             mark INTEGER NOT NULL,
             entries INTEGER NOT NULL CHECK (entries >= 0),
             has_names INTEGER NOT NULL,
-            told_revision INTEGER NOT NULL,
-            told_at INTEGER NOT NULL,
-            is_doomed INTEGER NOT NULL,
+            published_revision INTEGER NOT NULL,
+            published_at INTEGER NOT NULL,
+            is_removed INTEGER NOT NULL,
             PRIMARY KEY (tenant, board_id)
         ) STRICT
         """,
         // The rows that the ticks look for, which is usually an empty set.
         """
-        CREATE INDEX challenge_boards_untold ON challenge_boards (tenant, told_at)
-        WHERE revision > told_revision AND is_doomed = 0
+        CREATE INDEX challenge_boards_unpublished ON challenge_boards (tenant, published_at)
+        WHERE revision > published_revision AND is_removed = 0
         """,
-        "CREATE INDEX challenge_boards_told ON challenge_boards (tenant, told_at)",
-        "CREATE INDEX challenge_boards_doomed ON challenge_boards (tenant, board_id) WHERE is_doomed = 1",
+        "CREATE INDEX challenge_boards_published ON challenge_boards (tenant, published_at)",
+        "CREATE INDEX challenge_boards_removed ON challenge_boards (tenant, board_id) WHERE is_removed = 1",
         // A user whose score was withdrawn still has a row, because replicas that follow the changes must read it too.
         """
         CREATE TABLE challenge_scores (
@@ -97,6 +82,15 @@ extension ChallengesFeature {
         """
         CREATE INDEX challenge_scores_order ON challenge_scores (tenant, board_id, standing, reached, user_id)
         WHERE standing IS NOT NULL
+        """,
+        """
+        CREATE TABLE challenge_tops (
+            tenant TEXT NOT NULL,
+            board_id TEXT NOT NULL,
+            revision INTEGER NOT NULL,
+            lines TEXT NOT NULL,
+            PRIMARY KEY (tenant, board_id)
+        ) STRICT
         """,
     ]
 }

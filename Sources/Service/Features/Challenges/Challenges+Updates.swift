@@ -170,7 +170,7 @@ extension ChallengesFeature {
         let ids: [ID<Challenge>] = try tx.db.rows(
             """
             SELECT challenge_id FROM \(boardRows, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND \(unpublishedCondition(at: tx.now)) ORDER BY told_at LIMIT \(updatedAtOnceMax)
+            WHERE tenant = \(tx.tenant) AND \(unpublishedCondition(at: tx.now)) ORDER BY published_at LIMIT \(updatedAtOnceMax)
             """
         ) { try $0.id(0) }
         for id in ids {
@@ -183,7 +183,7 @@ extension ChallengesFeature {
 
     private static func unpublishedCondition(at now: Timestamp) -> SQL {
         let due = now.adding(seconds: -LeaderboardLimits.updatePauseSeconds)
-        return "revision > told_revision AND is_doomed = 0 AND NOT (told_at > \(due) AND told_at <= \(now))"
+        return "revision > published_revision AND is_removed = 0 AND NOT (published_at > \(due) AND published_at <= \(now))"
     }
 
     /// Leaderboards of one tick: some milliseconds of the writer. The longest waiting ones come first.
@@ -194,12 +194,12 @@ extension ChallengesFeature {
     /// Removes the scores of deleted challenges in small steps, and then their leaderboards.
     static let removalTick = Tick(
         name: "challenges.removal", everySeconds: 5,
-        due: { _ in "SELECT tenant FROM \(boardRows, unscoped: bookkeeping) WHERE is_doomed = 1" }
+        due: { _ in "SELECT tenant FROM \(boardRows, unscoped: bookkeeping) WHERE is_removed = 1" }
     ) { tx in
         let boardId = try tx.db.row(
             """
             SELECT board_id FROM \(boardRows, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND is_doomed = 1 ORDER BY board_id LIMIT 1
+            WHERE tenant = \(tx.tenant) AND is_removed = 1 ORDER BY board_id LIMIT 1
             """
         ) { try $0.text(0) }
         guard let boardId else { return }

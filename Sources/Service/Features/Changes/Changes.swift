@@ -25,7 +25,7 @@ enum ChangesFeature {
             Endpoint.serving(parts, takeChanges))
         return Feature(
             name: "changes", tables: [deliveries, SourcePosition.positions],
-            migrations: [migration, SourcePosition.migration, SourcePosition.publicationMigration], endpoints: [intake],
+            migrations: [migration, SourcePosition.migration], endpoints: [intake],
             ticks: [pruning, trimming],
             constants: { writer, settings in
                 writer.member(

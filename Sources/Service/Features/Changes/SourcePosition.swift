@@ -14,14 +14,14 @@ struct SourcePosition: Sendable, Hashable {
     /// The tables with memberships that were read, each with its state (``SourceServer/states(of:by:)``) before it was
     /// read.
     var tables: [String: String]
-    /// The publication of the tables (``SourcePublication``); nil in positions of versions before 1.0.
+    /// The publication of the tables (``SourcePublication``); nil before the first is known.
     var publication: String?
 
     static let positions = Table(
         "source_positions", read: [], write: [], person: .nothing("positions in the app's log"))
 
     static let migration = Migration(
-        "0002_source_positions",
+        "0001_source_positions",
         sql: [
             """
             CREATE TABLE source_positions (
@@ -30,13 +30,11 @@ struct SourcePosition: Sendable, Hashable {
                 lsn INTEGER NOT NULL,
                 taken INTEGER NOT NULL,
                 tables TEXT NOT NULL,
+                publication TEXT,
                 stored_at INTEGER NOT NULL
             ) STRICT
             """
         ])
-
-    static let publicationMigration = Migration(
-        "0003_source_positions", sql: ["ALTER TABLE source_positions ADD COLUMN publication TEXT"])
 
     private static let bookkeeping = Unscoped.bookkeeping("the read position of the app's log belongs to no user")
 
@@ -71,7 +69,7 @@ struct SourcePosition: Sendable, Hashable {
             """)
     }
 
-    /// Reads lines of a state and a table. A line of a version without states is a table that has to be read again.
+    /// Reads lines of a state and a table.
     private static func tables(reading text: String) -> [String: String] {
         var tables: [String: String] = [:]
         for line in text.split(separator: "\n") {

@@ -177,8 +177,7 @@ final class SourceReader: Sendable {
         return continuity == .resumes && hasGap.load(ordering: .relaxed) ? .lost(.unpublished) : continuity
     }
 
-    /// Stores the current timeline and publication with the position. Earlier versions stored no timeline, and the
-    /// tables may have changed.
+    /// Stores the current publication with the position, because the tables may have changed.
     private func note(
         _ identity: SourceIdentity, _ publication: SourcePublication, with known: SourcePosition
     ) throws -> SourcePosition {

@@ -86,13 +86,13 @@ extension DJFeature {
     /// Publishes the counts of tracks whose votes exceeded the budget of a second.
     static let updatesTick = Tick(
         name: "dj.updates", everySeconds: 1,
-        due: { _ in "SELECT tenant FROM \(tracks, unscoped: counting) WHERE is_untold = 1" }
+        due: { _ in "SELECT tenant FROM \(tracks, unscoped: counting) WHERE is_unpublished = 1" }
     ) { tx in
         // Ordered by id, so that transactions that lock several shops cannot deadlock.
         let shopIds: [ID<Shop>] = try tx.db.rows(
             """
             SELECT DISTINCT shop_id FROM \(tracks, unscoped: counting)
-            WHERE tenant = \(tx.tenant) AND is_untold = 1 ORDER BY shop_id LIMIT \(shopsAtOnceMax)
+            WHERE tenant = \(tx.tenant) AND is_unpublished = 1 ORDER BY shop_id LIMIT \(shopsAtOnceMax)
             """
         ) { try $0.id(0) }
         for shopId in shopIds {

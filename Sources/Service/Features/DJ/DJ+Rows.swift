@@ -27,8 +27,8 @@ extension DJFeature {
     static func requireShop(_ id: ID<Shop>, _ tx: Transaction) throws -> DJShop {
         try tx.db.row(
             """
-            SELECT shop_id, asks_code, is_active, started_at, current_item, current_since, version, told_second,
-                told_count
+            SELECT shop_id, requires_code, is_active, started_at, current_item, current_since, version, published_second,
+                published_count
             FROM \(shops, visibleTo: tx.scope) WHERE shop_id = \(id)
             """, shop
         ).required("shop")
@@ -55,7 +55,7 @@ extension DJFeature {
         try tx.db.run(
             """
             INSERT INTO \(shops, unscoped: .reaction("the row is created together with the shop"))
-                (tenant, shop_id, asks_code, is_active, version, told_second, told_count)
+                (tenant, shop_id, requires_code, is_active, version, published_second, published_count)
             VALUES (\(tx.tenant), \(shopId), 0, 0, 0, 0, 0) ON CONFLICT (tenant, shop_id) DO NOTHING
             """)
     }
@@ -70,7 +70,7 @@ extension DJFeature {
             UPDATE \(shops, unscoped: counting) SET is_active = \(session.isActive),
                 started_at = \(session.startedAt), current_item = \(session.currentItem),
                 current_since = \(session.currentSince), version = \(session.version),
-                told_second = \(shop.budget.second), told_count = \(shop.budget.publishedCount)
+                published_second = \(shop.budget.second), published_count = \(shop.budget.publishedCount)
             WHERE tenant = \(tx.tenant) AND shop_id = \(session.shopId)
             """)
     }
@@ -111,7 +111,7 @@ extension DJFeature {
         try tx.db.run(
             """
             INSERT INTO \(tracks, writableBy: tx.scope)
-                (tenant, shop_id, rank_score, is_untold, \(trackColumns))
+                (tenant, shop_id, rank_score, is_unpublished, \(trackColumns))
             VALUES (\(tx.tenant), \(shopId), \(-item.tally.score), 0, \(item.values))
             """)
     }
@@ -120,7 +120,7 @@ extension DJFeature {
     static func remove(_ id: ID<DJQueueItem>, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
-            UPDATE \(tracks, writableBy: tx.scope) SET removed_at = \(tx.now), is_untold = 0
+            UPDATE \(tracks, writableBy: tx.scope) SET removed_at = \(tx.now), is_unpublished = 0
             WHERE item_id = \(id) AND removed_at IS NULL
             """) == 1
     }
@@ -129,7 +129,7 @@ extension DJFeature {
     static func removeAll(of shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(tracks, writableBy: tx.scope) SET removed_at = \(tx.now), is_untold = 0
+            UPDATE \(tracks, writableBy: tx.scope) SET removed_at = \(tx.now), is_unpublished = 0
             WHERE shop_id = \(shopId) AND removed_at IS NULL
             """)
     }
@@ -138,7 +138,7 @@ extension DJFeature {
         try tx.db.run(
             """
             UPDATE \(tracks, unscoped: counting) SET upvotes = \(item.tally.upvotes),
-                downvotes = \(item.tally.downvotes), rank_score = \(-item.tally.score), is_untold = \(!isPublished)
+                downvotes = \(item.tally.downvotes), rank_score = \(-item.tally.score), is_unpublished = \(!isPublished)
             WHERE tenant = \(tx.tenant) AND item_id = \(item.id)
             """)
     }
@@ -236,8 +236,8 @@ extension DJFeature {
     static func takePendingVotes(of shopId: ID<Shop>, _ tx: Transaction) throws -> [DJQueueItem] {
         try tx.db.rows(
             """
-            UPDATE \(tracks, unscoped: counting) SET is_untold = 0
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND is_untold = 1 AND removed_at IS NULL
+            UPDATE \(tracks, unscoped: counting) SET is_unpublished = 0
+            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND is_unpublished = 1 AND removed_at IS NULL
             RETURNING \(trackColumns)
             """, DJQueueItem.init(row:))
     }

@@ -27,21 +27,21 @@ extension DJFeature {
     static let attempts = Table(
         "presence_attempts", read: [], write: [], person: .rows(by: ["user_id"], [.deleted("user_id")]))
 
-    static let migrations = [Migration("0001_dj", sql: definitions + knownShops)]
+    static let migrations = [Migration("0001_dj", sql: definitions)]
 
     private static let definitions: [Migration.Step] = [
         """
         CREATE TABLE dj_shops (
             tenant TEXT NOT NULL,
             shop_id TEXT NOT NULL,
-            asks_code INTEGER NOT NULL,
+            requires_code INTEGER NOT NULL,
             is_active INTEGER NOT NULL,
             started_at INTEGER,
             current_item TEXT,
             current_since INTEGER,
             version INTEGER NOT NULL,
-            told_second INTEGER NOT NULL,
-            told_count INTEGER NOT NULL,
+            published_second INTEGER NOT NULL,
+            published_count INTEGER NOT NULL,
             PRIMARY KEY (tenant, shop_id)
         ) STRICT
         """,
@@ -60,7 +60,7 @@ extension DJFeature {
             upvotes INTEGER NOT NULL CHECK (upvotes >= 0),
             downvotes INTEGER NOT NULL CHECK (downvotes >= 0),
             rank_score INTEGER NOT NULL,
-            is_untold INTEGER NOT NULL,
+            is_unpublished INTEGER NOT NULL,
             removed_at INTEGER,
             PRIMARY KEY (tenant, item_id),
             CHECK (rank_score = downvotes - upvotes)
@@ -73,7 +73,7 @@ extension DJFeature {
         CREATE INDEX dj_tracks_order ON dj_tracks (tenant, shop_id, rank_score, added_at, track_id)
         WHERE removed_at IS NULL
         """,
-        "CREATE INDEX dj_tracks_untold ON dj_tracks (tenant, shop_id) WHERE is_untold = 1",
+        "CREATE INDEX dj_tracks_unpublished ON dj_tracks (tenant, shop_id) WHERE is_unpublished = 1",
         "CREATE INDEX dj_tracks_removed ON dj_tracks (tenant, item_id) WHERE removed_at IS NOT NULL",
         """
         CREATE TABLE dj_votes (
@@ -111,23 +111,5 @@ extension DJFeature {
         ) STRICT
         """,
         "CREATE INDEX presence_attempts_age ON presence_attempts (since, tenant)",
-    ]
-
-    /// Fills the tables from rows that are older than this feature: the shops, and the bookings in progress.
-    /// PostgreSQL's policies apply to the owner too, and are disabled for the two reads.
-    private static let knownShops: [Migration.Step] = [
-        .postgreSQL("ALTER TABLE shops NO FORCE ROW LEVEL SECURITY"),
-        .postgreSQL("ALTER TABLE bookings NO FORCE ROW LEVEL SECURITY"),
-        """
-        INSERT INTO dj_shops (tenant, shop_id, asks_code, is_active, version, told_second, told_count)
-        SELECT tenant, shop_id, 0, 0, 0, 0, 0 FROM shops
-        """,
-        """
-        INSERT INTO presences (tenant, user_id, booking_id, shop_id, source, since, expires_at)
-        SELECT tenant, user_id, id, shop_id, 'booking', started_at, started_at + 28800000000 FROM bookings
-        WHERE status = 'in-progress' AND user_id IS NOT NULL AND started_at IS NOT NULL
-        """,
-        .postgreSQL("ALTER TABLE shops FORCE ROW LEVEL SECURITY"),
-        .postgreSQL("ALTER TABLE bookings FORCE ROW LEVEL SECURITY"),
     ]
 }

@@ -8,40 +8,30 @@ extension ErasureFeature {
         "erasures", read: ["tenant:service", "tenant:admin"], write: ["tenant:service", "tenant:admin"],
         person: .copies("the encrypted id, until the erasure is done"))
 
-    static let migrations = [
-        Migration("0001_erasures", sql: creation),
-        // The stage of an erasure, and the number of rows that it has erased or changed.
-        Migration(
-            "0002_erasures_in_rounds",
-            sql: [
-                "ALTER TABLE erasures RENAME COLUMN user_id TO encrypted_id",
-                "ALTER TABLE erasures RENAME COLUMN passes TO stage",
-                .sqlite("ALTER TABLE erasures ADD COLUMN changed INTEGER NOT NULL DEFAULT 0"),
-                .postgreSQL("ALTER TABLE erasures ADD COLUMN changed BIGINT NOT NULL DEFAULT 0"),
-                "CREATE INDEX erasures_closing ON erasures (step) WHERE done_at IS NULL AND stage = 0",
-                "CREATE INDEX erasures_open ON erasures (tenant, stage, requested_at) WHERE done_at IS NULL",
-            ]),
-    ]
+    static let migrations = [Migration("0001_erasures", sql: creation)]
 
     private static let creation: [Migration.Step] = [
         """
         CREATE TABLE erasures (
             tenant TEXT NOT NULL,
             mark TEXT NOT NULL,
-            user_id TEXT,
+            encrypted_id TEXT,
             requested_at INTEGER NOT NULL,
             step TEXT NOT NULL,
             place TEXT,
             log_end INTEGER,
-            passes INTEGER NOT NULL,
+            stage INTEGER NOT NULL,
             next_at INTEGER NOT NULL,
             done_at INTEGER,
+            changed INTEGER NOT NULL DEFAULT 0,
             PRIMARY KEY (tenant, mark),
-            CHECK (done_at IS NULL OR user_id IS NULL)
+            CHECK (done_at IS NULL OR encrypted_id IS NULL)
         ) STRICT
         """,
         "CREATE INDEX erasures_due ON erasures (next_at) WHERE done_at IS NULL",
         "CREATE INDEX erasures_done ON erasures (tenant, done_at) WHERE done_at IS NOT NULL",
+        "CREATE INDEX erasures_closing ON erasures (step) WHERE done_at IS NULL AND stage = 0",
+        "CREATE INDEX erasures_open ON erasures (tenant, stage, requested_at) WHERE done_at IS NULL",
     ]
 
     private static let bookkeeping = Unscoped.bookkeeping("erasures of all persons continue")

@@ -150,7 +150,7 @@ struct Explanation: JSONWritable {
             case .refuted(let membership): ("refuted", membership)
             }
         writer.member("key", key)
-        writer.member("held", isSameTenant && ownKeys.contains(key))
+        writer.member("granted", isSameTenant && ownKeys.contains(key))
         writer.member("origin", origin)
         writer.member("membership", membership)
     }
@@ -158,9 +158,9 @@ struct Explanation: JSONWritable {
     private func write(_ stale: RowChange.Invalidation, to writer: inout JSONWriter) {
         let key = ownKey(of: stale.audience)
         writer.member("key", stale.key)
-        writer.member("heard", key != nil)
+        writer.member("received", key != nil)
         writer.member("by", key)
-        writer.member("causeTold", key != nil && ownKey(of: stale.causeAudience) != nil)
+        writer.member("causeReceived", key != nil && ownKey(of: stale.causeAudience) != nil)
         writer.member("audience", stale.audience)
     }
 

@@ -43,14 +43,20 @@ extension NotificationsFeature {
                     read_at INTEGER,
                     archived_at INTEGER,
                     removed_at INTEGER,
+                    request_id TEXT,
+                    is_ranked INTEGER NOT NULL,
                     CHECK (seen_at IS NOT NULL OR (read_at IS NULL AND archived_at IS NULL))
                 ) STRICT
                 """,
-                // Contains all columns that eviction compares, so that it reads fifty consecutive entries and one row.
+                // The order of lists.
+                "CREATE INDEX notifications_listed ON notifications (tenant, user_id, id) WHERE removed_at IS NULL",
+                // The order of eviction, from which a full inbox takes the first. Only inboxes that were full are in it.
                 """
-                CREATE INDEX notifications_kept
-                ON notifications (tenant, user_id, id, priority, seen_at, read_at, archived_at, removed_at)
-                WHERE removed_at IS NULL
+                CREATE INDEX notifications_eviction ON notifications (tenant, user_id, (
+                    CASE WHEN read_at IS NOT NULL OR archived_at IS NOT NULL THEN 0 WHEN priority = 3 THEN 8
+                        WHEN priority = 2 THEN 6 WHEN seen_at IS NOT NULL THEN 2 ELSE 4 END
+                        + CASE WHEN priority = 0 THEN 0 ELSE 1 END), id)
+                WHERE removed_at IS NULL AND is_ranked = 1
                 """,
                 """
                 CREATE UNIQUE INDEX notifications_events ON notifications (tenant, user_id, event_id)
@@ -68,90 +74,19 @@ extension NotificationsFeature {
                 CREATE TABLE inboxes (
                     tenant TEXT NOT NULL,
                     user_id TEXT NOT NULL,
-                    kept INTEGER NOT NULL,
-                    was_full INTEGER NOT NULL,
+                    kept INTEGER NOT NULL CHECK (kept >= 0),
+                    evicting INTEGER NOT NULL,
                     sound INTEGER NOT NULL,
                     haptics INTEGER NOT NULL,
                     quiet_start INTEGER,
                     quiet_end INTEGER,
                     time_zone TEXT NOT NULL,
-                    PRIMARY KEY (tenant, user_id),
-                    CHECK (kept BETWEEN 0 AND 50)
+                    newest_at INTEGER NOT NULL DEFAULT 0,
+                    ranking INTEGER NOT NULL DEFAULT 0,
+                    PRIMARY KEY (tenant, user_id)
                 ) STRICT, WITHOUT ROWID
                 """,
-            ]),
-        Migration(
-            "0002_notifications",
-            sql: [
-                .sqlite("ALTER TABLE inboxes ADD COLUMN newest_at INTEGER NOT NULL DEFAULT 0"),
-                .postgreSQL("ALTER TABLE inboxes ADD COLUMN newest_at BIGINT NOT NULL DEFAULT 0"),
-            ]),
-        Migration("0003_notifications", sql: settableBound),
-        // The order of eviction, from which a full inbox takes the first; and the order of lists, without the columns
-        // for eviction.
-        Migration(
-            "0004_notifications",
-            sql: [
-                """
-                CREATE INDEX notifications_eviction ON notifications (tenant, user_id, (
-                    CASE WHEN read_at IS NOT NULL OR archived_at IS NOT NULL THEN 0 WHEN priority = 3 THEN 8
-                        WHEN priority = 2 THEN 6 WHEN seen_at IS NOT NULL THEN 2 ELSE 4 END
-                        + CASE WHEN priority = 0 THEN 0 ELSE 1 END), id)
-                WHERE removed_at IS NULL
-                """,
-                "CREATE INDEX notifications_listed ON notifications (tenant, user_id, id) WHERE removed_at IS NULL",
-                "DROP INDEX notifications_kept",
-            ]),
-        Migration("0006_notifications", sql: evictionOfFullInboxes),
-    ]
-
-    /// Only inboxes that were full are in the index of the order of eviction. Rows from before are in it; replicas of an
-    /// earlier version, which do not name the column, add theirs until they are replaced.
-    private static let evictionOfFullInboxes: [Migration.Step] = [
-        .sqlite("ALTER TABLE notifications ADD COLUMN is_ranked INTEGER NOT NULL DEFAULT 1"),
-        .postgreSQL("ALTER TABLE notifications ADD COLUMN is_ranked BIGINT NOT NULL DEFAULT 1"),
-        .sqlite("ALTER TABLE inboxes ADD COLUMN ranking INTEGER NOT NULL DEFAULT 0"),
-        .postgreSQL("ALTER TABLE inboxes ADD COLUMN ranking BIGINT NOT NULL DEFAULT 0"),
-        "DROP INDEX notifications_eviction",
-        """
-        CREATE INDEX notifications_eviction ON notifications (tenant, user_id, (
-            CASE WHEN read_at IS NOT NULL OR archived_at IS NOT NULL THEN 0 WHEN priority = 3 THEN 8
-                WHEN priority = 2 THEN 6 WHEN seen_at IS NOT NULL THEN 2 ELSE 4 END
-                + CASE WHEN priority = 0 THEN 0 ELSE 1 END), id)
-        WHERE removed_at IS NULL AND is_ranked = 1
-        """,
-    ]
-
-    /// The limit is a setting now. Before, it was a constraint, which SQLite cannot remove from a table.
-    private static let settableBound: [Migration.Step] = [
-        .sqlite(
-            """
-            CREATE TABLE inboxes_settable (
-                tenant TEXT NOT NULL,
-                user_id TEXT NOT NULL,
-                kept INTEGER NOT NULL CHECK (kept >= 0),
-                evicting INTEGER NOT NULL,
-                sound INTEGER NOT NULL,
-                haptics INTEGER NOT NULL,
-                quiet_start INTEGER,
-                quiet_end INTEGER,
-                time_zone TEXT NOT NULL,
-                newest_at INTEGER NOT NULL DEFAULT 0,
-                PRIMARY KEY (tenant, user_id)
-            ) STRICT, WITHOUT ROWID
-            """),
-        .sqlite(
-            """
-            INSERT INTO inboxes_settable
-            SELECT tenant, user_id, kept, 0, sound, haptics, quiet_start, quiet_end, time_zone, newest_at FROM inboxes
-            """),
-        .sqlite("DROP TABLE inboxes"),
-        .sqlite("ALTER TABLE inboxes_settable RENAME TO inboxes"),
-        .sqlite("ALTER TABLE notifications ADD COLUMN request_id TEXT"),
-        .postgreSQL("ALTER TABLE inboxes DROP CONSTRAINT inboxes_kept_check"),
-        .postgreSQL("ALTER TABLE inboxes ADD CONSTRAINT inboxes_kept_check CHECK (kept >= 0)"),
-        .postgreSQL("ALTER TABLE inboxes RENAME COLUMN was_full TO evicting"),
-        .postgreSQL("ALTER TABLE notifications ADD COLUMN request_id TEXT COLLATE \"C\""),
+            ])
     ]
 
     static let columns = Notification.columns()

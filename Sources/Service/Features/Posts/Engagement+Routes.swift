@@ -62,7 +62,7 @@ extension PostsFeature {
         let ids: [ID<Post>] = try tx.db.rows(
             """
             SELECT id FROM \(posts, unscoped: publishing) WHERE tenant = \(tx.tenant) AND \(unpublishedCondition(at: tx.now))
-            ORDER BY told_at LIMIT \(PostLimits.engagementsPerStepMax)
+            ORDER BY published_at LIMIT \(PostLimits.engagementsPerStepMax)
             """
         ) { try $0.id(0) }
         // Locked, so that no other transaction counts them meanwhile.
@@ -70,8 +70,8 @@ extension PostsFeature {
         for id in ids {
             let post = try tx.db.row(
                 """
-                UPDATE \(posts, unscoped: publishing) SET is_untold = 0, told_at = \(tx.now)
-                WHERE tenant = \(tx.tenant) AND id = \(id) AND is_untold = 1 RETURNING \(columns)
+                UPDATE \(posts, unscoped: publishing) SET is_unpublished = 0, published_at = \(tx.now)
+                WHERE tenant = \(tx.tenant) AND id = \(id) AND is_unpublished = 1 RETURNING \(columns)
                 """, Post.init(row:))
             if let post { tx.publish(post.engagementChange(readers: readers(of: post))) }
         }
@@ -82,6 +82,6 @@ extension PostsFeature {
     private static func unpublishedCondition(at now: Timestamp) -> SQL {
         // A time in the future was stored before the clock was set back. It must not stop the post until then.
         let due = now.adding(seconds: -PostLimits.engagementIntervalSeconds)
-        return "is_untold = 1 AND NOT (told_at > \(due) AND told_at <= \(now))"
+        return "is_unpublished = 1 AND NOT (published_at > \(due) AND published_at <= \(now))"
     }
 }

@@ -51,7 +51,7 @@ extension PostsFeature {
         try tx.db.run(
             """
             INSERT INTO \(posts, writableBy: tx.scope)
-                (tenant, told_at, \(columns))
+                (tenant, published_at, \(columns))
             VALUES (\(tx.tenant), 0, \(post.values))
             """)
     }
@@ -148,10 +148,10 @@ extension PostsFeature {
             """
             UPDATE \(posts, unscoped: counting)
             SET like_count = like_count + \(likes), repost_count = repost_count + \(reposts),
-                is_untold = CASE WHEN told_at > \(pause) AND told_at <= \(tx.now) THEN 1 ELSE 0 END,
-                told_at = CASE WHEN told_at > \(pause) AND told_at <= \(tx.now) THEN told_at ELSE \(tx.now) END
+                is_unpublished = CASE WHEN published_at > \(pause) AND published_at <= \(tx.now) THEN 1 ELSE 0 END,
+                published_at = CASE WHEN published_at > \(pause) AND published_at <= \(tx.now) THEN published_at ELSE \(tx.now) END
             WHERE tenant = \(tx.tenant) AND id = \(id)
-            RETURNING \(columns), is_untold
+            RETURNING \(columns), is_unpublished
             """
         ) { row in try row.bool(columnCount) ? nil : try Post(row: row) } ?? nil
     }

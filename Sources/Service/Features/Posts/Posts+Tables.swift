@@ -84,15 +84,15 @@ extension PostsFeature {
                     created_at INTEGER NOT NULL,
                     like_count INTEGER NOT NULL DEFAULT 0 CHECK (like_count >= 0),
                     repost_count INTEGER NOT NULL DEFAULT 0 CHECK (repost_count >= 0),
-                    told_at INTEGER NOT NULL,
-                    is_untold INTEGER NOT NULL DEFAULT 0,
+                    published_at INTEGER NOT NULL,
+                    is_unpublished INTEGER NOT NULL DEFAULT 0,
                     PRIMARY KEY (tenant, id)
                 ) STRICT
                 """,
                 // The newest posts of an author, from which feeds are merged.
                 "CREATE UNIQUE INDEX posts_authors ON posts (tenant, author_id, sequence)",
                 "CREATE INDEX posts_public ON posts (tenant, sequence) WHERE visibility = 'public'",
-                "CREATE INDEX posts_untold ON posts (told_at, tenant, id) WHERE is_untold = 1",
+                "CREATE INDEX posts_unpublished ON posts (published_at, tenant, id) WHERE is_unpublished = 1",
                 """
                 CREATE TABLE post_engagements (
                     tenant TEXT NOT NULL,

@@ -24,6 +24,7 @@ extension RequestsFeature {
                     status TEXT NOT NULL,
                     created_at INTEGER NOT NULL,
                     answered_at INTEGER,
+                    seen_at INTEGER,
                     PRIMARY KEY (tenant, id),
                     CHECK ((status = 'open') = (answered_at IS NULL))
                 ) STRICT
@@ -40,53 +41,8 @@ extension RequestsFeature {
                 CREATE INDEX user_requests_answered ON user_requests (tenant, answered_at)
                 WHERE answered_at IS NOT NULL
                 """,
-            ]),
-        Migration("0002_user_requests", sql: seenByRows),
+            ])
     ]
-
-    /// From this migration on, requests are counted by their own rows. The state known from their notifications is
-    /// moved there, and the counts are recomputed. It needs the notifications' `request_id`. PostgreSQL's policies
-    /// apply to the owner too, and are disabled meanwhile.
-    private static let seenByRows: [Migration.Step] = lifting(
-        ["user_requests", "notifications", "badges"],
-        [
-            .sqlite("ALTER TABLE user_requests ADD COLUMN seen_at INTEGER"),
-            .postgreSQL("ALTER TABLE user_requests ADD COLUMN seen_at BIGINT"),
-            // A notification that was evicted unseen leaves its request unseen, so the request lights the badge again.
-            """
-            UPDATE user_requests SET seen_at = (
-                SELECT notice.seen_at FROM notifications AS notice
-                WHERE notice.tenant = user_requests.tenant AND notice.user_id = user_requests.to_user_id
-                    AND notice.event_id = 'request:' || user_requests.id || ':open')
-            WHERE status = 'open'
-            """,
-            """
-            UPDATE notifications SET request_id = (
-                SELECT asked.id FROM user_requests AS asked
-                WHERE asked.tenant = notifications.tenant AND asked.to_user_id = notifications.user_id
-                    AND asked.id = substr(notifications.event_id, 9, length(notifications.event_id) - 13)
-                    AND asked.status = 'open')
-            WHERE removed_at IS NULL AND category = 'request' AND event_id LIKE 'request:%:open'
-            """,
-            """
-            UPDATE badges SET version = version + 1,
-                requests = (
-                    SELECT count(*) FROM user_requests AS asked
-                    WHERE asked.tenant = badges.tenant AND asked.to_user_id = badges.user_id AND asked.status = 'open'
-                        AND asked.seen_at IS NULL),
-                bell = (
-                    SELECT count(*) FROM notifications AS notice
-                    WHERE notice.tenant = badges.tenant AND notice.user_id = badges.user_id AND notice.removed_at IS NULL
-                        AND notice.seen_at IS NULL AND notice.category <> 'message' AND notice.request_id IS NULL)
-            """,
-        ])
-
-    private static func lifting(_ tables: [String], _ steps: [Migration.Step]) -> [Migration.Step] {
-        func force(_ word: String) -> [Migration.Step] {
-            tables.map { .postgreSQL("ALTER TABLE \($0) \(word) ROW LEVEL SECURITY") }
-        }
-        return force("NO FORCE") + steps + force("FORCE")
-    }
 
     static let columns = UserRequest.columns()
 

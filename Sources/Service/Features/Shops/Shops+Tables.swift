@@ -45,14 +45,7 @@ extension ShopsFeature {
         "wait_estimates", read: ["shop:{shop_id}:staff", "tenant:admin", "tenant:service"], write: [],
         kept: "BELLHOP_BOOKINGS_KEPT_DAYS, if set", person: .nothing("waits of bookings, without their customers"))
 
-    static let migrations = [
-        Migration("0001_shops", sql: shopTables + bookingTables + queueTables),
-        Migration("0002_shops", sql: erasableHistory),
-        Migration("0003_queue_members", sql: outdatedQueues),
-    ]
-
-    /// Earlier versions stored the content with its first brace. The queues are computed again.
-    private static let outdatedQueues: [Migration.Step] = ["UPDATE shop_queues SET updated_at = 0"]
+    static let migrations = [Migration("0001_shops", sql: shopTables + bookingTables + queueTables)]
 
     private static let shopTables: [Migration.Step] = [
         """
@@ -178,20 +171,32 @@ extension ShopsFeature {
             PRIMARY KEY (tenant, booking_id, version)
         ) STRICT
         """,
+        // The history forgets erased persons, and is deleted after its booking.
         .sqlite(
             """
-            CREATE TRIGGER booking_history_is_append_only BEFORE UPDATE ON booking_history
+            CREATE TRIGGER booking_history_is_append_only BEFORE UPDATE ON booking_history WHEN NOT (\(forgets("IS")))
             BEGIN SELECT RAISE(ABORT, 'history is append-only'); END
             """),
         .sqlite(
             """
             CREATE TRIGGER booking_history_is_kept BEFORE DELETE ON booking_history
+            WHEN EXISTS (SELECT 1 FROM bookings WHERE tenant = OLD.tenant AND id = OLD.booking_id)
             BEGIN SELECT RAISE(ABORT, 'history is append-only'); END
             """),
         .postgreSQL(
             """
             CREATE FUNCTION booking_history_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+            DECLARE
+                opened text := current_setting('bellhop.unscoped', true);
+                is_kept boolean;
             BEGIN
+                IF TG_OP = 'UPDATE' AND \(forgets("IS NOT DISTINCT FROM")) THEN RETURN NEW; END IF;
+                IF TG_OP = 'DELETE' THEN
+                    PERFORM set_config('bellhop.unscoped', '{bookings}', true);
+                    is_kept := EXISTS (SELECT 1 FROM bookings WHERE tenant = OLD.tenant AND id = OLD.booking_id);
+                    PERFORM set_config('bellhop.unscoped', coalesce(opened, ''), true);
+                    IF NOT is_kept THEN RETURN OLD; END IF;
+                END IF;
                 RAISE EXCEPTION 'history is append-only' USING ERRCODE = 'integrity_constraint_violation';
             END $$
             """),
@@ -246,40 +251,6 @@ extension ShopsFeature {
             + " AND (NEW.barber_id \(same) OLD.barber_id OR NEW.barber_id IS NULL)"
             + " AND (NEW.actor_id = OLD.actor_id OR NEW.actor_id = '\(ID<User>.erased)')"
     }
-
-    /// From this migration on, the history forgets erased persons, and is deleted after its booking.
-    private static let erasableHistory: [Migration.Step] = [
-        .sqlite("DROP TRIGGER booking_history_is_append_only"),
-        .sqlite("DROP TRIGGER booking_history_is_kept"),
-        .sqlite(
-            """
-            CREATE TRIGGER booking_history_is_append_only BEFORE UPDATE ON booking_history WHEN NOT (\(forgets("IS")))
-            BEGIN SELECT RAISE(ABORT, 'history is append-only'); END
-            """),
-        .sqlite(
-            """
-            CREATE TRIGGER booking_history_is_kept BEFORE DELETE ON booking_history
-            WHEN EXISTS (SELECT 1 FROM bookings WHERE tenant = OLD.tenant AND id = OLD.booking_id)
-            BEGIN SELECT RAISE(ABORT, 'history is append-only'); END
-            """),
-        .postgreSQL(
-            """
-            CREATE OR REPLACE FUNCTION booking_history_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
-            DECLARE
-                opened text := current_setting('bellhop.unscoped', true);
-                is_kept boolean;
-            BEGIN
-                IF TG_OP = 'UPDATE' AND \(forgets("IS NOT DISTINCT FROM")) THEN RETURN NEW; END IF;
-                IF TG_OP = 'DELETE' THEN
-                    PERFORM set_config('bellhop.unscoped', '{bookings}', true);
-                    is_kept := EXISTS (SELECT 1 FROM bookings WHERE tenant = OLD.tenant AND id = OLD.booking_id);
-                    PERFORM set_config('bellhop.unscoped', coalesce(opened, ''), true);
-                    IF NOT is_kept THEN RETURN OLD; END IF;
-                END IF;
-                RAISE EXCEPTION 'history is append-only' USING ERRCODE = 'integrity_constraint_violation';
-            END $$
-            """),
-    ]
 
     // MARK: Shops
 

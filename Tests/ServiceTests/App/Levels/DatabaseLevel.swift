@@ -12,7 +12,7 @@ import Testing
 struct DatabaseLevel: Sendable, CustomStringConvertible {
     static let folder = repository.appendingPathComponent("Tests/Fixtures/Databases")
 
-    let name: String
+    let number: Int
     /// The ids of the applied migrations.
     let migrations: [String]
     /// The position of Ada's stream before the rest of her events.
@@ -20,17 +20,17 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
     /// SQL that creates the rows in a database with only the migrations applied.
     let rows: String
 
-    var description: String { name }
+    var description: String { "level \(number)" }
 
     /// All stored levels, oldest first.
     static let all = Result {
         try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
-            .filter { $0.pathExtension == "sql" }.sorted { $0.path < $1.path }.map(DatabaseLevel.init(reading:))
+            .filter { $0.pathExtension == "sql" }.map(DatabaseLevel.init(reading:)).sorted { $0.number < $1.number }
     }
 
     private init(reading file: URL) throws {
         let text = try String(contentsOf: file, encoding: .utf8)
-        name = file.deletingPathExtension().lastPathComponent
+        number = try #require(Int(file.deletingPathExtension().lastPathComponent))
         func entry(_ name: String) throws -> String {
             let mark = "-- \(name): "
             return try String(#require(text.split(separator: "\n").first { $0.hasPrefix(mark) }).dropFirst(mark.count))
@@ -99,17 +99,17 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
 // MARK: Storing a level
 
 extension DatabaseLevel {
-    /// Writes the stored rows of a service, restricted to the tables of some migrations. Fails if one of the tables
-    /// is empty.
-    static func store(_ name: String, _ migrations: [String], cursor: String, of service: TestService) throws {
-        let tables = try tables(of: Catalog.migrations.filter { migrations.contains($0.id) })
+    /// Writes the stored rows of a service. Fails if a table is empty.
+    static func store(_ number: Int, cursor: String, of service: TestService) throws {
+        let tables = try tables(of: Catalog.migrations)
+        let migrations = Catalog.migrations.map(\.id)
         var lines = ["-- migrations: \(migrations.joined(separator: " "))", "-- cursor: \(cursor)"]
         for (table, columns) in tables.sorted(by: { $0.key < $1.key }) {
             let quoted = columns.map { "quote(\($0))" }.joined(separator: " || ', ' || ")
             let rows = try service.app.store.read { db in
                 try db.rows(SQL(unchecked: "SELECT \(quoted) FROM \(table)")) { try $0.text(0) }
             }
-            #expect(!rows.isEmpty, "\(table) has no row at level \(name)")
+            #expect(!rows.isEmpty, "\(table) has no row at level \(number)")
             // Some migrations leave a row in the table.
             lines.append("DELETE FROM \(table);")
             for row in rows {
@@ -117,6 +117,6 @@ extension DatabaseLevel {
             }
         }
         let text = lines.joined(separator: "\n") + "\n"
-        try text.write(to: folder.appendingPathComponent("\(name).sql"), atomically: true, encoding: .utf8)
+        try text.write(to: folder.appendingPathComponent("\(number).sql"), atomically: true, encoding: .utf8)
     }
 }

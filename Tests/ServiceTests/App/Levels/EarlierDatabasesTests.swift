@@ -17,17 +17,9 @@ import Testing
         var testDescription: String { "\(level) on \(engine)" }
     }
 
-    /// Every level as a file, and the levels that a server can have: replicas on PostgreSQL came with the second
-    /// level. On a server, a contributor's run tests only the oldest and the newest level.
-    static let earlier = {
-        let levels = (try? DatabaseLevel.all.get()) ?? []
-        let ofServers = levels.filter { $0.migrations.contains("0002_event_counter") }
-        let count = effort(quick: 1, full: ofServers.count, long: ofServers.count)
-        return levels.map { Earlier(level: $0, engine: .sqlite) }
-            + (ofServers.prefix(count) + ofServers.dropFirst(count).suffix(1)).map {
-                Earlier(level: $0, engine: .postgreSQL)
-            }
-    }()
+    static let earlier = ((try? DatabaseLevel.all.get()) ?? []).flatMap { level in
+        [DatabaseEngine.sqlite, .postgreSQL].map { Earlier(level: level, engine: $0) }
+    }
 
     @Test(arguments: earlier) func database_ofAnEarlierVersion_isServedWithAllItsRows(_ earlier: Earlier) async throws {
         let level = earlier.level
@@ -40,48 +32,71 @@ import Testing
         let stream = try await service.listen(as: .user("ada"), lastEventID: level.cursor)
         let missed = try await stream.next().name
         #expect(["booking:status_change", "stream:resync"].contains(missed), "\(missed)")
-        for chapter in LevelStory.chapters.prefix(while: { $0.name <= level.name }) {
-            try await chapter.isServed(service)
-        }
+        for chapter in LevelStory.chapters where chapter.level <= level.number { try await chapter.isServed(service) }
         try service.expectExactCounts()
         // Features that this level did not have yet work as well.
-        for chapter in LevelStory.chapters.drop(while: { $0.name <= level.name }) {
+        for chapter in LevelStory.chapters where chapter.level > level.number {
             try await chapter.happen(service)
             try await chapter.isServed(service)
         }
         try service.expectExactCounts()
     }
 
-    /// Every level with a chapter has its fixture, and every migration of a fixture is a current one.
-    @Test func everyLevel_isStored_andKnown() throws {
-        let levels = try DatabaseLevel.all.get()
-        #expect(levels.map(\.name) == LevelStory.chapters.map(\.name))
-        let known = Set(Catalog.migrations.map(\.id))
-        for level in levels {
-            #expect(known.isSuperset(of: level.migrations), "\(level)")
-            #expect(level.migrations == LevelStory.migrations(upTo: level.name), "\(level)")
+    /// A later version adds a column to a table with rows. Nothing is lost, and callers still see their own rows only.
+    @Test(arguments: [DatabaseEngine.sqlite, .postgreSQL])
+    func laterMigration_keepsTheRows(on engine: DatabaseEngine) async throws {
+        let directory = try TemporaryDirectory()
+        let level = try #require(try DatabaseLevel.all.get().last)
+        let database = engine == .sqlite ? try level.makeFile(in: directory) : try level.makeServerDatabase()
+        let later = Migration(
+            "0002_preferences",
+            sql: [
+                .sqlite("ALTER TABLE preferences ADD COLUMN mood INTEGER NOT NULL DEFAULT 7"),
+                .postgreSQL("ALTER TABLE preferences ADD COLUMN mood BIGINT NOT NULL DEFAULT 7"),
+            ])
+        var options = StoreOptions()
+        options.access = .owner
+        let url = try database.name.map { try PostgresServer.shared().url("bellhop_owner", $0) } ?? database.url
+        let store = try DatabaseStore.open(DatabaseURL(url), options: options, tables: Catalog.tables)
+        defer { store.close() }
+        #expect(try store.migrate(Catalog.migrations + [later], tables: Catalog.tables) == [later.id])
+        #expect(try store.migrate(Catalog.migrations + [later], tables: Catalog.tables).isEmpty)
+        let service = try DatabaseStore.open(DatabaseURL(database.url), tables: Catalog.tables)
+        defer { service.close() }
+        let table = PreferencesFeature.preferences
+        for (user, moods) in [("ada", [7]), ("eve", [])] {
+            let scope = Scope(tenant: "default", keys: ["user:\(user)"])
+            let seen = try service.read { db in
+                try db.rows("SELECT mood FROM \(table, visibleTo: scope)") { try $0.integer(0) }
+            }
+            #expect(seen == moods, "\(user)")
         }
     }
 
-    /// Stores the levels that are not stored yet. Existing files stay unchanged, because such databases exist.
-    @Test(.enabled(if: ProcessInfo.processInfo.environment["STORE_LEVELS"] != nil, "STORE_LEVELS=1 stores new ones"))
-    func newLevels_areStored() async throws {
-        let stored = Set(try DatabaseLevel.all.get().map(\.name))
+    /// Every level has a chapter, and every migration of a level is a current one.
+    @Test func everyLevel_isStored_andKnown() throws {
+        let levels = try DatabaseLevel.all.get()
+        #expect(levels.map(\.number) == Set(LevelStory.chapters.map(\.level)).sorted())
+        let known = Set(Catalog.migrations.map(\.id))
+        for level in levels { #expect(known.isSuperset(of: level.migrations), "\(level)") }
+    }
+
+    /// Stores the newest level. The files of released versions stay unchanged, because such databases exist.
+    @Test(.enabled(if: ProcessInfo.processInfo.environment["STORE_LEVEL"] != nil, "STORE_LEVEL=1 stores the newest one"))
+    func newestLevel_isStored() async throws {
         let service = try TestService.start(LevelStory.settings, at: LevelStory.moment)
         let cursor = try await service.position(as: .user("ada"))
         for chapter in LevelStory.chapters {
             try await chapter.happen(service)
             try await chapter.remain(service)
-            guard !stored.contains(chapter.name) else { continue }
-            let migrations = LevelStory.migrations(upTo: chapter.name)
-            try DatabaseLevel.store(chapter.name, migrations, cursor: cursor, of: service)
         }
+        try DatabaseLevel.store(LevelStory.chapters.map(\.level).max() ?? 1, cursor: cursor, of: service)
     }
 
     // MARK: Released migrations
 
     /// The text of an applied migration cannot change, because the service would refuse that database. A new
-    /// migration adds a line to `checksums.txt`, and no other line changes.
+    /// migration adds a line to `checksums.txt`, and no line of a released version changes.
     @Test func migrations_matchTheReleasedChecksums() throws {
         let file = DatabaseLevel.folder.appendingPathComponent("checksums.txt")
         let pinned = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").filter { !$0.hasPrefix("#") }
@@ -91,35 +106,21 @@ import Testing
         }
         for line in present where !pinned.contains(line) {
             Issue.record(
-                "if the migration is new, add this line to checksums.txt; otherwise revert its change:\n\(line)")
+                "if no released version has the migration, put this line into checksums.txt; else revert its change:\n\(line)")
         }
         for line in pinned where !present.contains(line) { Issue.record("a released migration is missing: \(line)") }
         #expect(pinned == pinned.sorted(), "keep the lines sorted, so that concurrent additions do not conflict")
     }
 
-    /// An older database has applied the released migrations, so a new one can only come after them. Otherwise new and
-    /// upgraded databases would apply them in different orders. A new migration adds a line at the end of `order.txt`.
-    @Test func migrations_keepTheReleasedOrder() throws {
-        let file = DatabaseLevel.folder.appendingPathComponent("order.txt")
-        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
-        let released = lines.filter { !$0.hasPrefix("#") }.map(String.init)
-        #expect(Catalog.migrations.map(\.id) == released)
-    }
-
-    @Test func migration_thatIsNotListedOnceAndDeclaredOnce_isRefused() {
-        let order = MigrationOrder(ids: ["0001_a", "0001_b", "0001_c", "0001_c"])
-        let declared = ["0001_c", "0001_d", "0001_a", "0001_a"].map { Migration($0, sql: []) }
-        #expect(
-            order.mistakes(in: declared) == [
-                "0001_a is listed 1 times and declared 2 times", "0001_b is listed 1 times and declared 0 times",
-                "0001_c is listed 2 times and declared 1 times", "0001_d is listed 0 times and declared 1 times",
-            ])
-    }
-
-    @Test func migrations_areSortedByTheList() {
-        let order = MigrationOrder(ids: ["0001_b", "0001_a", "0002_b"])
-        let declared = ["0001_a", "0001_b", "0002_b"].map { Migration($0, sql: []) }
-        #expect(order.sorted(declared).map(\.id) == order.ids)
+    /// A new migration is applied after all others in an older database, and after those of its feature in a new one. So it
+    /// may need no table of another feature.
+    @Test func migrations_needNoOtherFeature() throws {
+        let owners = Dictionary(grouping: Catalog.migrations) { $0.id.drop { $0 != "_" } }
+        for (owner, migrations) in owners {
+            let store = try DatabaseStore.open(DatabaseURL("sqlite::memory:"), tables: Catalog.tables)
+            defer { store.close() }
+            #expect(throws: Never.self, "\(owner)") { try store.migrate(migrations) }
+        }
     }
 
     /// A database with unknown migrations stops the start with an error that names the migration.

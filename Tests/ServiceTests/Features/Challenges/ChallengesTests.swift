@@ -382,7 +382,7 @@ import Values
             try db.run(
                 """
                 UPDATE \(ChallengesFeature.boardRows, unscoped: why)
-                SET revision = \(entries), told_revision = \(entries), entries = \(entries)
+                SET revision = \(entries), published_revision = \(entries), entries = \(entries)
                 """)
         }
         // Reads and submits a score while the board is not in memory; SQL counts the place.

@@ -45,9 +45,9 @@ import Testing
         let classmate = try await explain(id, to: School.student("s2")).json
         #expect(classmate["delivered"].bool == true)
         #expect(classmate["row"]["seenAfter"] == .null)
-        let received = classmate["invalidations"].array?.filter { $0["heard"].bool == true } ?? []
+        let received = classmate["invalidations"].array?.filter { $0["received"].bool == true } ?? []
         #expect(received.map { $0["key"] } == [["leaderboard", "c1"]])
-        #expect(received.first?["causeTold"].bool == false)
+        #expect(received.first?["causeReceived"].bool == false)
         let stranger = try await explain(id, to: School.teacher("t2")).json
         #expect(stranger["delivered"].bool == false)
         // Compares the claims of a token with the stored memberships.

@@ -59,8 +59,8 @@ import Visibility
     private static let subjects = [
         Probe(table: DJFeature.shops, identifier: "started_at") { row in
             """
-            INSERT INTO \(DJFeature.shops, unscoped: writing) (tenant, shop_id, asks_code, is_active, started_at,
-                version, told_second, told_count)
+            INSERT INTO \(DJFeature.shops, unscoped: writing) (tenant, shop_id, requires_code, is_active, started_at,
+                version, published_second, published_count)
             VALUES (\(row.tenant), \(row.shop), 0, 0, \(row.number), 0, 0, 0)
             ON CONFLICT (tenant, shop_id) DO UPDATE SET started_at = excluded.started_at
             """
@@ -68,7 +68,7 @@ import Visibility
         Probe(table: DJFeature.tracks, identifier: "added_at") { row in
             """
             INSERT INTO \(DJFeature.tracks, unscoped: writing) (tenant, item_id, shop_id, track_id, track_name,
-                artist_name, added_by, added_at, upvotes, downvotes, rank_score, is_untold)
+                artist_name, added_by, added_at, upvotes, downvotes, rank_score, is_unpublished)
             VALUES (\(row.tenant), \(row.id), \(row.shop), \(row.id), 'x', 'x', \(row.user), \(row.number), 0, 0,
                 0, 0)
             """
@@ -196,7 +196,7 @@ import Visibility
             try db.run(
                 """
                 INSERT INTO \(DJFeature.tracks, unscoped: writing) (tenant, item_id, shop_id, track_id,
-                    track_name, artist_name, added_by, added_at, upvotes, downvotes, rank_score, is_untold)
+                    track_name, artist_name, added_by, added_at, upvotes, downvotes, rank_score, is_unpublished)
                 VALUES ('t', \(item.id.text), \(shop), \(item.track.trackId.text), 'x', 'x', 'u',
                     \(item.addedAt.microseconds), \(item.tally.upvotes), \(item.tally.downvotes),
                     \(-item.tally.score), 0)

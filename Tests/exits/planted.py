@@ -39,6 +39,8 @@ BACKGROUND = {name: value for name, value in TO_APPLE.items() if name != "apns-c
     "apns-push-type": "background", "apns-priority": "5"}
 NUMBER = {name: value for name, value in TO_APPLE.items() if name != "apns-collapse-id"} | {"apns-priority": "5"}
 WITHDRAWAL = {"aps": {"content-available": 1}, "bellhop": {"badge": 1, "withdrawn": ["n1"]}}
+# A text may have another end of a line, which JSON need not escape.
+LINES = '{"kind":"messages","data":{"body":"a\u2028b\x85c"}}\n{"kind":"end","data":{"rows":1}}\n'
 COUNTS = HEADERS | {"ETag": '"7-k3f9ab"', "Event-Position": "k3f9ab-0c4kz71m9tq2e", "Poll-Interval": "30"}
 
 
@@ -77,6 +79,7 @@ SOUND = {
     "no news": answer("GET", "/v1/badges", 304, {k: v for k, v in COUNTS.items() if k != "Content-Type"}, ""),
     "refusal": problem(),
     "unknown method": problem("route.method_not_allowed", 405, "none", "POST", Allow="GET, HEAD"),
+    "lines": answer("GET", "/v1/users/{id}/export", 200, HEADERS | {"Content-Type": "application/x-ndjson"}, LINES),
     "event": event("badges:update", BADGES),
     "app's event": event("order:paid", {"any": ["thing"]}),
     "notification": webhook("notification.unreached", NOTIFICATION | {"badges": BADGES, "quietHours": False}),
@@ -172,6 +175,8 @@ def mistakes():
         "an unknown code": problem(code="nothing"),
         "a status of any operation with another code": problem("booking.overlap", 408),
         "a body that is not UTF-8": {key: value for key, value in SOUND["counts"].items() if key != "body"} | {"bytes": "/w=="},
+        "a line without its kind": with_text(SOUND["lines"], LINES + '{"data":{}}\n'),
+        "an empty line": with_text(SOUND["lines"], LINES + "\n"),
         "NaN": with_text(SOUND["counts"], json.dumps(BADGES).replace('"bell": 1', '"bell": NaN')),
     }
 

@@ -6,12 +6,14 @@ extension String {
         var (whole, part) = (self, text)
         return whole.withUTF8 { whole in
             part.withUTF8 { part in
-                guard !part.isEmpty, var place = whole.baseAddress else { return 0 }
-                let end = place + whole.count
-                var count = 0
-                while let found = memmem(place, end - place, part.baseAddress!, part.count) {
-                    count += 1
-                    place = UnsafePointer(found.assumingMemoryBound(to: UInt8.self)) + part.count
+                guard let first = part.first else { return 0 }
+                var (rest, count) = (UnsafeRawBufferPointer(whole), 0)
+                while let start = rest.baseAddress, let found = memchr(start, Int32(first), rest.count) {
+                    let place = UnsafeRawPointer(found) - start
+                    guard rest.count - place >= part.count else { break }
+                    let isMatch = memcmp(found, part.baseAddress!, part.count) == 0
+                    if isMatch { count += 1 }
+                    rest = UnsafeRawBufferPointer(rebasing: rest[(place + (isMatch ? part.count : 1))...])
                 }
                 return count
             }

@@ -32,8 +32,17 @@ public enum Operations {
     /// Migrates the database, and returns the applied migrations. On PostgreSQL, the URL must be of a role that may
     /// create tables, which the service's role must not be.
     public static func migrate(_ settings: Settings) throws -> [String] {
-        try withStore(settings, settings.database.engine == .postgreSQL ? .owner : .exclusive) { store in
-            try store.migrate(Catalog.migrations, tables: Catalog.tables)
+        do {
+            return try withStore(settings, settings.database.engine == .postgreSQL ? .owner : .exclusive) { store in
+                try store.migrate(Catalog.migrations, tables: Catalog.tables)
+            }
+        } catch let error as DatabaseError where error.code == .notPermitted {
+            throw DatabaseError(
+                .notPermitted,
+                """
+                \(settings.database) may not change the tables: use the login that owns them, such as bellhop_owner of \
+                Deploy/postgres/roles.sql (\(error.detail))
+                """)
         }
     }
 

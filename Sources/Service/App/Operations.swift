@@ -203,6 +203,12 @@ public enum Operations {
         return error.isTransient && error.cause?.isTransient ?? true
     }
 
+    /// Returns what an administrator of PostgreSQL must do before the service can log in; nil if it is enough to wait.
+    public static func loginRemedy(_ settings: Settings) -> String? {
+        guard let refusal = LoginRefusal(of: settings.database), refusal.isLasting else { return nil }
+        return ServerCheck.remedy(of: refusal, group: "bellhop_service")
+    }
+
     /// Returns the reason of a failure for a person at the terminal, without the code for programs.
     public static func reason(of error: any Error) -> String {
         (error as? DatabaseError).map { "database: \($0.reason)" } ?? "\(error)"

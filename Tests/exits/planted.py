@@ -27,7 +27,7 @@ FCM = {"message": {"token": "t", "data": {"badge": "1", "tag": "", "data": json.
                    "android": {"ttl": "86400s", "priority": "normal"}}}
 WEB_PUSH = {"badge": 1, "tag": "n1", "withdrawn": ["n1"], "data": {}}
 HEADERS = {"Content-Type": "application/json", "X-Request-Id": "x8ujwv-8", "X-Content-Type-Options": "nosniff",
-           "Vary": "Authorization"}
+           "Vary": "Authorization", "Cache-Control": "no-store"}
 SIGNED = {"content-type": "application/json", "webhook-id": "01kanx5q8e8v2m4c6d7f9g1h3j", "webhook-timestamp": "1768039200",
           "webhook-signature": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="}
 TO_APPLE = {"content-type": "application/json", "authorization": "bearer a.b.c", "apns-topic": "com.example.app",
@@ -148,6 +148,7 @@ def mistakes():
         "another webhook than its name": SOUND["walk-in"] | {"name": "message.withdrawn"},
         "no content type": without_header(SOUND["counts"], "Content-Type"),
         "no request id": without_header(SOUND["counts"], "X-Request-Id"),
+        "no rule for caches": without_header(SOUND["refusal"], "Cache-Control"),
         "no tag": without_header(SOUND["counts"], "ETag"),
         "an undescribed header": badges(BADGES, COUNTS | {"X-Extra": "1"}),
         "a header of a wrong type": badges(BADGES, COUNTS | {"Poll-Interval": "soon"}),

@@ -77,7 +77,7 @@ let package = Package(
         .target(name: "Threads", swiftSettings: strict),
         .target(name: "Cryptography", dependencies: ["CCrypto"], swiftSettings: strict),
         .target(name: "MicroHTTP", dependencies: ["CMicroHTTPD", "Threads"], swiftSettings: strict),
-        .target(name: "OutboundHTTP", dependencies: ["CCurl", "Threads"], swiftSettings: strict),
+        .target(name: "OutboundHTTP", dependencies: ["CCurl", "Threads", "Values"], swiftSettings: strict),
         .target(
             name: "Push", dependencies: ["Cryptography", "OutboundHTTP", "Threads", "Values"], swiftSettings: strict),
         .target(

@@ -3,13 +3,15 @@
 
     .build-tools/bin/python Benchmarks/dearest.py [--binary PATH] [--turns N] [--only TEXT] [--within-ms N]
 
-Each request is sent alone, some times in a row, and the table has the median. The time counts until the process is idle
-again: the answer, the commit, the events to streams and what other threads do because of the request. The exit code is 1 if
-a request of an ordinary user costs more than `--within-ms` (20). Makes no build: --binary is a release build
+Each request is sent alone, some times in a row. The table has the least time, because other programs on the machine only
+add to it, and the median. The time counts until the process is idle again: the answer, the commit, the events to streams and
+what other threads do because of the request. The exit code is 1 if a request of an ordinary user costs more than
+`--within-ms` (20). Makes no build: --binary is a release build
 (`swift build -c release --product bellhop`)."""
 
 import argparse
 import base64
+import dataclasses
 import http.client
 import json
 import pathlib
@@ -17,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "Tests")]
@@ -25,7 +28,7 @@ sys.dont_write_bytecode = True
 from harness import tokens  # noqa: E402
 from harness.services import Service, request  # noqa: E402
 
-MEMBERS, DEVICES, MEMBERSHIPS = 256, 20, 10_000
+MEMBERS, DEVICES, MEMBERSHIPS, EVENTS = 256, 20, 10_000, 20_000
 TABLES = """
 version: 1
 tables:
@@ -75,6 +78,13 @@ class Town:
     def fill(self):
         for start in range(0, MEMBERSHIPS, 1000):
             self.call("POST", "/v1/changes", [self.seat(number) for number in range(start, min(start + 1000, MEMBERSHIPS))])
+        # Later than the window in which the memberships were sent as changes.
+        time.sleep(3)
+        self.call("POST", "/v1/publish", {"event": "bench:done", "to": ["user:y0"], "data": None})
+        self.early = self.position(self.user("wide"))
+        for start in range(0, EVENTS, 100):
+            self.call("POST", "/v1/publish", [
+                {"event": "bench:done", "to": [f"user:y{number}"], "data": None} for number in range(start, start + 100)])
         for number in range(600):
             self.call("POST", "/v1/notifications", {
                 "userId": "u0", "category": "bell", "priority": "LOW", "title": f"T {number}", "message": "M " * 100})
@@ -127,20 +137,22 @@ class Town:
                 return now
             known = now
 
-    def measure(self, act, turns):
+    def measure(self, request, turns):
         costs = []
         for turn in range(turns + 1):
+            if request.prepare:
+                request.prepare(turn)
             before = self.idle()
-            after = act(turn)
+            after = request.act(turn)
             cost = self.idle() - before
             if after:
                 after()
             if turn > 0:  # The first one fills caches.
                 costs.append(cost)
-        return statistics.median(costs)
+        return min(costs), statistics.median(costs)
 
     def open(self, bearer, position=None):
-        """Opens a stream and reads its first event; returns what closes it."""
+        """Opens a stream and reads its first event; returns what closes it, and the id of the stream."""
         path = "/v1/stream" + (f"?lastEventId={position}" if position else "")
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=60)
         connection.request("GET", path, headers={"Authorization": f"Bearer {bearer}", "Accept": "text/event-stream"})
@@ -149,17 +161,68 @@ class Town:
             raise SystemExit(f"GET {path}: {answer.status}")
         while b"stream:ready" not in answer.readline():
             pass
-        return connection.close
+        line = answer.readline()
+        while not line.startswith(b"data:"):
+            line = answer.readline()
+
+
+        def close():
+            # The answer has the socket, and without a reference to it the stream would end.
+            answer.close()
+            connection.close()
+
+        return close, json.loads(line[5:])["streamId"]
 
     def position(self, bearer):
         headers = request(self.service.port, "GET", "/v1/badges", None, {"Authorization": f"Bearer {bearer}"})[1]
         return headers["event-position"]
 
 
+@dataclasses.dataclass
+class Request:
+    role: str
+    name: str
+    # Sends the request of a turn; returns what ends it, if anything.
+    act: Callable
+    # What precedes the request and does not count.
+    prepare: Callable | None = None
+
+
+def wide_requests(town):
+    """Returns requests of a user with many memberships."""
+    wide, owned = town.user("wide"), f"with {MEMBERSHIPS:,} memberships"
+    position, opened = town.position(wide), []
+
+    def replace(turn):
+        town.call("PUT", f"/v1/streams/{opened[-1][1]}/subscriptions", {"topics": [f"queue:s{turn}"]}, wide)
+        return opened.pop()[0]
+
+    def close(turn):
+        opened.pop()[0]()
+        return opened.pop()[0]
+
+    def open_two(turn):
+        # The second one has the keys in another order.
+        opened.extend([town.open(wide), town.open(town.token("wide", **{"jti": f"other{turn}"}))])
+
+    return [
+        Request("user", f"open a stream {owned}", lambda _: town.open(wide)[0]),
+        Request("user", f"open a stream {owned} and a new token",
+                lambda turn: town.open(town.token("wide", **{"jti": f"new{turn}"}))[0]),
+        Request("user", f"resume a stream {owned}", lambda _: town.open(wide, position)[0]),
+        Request("user", f"resume a stream {owned} after {EVENTS:,} events", lambda _: town.open(wide, town.early)[0]),
+        Request("user", f"close a stream {owned}", lambda _: opened.pop()[0]() and None,
+                lambda _: opened.append(town.open(wide))),
+        Request("user", f"close one of two streams {owned}", close, open_two),
+        Request("user", f"replace the topics of a stream {owned}", replace, lambda _: opened.append(town.open(wide))),
+        Request("user", f"counts {owned}, after one has changed", lambda _: town.call("GET", "/v1/badges", None, wide) and None,
+                lambda turn: town.call("POST", "/v1/changes", [town.seat(turn, "other")])),
+    ]
+
+
 def requests(town):
-    """Returns the requests: the role, the name, and what sends one."""
-    user, wide = town.user("u0"), town.user("wide")
-    position = town.position(wide)
+    """Returns the requests."""
+    user = town.user("u0")
     admin = town.token("root", "admin")
 
     def send(method, path, body=None, bearer=user):
@@ -169,11 +232,17 @@ def requests(town):
         return [{"event": "bench:done", "to": [f"user:x{number}-{key}" for key in range(256)], "data": {"n": turn}}
                 for number in range(60)]
 
-    return [
-        ("user", f"open a stream with {MEMBERSHIPS:,} memberships", lambda _: town.open(wide)),
-        ("user", f"resume a stream with {MEMBERSHIPS:,} memberships", lambda _: town.open(wide, position)),
-        ("user", f"a message to {MEMBERS - 1} members with {DEVICES} devices each",
-         send("POST", "/v1/conversations/ringing/messages", {"text": "hello"}, town.user("r0"))),
+    opened = []
+
+    def filters(turn):
+        values = ["(" + ",".join(f"{1_234_567_890_123_456 + turn + 7 * value}e-{200 + value % 90}" for value in range(1000)) + ")"
+                  for _ in range(10)]
+        tables = [{"id": f"s{number}", "table": "seats", "filter": f"id=in.{one}"} for number, one in enumerate(values)]
+        town.call("PUT", f"/v1/streams/{opened[-1][1]}/subscriptions", {"tables": tables}, user)
+        return opened.pop()[0]
+
+    subscribed = Request("user", "10 filters with 1,000 numbers each", filters, lambda _: opened.append(town.open(user)))
+    return wide_requests(town) + [subscribed] + [Request(*row) for row in [
         ("user", f"a message to {MEMBERS - 1} members", send("POST", "/v1/conversations/crowd/messages", {"text": "hello"})),
         ("user", f"create a conversation of {MEMBERS}",
          send("POST", "/v1/conversations", {"memberIds": [f"u{number}" for number in range(MEMBERS)]})),
@@ -190,7 +259,10 @@ def requests(town):
         ("backend", "the export of a user", lambda _: request(
             town.service.port, "GET", "/v1/users/u0/export", None, {"Authorization": f"Bearer {town.backend}"}) and None),
         ("administrator", "100 entries of the audit log", send("GET", "/v1/audit?limit=100", None, admin)),
-    ]
+        # The last one, because the push messages are tried again later.
+        ("user", f"a message to {MEMBERS - 1} members with {DEVICES} devices each",
+         send("POST", "/v1/conversations/ringing/messages", {"text": "hello"}, town.user("r0"))),
+    ]]
 
 
 def main():
@@ -204,14 +276,14 @@ def main():
         town = Town(given.binary, pathlib.Path(folder))
         try:
             town.fill()
-            found = [(town.measure(act, given.turns), role, name) for role, name, act in requests(town) if given.only in name]
+            found = [(town.measure(one, given.turns), one.role, one.name) for one in requests(town) if given.only in one.name]
         finally:
             town.service.kill()
     found.sort(reverse=True)
-    print("| request | role | CPU |\n|---|---|---|")
-    for cost, role, name in found:
-        print(f"| {name} | {role} | {cost:.1f} ms |")
-    sys.exit(any(cost > given.within_ms and role == "user" for cost, role, _ in found))
+    print("| request | role | CPU, least | median |\n|---|---|---|---|")
+    for (least, median), role, name in found:
+        print(f"| {name} | {role} | {least:.1f} ms | {median:.1f} ms |")
+    sys.exit(any(least > given.within_ms and role == "user" for (least, _), role, _ in found))
 
 
 if __name__ == "__main__":

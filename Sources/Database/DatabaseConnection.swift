@@ -67,9 +67,15 @@ public final class DatabaseConnection {
         statementCount &+= statements.count
         for statement in statements { try examine(statement) }
         let changed = try driver.perform(statements, body)
-        if statements.contains(where: { !$0.isQuery }) { changedRowCount &+= changed }
-        // Statements with one result are the parts of one.
-        if let statement = statements.first { tally?.note(statement, changed: changed) }
+        return zip(statements, changed).reduce(0) { $0 + count($1.1, of: $1.0) }
+    }
+
+    /// Counts the rows that a statement has changed, and returns their number. A query changes none, whatever its engine
+    /// counts.
+    private func count(_ changed: Int, of sql: SQL) -> Int {
+        guard !sql.isQuery else { return 0 }
+        changedRowCount &+= changed
+        tally?.note(sql, changed: changed)
         return changed
     }
 
@@ -156,10 +162,7 @@ public final class DatabaseConnection {
     private func execute(_ sql: SQL, _ body: (Row) throws -> Bool) throws -> Int {
         statementCount &+= 1
         try examine(sql)
-        let changed = try perform(sql, body)
-        if !sql.isQuery { changedRowCount &+= changed }
-        tally?.note(sql, changed: changed)
-        return changed
+        return count(try perform(sql, body), of: sql)
     }
 
     private func perform(_ sql: SQL, _ body: (Row) throws -> Bool) throws -> Int {

@@ -8,12 +8,13 @@ protocol DatabaseDriver: AnyObject {
 
     // MARK: Statements
 
-    /// Runs a statement, passes its rows to the body until it returns false, and returns the number of changed rows.
+    /// Runs a statement, passes its rows to the body until it returns false, and returns the number of changed rows. The
+    /// number of a query has no meaning.
     func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int
 
     /// Runs several statements without a check, one after the other, passes each row with the place of its statement,
-    /// and returns the total number of changed rows.
-    func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> Int
+    /// and returns the number of rows that each has changed.
+    func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> [Int]
 
     /// Runs statements without a check whose results are not needed; at the latest with the COMMIT.
     func performWithCommit(_ statements: [SQL]) throws

@@ -145,20 +145,16 @@ public final class DatabaseStore: Sendable {
         if backend.queue.isFull {
             return DatabaseError(.full, "the disk is full, or the database has reached its size limit")
         }
-        return backend.queue.failures >= Self.failuresMax
+        return backend.queue.isBlocked
             ? DatabaseError(.unavailable, "the database accepts none of them") : nil
     }
 
-    /// Groups of writes that may fail in a row before the store counts as blocked. A single one may have met a restart of
-    /// the server.
-    private static let failuresMax = 2
-
     /// Whether the last group of writes failed, or none of its jobs could be done. A trial shows whether the store is
     /// blocked.
-    public var isInDoubt: Bool { backend.queue.failures > 0 }
+    public var isInDoubt: Bool { backend.queue.isInDoubt }
 
     /// Records that a trial failed: the store counts as blocked until a write succeeds.
-    public func noteFailedTrial() { backend.queue.noteFailedTrial(asFailures: Self.failuresMax) }
+    public func noteFailedTrial() { backend.queue.noteFailedTrial() }
 
     /// Checks with a small write whether there is room again. Blocks.
     public func probe() throws {

@@ -21,12 +21,11 @@ extension Policy {
     }
 
     private func makePredicate(for scope: Scope, prefix: String, tenantColumn: String) -> SQL {
-        let sortedKeys = scope.keys.sorted()
         var binds: [SQLValue] = [.text(scope.tenant.text)]
         var alternatives: [String] = []
         for entry in body.list {
             let template = entry.template
-            let matches = sortedKeys.compactMap { template.columnValues(of: $0) }
+            let matches = scope.columnValues(of: template)
             if matches.isEmpty { continue }
             let columns = template.columns
             let rowCondition = entry.condition?.text(prefix: prefix)
@@ -53,7 +52,7 @@ extension Policy {
         }
         // Grants come last, because rows that the scope's keys open need no lookup in other tables.
         for entry in body.list {
-            guard let existsClause = existsClause(for: entry, of: scope, sortedKeys, prefix) else { continue }
+            guard let existsClause = existsClause(for: entry, of: scope, prefix) else { continue }
             alternatives.append(existsClause.text)
             binds += existsClause.binds
         }
@@ -64,11 +63,9 @@ extension Policy {
     }
 
     /// Returns the condition that a row grants the template's key to the scope's user; nil if no row could.
-    private func existsClause(
-        for entry: PolicyEntry, of scope: Scope, _ sortedKeys: [String], _ prefix: String
-    ) -> SQL? {
+    private func existsClause(for entry: PolicyEntry, of scope: Scope, _ prefix: String) -> SQL? {
         guard let grant = entry.grant else { return nil }
-        let members = padded(sortedKeys.compactMap { grant.holder.columnValues(of: $0)?.first })
+        let members = padded(scope.columnValues(of: grant.holder).compactMap(\.first))
         guard !members.isEmpty else { return nil }
         precondition(!prefix.isEmpty, "a policy with memberships requires the name of its table: \(self)")
         return SQL(

@@ -1,3 +1,5 @@
+import Values
+
 extension SQL {
     /// A statement in the form in which it is prepared: with its write policy woven in.
     struct Woven {
@@ -195,7 +197,6 @@ private struct SQLWords {
     }
 
     private static func isWordByte(_ byte: UInt8) -> Bool {
-        (65...90).contains(byte) || (97...122).contains(byte) || (48...57).contains(byte)
-            || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ".") || byte >= 0x80
+        byte.isAlphanumeric || byte == UInt8(ascii: "_") || byte == UInt8(ascii: ".") || byte >= 0x80
     }
 }

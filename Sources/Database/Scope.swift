@@ -1,5 +1,6 @@
 import Threads
 import Values
+import Visibility
 
 /// The rights of a caller: one tenant, and a set of keys.
 ///
@@ -22,6 +23,14 @@ public struct Scope: Sendable {
     public func sees(tenant: ID<Tenant>, audience: some Sequence<String>) -> Bool {
         guard tenant == self.tenant else { return false }
         return audience.contains { keys.contains($0) }
+    }
+
+    /// Returns the column values of the keys that a template can have made, in the order of the keys.
+    ///
+    /// Only these keys are sorted: of the 10,000 keys that a scope may have, most templates fit one.
+    func columnValues(of template: AudienceTemplate) -> [[String]] {
+        keys.lazy.compactMap { key in template.columnValues(of: key).map { (key: key, values: $0) } }
+            .sorted { $0.key < $1.key }.map(\.values)
     }
 
     /// Returns a cached statement under this scope, for frequent queries.

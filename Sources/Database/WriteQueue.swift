@@ -196,7 +196,9 @@ final class WriteQueue: Sendable {
         var expected = 1
         var isClosed = false
         var isFull = false
-        /// Batches that failed as a whole since the last one that stored something.
+        /// What counts against the store since the last batch that was written and had room: each batch that failed as a
+        /// whole, and otherwise 1 for a batch of which nothing could be done. After a failed trial it is at least
+        /// ``failuresMax``.
         var failures = 0
         var metrics = StoreMetrics()
 
@@ -401,13 +403,17 @@ final class WriteQueue: Sendable {
     /// Whether the last batch that wrote anything found no room.
     var isFull: Bool { state.withLock { $0.isFull } }
 
-    /// The number of batches that failed as a whole since the last one that stored something.
-    var failures: Int { state.withLock { $0.failures } }
+    /// Failures in a row from which on the store counts as blocked. A single one may have met a restart of the server.
+    private static let failuresMax = 2
 
-    /// Records that a trial failed, so that the queue counts at least `count` failures until a batch stores something.
-    func noteFailedTrial(asFailures count: Int) {
-        state.withLock { $0.failures = max($0.failures, count) }
-    }
+    /// Whether the store takes no writes.
+    var isBlocked: Bool { state.withLock { $0.failures >= Self.failuresMax } }
+
+    /// Whether something counts against the store. A trial shows whether it is blocked.
+    var isInDoubt: Bool { state.withLock { $0.failures > 0 } }
+
+    /// Records that a trial failed: the store counts as blocked until a batch is written.
+    func noteFailedTrial() { state.withLock { $0.failures = max($0.failures, Self.failuresMax) } }
 
     func count(_ change: (inout StoreMetrics) -> Void) {
         state.withLock { change(&$0.metrics) }

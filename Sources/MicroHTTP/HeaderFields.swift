@@ -57,6 +57,16 @@ public struct HeaderFields: Sendable {
     /// Returns the first value of a name.
     public subscript(name: String) -> String? { first { $0.name == name }?.value }
 
+    /// Whether there is a field of the name. It creates no text, because every answer is asked.
+    public func contains(_ name: StaticString) -> Bool {
+        withCStrings { strings in
+            while let field = strings.next() {
+                if strcmp(field.name, name.utf8Start) == 0 { return true }
+            }
+            return false
+        }
+    }
+
     /// Returns the fields, leaving out a name.
     public func without(_ name: String) -> HeaderFields {
         reduce(into: HeaderFields()) { if $1.name != name { $0.append($1) } }

@@ -298,7 +298,7 @@ final class Reactor: @unchecked Sendable {
             request.route = route
             request.parameters = parameters
             return isDecodable(request) ? nil : .malformed(detail: "The address is not percent-encoded UTF-8.")
-        case .notFound: return .notFound
+        case .notFound: return request.concernsServer ? .methodNotAllowed(allow: router.allow) : .notFound
         case .methodNotAllowed(let allow): return .methodNotAllowed(allow: allow)
         }
     }

@@ -148,6 +148,9 @@ public final class Request: @unchecked Sendable {
         fields.forget()
     }
 
+    /// Whether it asks about the server as a whole: `OPTIONS *` (RFC 9110 §9.3.7).
+    var concernsServer: Bool { method == .options && target == [UInt8(ascii: "*")] }
+
     /// The raw path, without the query.
     public var path: String { String(decoding: target[..<pathLength], as: UTF8.self) }
 
@@ -168,12 +171,12 @@ public final class Request: @unchecked Sendable {
         }
     }
 
-    /// Returns the first header of the name, in any case.
+    /// Returns the header of the name, in any case. Several lines of a name are one list (``RequestFields``).
     public func header(_ name: StaticString) -> String? {
         withHeader(name) { $0.map { String(decoding: $0, as: UTF8.self) } }
     }
 
-    /// All headers, in order.
+    /// All lines of headers, in order.
     public var headers: [(name: String, value: String)] { fields.texts }
 
     /// Calls the body with a header's bytes, without a copy. For headers that every request needs.

@@ -46,23 +46,54 @@ final class RequestFields {
         if head.baseAddress != nil { clear() }
     }
 
-    /// Calls the body with the first value of a name, in any case.
+    /// Calls the body with the value of a name, in any case. The values of several lines are joined with commas (RFC 9110
+    /// §5.3), those of cookies with semicolons (RFC 9113 §8.2.3).
     func withValue<Result>(
         _ wanted: UnsafeBufferPointer<UInt8>, _ body: (UnsafeBufferPointer<UInt8>?) -> Result
     ) -> Result {
-        if let start = head.baseAddress { return body(find(wanted, from: start)) }
-        return copy.withUnsafeBufferPointer { copy in body(copy.baseAddress.flatMap { find(wanted, from: $0) }) }
+        if let start = head.baseAddress { return withValue(wanted, from: start, body) }
+        return copy.withUnsafeBufferPointer { copy in
+            guard let start = copy.baseAddress else { return body(nil) }
+            return withValue(wanted, from: start, body)
+        }
     }
 
-    private func find(
-        _ wanted: UnsafeBufferPointer<UInt8>, from start: UnsafePointer<UInt8>
+    private func withValue<Result>(
+        _ wanted: UnsafeBufferPointer<UInt8>, from start: UnsafePointer<UInt8>,
+        _ body: (UnsafeBufferPointer<UInt8>?) -> Result
+    ) -> Result {
+        var place = fields.startIndex
+        guard let first = next(wanted, from: start, &place) else { return body(nil) }
+        guard var value = next(wanted, from: start, &place) else { return body(first) }
+        let separator = isName("Cookie", wanted) ? "; " : ", "
+        var joined = Array(first)
+        while true {
+            joined += Array(separator.utf8) + Array(value)
+            guard let more = next(wanted, from: start, &place) else { break }
+            value = more
+        }
+        return joined.withUnsafeBufferPointer(body)
+    }
+
+    /// Returns the next value of a name, and moves the place behind it.
+    private func next(
+        _ wanted: UnsafeBufferPointer<UInt8>, from start: UnsafePointer<UInt8>, _ place: inout Int
     ) -> UnsafeBufferPointer<UInt8>? {
         guard let name = wanted.baseAddress else { return nil }
-        for field in fields where field.nameCount == wanted.count {
-            guard strncasecmp(start + field.name, name, wanted.count) == 0 else { continue }
+        while place < fields.endIndex {
+            let field = fields[place]
+            place += 1
+            guard field.nameCount == wanted.count, strncasecmp(start + field.name, name, wanted.count) == 0 else {
+                continue
+            }
             return UnsafeBufferPointer(start: start + field.value, count: field.valueCount)
         }
         return nil
+    }
+
+    private func isName(_ name: StaticString, _ wanted: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard wanted.count == name.utf8CodeUnitCount, let start = wanted.baseAddress else { return false }
+        return name.withUTF8Buffer { $0.baseAddress.map { strncasecmp(start, $0, wanted.count) == 0 } ?? false }
     }
 
     /// All fields, in order.

@@ -66,10 +66,22 @@ public struct Router: Sendable {
     private var names: [UInt8] = []
     private var routes: [Route] = []
 
+    /// The methods of all routes, as a value of `Allow`.
+    private(set) var allow = ""
+
     public init(_ routes: [Route]) throws(Ambiguity) {
         var tree = RouteTree()
         for route in routes { try tree.add(route) }
         _ = flatten(tree)
+        allow = Self.allow(self.routes)
+    }
+
+    /// Returns the methods of routes, as a value of `Allow`.
+    private static func allow(_ routes: some Sequence<Route>) -> String {
+        var methods: [String] = []
+        for route in routes where !methods.contains(route.method.rawValue) { methods.append(route.method.rawValue) }
+        if methods.contains("GET") { methods.append("HEAD") }
+        return (methods + ["OPTIONS"]).joined(separator: ", ")
     }
 
     /// Adds a node and its descendants to the lists. Reading numbers counts no references.
@@ -98,9 +110,7 @@ public struct Router: Sendable {
         for index in nodes[node].routes where routes[index].method == wanted {
             return .found(routes[index], parameters)
         }
-        var allowed = routes[nodes[node].routes].map(\.method.rawValue)
-        if allowed.contains("GET") { allowed.append("HEAD") }
-        return .methodNotAllowed(allow: (allowed + ["OPTIONS"]).joined(separator: ", "))
+        return .methodNotAllowed(allow: Self.allow(routes[nodes[node].routes]))
     }
 
     /// Follows the path from the beginning of a segment. A parameter is tried if the constant segment leads to no

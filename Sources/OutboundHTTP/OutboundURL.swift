@@ -1,4 +1,6 @@
 #if canImport(Glibc)
+    import Values
+
     /// The address of a request of the service: `http` or `https`, read strictly by RFC 3986.
     ///
     /// Programs disagree about unusual addresses: whether `%2F` ends a host, which number `127.1` is, what a backslash
@@ -86,7 +88,7 @@
         private static func port(_ bytes: ArraySlice<UInt8>) throws(Invalid) -> Int {
             let digits = bytes.dropFirst()
             guard bytes.first == UInt8(ascii: ":"), (1...5).contains(digits.count), digits.first != UInt8(ascii: "0"),
-                digits.allSatisfy(isDigit), let port = Int(String(decoding: digits, as: UTF8.self)), port < 65_536
+                digits.allSatisfy(\.isDigit), let port = Int(String(decoding: digits, as: UTF8.self)), port < 65_536
             else { throw Invalid(description: "must have a port of 1 to 65535, or none") }
             return port
         }
@@ -108,14 +110,14 @@
             let labels = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
             let isName = labels.allSatisfy { label in
                 (1...63).contains(label.count)
-                    && label.allSatisfy { isLetter($0) || isDigit($0) || "-_".utf8.contains($0) }
+                    && label.allSatisfy { $0.isAlphanumeric || "-_".utf8.contains($0) }
                     && label.first != UInt8(ascii: "-") && label.last != UInt8(ascii: "-")
             }
             guard isName, text.utf8.count <= 253 else {
                 throw Invalid(description: "must have a host name of letters, digits, hyphens and dots")
             }
             // Some programs read each of 2130706433, 127.1, 0x7f.0.0.1 and 0177.0.0.1 as 127.0.0.1.
-            let isNumber = labels.last.map { $0.allSatisfy(isDigit) || $0.starts(with: "0x".utf8) } ?? false
+            let isNumber = labels.last.map { $0.allSatisfy(\.isDigit) || $0.starts(with: "0x".utf8) } ?? false
             guard !isNumber || RemoteAddress(text) != nil else {
                 throw Invalid(description: "must have an IPv4 address of four decimal numbers, or a name")
             }
@@ -139,7 +141,7 @@
                 let byte = bytes[index]
                 if byte == UInt8(ascii: "%") {
                     let digits = bytes[index...].dropFirst().prefix(2)
-                    guard digits.count == 2, digits.allSatisfy(isHexadecimal),
+                    guard digits.count == 2, digits.allSatisfy(\.isHexadecimal),
                         let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16),
                         value >= 0x20, value != 0x7F
                     else { throw Invalid(description: "must have % only before two digits of a printable character") }
@@ -160,13 +162,8 @@
             return String(decoding: result, as: UTF8.self)
         }
 
-        private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
-        private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
-        private static func isHexadecimal(_ byte: UInt8) -> Bool {
-            isDigit(byte) || (0x61...0x66).contains(byte | 0x20)
-        }
         private static func isUnreserved(_ byte: UInt8) -> Bool {
-            isLetter(byte) || isDigit(byte) || "-._~".utf8.contains(byte)
+            byte.isAlphanumeric || "-._~".utf8.contains(byte)
         }
     }
 #endif

@@ -34,6 +34,27 @@ public struct Hub {
         var place: Int32
     }
 
+    /// The indices of keys in the entries of streams, while the entries do not change.
+    private struct Places {
+        /// Whether many keys are looked up. Two streams of a user may share 10,000 keys, and a search for each of them
+        /// takes 50 million steps.
+        let isIndexed: Bool
+        private var indices: [Int32: [Int32: Int]] = [:]
+
+        init(isIndexed: Bool) { self.isIndexed = isIndexed }
+
+        /// Returns the index of a key of the stream.
+        mutating func find(_ key: Int32, of stream: Int32, in entries: [KeyEntry]) -> Int {
+            guard isIndexed, entries.count > Hub.searchedEntriesMax else {
+                return entries.firstIndex { $0.key == key }!
+            }
+            if indices[stream] == nil {
+                indices[stream] = Dictionary(uniqueKeysWithValues: zip(entries.lazy.map(\.key), entries.indices))
+            }
+            return indices[stream]![key]!
+        }
+    }
+
     private struct Stream {
         /// Negative if the slot is free.
         var tenant: Int32 = -1
@@ -85,17 +106,42 @@ public struct Hub {
         streams[Int(slot)] = Stream()
     }
 
-    /// Replaces all topics at once, so that no event is matched against a half-replaced set.
+    /// Replaces all topics at once, so that no event is matched against a half-replaced set. The keys of the scope, up to
+    /// 10,000, are not touched.
     public mutating func replaceTopics(of slot: Int32, with topics: some Sequence<String>) {
-        replace(slot, scope: scope(of: slot), topics: Array(topics))
+        precondition(contains(slot), "only a stream that joined can be changed")
+        let (entries, count) = (streams[Int(slot)].entries, Int(streams[Int(slot)].scopeCount))
+        streams[Int(slot)].entries = Array(entries[..<count])
+        var places = Places(isIndexed: false)
+        for entry in entries[count...] { release(entry, of: slot, &places) }
+        addTopics(slot, topics)
     }
 
     /// Replaces the scope at once, after a membership change or a token renewal.
     public mutating func replaceScope(of slot: Int32, with scope: some Sequence<String>) {
-        replace(slot, scope: Array(scope), topics: topics(of: slot))
+        precondition(contains(slot), "only a stream that joined can be changed")
+        let topics = topics(of: slot)
+        removeAll(slot)
+        addAll(slot, scope: scope, topics: topics)
     }
 
-    /// Adds one key to the scope. The other keys, up to a thousand, are not touched.
+    /// Adds keys to the end of the scope. The ones that it has, up to 10,000, are not touched.
+    public mutating func add(_ keys: some Collection<String>, toScopeOf slot: Int32) {
+        precondition(contains(slot), "only a stream that joined can be changed")
+        guard !keys.isEmpty else { return }
+        let stream = streams[Int(slot)]
+        let (scope, topics) = (stream.entries[..<Int(stream.scopeCount)], stream.entries[Int(stream.scopeCount)...])
+        stamp += 1
+        for entry in scope { self.keys[Int(entry.key)].audienceStamp = stamp }
+        var entries: [KeyEntry] = []
+        entries.reserveCapacity(stream.entries.count + keys.count)
+        entries += scope
+        for text in keys { add(slot, Route(tenant: stream.tenant, isTopic: false, text: text), to: &entries) }
+        streams[Int(slot)].scopeCount = Int32(entries.count)
+        streams[Int(slot)].entries = entries + topics
+    }
+
+    /// Adds one key to the scope. The other keys are not touched.
     public mutating func add(_ key: String, toScopeOf slot: Int32) {
         precondition(contains(slot), "only a stream that joined can be changed")
         let number = number(of: Route(tenant: streams[Int(slot)].tenant, isTopic: false, text: key))
@@ -116,7 +162,8 @@ public struct Hub {
         else { return }
         let entry = streams[Int(slot)].entries.remove(at: index)
         streams[Int(slot)].scopeCount -= 1
-        release(entry, of: slot)
+        var places = Places(isIndexed: false)
+        release(entry, of: slot, &places)
     }
 
     public func topics(of slot: Int32) -> [String] {
@@ -223,18 +270,23 @@ public struct Hub {
 
     // MARK: Keys
 
-    private mutating func replace(_ slot: Int32, scope: [String], topics: [String]) {
-        precondition(contains(slot), "only a stream that joined can be changed")
-        removeAll(slot)
-        addAll(slot, scope: scope, topics: topics)
-    }
-
     private mutating func addAll(_ slot: Int32, scope: some Sequence<String>, topics: some Sequence<String>) {
         let tenant = streams[Int(slot)].tenant
         var entries: [KeyEntry] = []
+        entries.reserveCapacity(scope.underestimatedCount + topics.underestimatedCount)
         stamp += 1
         for text in scope { add(slot, Route(tenant: tenant, isTopic: false, text: text), to: &entries) }
         streams[Int(slot)].scopeCount = Int32(entries.count)
+        streams[Int(slot)].entries = entries
+        addTopics(slot, topics)
+    }
+
+    /// Adds the topics of a stream that has none.
+    private mutating func addTopics(_ slot: Int32, _ topics: some Sequence<String>) {
+        let tenant = streams[Int(slot)].tenant
+        var entries: [KeyEntry] = []
+        swap(&entries, &streams[Int(slot)].entries)
+        stamp += 1
         for text in topics { add(slot, Route(tenant: tenant, isTopic: true, text: text), to: &entries) }
         // Copies to the exact capacity. There are many idle streams, and growth would leave half of the capacity
         // unused.
@@ -253,14 +305,18 @@ public struct Hub {
         let entries = streams[Int(slot)].entries
         streams[Int(slot)].entries = []
         streams[Int(slot)].scopeCount = 0
-        for entry in entries { release(entry, of: slot) }
+        var places = Places(isIndexed: entries.count > Self.searchedEntriesMax)
+        for entry in entries { release(entry, of: slot, &places) }
     }
 
+    /// Up to this number of entries, looking through them costs less than an index.
+    private static let searchedEntriesMax = 64
+
     /// Removes the stream from a key's list. Removes the key too if this was its last stream.
-    private mutating func release(_ entry: KeyEntry, of slot: Int32) {
+    private mutating func release(_ entry: KeyEntry, of slot: Int32, _ places: inout Places) {
         let key = Int(entry.key)
         if let moved = keys[key].streams.remove(at: entry.place), moved != slot {
-            let index = streams[Int(moved)].entries.firstIndex { $0.key == entry.key }!
+            let index = places.find(entry.key, of: moved, in: streams[Int(moved)].entries)
             streams[Int(moved)].entries[index].place = entry.place
         }
         if keys[key].streams.isEmpty {
@@ -271,8 +327,15 @@ public struct Hub {
     }
 
     private mutating func number(of route: Route) -> Int32 {
-        if let number = keyNumbers[route] { return number }
-        let number: Int32
+        // In one access, so that the key is hashed once.
+        Self.resolve(&keyNumbers[route, default: -1], as: route, &keys, &freeKeys)
+    }
+
+    /// Returns the number of a key, which is negative if it is new.
+    private static func resolve(
+        _ number: inout Int32, as route: Route, _ keys: inout [Key], _ freeKeys: inout [Int32]
+    ) -> Int32 {
+        guard number < 0 else { return number }
         if let free = freeKeys.popLast() {
             number = free
             keys[Int(free)] = Key(route: route)
@@ -280,7 +343,6 @@ public struct Hub {
             number = Int32(keys.count)
             keys.append(Key(route: route))
         }
-        keyNumbers[route] = number
         return number
     }
 

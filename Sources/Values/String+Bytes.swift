@@ -24,6 +24,10 @@ extension String? {
 }
 
 extension UInt8 {
+    /// Whether the byte is an ASCII digit.
+    @inlinable
+    public var isDigit: Bool { (48...57).contains(self) }
+
     /// Whether the byte is an ASCII letter or digit.
     @inlinable
     public var isAlphanumeric: Bool {
@@ -32,6 +36,10 @@ extension UInt8 {
         default: false
         }
     }
+
+    /// Whether the byte is a hexadecimal digit, of either case.
+    @inlinable
+    public var isHexadecimal: Bool { isDigit || (97...102).contains(self | 0x20) }
 }
 
 extension [UInt8] {

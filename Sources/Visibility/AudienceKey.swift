@@ -38,7 +38,7 @@ public enum AudienceKey {
     /// Whether a text is a key in the form that ``make(_:)`` writes.
     public static func isKey(_ text: String) -> Bool {
         text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false).allSatisfy { segment in
-            !segment.isEmpty && decode(segment) != nil
+            !segment.isEmpty && (segment.allSatisfy(isPlain) || decode(segment) != nil)
         }
     }
 

@@ -19,6 +19,8 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
     public let segments: [Segment]
     /// The columns from which the key is made, in order.
     public let columns: [String]
+    /// The bytes with which each key begins: the constants before the first column.
+    private let start: [UInt8]
 
     public init(_ text: String) throws(Malformed) {
         var segments: [Segment] = []
@@ -40,6 +42,7 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
             }
         }
         self.segments = segments
+        start = Self.start(of: segments)
         columns = segments.compactMap { if case .column(let name) = $0 { name } else { nil } }
         description = text
     }
@@ -90,6 +93,8 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
 
     /// Returns the column values of the rows with the given key; nil if no row can have it.
     public func columnValues(of key: String) -> [String]? {
+        // A scope may have 10,000 keys, and most of them begin differently.
+        guard key.utf8.starts(with: start) else { return nil }
         var values: [String] = []
         var rest = key.utf8[...]
         for (index, segment) in segments.enumerated() {
@@ -105,6 +110,15 @@ public struct AudienceTemplate: Sendable, Hashable, ExpressibleByStringLiteral, 
             rest = rest[part.endIndex...]
         }
         return rest.isEmpty ? values : nil
+    }
+
+    private static func start(of segments: [Segment]) -> [UInt8] {
+        var parts: [String] = []
+        for segment in segments {
+            guard case .constant(let text) = segment else { return Array((parts + [""]).joined(separator: ":").utf8) }
+            parts.append(text)
+        }
+        return Array(parts.joined(separator: ":").utf8)
     }
 
     /// Whether a template can name the column: any name without the characters that end a segment or a name in braces.

@@ -140,7 +140,7 @@ import Visibility
                 let stored = try store.read { db in Set(try RandomSeat.grant.keys(of: scope, in: db)) }
                 #expect(stored == granted, "seed \(seed) \(scope.keys)")
                 decisions.compare(
-                    rows, of: table, to: scope.adding(granted),
+                    rows, of: table, to: Scope(tenant: scope.tenant, keys: scope.keys.union(granted)),
                     readable: [(try table.readable(to: scope, in: store), "SQLite's reading")],
                     writable: [(try table.writable(by: scope, in: store), "SQLite's writing")],
                     "seed \(seed): \(scope.keys)")

@@ -38,7 +38,8 @@ import Values
                     #expect(stored == granted, "seed \(seed) \(scope.keys)")
                 }
                 decisions.compare(
-                    rows, of: table, to: scope.adding(granted), readable: try stores.readable(table, scope),
+                    rows, of: table, to: Scope(tenant: scope.tenant, keys: scope.keys.union(granted)),
+                    readable: try stores.readable(table, scope),
                     writable: try stores.writable(table, scope), "seed \(seed): \(scope.keys)")
             }
         }

@@ -88,6 +88,8 @@ import Testing
         ("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", "400"),
         ("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n", "400"),
         ("OPTIONS /hello HTTP/1.1\r\nHost: x\r\n\r\n", "204"),
+        ("GET * HTTP/1.1\r\nHost: x\r\n\r\n", "404"),
+        ("OPTIONS *?a HTTP/1.1\r\nHost: x\r\n\r\n", "404"),
         ("HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n", "200"),
     ])
     func invalidHeads_areAnswered_beforeTheBody(_ request: String, _ status: String) throws {
@@ -96,6 +98,26 @@ import Testing
         let answer = try raw.read(until: "\r\n\r\n")
         #expect(answer.hasPrefix("HTTP/1.1 \(status)"), "\(answer)")
         #expect(answer.contains("X-Decorated: yes"))
+    }
+
+    /// RFC 9110 §9.3.7.
+    @Test func optionsOfTheServer_namesTheMethodsOfAllRoutes() throws {
+        let raw = try RawConnection(service.port)
+        try raw.send("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
+        let answer = try raw.read(until: "\r\n\r\n")
+        #expect(answer.hasPrefix("HTTP/1.1 204"), "\(answer)")
+        #expect(answer.contains("Allow: GET, POST, HEAD, OPTIONS\r\n"), "\(answer)")
+    }
+
+    /// The values of several lines are one list (RFC 9110 §5.3), also when the head is no longer in the library's buffer.
+    @Test(arguments: [
+        ("X-Name: a\r\nX-Other: b\r\nx-name: c, d\r\nX-NAME: e", "a, c, d, e"), ("X-Name:\r\nX-Name: a", ", a"),
+        ("X-Name: a", "a"),
+    ])
+    func repeatedLines_areOneList(_ lines: String, _ value: String) throws {
+        let raw = try RawConnection(service.port)
+        try raw.send("POST /again HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\(lines)\r\n\r\nabc")
+        #expect(try String(decoding: raw.readAnswer().body, as: UTF8.self) == "second abc \(value)")
     }
 
     @Test func absoluteForm_hasTheSamePathAndQuery() throws {

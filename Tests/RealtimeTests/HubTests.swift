@@ -74,6 +74,25 @@ import Values
         #expect(matches(&hub, event("t1", ["user:5", "everyone"])) == [5])
     }
 
+    /// Two streams of a user share all keys, in another order, and a third one only some of them.
+    @Test func wideStream_leaves_andTheOthersStay() {
+        let keys = (0..<300).map { "team:\($0)" }
+        for first: Int32 in 0..<3 {
+            var hub = Hub()
+            hub.join(0, tenant: "a", scope: keys, topics: ["q"])
+            hub.join(1, tenant: "a", scope: keys.reversed(), topics: [])
+            hub.join(2, tenant: "a", scope: ["team:7", "team:250"], topics: ["q"])
+            let rest = (0..<3).filter { $0 != first }
+            hub.leave(first)
+            for key in keys {
+                let holders = rest.filter { $0 < 2 || ["team:7", "team:250"].contains(key) }
+                #expect(matches(&hub, event("a", [key])) == holders, "\(key) without \(first)")
+            }
+            for slot in rest { hub.leave(slot) }
+            #expect(hub.keyNumbers.isEmpty)
+        }
+    }
+
     @Test func eventsReachTheStreamsThatMaySeeThem_underAnySchedule() {
         let runs = effort(quick: 20_000, full: 20_000, long: 1_000_000)
         let failure = Schedule.failure(seed: randomSeed(), runs: runs) { HubSimulation.run($0) }
@@ -124,11 +143,12 @@ private struct HubSimulation {
     private mutating func act() {
         let slot = Int32(schedule.number(Self.slots))
         guard streams[slot] != nil else { return join(slot) }
-        switch schedule.number(7) {
+        switch schedule.number(8) {
         case 0: leave(slot)
         case 1: replaceTopics(slot)
         case 2, 3: add(slot)
         case 4, 5: remove(slot)
+        case 6: addSome(slot)
         default: replaceScope(slot)
         }
     }
@@ -165,6 +185,13 @@ private struct HubSimulation {
         hub.add(key, toScopeOf: slot)
         streams[slot]?.scope.insert(key)
         schedule.tell("stream \(slot) gains the key \(key)")
+    }
+
+    private mutating func addSome(_ slot: Int32) {
+        let keys = some(of: Self.keys)
+        hub.add(keys, toScopeOf: slot)
+        streams[slot]?.scope.formUnion(keys)
+        schedule.tell("stream \(slot) gains the keys \(keys)")
     }
 
     private mutating func remove(_ slot: Int32) {

@@ -74,6 +74,12 @@ def test_head_has_the_headers_of_a_stream_and_no_body(user):
     assert (answer.status, answer.header("content-type"), answer.body) == (200, "text/event-stream", b"")
 
 
+@cites("S-TOKEN-2")
+def test_head_without_credentials_is_refused(bellhop):
+    answer = bellhop.request("HEAD", PATH)
+    assert (answer.status, answer.body) == (401, b"")
+
+
 @cites("S-OPEN-10")
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_other_methods_are_refused(user, method):

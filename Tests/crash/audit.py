@@ -285,6 +285,13 @@ def delete_young_entries_by_fewer_days(state):
 
 
 @attack("plain")
+def delete_young_entries_by_days_beyond_any_number(state):
+    """The verification has to name the entry, and not to end by an overflow."""
+    young = state.chains["default"][-3]
+    state.add_cut(young["sequence"], at=young["noted_at"] - 400 * DAY, days=2**63 - 1)
+
+
+@attack("plain")
 def delete_young_entries_in_the_future(state):
     young = state.chains["default"][-3]
     state.add_cut(young["sequence"], noted_at=int(time.time() * 1e6) + 366 * DAY)
@@ -453,8 +460,12 @@ class Trial:
         changed = copy.deepcopy(state)
         function(changed)
         self.log.replace(changed.tables())
-        plain = self.verify().returncode == 1
-        known = self.verify("--known", str(self.known)).returncode == 1
+        done = self.verify()
+        plain = done.returncode == 1
+        # As a script does that verifies every day: the lines of this verification are behind the earlier ones.
+        appended = self.folder / "appended.txt"
+        appended.write_text(self.known.read_text() + done.stdout)
+        known = self.verify("--known", str(appended)).returncode == 1
         check = self.verify(command=("check",)).returncode == 1
         expected = {"plain": (True, True, True), "setting": (True, True, False), "known": (False, True, False),
                     "open": (False, False, False)}[where]

@@ -222,7 +222,7 @@ class Session:
             name = choices.choice(list(PEOPLE))
             client, read = self.open(name, last_ids.get(name))
             self.counts["streams"] += 1
-            fields = [line[6:] for line in read.splitlines() if line.startswith("data: ") and '"streamId"' in line]
+            fields = [line[6:] for line in read.split("\n") if line.startswith("data: ") and '"streamId"' in line]
             wish = {"tables": [{"id": "rows", "table": "attendance", "filter": f"student_id=in.({','.join(PUPILS)})"}]}
             Backend(self.service, self.tokens[name]).ask(
                 "PUT", f"/v1/streams/{json.loads(fields[0])['streamId']}/subscriptions", wish)

@@ -27,7 +27,7 @@ FCM = {"message": {"token": "t", "data": {"badge": "1", "tag": "", "data": json.
                    "android": {"ttl": "86400s", "priority": "normal"}}}
 WEB_PUSH = {"badge": 1, "tag": "n1", "withdrawn": ["n1"], "data": {}}
 HEADERS = {"Content-Type": "application/json", "X-Request-Id": "x8ujwv-8", "X-Content-Type-Options": "nosniff",
-           "Vary": "Authorization"}
+           "Vary": "Authorization", "Cache-Control": "no-store"}
 SIGNED = {"content-type": "application/json", "webhook-id": "01kanx5q8e8v2m4c6d7f9g1h3j", "webhook-timestamp": "1768039200",
           "webhook-signature": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="}
 TO_APPLE = {"content-type": "application/json", "authorization": "bearer a.b.c", "apns-topic": "com.example.app",
@@ -39,6 +39,8 @@ BACKGROUND = {name: value for name, value in TO_APPLE.items() if name != "apns-c
     "apns-push-type": "background", "apns-priority": "5"}
 NUMBER = {name: value for name, value in TO_APPLE.items() if name != "apns-collapse-id"} | {"apns-priority": "5"}
 WITHDRAWAL = {"aps": {"content-available": 1}, "bellhop": {"badge": 1, "withdrawn": ["n1"]}}
+# A text may have another end of a line, which JSON need not escape.
+LINES = '{"kind":"messages","data":{"body":"a\u2028b\x85c"}}\n{"kind":"end","data":{"rows":1}}\n'
 COUNTS = HEADERS | {"ETag": '"7-k3f9ab"', "Event-Position": "k3f9ab-0c4kz71m9tq2e", "Poll-Interval": "30"}
 
 
@@ -77,6 +79,7 @@ SOUND = {
     "no news": answer("GET", "/v1/badges", 304, {k: v for k, v in COUNTS.items() if k != "Content-Type"}, ""),
     "refusal": problem(),
     "unknown method": problem("route.method_not_allowed", 405, "none", "POST", Allow="GET, HEAD"),
+    "lines": answer("GET", "/v1/users/{id}/export", 200, HEADERS | {"Content-Type": "application/x-ndjson"}, LINES),
     "event": event("badges:update", BADGES),
     "app's event": event("order:paid", {"any": ["thing"]}),
     "notification": webhook("notification.unreached", NOTIFICATION | {"badges": BADGES, "quietHours": False}),
@@ -145,6 +148,7 @@ def mistakes():
         "another webhook than its name": SOUND["walk-in"] | {"name": "message.withdrawn"},
         "no content type": without_header(SOUND["counts"], "Content-Type"),
         "no request id": without_header(SOUND["counts"], "X-Request-Id"),
+        "no rule for caches": without_header(SOUND["refusal"], "Cache-Control"),
         "no tag": without_header(SOUND["counts"], "ETag"),
         "an undescribed header": badges(BADGES, COUNTS | {"X-Extra": "1"}),
         "a header of a wrong type": badges(BADGES, COUNTS | {"Poll-Interval": "soon"}),
@@ -172,6 +176,8 @@ def mistakes():
         "an unknown code": problem(code="nothing"),
         "a status of any operation with another code": problem("booking.overlap", 408),
         "a body that is not UTF-8": {key: value for key, value in SOUND["counts"].items() if key != "body"} | {"bytes": "/w=="},
+        "a line without its kind": with_text(SOUND["lines"], LINES + '{"data":{}}\n'),
+        "an empty line": with_text(SOUND["lines"], LINES + "\n"),
         "NaN": with_text(SOUND["counts"], json.dumps(BADGES).replace('"bell": 1', '"bell": NaN')),
     }
 

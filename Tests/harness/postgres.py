@@ -169,7 +169,7 @@ class Cluster:
 
     def rows(self, statement, database):
         """Returns the rows of a query with a single JSON column."""
-        return [json.loads(line) for line in self.sql(statement, database).splitlines()]
+        return [json.loads(line) for line in self.sql(statement, database).split("\n") if line]
 
     def psql_command(self, database, user):
         return [

@@ -88,7 +88,7 @@ class SQLite:
         """Returns the rows of a query with a single JSON column."""
         done = subprocess.run(
             ["sqlite3", "-readonly", "-cmd", ".timeout 10000", str(self.path), statement], capture_output=True, text=True, check=True)
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        return [json.loads(line) for line in done.stdout.split("\n") if line]
 
     def backup(self):
         """Backs up the database; returns the file."""

@@ -156,6 +156,10 @@ extension BellhopClient {
     /// member receives `message:created` with that member's own counts. A client-chosen `id` makes the call idempotent:
     /// a repeated call returns 200 with the first message.
     ///
+    /// The devices of the other members get push messages. A user may cause 5,120 of them in a minute on each replica.
+    /// Further ones wait until the pace allows them, and those about one conversation become one alert. Streams receive
+    /// the message at once.
+    ///
     /// `POST /v1/conversations/{id}/messages`
     ///
     /// - Parameters:

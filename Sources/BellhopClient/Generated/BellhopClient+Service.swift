@@ -71,6 +71,8 @@ extension BellhopClient {
     ///
     /// Requires a service token or the role `admin`. Erases everything that the tenant stores about the user, in many
     /// small steps (Docs/privacy.md). The user's streams close at once, and tokens that were issued before are refused.
+    /// Clocks may differ, so tokens that were issued up to 31 seconds after the call are refused too, also if the
+    /// erasure is `done` earlier: a new user with the id then has to wait, and needs a token that is issued later.
     /// Messages keep their place without text and sender; the user's bookings stay without name and note. Other users'
     /// counts stay exact. While an erasure is pending, a further call begins it again, and refuses the tokens that were
     /// issued meanwhile. In the last seconds of an erasure, requests that name the user fail with 503

@@ -8,6 +8,10 @@ public struct LoginRefusal: Sendable, Equatable {
     public let user: String
     public let database: String
 
+    /// Whether a later attempt is refused too, until someone changes the server: without the database, the role, its password
+    /// or its right.
+    public var isLasting: Bool { ["3D000", "28000", "28P01", "42501"].contains(sqlState) }
+
     /// Connects once, and returns the refusal; nil if the server accepts the login, or does not answer in time.
     public init?(of url: DatabaseURL, within limit: Duration = .seconds(5)) {
         guard case .server(let address) = url.location else { return nil }

@@ -64,26 +64,25 @@ final class PostgresConnection: DatabaseDriver {
     // MARK: Statements
 
     func perform(_ woven: SQL.Woven, _ body: (Row) throws -> Bool) throws -> Int {
-        try Self.forEach(of: ask([woven]), [woven]) { try body($1) }
+        try Self.forEach(of: ask([woven]), [woven]) { try body($1) }[0]
     }
 
-    func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> Int {
+    func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> [Int] {
         let woven = statements.map { $0.wovenWithoutCheck() }
         return try Self.forEach(of: ask(woven), woven, body)
     }
 
-    /// Passes the rows of results to a body, and returns the number of changed rows.
+    /// Passes the rows of results to a body, and returns the number of rows that each statement has changed.
     private static func forEach(
         of results: [PostgresResult], _ statements: [SQL.Woven], _ body: (_ place: Int, Row) throws -> Bool
-    ) throws -> Int {
-        var changed = 0
-        for (place, (result, woven)) in zip(results, statements).enumerated() {
+    ) throws -> [Int] {
+        try zip(results, statements).enumerated().map { place, pair in
+            let (result, woven) = pair
             if result.rowCount > 0 {
                 try result.forEach(text: woven.text, hiddenColumns: woven.hiddenColumns) { try body(place, $0) }
             }
-            changed += result.changedRows
+            return result.changedRows
         }
-        return changed
     }
 
     func performWithCommit(_ statements: [SQL]) throws {

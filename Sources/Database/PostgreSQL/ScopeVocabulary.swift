@@ -35,9 +35,8 @@ struct ScopeVocabulary: Sendable {
     /// Returns the settings of a scope: its tenant, and its keys of each kind.
     func settings(of scope: Scope) -> [String: String] {
         var settings = [Self.tenant: scope.tenant.text]
-        let keys = scope.keys.sorted()
         for kind in kinds {
-            let value = keys.compactMap { kind.columnValues(of: $0) }
+            let value = scope.columnValues(of: kind)
             guard !value.isEmpty else { continue }
             settings[kind.setting] = Self.array(value.map { kind.value(of: $0) })
         }

@@ -97,6 +97,11 @@ extension DatabaseStore {
     ) throws -> String? {
         let source = try openSource(DatabaseURL(file: path))
         guard case .file(let target) = url.location else { throw DatabaseError(.url, "\(url) does not name a file") }
+        if case .success(let copy) = DatabaseFile.identity(of: path),
+            case .success(copy) = DatabaseFile.identity(of: target)
+        {
+            throw DatabaseError(.cannotOpen, "\(path) is the database itself: name a backup")
+        }
         return try DatabaseFile.asOwner(of: target) {
             try replace(url, by: source, keepingAs: suffix, prepare: prepare)
         }

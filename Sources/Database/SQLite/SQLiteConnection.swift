@@ -114,12 +114,10 @@ final class SQLiteConnection: DatabaseDriver {
         return Int(sqlite3_changes64(database))
     }
 
-    func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> Int {
-        var changed = 0
-        for (place, statement) in statements.enumerated() {
-            changed += try perform(statement.wovenWithoutCheck()) { try body(place, $0) }
+    func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> [Int] {
+        try statements.enumerated().map { place, statement in
+            try perform(statement.wovenWithoutCheck()) { try body(place, $0) }
         }
-        return changed
     }
 
     func performWithCommit(_ statements: [SQL]) throws {

@@ -26,10 +26,7 @@ public struct Device: Sendable, Hashable {
     /// Whether a text can be a bundle id, which becomes a header: "alphanumeric characters, hyphens and periods" (Apple,
     /// CFBundleIdentifier).
     public static func isBundleID(_ text: String) -> Bool {
-        !text.isEmpty
-            && text.utf8.allSatisfy {
-                (48...57).contains($0) || (97...122).contains($0 | 0x20) || "-.".utf8.contains($0)
-            }
+        !text.isEmpty && text.utf8.allSatisfy { $0.isAlphanumeric || "-.".utf8.contains($0) }
     }
 
     /// Creates a device from its registration.
@@ -129,8 +126,9 @@ public struct DeviceDraft: Sendable, Hashable {
     private static func problem(of token: String, _ platform: Device.Platform) -> String? {
         guard !token.isEmpty else { return nil }
         if platform == .apns {
-            let isHexadecimal = token.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0 | 0x20) }
-            guard isHexadecimal else { return "must have hexadecimal digits only, as APNs device tokens do" }
+            guard token.utf8.allSatisfy(\.isHexadecimal) else {
+                return "must have hexadecimal digits only, as APNs device tokens do"
+            }
             return token.utf8.count.isMultiple(of: 2) ? nil : "must have two hexadecimal digits for each byte"
         }
         return token.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } ? nil : "must have no spaces or control characters"

@@ -55,7 +55,7 @@ enum UUIDText {
                 continue
             }
             isBehindHyphen = false
-            guard (48...57).contains(byte) || (97...102).contains(byte | 0x20), digits < 32 else { return nil }
+            guard byte.isHexadecimal, digits < 32 else { return nil }
             uuid.append(byte >= 65 && byte <= 70 ? byte | 0x20 : byte)
             digits += 1
             if [8, 12, 16, 20].contains(digits) { uuid.append(0x2D) }

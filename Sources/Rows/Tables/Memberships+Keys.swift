@@ -32,10 +32,13 @@ extension Memberships {
     /// Returns the keys, and the number of further keys for which the scope has no room.
     public func scope(of caller: MembershipClaimant) -> (keys: Set<String>, omitted: Int) {
         let (origins, omitted) = resolve(caller)
-        let keys = origins.lazy.compactMap { key, origin -> String? in
-            if case .refuted = origin { nil } else { key }
+        // With the capacity at once, because a growing set hashes its members again.
+        var keys = Set<String>(minimumCapacity: origins.count)
+        for (key, origin) in origins {
+            if case .refuted = origin { continue }
+            keys.insert(key)
         }
-        return (Set(keys), omitted)
+        return (keys, omitted)
     }
 
     /// Returns every key that a caller claims or is granted, with the reason why it has the key or not.
@@ -69,6 +72,7 @@ extension Memberships {
                 var gained = subjects.flatMap { (self.subjects[$0] ?? [:]).keys.map { declaration.grantKey($0.text) } }
                 // Sorted, so that always the same keys are kept.
                 if grantedCount + gained.count > TableLimits.grantedKeysMax { gained.sort() }
+                origins.reserveCapacity(origins.count + min(gained.count, TableLimits.grantedKeysMax - grantedCount))
                 for key in gained {
                     guard grantedCount < TableLimits.grantedKeysMax || origins[key] != nil else {
                         omitted.insert(key)

@@ -32,8 +32,17 @@ public enum Operations {
     /// Migrates the database, and returns the applied migrations. On PostgreSQL, the URL must be of a role that may
     /// create tables, which the service's role must not be.
     public static func migrate(_ settings: Settings) throws -> [String] {
-        try withStore(settings, settings.database.engine == .postgreSQL ? .owner : .exclusive) { store in
-            try store.migrate(Catalog.migrations, tables: Catalog.tables)
+        do {
+            return try withStore(settings, settings.database.engine == .postgreSQL ? .owner : .exclusive) { store in
+                try store.migrate(Catalog.migrations, tables: Catalog.tables)
+            }
+        } catch let error as DatabaseError where error.code == .notPermitted {
+            throw DatabaseError(
+                .notPermitted,
+                """
+                \(settings.database) may not change the tables: use the login that owns them, such as bellhop_owner of \
+                Deploy/postgres/roles.sql (\(error.detail))
+                """)
         }
     }
 
@@ -192,6 +201,12 @@ public enum Operations {
         if StartRetry.isHeldByAnother(error) { return true }
         guard let error = error as? DatabaseError else { return false }
         return error.isTransient && error.cause?.isTransient ?? true
+    }
+
+    /// Returns what an administrator of PostgreSQL must do before the service can log in; nil if it is enough to wait.
+    public static func loginRemedy(_ settings: Settings) -> String? {
+        guard let refusal = LoginRefusal(of: settings.database), refusal.isLasting else { return nil }
+        return ServerCheck.remedy(of: refusal, group: "bellhop_service")
     }
 
     /// Returns the reason of a failure for a person at the terminal, without the code for programs.

@@ -101,7 +101,11 @@ extension Setting {
         part: @escaping (String) throws -> Part
     ) where Value == [Part] {
         self.init(group, help, fallback: fallback, isSecret: isSecret) { text in
-            try (text ?? "").split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty }.map(part)
+            let parts = (text ?? "").split(separator: ",").map { $0.filter { $0 != " " } }.filter { !$0.isEmpty }
+            // Only a setting without a default may be empty. Without a claim of the tenant, for example, all users would
+            // be of one tenant.
+            guard !parts.isEmpty || (fallback ?? "").isEmpty else { throw Settings.Fault("must not be empty") }
+            return try parts.map(part)
         }
     }
 

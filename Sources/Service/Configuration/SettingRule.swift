@@ -59,13 +59,24 @@ enum SettingRule {
     }
 
     static func origin(_ text: String) throws -> String {
-        guard text == "*" || text.contains("://") else {
+        // A browser sends only a scheme, a host and a port, so an origin with more would match no page.
+        let parts = text.split(separator: "://", maxSplits: 1, omittingEmptySubsequences: false)
+        let isOrigin = parts.count == 2 && !parts.contains("") && !parts[1].contains { "/?#@".contains($0) }
+        guard text == "*" || isOrigin else {
             throw Settings.Fault("\(text) is not an origin: use https://app.example or *")
         }
         return text
     }
 
     // MARK: Names and secrets
+
+    /// A cookie's name is a token (RFC 6265 §4.1.1). No browser could send another one.
+    static func requireCookieName(_ text: String) throws {
+        let isName = text.utf8.allSatisfy { $0.isAlphanumeric || "!#$%&'*+-.^_`|~".utf8.contains($0) }
+        guard isName, !text.isEmpty else {
+            throw Settings.Fault("\(text) is not a cookie's name: use letters, digits, - and _")
+        }
+    }
 
     static func requireSlotName(_ text: String) throws {
         let isName = text.utf8.allSatisfy { "_".utf8.contains($0) || $0.isAlphanumeric && !(65...90).contains($0) }

@@ -143,7 +143,9 @@ public final class Settings: @unchecked Sendable {
     var claimTier: [ClaimPath]
 
     // MARK: Streams
-    @Setting(.streams, "Name of the cookie that can open streams (and has no other use).", default: "bellhop_token")
+    @Setting(
+        .streams, "Name of the cookie that can open streams (and has no other use).", default: "bellhop_token",
+        check: SettingRule.requireCookieName)
     public var streamCookie: String
     @Setting(
         .streams, "Maximum number of open streams; lowered to the limit of file descriptors.",

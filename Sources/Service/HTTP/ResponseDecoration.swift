@@ -2,7 +2,7 @@ import MicroHTTP
 import Values
 
 /// Header fields and members added to every answer, including MicroHTTP's own answers: the request id, the
-/// state of the rate limit, CORS, and the last members of a problem.
+/// state of the rate limit, the rule for caches, CORS, and the last members of a problem.
 struct ResponseDecoration: Sendable {
     private let corsOrigins: Set<String>
     /// The fields common to all answers, by kind of credentials.
@@ -26,6 +26,11 @@ struct ResponseDecoration: Sendable {
         if let rate = trace.rate, let allowance = trace.principal?.allowance {
             response.headers.append("RateLimit-Policy", allowance.policy)
             response.headers.append("RateLimit", writing: rate.write)
+        }
+        // Caches may store an answer without this field on their own (RFC 9111 §4.2.2). A 304 must not change the rule of
+        // the stored answer.
+        if response.status != 304, !response.headers.contains("Cache-Control") {
+            response.headers.append("Cache-Control", "no-store")
         }
         if !corsOrigins.isEmpty { appendCORS(request, &response) }
         guard response.status >= 400, case .bytes(let body) = response.body,

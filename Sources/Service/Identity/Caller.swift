@@ -3,6 +3,7 @@ import Database
 import MicroHTTP
 import Realtime
 import Rows
+import Synchronization
 import Values
 import Visibility
 
@@ -33,6 +34,9 @@ final class Caller: Sendable {
     let expiresAt: Timestamp
     /// A hash of everything that, beside a version, decides what the caller sees, including its role.
     let digest: UInt64
+    /// The memberships that last gave exactly these keys (``KnownMemberships/generation``). A user with 10,000
+    /// memberships opens streams with the same keys again and again, and finding them takes milliseconds.
+    private let keyGeneration = Atomic<Int>(-1)
 
     /// By default the values of a caller without a token: issued before all others, and without expiry.
     init(
@@ -79,14 +83,24 @@ final class Caller: Sendable {
 
     var holder: MembershipClaimant { MembershipClaimant(tenant: tenant, role: role, claimed: claimed) }
 
+    /// Whether the memberships of a generation are known to give exactly these keys.
+    func hasKeys(of generation: Int) -> Bool { keyGeneration.load(ordering: .relaxed) == generation }
+
     /// Returns the caller with other keys than its token claims, or the same scope if the keys are equal.
-    func with(_ keys: Set<String>, omitted: Int) -> Caller {
-        guard keys != scope.keys || omitted != omittedKeys else { return self }
+    ///
+    /// - Parameter generation: The memberships that gave the keys.
+    func with(_ keys: Set<String>, omitted: Int, of generation: Int) -> Caller {
         let isSame = keys == scope.keys
-        return Caller(
+        let caller = isSame && omitted == omittedKeys ? self : changed(to: isSame ? nil : keys, omitted: omitted)
+        caller.keyGeneration.store(generation, ordering: .relaxed)
+        return caller
+    }
+
+    private func changed(to keys: Set<String>?, omitted: Int) -> Caller {
+        Caller(
             tenant: tenant, userId: userId, role: role, isService: isService, spansTenants: spansTenants,
-            isAnonymous: isAnonymous, tier: tier, scope: isSame ? scope : Scope(tenant: tenant, keys: keys),
-            claims: isSame ? claims : keys == claimed ? nil : claimed, omittedKeys: omitted, tokenId: tokenId,
+            isAnonymous: isAnonymous, tier: tier, scope: keys.map { Scope(tenant: tenant, keys: $0) } ?? scope,
+            claims: keys.map { $0 == claimed ? nil : claimed } ?? claims, omittedKeys: omitted, tokenId: tokenId,
             sessionId: sessionId, issuedAt: issuedAt, expiresAt: expiresAt)
     }
 

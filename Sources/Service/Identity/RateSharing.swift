@@ -40,12 +40,16 @@ enum RateSharing {
     /// The number of rows per statement.
     private static let sharedAtOnceMax = 128
 
+    /// Runs the rest of a transaction, which adds counts. It passes whether a caller must not be named: the counts of such
+    /// a caller are not shared.
+    typealias Fencing =
+        @Sendable (
+            DatabaseConnection, _ add: (_ isClosed: (Owner) -> Bool) throws -> [Owner: Int]
+        ) throws -> [Owner: Int]
+
     /// Adds the requests counted on this replica since the last call, and stores the sums.
-    ///
-    /// - Parameter isClosed: Whether a caller must not be named, within a transaction. Its counts are not shared.
     static func share(
-        _ limiter: RateLimiter, _ clock: Clock, in store: DatabaseStore,
-        isClosed: @escaping @Sendable (Owner, DatabaseConnection) throws -> Bool
+        _ limiter: RateLimiter, _ clock: Clock, in store: DatabaseStore, fencing: @escaping Fencing
     ) throws {
         // A single process has nothing to learn from the others.
         let isAlone = store.engine == .sqlite
@@ -56,7 +60,7 @@ enum RateSharing {
                 ($0.owner.tenant, $0.owner.userId) < ($1.owner.tenant, $1.owner.userId)
             }
             let sums = try store.writeAndWait(lane: WriteLane(1)) { db in
-                try add(part.filter { try !isClosed($0.owner, db) }, in: db)
+                try fencing(db) { isClosed in try add(part.filter { !isClosed($0.owner) }, in: db) }
             }
             for count in part { count.bucket.noteShared(count, sum: sums[count.owner] ?? count.unshared) }
         }

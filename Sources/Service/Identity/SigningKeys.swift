@@ -52,10 +52,13 @@ struct SigningKeys: Sendable {
         source: String, clock: Clock, logger: Logger, replaced: @escaping @Sendable () -> Void
     ) throws(Settings.Mistake) {
         (self.source, self.clock, self.logger, self.replaced) = (source, clock, logger, replaced)
-        if Self.isAddress(source) {
-            guard Self.isGuarded(source) else { throw Settings.key(\.$jwks).mistake("\(Self.plainRefusal)") }
-            refresh {}
-            return
+        do {
+            if try Self.address(source) != nil {
+                refresh {}
+                return
+            }
+        } catch {
+            throw Settings.key(\.$jwks).mistake("\(error)")
         }
         do {
             let set = try KeySet(reading: Data(contentsOf: URL(fileURLWithPath: source)))
@@ -166,8 +169,22 @@ struct SigningKeys: Sendable {
 
     // MARK: Reading a key set
 
-    private static func isAddress(_ source: String) -> Bool {
-        source.hasPrefix("http://") || source.hasPrefix("https://")
+    /// Returns the address of a key set; nil for a file.
+    ///
+    /// Keys decide whose tokens are accepted, so they are fetched only over TLS, or from this machine.
+    private static func address(_ source: String) throws(KeySet.Unusable) -> OutboundURL? {
+        guard ["http:", "https:"].contains(where: { source.lowercased().hasPrefix($0) }) else { return nil }
+        let url: OutboundURL
+        do {
+            url = try OutboundURL(source)
+        } catch {
+            throw KeySet.Unusable(description: "the URL \(error)")
+        }
+        guard url.isEncrypted || url.host.isLoopbackHost else {
+            throw KeySet.Unusable(
+                description: "the URL must begin with https:// (http:// is only accepted for loopback addresses)")
+        }
+        return url
     }
 
     /// Reads the key set from a file or a URL.
@@ -175,30 +192,19 @@ struct SigningKeys: Sendable {
         try KeySet(reading: try await bytes(of: source))
     }
 
-    /// Returns why the key set could not be loaded, without the address, which may contain a password.
+    /// Returns why the key set could not be loaded, without the address, whose query may contain a secret.
     static func reason(of error: any Error) -> String {
         error is KeySet.Unusable ? "\(error)" : (error as NSError).localizedDescription
     }
 
     private static func bytes(of source: String) async throws -> Data {
-        guard isAddress(source) else { return try Data(contentsOf: URL(fileURLWithPath: source)) }
-        guard isGuarded(source) else { throw KeySet.Unusable(description: plainRefusal) }
+        guard let address = try address(source) else { return try Data(contentsOf: URL(fileURLWithPath: source)) }
         return try await withCheckedThrowingContinuation { continuation in
             // The client blocks its thread, which must not be one of the cooperative pool. There is one fetch in ten
             // seconds.
-            Thread.detachNewThread { continuation.resume(with: Result { try fetchedBytes(of: source) }) }
+            Thread.detachNewThread { continuation.resume(with: Result { try fetchedBytes(of: address.text) }) }
         }
     }
-
-    /// Keys decide whose tokens are accepted, so they are fetched only over TLS, or from this machine.
-    private static func isGuarded(_ address: String) -> Bool {
-        if address.hasPrefix("https://") { return true }
-        guard let host = URL(string: address)?.host(percentEncoded: false) else { return false }
-        return host.isLoopbackHost
-    }
-
-    private static let plainRefusal =
-        "the URL must begin with https:// (http:// is only accepted for loopback addresses)"
 
     /// Issuers may be in a private network. The client follows no redirect, uses no proxy of the environment, and stops
     /// at the size limit of a document.

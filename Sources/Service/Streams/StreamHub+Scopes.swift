@@ -24,11 +24,10 @@ extension StreamHub {
         for change in readingKeys.removeValue(forKey: slot) ?? [] {
             if change.isGranted { keys.insert(change.key) } else { keys.remove(change.key) }
         }
-        // The token, or its memberships, may have been renewed since rows were read. The token's keys come first,
-        // because most events use them.
-        let scope = session.caller.scope.keys
-        hub.replaceScope(of: slot, with: Array(scope) + keys.subtracting(scope))
-        begin(stream, keys: keys.union(scope))
+        // After the keys of the token, because most events use those.
+        hub.add(keys, toScopeOf: slot)
+        // The token, or its memberships, may have been renewed since rows were read.
+        begin(stream, keys: session.caller.scope.keys.union(keys))
     }
 
     /// Grants a key to, or revokes it from, the streams of one user.

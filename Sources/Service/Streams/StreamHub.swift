@@ -53,7 +53,7 @@ final class StreamHub: StreamProgram {
     /// The encoder of ids for the log of `head`. The process may already have another log, whose head arrives with it.
     var ids: EventIDs
     /// The memberships at `head`.
-    var memberships: Memberships
+    var memberships: KnownMemberships
     /// The shard's clock at its last tick.
     var monotonicNow: UInt64 = 0
 

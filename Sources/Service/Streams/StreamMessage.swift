@@ -23,12 +23,12 @@ enum StreamMessage: Sendable {
     case flushed(StreamHandle)
     case revoked(Revocation)
     /// Memberships have changed to the given ones: scopes that have one of these keys must be recomputed.
-    case memberships(Set<MembershipUpdate.Holders>, Memberships)
+    case memberships(Set<MembershipUpdate.Holders>, KnownMemberships)
     /// This replica missed events, or the log itself lost some. Streams restart after the given event.
     ///
     /// The ids are passed with the head. An id of one log with a number of the other would resume after events that no
     /// client received.
-    case restart(head: Int64, ids: EventIDs, Memberships)
+    case restart(head: Int64, ids: EventIDs, KnownMemberships)
     case states([EncodedState])
     case request(StreamRequest)
     case send(SharedBytes, to: StreamNames.Place)

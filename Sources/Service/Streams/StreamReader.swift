@@ -135,7 +135,7 @@ struct StreamReader: Sendable {
         var events: [StreamEvent] = []
         var invalidation: Coalescer.Batch?
         if case .after(let sequence) = resumption {
-            if let recent = try recentChanges(tx, through: sequence, routes: Array(caller.scope.keys)),
+            if let recent = try recentChanges(tx, through: sequence, routes: EventRoutes(keys: caller.scope.keys)),
                 let found = try sequence < head ? replay(tx, keys: keys, after: sequence, through: head) : []
             {
                 events = found.filter { !$0.isChange }
@@ -186,8 +186,10 @@ struct StreamReader: Sendable {
 
     // MARK: Row changes
 
-    private func routes(of tables: [TableSubscription]) -> [String] {
-        Set(tables.map { "#" + EventLog.topic(schema: $0.schema, table: $0.table) }).sorted()
+    private func routes(of tables: [TableSubscription]) -> EventRoutes { EventRoutes(topics: topics(of: tables)) }
+
+    private func topics(of tables: [TableSubscription]) -> [String] {
+        tables.map { EventLog.topic(schema: $0.schema, table: $0.table) }
     }
 
     /// Whether changes of the table may wait as counts for the end of a window.
@@ -200,7 +202,7 @@ struct StreamReader: Sendable {
     /// Returns changes whose window may not have ended when the stream broke after `sequence`. A key is sent at the end
     /// of its window, so these keys are sent again. A repeated key only makes a client fetch once more.
     private func recentChanges(
-        _ tx: Transaction, through sequence: Int64, routes: [String]
+        _ tx: Transaction, through sequence: Int64, routes: EventRoutes
     ) throws -> [StreamEvent]? {
         // An additional second for the time between the change and the beginning of its window.
         let age = dependencies.memberships.longestWindow + .seconds(1)
@@ -292,14 +294,12 @@ struct StreamReader: Sendable {
     /// - Parameter routes: Nil for all routes of the stream.
     /// - Returns: Nil if the events exceed the replay limit.
     private func replay(
-        _ tx: Transaction, keys: Set<String>, after: Int64, through: Int64, routes: [String]? = nil
+        _ tx: Transaction, keys: Set<String>, after: Int64, through: Int64, routes: EventRoutes? = nil
     ) throws -> [StreamEvent]? {
-        let routes =
-            routes ?? Array(caller.scope.keys) + keys.subtracting(caller.scope.keys) + topics.map { "#" + $0 }
-            + self.routes(of: tables)
+        let routes = routes ?? EventRoutes(keys: keys, topics: topics + self.topics(of: tables))
         let events = try EventLog.replay(
-            in: tx.db, tenant: caller.tenant, routes: routes, scope: caller.scope.adding(keys), after: after,
-            through: through, limit: StreamLimits.replayEventsMax)
+            in: tx.db, tenant: caller.tenant, routes: routes, scope: Scope(tenant: caller.tenant, keys: keys),
+            after: after, through: through, limit: StreamLimits.replayEventsMax)
         guard let events else { return nil }
         let collapsed = StreamEvent.collapsed(events)
         let bytes = collapsed.reduce(0) { $0 + $1.data.count }

@@ -26,10 +26,6 @@ struct StreamRoute: Sendable {
     /// Handles a request of the route.
     func reply(to request: Request) -> Reply {
         do {
-            // A HEAD request checks whether the address serves streams. Opening one would answer with a body.
-            guard request.method == .get else {
-                return .response(Response(status: 200, headers: headers, body: .pieces(PieceBody { $0(.end) })))
-            }
             let parameters = try readQuery(request)
             // The header first, because no third party can make a browser send it.
             let bearer = bearer(of: request)
@@ -44,7 +40,7 @@ struct StreamRoute: Sendable {
                 (trace.principal, trace.rate) = (principal, rate)
             }
             switch verdict {
-            case .known(let principal): return try open(principal.caller, parameters, [])
+            case .known(let principal): return try open(principal.caller, parameters, [], for: request)
             case .pending(let start): return .again { start($0) }
             }
         } catch let failure as Failure {
@@ -138,11 +134,12 @@ struct StreamRoute: Sendable {
     private func openByTicket(_ ticket: String, _ request: Request, _ parameters: StreamParameters) throws -> Reply {
         if let redemption = redemptions.withLock({ $0.removeValue(forKey: ObjectIdentifier(request)) }) {
             let (caller, topics) = try redemption.outcome.get()
-            return try open(caller, parameters, topics)
+            return try open(caller, parameters, topics, for: request)
         }
         guard dependencies.tickets.isIssuedHere(ticket) else { throw Self.ticketInvalid }
         // Checked before the ticket is used up, so that a client that corrects its topics can still use it.
         _ = try topics(parameters)
+        guard request.method == .get else { return head }
         return .again { resume in
             let (store, now) = (dependencies.reader.store, dependencies.now)
             do throws(StoreBusy) {
@@ -202,14 +199,22 @@ struct StreamRoute: Sendable {
         }
     }
 
+    /// The answer to a HEAD request: that of a GET, without opening a stream.
+    private var head: Reply {
+        .response(Response(status: 200, headers: headers, body: .pieces(PieceBody { $0(.end) })))
+    }
+
     /// Opens a stream.
     ///
     /// - Parameter ticketTopics: The topics of the ticket, which the query overrides.
-    private func open(_ caller: Caller, _ parameters: StreamParameters, _ ticketTopics: [String]) throws -> Reply {
+    private func open(
+        _ caller: Caller, _ parameters: StreamParameters, _ ticketTopics: [String], for request: Request
+    ) throws -> Reply {
         try dependencies.revocations.requireValid(caller, at: dependencies.machineNow)
         let topics = try topics(parameters) ?? ticketTopics
         try StreamTopics.requireReadable(topics, by: caller, dependencies) { _ in "?topics" }
         if let trouble = dependencies.reader.store.trouble, trouble.code == .moved { throw trouble }
+        guard request.method == .get else { return head }
         let lease = caller.isService ? nil : try lease(to: caller)
         let opener = StreamOpener(caller: caller, topics: topics, lastEventID: parameters.lastEventID, lease: lease)
         return .stream(StreamOpening(headers: headers, context: opener))

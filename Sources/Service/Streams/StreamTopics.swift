@@ -58,7 +58,7 @@ enum StreamTopics {
             guard let (kind, id) = split(topic, kinds: dependencies.topicKinds), !kind.audience.isEmpty else {
                 continue
             }
-            let held = keys ?? dependencies.memberships.known.keys(of: caller.holder)
+            let held = keys ?? dependencies.memberships.scoped(caller).scope.keys
             keys = held
             let isReadable = kind.audience.contains { template in
                 template.key { _ in id }.map(held.contains) ?? false

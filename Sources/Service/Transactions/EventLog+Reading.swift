@@ -75,7 +75,7 @@ extension EventLog {
     /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit, or if
     /// one was erased: the client may show what is gone.
     static func replay(
-        in db: DatabaseConnection, tenant: ID<Tenant>, routes: [String], scope: Scope, after: Int64, through: Int64,
+        in db: DatabaseConnection, tenant: ID<Tenant>, routes: EventRoutes, scope: Scope, after: Int64, through: Int64,
         limit: Int
     ) throws -> [StreamEvent]? {
         // A record is found by its last event, which may be after `through`, but at most by the span of a record. A
@@ -84,17 +84,22 @@ extension EventLog {
         let rowsMax = limit + Limits.recordSpanMax
         var found: Set<Int> = []
         func note(_ sql: SQL) throws { found.formUnion(try db.rows(sql) { try $0.integer(0) }) }
-        for route in routes.prefix(routesAloneMax) { try note(ofRoute.binding(tenant, route, after, end, rowsMax)) }
-        for group in groups(of: routes) {
-            // DISTINCT, because an event has a row for each route of the group. Repeated rows must not use up the limit and
-            // hide another event.
-            try note(
-                """
-                SELECT DISTINCT sequence FROM \(Self.routes, unscoped: bookkeeping)
-                WHERE tenant = \(tenant) AND route IN \(values: group)
-                    AND sequence > \(after) AND sequence < \(end)
-                ORDER BY sequence LIMIT \(rowsMax)
-                """)
+        if let all = try search(for: routes, of: tenant, after: after, before: end, forChanges: false, in: db) {
+            found = Set(all.map(\.sequence))
+        } else {
+            let texts = routes.texts
+            for route in texts.prefix(routesAloneMax) { try note(ofRoute.binding(tenant, route, after, end, rowsMax)) }
+            for group in groups(of: texts) {
+                // DISTINCT, because an event has a row for each route of the group. Repeated rows must not use up the
+                // limit and hide another event.
+                try note(
+                    """
+                    SELECT DISTINCT sequence FROM \(Self.routes, unscoped: bookkeeping)
+                    WHERE tenant = \(tenant) AND route IN \(values: group)
+                        AND sequence > \(after) AND sequence < \(end)
+                    ORDER BY sequence LIMIT \(rowsMax)
+                    """)
+            }
         }
         guard found.count(where: { $0 <= Int(through) }) <= limit else { return nil }
         let events = try fetch(found.sorted(), after: after, through: through, in: db)
@@ -106,8 +111,8 @@ extension EventLog {
     /// age. Returns nil if so much was published since that not all of it is read, or if an event was erased, which may
     /// have been a change.
     static func recentChanges(
-        in db: DatabaseConnection, tenant: ID<Tenant>, routes: [String], through sequence: Int64, within age: Duration,
-        limit: Int
+        in db: DatabaseConnection, tenant: ID<Tenant>, routes: EventRoutes, through sequence: Int64,
+        within age: Duration, limit: Int
     ) throws -> [StreamEvent]? {
         // The time of the event itself, or of one that its transaction published with it.
         guard let end = try db.row(moment.binding(sequence), { try $0.moment(0) }) else { return [] }
@@ -116,23 +121,28 @@ extension EventLog {
         // of its own.
         var found: Set<Int> = []
         var isErased = false
-        typealias Recent = (sequence: Int, isChange: Bool, createdAt: Timestamp)
-        func read(_ row: Row) throws -> Recent {
-            let (name, createdAt) = (try row.text(1), try row.moment(2))
-            if name == erasedName, createdAt >= start { isErased = true }
-            return (try row.integer(0), name == change.description, createdAt)
+        func read(_ row: Row) throws -> FoundRecord {
+            let record = try FoundRecord(row)
+            if record.isErased, record.createdAt >= start { isErased = true }
+            return record
         }
-        for route in routes.prefix(routesAloneMax) {
+        // The rows of many keys are spread over the whole log, so their statements need a lower bound.
+        let oldest = routes.count > routesAloneMax ? try Self.sequence(before: start, through: sequence, in: db) : 0
+        if let all = try search(for: routes, of: tenant, after: oldest, before: sequence + 1, forChanges: true, in: db)
+        {
+            let recent = all.filter { $0.createdAt >= start }
+            guard recent.count < limit, !recent.contains(where: \.isErased) else { return nil }
+            return try fetch(recent.map(\.sequence), in: db)
+        }
+        let texts = routes.texts
+        for route in texts.prefix(routesAloneMax) {
             let recent = try db.rows(recentOfRoute.binding(tenant, route, sequence, limit, start.microseconds), read)
             found.formUnion(recent.lazy.filter(\.isChange).map(\.sequence))
             // If the limit is reached, a row that was cut off may be a change.
             guard recent.count < limit, found.count < limit, !isErased else { return nil }
         }
-        guard routes.count > routesAloneMax else { return try fetch(found.sorted(), in: db) }
-        // The rows of a group are spread over the whole log, so the statement needs a lower bound.
-        let oldest = try Self.sequence(before: start, through: sequence, in: db)
         var rowsLeft = groupedRowsMax
-        for group in groups(of: routes) {
+        for group in groups(of: texts) {
             let recent = try db.rows(
                 """
                 SELECT event.sequence, event.name, event.created_at
@@ -236,6 +246,53 @@ extension EventLog {
     /// that receives it, and not every event is a change. Without a bound, a reader of many busy keys would occupy a
     /// worker.
     private static let groupedRowsMax = 16_384
+
+    /// A record that has one of the wanted routes.
+    private struct FoundRecord {
+        let sequence: Int
+        let isChange: Bool
+        let isErased: Bool
+        let createdAt: Timestamp
+
+        /// Reads a row that begins with the number, the name and the time.
+        init(_ row: Row) throws {
+            (sequence, createdAt) = (try row.integer(0), try row.moment(2))
+            let name = try row.text(1)
+            (isChange, isErased) = (name == change.description, name == erasedName)
+        }
+    }
+
+    /// Returns the records with `after < sequence < end` that have one of many routes. It reads all records in between,
+    /// which a short time after `after` are fewer than the keys of a wide scope. Returns nil if looking for each route
+    /// costs less.
+    ///
+    /// - Parameter forChanges: Whether to find only row changes and erased events, with their times.
+    private static func search(
+        for routes: EventRoutes, of tenant: ID<Tenant>, after: Int64, before end: Int64, forChanges: Bool,
+        in db: DatabaseConnection
+    ) throws -> [FoundRecord]? {
+        guard routes.count > routesAloneMax, end - after <= routes.count else { return nil }
+        // The time is behind the data of a row, which may fill pages.
+        let moment: SQL = forChanges ? "created_at" : "CAST(0 AS BIGINT)"
+        let condition: SQL = forChanges ? "AND name IN (\(change.description), \(erasedName))" : ""
+        var found: [FoundRecord] = []
+        var compared = 0
+        try db.forEach(
+            """
+            SELECT sequence, name, \(moment), topic, audience FROM \(events, unscoped: bookkeeping)
+            WHERE sequence > \(after) AND sequence < \(end) AND tenant = \(tenant) \(condition)
+            ORDER BY sequence
+            """
+        ) { row in
+            let audience = try row.text(4).split(separator: " ").map(String.init)
+            compared += audience.count
+            let isFound = routes.contains(topic: try row.optionalText(3), audience: audience)
+            if isFound { found.append(try FoundRecord(row)) }
+            // An event may have hundreds of keys.
+            return compared <= routes.count
+        }
+        return compared <= routes.count ? found : nil
+    }
 
     /// Number of routes per group: 10,000 routes take 39 statements.
     private static let groupedRoutes = 256

@@ -202,8 +202,11 @@ enum EventLog {
     /// stale, and its table's topic, for streams that have missed row changes.
     static func routes(topic: String?, audience: [String]) -> [String] {
         guard let topic else { return audience }
-        return topic.hasPrefix(tablePrefix) ? ["#" + topic] + audience : ["#" + topic]
+        return isTable(topic) ? ["#" + topic] + audience : ["#" + topic]
     }
+
+    /// Whether a topic stands for a table.
+    static func isTable(_ topic: String) -> Bool { topic.hasPrefix(tablePrefix) }
 
     /// Marks the topic that stands for a table. Clients cannot name such a topic.
     private static let tablePrefix = "@"

@@ -51,9 +51,9 @@ extension MembershipRegistry {
             text.family(
                 "bellhop_membership_rows_outdated", .gauge,
                 "Rows that give no key because the rule of their membership has changed since they arrived.",
-                by: "membership", known.outdated.map { ($0.membership, $0.rows) })
+                by: "membership", known.memberships.outdated.map { ($0.membership, $0.rows) })
         }
-        for found in known.outdated {
+        for found in known.memberships.outdated {
             logger.warning(
                 "The rule of a membership has changed. Its stored rows give no keys until they arrive again.",
                 metadata: [

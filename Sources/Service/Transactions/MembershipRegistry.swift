@@ -46,12 +46,15 @@ final class MembershipRegistry: Sendable {
     let catalog: TableCatalog
     /// The digests of the rules, by the name of the membership.
     let rules: [String: Int64]
-    /// Grows whenever memberships change. Anything derived from an older generation is derived again.
+    /// Changes whenever memberships change. Anything derived from another generation is derived again.
     let generation = Atomic<Int>(0)
     private let state: Locked<State>
+    /// The last generation of any registry of this process.
+    private static let lastGeneration = Atomic<Int>(0)
 
     private struct State {
         var memberships: Memberships
+        var generation = 0
         /// The number of the last fact that is in `memberships`.
         var version: Int64 = 0
 
@@ -85,24 +88,29 @@ final class MembershipRegistry: Sendable {
 
     // MARK: Scopes
 
-    var known: Memberships { state.withLock { $0.memberships } }
+    /// The memberships that this process knows.
+    var known: KnownMemberships {
+        state.withLock { KnownMemberships(memberships: $0.memberships, generation: $0.generation) }
+    }
 
     /// Returns the caller with its current keys: the claims of its token, and the known memberships, which take
     /// precedence.
     func scoped(_ caller: Caller) -> Caller { scoped(caller, by: known) }
 
     /// Returns the caller with the keys of the given memberships.
-    func scoped(_ caller: Caller, by memberships: @autoclosure () -> Memberships) -> Caller {
+    func scoped(_ caller: Caller, by known: @autoclosure () -> KnownMemberships) -> Caller {
         guard !catalog.membershipNames.isEmpty, !caller.isService else { return caller }
-        let (keys, omitted) = memberships().scope(of: caller.holder)
-        return caller.with(keys, omitted: omitted)
+        let known = known()
+        guard !caller.hasKeys(of: known.generation) else { return caller }
+        let (keys, omitted) = known.memberships.scope(of: caller.holder)
+        return caller.with(keys, omitted: omitted, of: known.generation)
     }
 
     // MARK: In a transaction
 
     /// Returns the memberships in this transaction, and the number of the last fact.
     func memberships(in db: DatabaseConnection) throws -> (Memberships, version: Int64) {
-        guard !catalog.membershipNames.isEmpty else { return (known, 0) }
+        guard !catalog.membershipNames.isEmpty else { return (known.memberships, 0) }
         var state = state.withLock { $0 }
         try state.update(from: db, by: rules)
         return (state.memberships, state.version)
@@ -174,10 +182,10 @@ final class MembershipRegistry: Sendable {
     /// Applies an event of the log.
     ///
     /// - Returns: The keys whose holders' scopes have changed, and the memberships after the event; nil if it is known.
-    func apply(_ data: [UInt8]) -> (holders: Set<MembershipUpdate.Holders>, memberships: Memberships)? {
+    func apply(_ data: [UInt8]) -> (holders: Set<MembershipUpdate.Holders>, memberships: KnownMemberships)? {
         guard let change = MembershipChange(reading: data) else { return nil }
         var holders = change.update.holders
-        let changed = state.withLock { state -> Memberships? in
+        let changed = state.withLock { state -> KnownMemberships? in
             guard change.version > state.version else { return nil }
             // By another file, the same facts may affect other scopes here than where they were stored.
             for fact in change.update.facts {
@@ -186,11 +194,10 @@ final class MembershipRegistry: Sendable {
             }
             if !change.retired.isEmpty { holders.formUnion(state.memberships.retire(change.retired)) }
             state.version = change.version
-            return state.memberships
+            note(&state)
+            return KnownMemberships(memberships: state.memberships, generation: state.generation)
         }
-        guard let changed else { return nil }
-        generation.add(1, ordering: .releasing)
-        return (holders, changed)
+        return changed.map { (holders, $0) }
     }
 
     /// Reads all facts, at start and after missed events.
@@ -198,9 +205,24 @@ final class MembershipRegistry: Sendable {
         guard !catalog.membershipNames.isEmpty else { return }
         var found = State(memberships: Memberships(catalog))
         try found.update(from: db, by: rules)
-        state.withLock { [found] in $0 = found }
-        generation.add(1, ordering: .releasing)
+        state.withLock { [found] state in
+            state = found
+            note(&state)
+        }
     }
+
+    /// Numbers the changed memberships.
+    private func note(_ state: inout State) {
+        state.generation = Self.lastGeneration.add(1, ordering: .relaxed).newValue
+        generation.store(state.generation, ordering: .releasing)
+    }
+}
+
+/// Memberships that this process has known.
+struct KnownMemberships: Sendable {
+    let memberships: Memberships
+    /// Their number. No others of this process have it.
+    let generation: Int
 }
 
 /// A change of memberships in its stored form.

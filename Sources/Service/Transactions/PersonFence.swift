@@ -34,8 +34,10 @@ final class PersonFence: Sendable {
     /// Fails a transaction for another attempt if it does not know all persons whose erasure is about to end by now.
     /// Call it after its last statement but the commit.
     ///
-    /// - Parameter known: What ``closed(to:in:)`` has returned at its beginning.
-    func requireSame(_ known: ClosedPersons?, for caller: Caller, in db: DatabaseConnection) throws {
+    /// - Parameters:
+    ///   - known: What ``closed(to:in:)`` has returned at its beginning.
+    ///   - caller: Nil for the service's own work for all tenants.
+    func requireSame(_ known: ClosedPersons?, for caller: Caller?, in db: DatabaseConnection) throws {
         guard db.engine == .postgreSQL, let present = try closed(to: caller, in: db) else { return }
         guard present.persons.isSubset(of: known?.persons ?? []) else {
             throw DatabaseError(.contended, "the erasure of a user is about to end since this transaction began")
@@ -47,17 +49,15 @@ final class PersonFence: Sendable {
     /// Makes the next transaction read the persons again. On SQLite nothing else changes them.
     func lookAgain() { state.withLock { $0.lookedAt = nil } }
 
-    /// Returns that a caller's transaction must not name; nil if it may name everybody.
-    func closed(to caller: Caller, in db: DatabaseConnection) throws -> ClosedPersons? {
+    /// Returns the persons that a transaction must not name; nil if it may name everybody.
+    ///
+    /// - Parameter caller: Nil for the service's own work for all tenants.
+    func closed(to caller: Caller?, in db: DatabaseConnection) throws -> ClosedPersons? {
         let names = try names(in: db)
         guard !names.isEmpty else { return nil }
-        let own = caller.spansTenants ? names : names.filter { $0.key == caller.tenant }
+        guard let caller, !caller.spansTenants else { return ClosedPersons(names: names) }
+        let own = names.filter { $0.key == caller.tenant }
         return own.isEmpty ? nil : ClosedPersons(names: own)
-    }
-
-    /// Whether the erasure of a person is about to end.
-    func isClosed(_ person: Owner, in db: DatabaseConnection) throws -> Bool {
-        try names(in: db)[person.tenant]?.contains { $0.person == person.userId } ?? false
     }
 
     /// Whether an id is that of a person whose erasure is about to end, as far as the last transaction knew.
@@ -84,6 +84,10 @@ struct ClosedPersons {
 
     fileprivate var persons: Set<Owner> {
         Set(names.flatMap { tenant, names in names.map { Owner(tenant: tenant, userId: $0.person) } })
+    }
+
+    func contains(_ person: Owner) -> Bool {
+        names[person.tenant]?.contains { $0.person == person.userId } ?? false
     }
 
     /// Examines the values that a statement stores.

@@ -69,7 +69,12 @@ extension TransactionRunner {
 
     /// Stores the requests counted since the last call, except those of closed persons, which are forgotten.
     func shareRates() throws {
-        try RateSharing.share(reader.limiter, clock, in: store) { [fence] in try fence.isClosed($0, in: $1) }
+        try RateSharing.share(reader.limiter, clock, in: store) { [fence] db, add in
+            let closed = try fence.closed(to: nil, in: db)
+            let sums = try add { closed?.contains($0) ?? false }
+            try fence.requireSame(closed, for: nil, in: db)
+            return sums
+        }
     }
 
     /// Stores an event for the other replicas in a transaction of its own.

@@ -28,7 +28,12 @@ struct AuditCommand: ParsableCommand {
 
         func run() async throws {
             let settings = try await settings.load(verifiesTokens: false)
-            let lines = try known.map { try String(contentsOfFile: $0, encoding: .utf8) }
+            let lines = try known.map { path in
+                guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+                    throw Terminal.failure("--known: \(path) cannot be read as a text")
+                }
+                return text
+            }
             let found = try SettingsLoading.explainingFailure {
                 try Operations.verifyAudit(settings, known: lines ?? "")
             }

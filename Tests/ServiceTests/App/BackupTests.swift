@@ -134,7 +134,7 @@ import Threads
         for place in stride(from: 4096, to: damaged.count, by: 512) { damaged[place] ^= 0xff }
         try damaged.write(to: URL(fileURLWithPath: directory.file("damaged.sqlite")))
         try Data("no database".utf8).write(to: URL(fileURLWithPath: directory.file("text")))
-        for name in ["other.sqlite", "damaged.sqlite", "text", "nothing"] {
+        for name in ["other.sqlite", "damaged.sqlite", "text", "nothing", "live.sqlite"] {
             #expect(throws: DatabaseError.self, "\(name)") {
                 try Operations.restore(settings, from: directory.file(name))
             }
@@ -159,6 +159,21 @@ import Threads
             on: TestDatabase(url: server.url("bellhop", copy), name: copy), in: directory, at: TestService.morning)
         let stream = try await restored.listen(as: .user("ada"), lastEventID: position)
         #expect(try await stream.next("stream:resync").json["reason"] == "epoch")
+    }
+
+    /// The login of the service may not create tables.
+    @Test func migrationByTheServicesLogin_namesTheOwner() throws {
+        let server = try PostgresServer.shared()
+        // The template of this one creates the login.
+        let template = try TestDatabase(on: server)
+        defer { template.drop() }
+        let empty = try server.makeDatabase()
+        defer { server.drop(empty) }
+        let settings = try TestService.settings([
+            "database": server.url("bellhop", empty), "jwtSecret": TestService.secret,
+        ])
+        let error = #expect(throws: DatabaseError.self) { try Operations.migrate(settings) }
+        #expect(error?.detail.contains("use the login that owns them, such as bellhop_owner") == true)
     }
 
     @Test func dryRun_listsTheMigrations_andCreatesNoFile() throws {

@@ -103,7 +103,7 @@ private enum DemoScenario {
                 granted.insert(key)
             }
         }
-        return scope.adding(granted)
+        return Scope(tenant: scope.tenant, keys: scope.keys.union(granted))
     }
 
     static func play(on store: DatabaseStore) throws {

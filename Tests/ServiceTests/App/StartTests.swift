@@ -276,6 +276,14 @@ import Values
         }
     }
 
+    /// Waiting creates neither a database nor a role.
+    @Test(arguments: [("postgres", "t_missing", "CREATE DATABASE"), ("t_stranger", "postgres", "CREATE ROLE")])
+    func missingDatabaseOrRole_needsTheOperator(_ user: String, _ database: String, _ remedy: String) throws {
+        let settings = Self.settings.merging(["DATABASE": try PostgresServer.shared().url(user, database)]) { $1 }
+        let (status, text) = try BellhopProcess(["serve"], settings: settings).finish()
+        #expect(status == 78 && text.contains(remedy), "\(text)")
+    }
+
     @Test func portOfAnotherService_stopsTheStart_alsoWithSeveralReactors() throws {
         let service = try TestService.start(["reactors": "2"])
         let settings = [

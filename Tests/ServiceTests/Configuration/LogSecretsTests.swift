@@ -25,7 +25,7 @@ import Values
     private static func settings(_ database: String) -> [String: String] {
         [
             "JWT_SECRET": jwtSecret, "PORT": "0", "DATABASE": database, "LOG_LEVEL": "trace", "LOG_FORMAT": "json",
-            "LOG_REQUESTS": "true", "JWKS": "http://issuer:planted-jwks-password@127.0.0.1:1/keys?k=planted-jwks-key",
+            "LOG_REQUESTS": "true", "JWKS": "http://127.0.0.1:1/planted-jwks-path?k=planted-jwks-key",
             "CHANGES_SECRET": "planted-changes-secret", "CHANGES_SIGNING_SECRETS": "whsec_\(signingKey)",
             "WEBHOOK_URL": "http://127.0.0.1:1/planted-webhook-path?key=planted-webhook-key",
             "WEBHOOK_SECRETS": "whsec_\(webhookKey)", "WEBHOOK_PRIVATE": "true", "WEBHOOK_AFTER_SECONDS": "0",

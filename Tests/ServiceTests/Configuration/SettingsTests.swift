@@ -31,13 +31,25 @@ import Testing
     /// Every setting that is a number, a Boolean or one of several words.
     @Test func everyMistake_namesItsSetting_andItsVariable() {
         let free: Set = [
-            "host", "streamCookie", "appName", "jwtSecret", "jwks", "jwtIssuer", "jwtAudience", "changesSecret",
+            "host", "appName", "jwtSecret", "jwks", "jwtIssuer", "jwtAudience", "changesSecret",
             "consoleTokens", "apnsKeyId", "apnsTeam", "apnsTopic", "pushHosts", "pushCertificates",
         ]
         for key in Settings.catalog where !free.contains(key.name) && !key.name.hasPrefix("claim") {
             let text = mistake([key.name: "no such thing"].merging(["jwtSecret": TestService.secret]) { $1 })
             #expect(text.hasPrefix("\(key.name) (\(key.variable)): "), "\(text)")
         }
+    }
+
+    /// Such a value starts the service, and then matches nothing, or gives all users one tenant.
+    @Test(arguments: [
+        ("corsOrigins", "https://app.example/path"), ("corsOrigins", "https://app.example?x"),
+        ("corsOrigins", "https://"), ("corsOrigins", "https://ada@app.example"),
+        ("streamCookie", "a=b"), ("streamCookie", "a;b"),
+        ("claimTenant", ","), ("claimRole", " , "), ("webhookPriorities", ","),
+    ])
+    func valuesWithoutEffect_areRefused(name: String, value: String) {
+        let text = mistake([name: value, "jwtSecret": TestService.secret])
+        #expect(text.hasPrefix("\(name) (BELLHOP_"), "\(text)")
     }
 
     @Test func names_becomeFlagsAndVariables() throws {

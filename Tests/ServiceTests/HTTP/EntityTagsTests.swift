@@ -44,6 +44,26 @@ import Testing
         #expect(answer.status == (isFound ? 304 : 200), "\(header)")
     }
 
+    /// The tags of several lines are one list (RFC 9110 §5.3).
+    @Test func tagsOfSeveralLines_areOneList() async throws {
+        let service = try await DJTests.open()
+        func answer(_ line: String, _ fields: String) throws -> RawConnection.Answer {
+            let raw = try RawConnection(service.port)
+            let token = service.token(for: .user("ada"))
+            try raw.send("\(line) HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\(fields)\r\n")
+            return try raw.readAnswer()
+        }
+        let counts = try #require(try answer("GET /v1/badges", "").headers["etag"])
+        #expect(try answer("GET /v1/badges", "If-None-Match: \"x\"\r\nIf-None-Match: \(counts)\r\n").status == 304)
+        let id = try await service.client("ada").createBooking(Self.draft).value.id
+        let tag = try #require(try answer("GET /v1/bookings/\(id)", "").headers["etag"])
+        let body = #"{"status":"cancelled"}"#
+        let fields = "Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n"
+        let changed = try answer(
+            "PATCH /v1/bookings/\(id)", "If-Match: \"7-x\"\r\nIf-Match: \(tag)\r\n\(fields)\r\n\(body)")
+        #expect(changed.status == 200)
+    }
+
     /// A change happens if one of the listed versions is the current one.
     @Test(arguments: [
         ("\"7-x\", {}", 200), ("{},\"7-x\"", 200), ("W/{}", 200), ("\"7-x\", \"8-x\"", 412), ("\"7-x\"", 412),

@@ -139,6 +139,25 @@ import Values
         #expect(try raw.read(until: "stream:ready").contains("X-Content-Type-Options: nosniff"))
     }
 
+    /// A cache between the service and a client may store what does not forbid it (RFC 9111 §4.2.2).
+    @Test func answers_areNotStored_unlessTheySayHow() async throws {
+        let service = try TestService.start()
+        let expected = [
+            "/v1/me": "no-store", "/v1/notifications": "no-store", "/healthz": "no-store", "/readyz": "no-store",
+            "/metrics": "no-store", "/nowhere": "no-store", "/v1/me?unknown=1": "no-store",
+            "/v1/badges": "private, no-cache", "/bellhop.js": "no-cache",
+        ]
+        for (path, rule) in expected {
+            let answer = try await service.call("GET", path, as: .user("u1"))
+            #expect(answer[header: "Cache-Control"] == rule, "\(path)")
+        }
+        let anonymous = try await service.call("GET", "/v1/badges")
+        #expect(anonymous.status == 401 && anonymous[header: "Cache-Control"] == "no-store")
+        let tag = try #require(try await service.call("GET", "/v1/badges", as: .user("u1"))[header: "ETag"])
+        let same = try await service.call("GET", "/v1/badges", as: .user("u1"), headers: ["If-None-Match": tag])
+        #expect(same.status == 304 && same[header: "Cache-Control"] == "private, no-cache")
+    }
+
     /// R-CUT-N-5.
     @Test func otherOrigins_areAllowed_onlyIfConfigured() async throws {
         let closed = try TestService.start()

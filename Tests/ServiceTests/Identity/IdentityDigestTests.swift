@@ -68,7 +68,7 @@ import Values
         let caller = Caller(
             tenant: "default", userId: "ada", role: "student", isService: false,
             scope: Scope(tenant: "default", keys: claimed))
-        #expect(caller.with(["everyone", "user:ada"], omitted: 0).identity == caller.identity)
-        #expect(caller.with(claimed.union(["team:t1"]), omitted: 3).identity == caller.identity)
+        #expect(caller.with(["everyone", "user:ada"], omitted: 0, of: 1).identity == caller.identity)
+        #expect(caller.with(claimed.union(["team:t1"]), omitted: 3, of: 2).identity == caller.identity)
     }
 }

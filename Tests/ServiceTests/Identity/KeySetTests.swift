@@ -203,11 +203,28 @@ import Values
 
     @Test(arguments: [
         "http://issuer.example/jwks.json", "http://10.0.0.1/jwks.json", "http://localhost.example/jwks.json",
-        "http://127.0.0.1.example/jwks.json", "http://localhost@issuer.example/",
+        "http://127.0.0.1.example/jwks.json", "HTTP://issuer.example/jwks.json",
     ])
     func plainAddress_isRefused_unlessItIsOfLoopback(_ address: String) async throws {
         #expect(throws: (any Error).self) { try TestService.start(["jwks": address, "jwtSecret": ""]) }
         let error = await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(address) }
         #expect(error?.description.contains("https://") == true)
+    }
+
+    /// Attack: an address that programs read differently. Harm: the keys come from another host than the checked one.
+    @Test(arguments: [
+        ("http://localhost@issuer.example/", "must not contain a user or password"),
+        ("https://ada:planted@issuer.example/keys", "must not contain a user or password"),
+        ("http://ada:planted@127.0.0.1:1/keys", "must not contain a user or password"),
+        ("http://127.1/keys", "IPv4 address of four decimal numbers"), ("https://issuer.example/keys#a", "fragment"),
+        ("https://issuer.example\\@127.0.0.1/keys", "user or password"), ("https://issuer.example:0/", "port"),
+        ("https:/issuer.example/keys", "must begin with https://"),
+    ])
+    func ambiguousAddress_isRefused(_ address: String, _ reason: String) async throws {
+        let mistake = #expect(throws: (any Error).self) { try TestService.start(["jwks": address, "jwtSecret": ""]) }
+        #expect("\(mistake.map { "\($0)" } ?? "")".contains(reason), "\(String(describing: mistake))")
+        #expect(!"\(String(describing: mistake))".contains("planted"))
+        let error = await #expect(throws: KeySet.Unusable.self) { try await SigningKeys.load(address) }
+        #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
     }
 }

@@ -218,6 +218,11 @@ import Testing
         let raw = try RawConnection(service.port)
         try raw.send("GET /v1/stream HTTP/1.1\r\nHost: x\r\nCookie: a=b; \(cookie)\r\n\r\n")
         #expect(try raw.read(until: "stream:ready").hasPrefix("HTTP/1.1 200"))
+        // A proxy of HTTP/2 may pass each cookie in a line of its own.
+        let several = try RawConnection(service.port)
+        try several.send(
+            "GET /v1/stream HTTP/1.1\r\nHost: x\r\nCookie: a=b\r\nCookie: \(cookie)\r\nCookie: c=d\r\n\r\n")
+        #expect(try several.read(until: "stream:ready").hasPrefix("HTTP/1.1 200"))
         let refused = try await service.call("GET", "/v1/badges", headers: ["Cookie": cookie])
         #expect(refused.status == 401)
     }

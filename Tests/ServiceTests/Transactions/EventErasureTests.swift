@@ -73,7 +73,8 @@ import Values
         func recent(within seconds: Int64) throws -> Int? {
             try log.service.app.store.read { db in
                 try EventLog.recentChanges(
-                    in: db, tenant: "default", routes: ["user:u1"], through: log.newest, within: .seconds(seconds),
+                    in: db, tenant: "default", routes: EventRoutes(keys: ["user:u1"]), through: log.newest,
+                    within: .seconds(seconds),
                     limit: 100)?.count
             }
         }

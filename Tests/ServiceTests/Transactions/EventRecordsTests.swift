@@ -217,7 +217,8 @@ import Values
         for number in log.start...log.newest {
             let recent = try school.service.app.store.read { db in
                 try EventLog.recentChanges(
-                    in: db, tenant: "A", routes: ["student:s1:parent"], through: number, within: .seconds(10),
+                    in: db, tenant: "A", routes: EventRoutes(keys: ["student:s1:parent"]), through: number,
+                    within: .seconds(10),
                     limit: 10)
             }
             #expect(recent?.map(\.isChange) == [true], "\(number - log.start)")
@@ -234,7 +235,8 @@ import Values
         for _ in 0..<others { try await log.publish([Draft(audience: [route])]) }
         let recent = try school.service.app.store.read { db in
             try EventLog.recentChanges(
-                in: db, tenant: "A", routes: [route], through: log.newest, within: .seconds(10), limit: 10)
+                in: db, tenant: "A", routes: EventRoutes(keys: [route]), through: log.newest, within: .seconds(10),
+                limit: 10)
         }
         #expect(recent?.map(\.isChange) == (others < 10 ? [true] : nil))
     }

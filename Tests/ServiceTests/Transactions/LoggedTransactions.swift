@@ -87,9 +87,11 @@ final class LoggedTransactions {
     func replay(
         of routes: [String], by keys: Set<String>, after: Int64, through: Int64, limit: Int = 1000
     ) throws -> [StreamEvent]? {
-        try service.app.store.read { db in
+        let topics = routes.filter { $0.hasPrefix("#") }.map { String($0.dropFirst()) }
+        let wanted = EventRoutes(keys: Set(routes.filter { !$0.hasPrefix("#") }), topics: topics)
+        return try service.app.store.read { db in
             try EventLog.replay(
-                in: db, tenant: tenant, routes: routes, scope: Scope(tenant: tenant, keys: keys), after: after,
+                in: db, tenant: tenant, routes: wanted, scope: Scope(tenant: tenant, keys: keys), after: after,
                 through: through, limit: limit)
         }
     }

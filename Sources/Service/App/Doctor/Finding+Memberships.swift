@@ -6,7 +6,7 @@ extension Finding {
     static func outdatedMemberships(_ settings: Settings, in store: DatabaseStore) throws -> [Finding] {
         let memberships = MembershipRegistry(settings.tables)
         try store.read { try memberships.reload(in: $0) }
-        return memberships.known.outdated.map { found in
+        return memberships.known.memberships.outdated.map { found in
             .warning(
                 "memberships",
                 """

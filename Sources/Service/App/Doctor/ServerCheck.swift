@@ -40,7 +40,10 @@ struct ServerCheck {
     ///
     /// - Parameter group: The role whose rights a new login needs, if any.
     static func remedy(ofRefusalBy url: DatabaseURL, group: String?) -> String? {
-        guard let refusal = LoginRefusal(of: url) else { return nil }
+        LoginRefusal(of: url).flatMap { remedy(of: $0, group: group) }
+    }
+
+    static func remedy(of refusal: LoginRefusal, group: String?) -> String? {
         func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
         let member = group.map { " IN ROLE \($0)" } ?? ""
         let role = "CREATE ROLE \(quoted(refusal.user)) LOGIN PASSWORD '…'\(member)"

@@ -20,17 +20,38 @@ public struct AuditVerification: Sendable {
     /// The last entry, as a line to keep outside the database: tenant, number, hash and time.
     public var line: String { "\(tenant)\t\(sequence)\t\(hash)\t\(at?.rfc3339 ?? "-")" }
 
-    /// Returns the entries of earlier lines, by tenant and number.
-    static func places(in lines: String) -> [ID<Tenant>: [Int: KnownEntry]] {
+    /// Returns the entries of earlier lines, by tenant and number. The first line of an entry counts: a later one may
+    /// have been printed after an attack.
+    ///
+    /// - Throws: ``UnreadableLine``. A file that is not the output of a verification would prove nothing.
+    static func places(in lines: String) throws -> [ID<Tenant>: [Int: KnownEntry]] {
         var places: [ID<Tenant>: [Int: KnownEntry]] = [:]
-        for line in lines.split(whereSeparator: \.isNewline) {
+        for (index, line) in lines.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            if line.allSatisfy(\.isWhitespace) || line == limits { continue }
             let parts = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-            guard parts.count == 4, let sequence = Int(parts[1]), let at = Timestamp(rfc3339: parts[3]) else {
-                continue
+            guard parts.count == 4, let sequence = Int(parts[1]), (0..<Int.max).contains(sequence),
+                parts[2].utf8.count == AuditEntry.origin.utf8.count
+            else { throw UnreadableLine(number: index + 1) }
+            // An empty chain has no entry.
+            if sequence == 0, parts[3] == "-" { continue }
+            guard let at = Timestamp(rfc3339: parts[3]) else { throw UnreadableLine(number: index + 1) }
+            if places[ID(parts[0])]?[sequence] == nil {
+                places[ID(parts[0]), default: [:]][sequence] = KnownEntry(hash: parts[2], at: at)
             }
-            places[ID(parts[0]), default: [:]][sequence] = KnownEntry(hash: parts[2], at: at)
         }
         return places
+    }
+
+    /// A line that no verification has printed.
+    struct UnreadableLine: Error, CustomStringConvertible {
+        let number: Int
+
+        var description: String {
+            """
+            line \(number) of the known lines is not one of an earlier verification: tenant, number, hash and time, \
+            separated by tabs
+            """
+        }
     }
 }
 
@@ -85,7 +106,8 @@ struct AuditChain {
     }
 
     private func fault(of entry: AuditEntry) -> String? {
-        let expected = place.sequence + 1
+        // The number can be invented, so the addition must not end the process.
+        let expected = place.sequence &+ 1
         guard entry.sequence == expected else { return "entry \(expected) is missing" }
         guard entry.previousHash == place.hash, entry.computedHash(of: tenant) == entry.hash else {
             return "entry \(expected) was changed: its hash does not follow from it and the entry before"
@@ -109,7 +131,9 @@ struct AuditChain {
         let name = "entry \(entry.sequence), which notes a deletion,"
         guard cut.through < entry.sequence else { return "\(name) names entries after itself" }
         guard entry.at <= now.adding(seconds: AuditLimits.clockSkewSeconds) else { return "\(name) is in the future" }
-        guard cut.at < entry.at.adding(seconds: -Int64(cut.keptDays) * 86_400) else {
+        // The values can be invented, so the computation must not overflow.
+        let age = Int128(entry.at.microseconds) - Int128(cut.at.microseconds)
+        guard age > Int128(cut.keptDays) * 86_400_000_000 else {
             return "\(name) deleted entries that were less than \(cut.keptDays) days old"
         }
         if let keptDays, cut.keptDays < keptDays {

@@ -234,7 +234,7 @@ struct SourceSession {
         let declared = tables.filter { !$0.memberships.isEmpty }
         let registry = intake.changes.memberships
         var states = try server.states(of: declared, by: registry.rules)
-        let unruled = registry.known.outdated.isEmpty ? [] : try intake.outdatedTables()
+        let unruled = registry.known.memberships.outdated.isEmpty ? [] : try intake.outdatedTables()
         states = states.filter { known.tables[$0.key] != $0.value || unruled.contains($0.key) }
         guard !states.isEmpty else { return }
         // Whatever the catalog hides now was written before this place.

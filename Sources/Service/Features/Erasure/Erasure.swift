@@ -131,8 +131,7 @@ struct ErasurePlan: Sendable {
                 continues = changed == 0
             }
             try ErasureFeature.store(erasure, tx)
-            // On PostgreSQL, a transaction has the locks of one step only. Together they could deadlock.
-            guard continues, tx.db.engine == .sqlite else { return .worked }
+            guard continues, tx.db.engine.isOwnFile else { return .worked }
         } while ContinuousClock.now < end
         return .worked
     }
@@ -182,12 +181,12 @@ struct ErasurePlan: Sendable {
         }
         guard let end = erasure.logEnd else {
             erasure.logEnd = try EventLog.newestSequence(in: tx.db)
-            guard tx.db.engine == .postgreSQL else { return true }
+            guard !tx.db.engine.isOwnFile else { return true }
             // Replicas compare the newest event that they have published with the log. It must be a later one.
             tx.publish(EventLog.marker, audience: [], data: EncodedJSON.emptyObject.bytes)
             return false
         }
-        if tx.db.engine == .postgreSQL,
+        if !tx.db.engine.isOwnFile,
             !pauses.isOver("\(ErasureFeature.logStep) \(end)", ErasureLimits.logPauseSeconds, tx.uptime)
         {
             erasure.nextAt = tx.now.adding(seconds: ErasureLimits.lookSeconds)
@@ -208,13 +207,13 @@ struct ErasurePlan: Sendable {
     /// Begins a round for all erasures that wait, of all tenants, or lets them wait for it.
     private func beginRound(_ runner: TransactionRunner, _ tenant: ID<Tenant>) throws {
         let now = runner.clock.uptime()
-        let isFile = runner.store.engine == .sqlite
-        if isFile, let next = nextRound.withLock({ $0 }), now < next {
+        let isOwnFile = runner.store.engine.isOwnFile
+        if isOwnFile, let next = nextRound.withLock({ $0 }), now < next {
             let pause = (next - now).components.seconds + 1
             return try write(runner, tenant) { try ErasureFeature.storePause(seconds: pause, $0) }
         }
         try write(runner, tenant) { tx in
-            try ErasureFeature.storeRound(waits: !isFile, tx)
+            try ErasureFeature.storeRound(waits: !isOwnFile, tx)
             tx.afterCommit { runner.fence.lookAgain() }
         }
         nextRound.withLock { $0 = now + .seconds(ErasureLimits.roundSeconds) }
@@ -224,7 +223,7 @@ struct ErasurePlan: Sendable {
     /// Removes the last traces from the files, for all erasures of the round.
     private func endRound(_ runner: TransactionRunner, _ tenant: ID<Tenant>) throws {
         let isComplete = try write(runner, tenant) { tx in
-            guard tx.db.engine == .sqlite else { return true }
+            guard tx.db.engine.isOwnFile else { return true }
             if try ErasureFeature.hasPass(tx) {
                 try ErasureFeature.storePauseAtFile(tx)
                 return false
@@ -239,7 +238,7 @@ struct ErasurePlan: Sendable {
         }
         guard isComplete else { return }
         do {
-            if runner.store.engine == .sqlite {
+            if runner.store.engine.isOwnFile {
                 let isChanged = try runner.store.read { try ErasureFeature.hasChanges(in: $0) }
                 if isChanged {
                     try runner.store.rewrite()
@@ -269,6 +268,15 @@ struct ErasurePlan: Sendable {
             if error.code != .busy { throw ErasureDelay(reason: error) }
         }
     }
+}
+
+extension DatabaseEngine {
+    /// Whether the rows are in a file of this process, with one writer. Its erasures then end in rounds, because the file
+    /// keeps what was deleted until it is rewritten. Steps share a transaction.
+    ///
+    /// On a server, an erasure waits for the transactions of other replicas, and until they have published the events that
+    /// it erases. A transaction has the locks of one step only, because together they could deadlock.
+    fileprivate var isOwnFile: Bool { self == .sqlite }
 }
 
 /// The reason why erasures wait although their rows are erased.

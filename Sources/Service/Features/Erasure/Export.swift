@@ -23,6 +23,8 @@ struct ExportWalk: Sendable {
     private let tables: [PersonRows]
     private var table = 0
     private var place = PersonRows.Place()
+    /// The columns of the table's rows, behind those of the key; nil for one that is left out.
+    private var columns: [Column?] = []
     private var count = 0
     private var (isBegun, isOver) = (false, false)
 
@@ -48,10 +50,11 @@ struct ExportWalk: Sendable {
             let rows = tables[table]
             let next = try rows.forEach(of: person, from: place, tx) { row in
                 count += 1
-                bytes += line(rows.table.name) { Self.write(row, of: rows.policy, to: &$0) }
+                if columns.isEmpty { columns = Self.columns(of: row, rows.policy) }
+                bytes += line(rows.table.name) { Self.write(row, columns, behind: rows.policy.key.count, to: &$0) }
                 return bytes.count < ErasureLimits.pieceBytes
             }
-            if next == nil { table += 1 }
+            if next == nil { (table, columns) = (table + 1, []) }
             place = next ?? PersonRows.Place()
             if bytes.count >= ErasureLimits.pieceBytes { break }
         }
@@ -67,18 +70,32 @@ struct ExportWalk: Sendable {
         return writer.bytes + [UInt8(ascii: "\n")]
     }
 
-    /// Writes the columns under the names that members of the API have. The first columns repeat the key.
-    private static func write(_ row: Row, of policy: PersonPolicy, to writer: inout JSONWriter) {
-        for index in policy.key.count..<row.count {
-            let column = row.name(index)
-            guard column != Table.tenantColumnDefault, !policy.hidden.contains(column) else { continue }
-            writer.key(memberName(of: column))
-            switch row.value(index) {
+    /// A column under the name that members of the API have.
+    private struct Column {
+        let name: String
+        let isTime: Bool
+        let isJSON: Bool
+    }
+
+    /// Returns the columns of the rows of a table. The first columns of a row repeat the key.
+    private static func columns(of row: Row, _ policy: PersonPolicy) -> [Column?] {
+        (policy.key.count..<row.count).map { index in
+            let name = row.name(index)
+            guard name != Table.tenantColumnDefault, !policy.hidden.contains(name) else { return nil }
+            return Column(name: memberName(of: name), isTime: isTime(name), isJSON: policy.json.contains(name))
+        }
+    }
+
+    private static func write(_ row: Row, _ columns: [Column?], behind start: Int, to writer: inout JSONWriter) {
+        for (offset, column) in columns.enumerated() {
+            guard let column else { continue }
+            writer.key(column.name)
+            switch row.value(start + offset) {
             case .null: writer.null()
-            case .integer(let number) where isTime(column): writer.value(Timestamp(microseconds: number))
+            case .integer(let number) where column.isTime: writer.value(Timestamp(microseconds: number))
             case .integer(let number): writer.value(Int(number))
             case .real(let number): writer.value(number)
-            case .text(let text) where policy.json.contains(column):
+            case .text(let text) where column.isJSON:
                 if text.isEmpty { writer.null() } else { writer.raw(text.utf8) }
             case .text(let text): writer.value(text)
             case .utf8(let bytes): writer.value(String(decoding: bytes, as: UTF8.self))

@@ -55,7 +55,7 @@ enum ExplainFeature {
             else { throw Failure.notFound("event") }
             let explanation = Explanation(
                 of: event, at: cursor, to: claimed, topics: topics, subscriptions: tables,
-                memberships: parts.memberships.known,
+                memberships: parts.memberships.known.memberships,
                 stored: try KeyGrants.origins(of: claimed.scope, by: parts.live, in: tx.db))
             return Response.json(200, explanation)
         }

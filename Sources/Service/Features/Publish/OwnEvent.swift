@@ -80,7 +80,7 @@ struct OwnEvent: Sendable {
         for (index, key) in keys.enumerated() {
             if !AudienceKey.isKey(key) {
                 fields.reject("to/\(index)", "is not a key, such as user:ada or shop:s1:staff")
-            } else if key != everyone, !key.contains(":") {
+            } else if key != everyone, !key.utf8.contains(UInt8(ascii: ":")) {
                 fields.reject("to/\(index)", "matches no user: did you mean user:\(key)?")
             }
         }

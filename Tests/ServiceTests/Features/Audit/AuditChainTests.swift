@@ -91,6 +91,48 @@ import Values
             try faults(known: known) == ["entry 3 was changed: an earlier verification found another hash"])
     }
 
+    /// The output of a verification after an attack is appended to the file, too. The first line of an entry counts.
+    @Test func laterLines_doNotReplaceEarlierOnes() async throws {
+        try await revoke(3)
+        let known = try lines()
+        let hash = String(known.split(separator: "\t")[2])
+        let invented = known.replacingOccurrences(of: hash, with: String(repeating: "a", count: 64))
+        #expect(try faults(known: known + "\n" + invented).isEmpty)
+        #expect(
+            try faults(known: invented + "\n" + known)
+                == ["entry 3 was changed: an earlier verification found another hash"])
+    }
+
+    /// A file that is not the output of a verification would prove nothing.
+    @Test(arguments: [
+        "nope", "default\t3", "default 3 HASH 2026-01-10T09:00:00.000Z", "default\t3\tHAS\t2026-01-10T09:00:00.000Z",
+        "default\t99999999999999999999\tHASH\t2026-01-10T09:00:00.000Z", "default\t-1\tHASH\t2026-01-10T09:00:00.000Z",
+        "default\t3\tHASH\t-", "default\t3\tHASH",
+    ])
+    func unreadableLine_isNamed(_ line: String) async throws {
+        try await revoke(3)
+        let known = try "\(lines())\r\n\n\(AuditVerification.limits)\n"
+        #expect(try faults(known: known + "empty\t0\t\(AuditEntry.origin)\t-\n").isEmpty)
+        let unreadable = known + line.replacingOccurrences(of: "HASH", with: String(repeating: "a", count: 64))
+        let error = #expect(throws: AuditVerification.UnreadableLine.self) { try faults(known: unreadable) }
+        #expect(error?.number == 4)
+    }
+
+    /// Whoever can write to the database can invent any number. None ends the process.
+    @Test(arguments: [36_501, Int(1e9), .max, .min]) func inventedDays_areFound(_ days: Int) async throws {
+        try await revoke(3)
+        let at = service.clock.now
+        let hash = String(try lines().split(separator: "\t")[2])
+        for (time, newest) in [(at, Int64.min), (at, at.microseconds), (Timestamp(microseconds: .min), .max)] {
+            let cut = AuditCut(through: 1, hash: hash, at: Timestamp(microseconds: newest), keptDays: days)
+            try await service.app.store.write { db in
+                try AuditLog(backends: Backends(), fence: .open).append(
+                    [AuditNotes(tenant: "default", at: time, .retention(cut, 1))], in: db)
+            }
+        }
+        #expect(try faults().count == 1)
+    }
+
     /// The erasure of a person blanks the ids and keeps the chain.
     @Test func blankedIds_keepTheChain() async throws {
         try await revoke(3)

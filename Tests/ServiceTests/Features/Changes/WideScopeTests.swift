@@ -1,8 +1,11 @@
 import BellhopClient
+import CAllocations
+import Database
 import Foundation
 import Rows
 import TestSupport
 import Testing
+import Values
 
 @testable import Service
 
@@ -77,6 +80,53 @@ import Testing
         let news: JSON = ["id": "9b2f3c1e-4c1a-4d2b-8e3f-0a1b2c3d4e5f", "team-id": "k9998", "points": 5, "at": nil]
         #expect(try await probe.send(School.insert("Team News", news)).counts == [202, 1, 0, 0])
         #expect(try await stream.next("table:change").json["record"]["team-id"].string == "k9998")
+    }
+
+    private func send(_ numbers: Range<Int>, of user: String) async throws {
+        let rows = numbers.map { number in
+            School.insert(
+                "members",
+                [
+                    "id": .string("\(user)\(number)"), "user_id": .string(user),
+                    "team_id": .string("a-team-with-a-long-id-\(number)"),
+                ])
+        }
+        #expect(try await probe.send(.array(rows)).counts == [202, rows.count, 0, 0])
+    }
+
+    /// Attack: a user with 10,000 memberships opens streams, one after the other. Harm: each of them finds the keys again.
+    @Test func keysOfACaller_areFoundAgain_onlyAfterAChange() async throws {
+        try await send(0..<500, of: "ann")
+        let registry = MembershipRegistry(service.app.runner.settings.tables)
+        func reload() throws { try service.app.store.read { try registry.reload(in: $0) } }
+        try reload()
+        let claimed = Caller(
+            tenant: "default", userId: "ann", role: "user", isService: false,
+            scope: Scope(tenant: "default", keys: ["user:ann", "everyone"]))
+        let caller = registry.scoped(claimed)
+        #expect(caller.scope.keys.count == 502)
+        func allocations() -> Int {
+            let before = callocations_count()
+            let isSame = registry.scoped(caller) === caller
+            let count = Int(callocations_count() - before)
+            #expect(isSame)
+            return count
+        }
+        #expect(allocations() < 10)
+        // A change of another user makes nothing of the keys wrong, which is found out once.
+        try await send(0..<1, of: "ben")
+        try reload()
+        #expect(allocations() > 500)
+        #expect(allocations() < 10)
+        try await send(500..<501, of: "ann")
+        try reload()
+        #expect(registry.scoped(caller).scope.keys.count == 503)
+        #expect(registry.scoped(claimed).scope.keys.count == 503)
+        // A shard may be behind, and its streams have the keys of its own position.
+        let known = registry.known
+        let other = MembershipRegistry(service.app.runner.settings.tables)
+        #expect(other.scoped(caller, by: other.known).scope.keys.count == 2)
+        #expect(registry.scoped(caller, by: known).scope.keys.count == 503)
     }
 
     @Test func filterOnADeclaredTable_isRefused_withItsPlace() async throws {

@@ -116,6 +116,7 @@ import Testing
             #expect(try get("Accept-Encoding: \(acceptance)\r\nIf-None-Match: \(tag)\r\n").status == 304)
             #expect(try get("If-None-Match: \(tag)\r\n").status == 200)
         }
+        #expect(try get("Accept-Encoding: br\r\nAccept-Encoding: gzip\r\n").headers["content-encoding"] == "gzip")
         // The client decompresses it.
         let read = try await service.call("GET", path, headers: ["Accept-Encoding": "gzip"])
         #expect(read.body.elementsEqual(plain.body))

@@ -1,5 +1,6 @@
 import BellhopClient
 import Database
+import Foundation
 import PostgresServer
 import TestSupport
 import Testing
@@ -159,5 +160,48 @@ import Values
         }
         let events = try ErasedTown.rows(of: "default", in: first)["events"] ?? []
         #expect(!events.contains { $0.contains("tidings") })
+    }
+
+    /// The transaction that stores counts of requests waits for a lock while the last pass begins. Its rows would stay.
+    @Test func countsOfBefore_areForgotten() async throws {
+        let (first, second) = try TestService.startReplicas()
+        let ada = Caller.system(tenant: "default", named: ErasedTown.ada)
+        let (service, isClosing) = (second.app.runner, Locked(false))
+        let known = service.reader
+        let reader = TransactionReader(
+            store: known.store, clock: known.clock, settings: known.settings, log: known.log,
+            positions: known.positions, reactions: [], tables: [],
+            limiter: RateLimiter(limitUser: 20, limitService: 20, shares: TenantShares(known.settings)))
+        for _ in 0..<5 { _ = reader.limiter.bucket(of: ada, at: known.clock.now())?.take(at: known.clock.now()) }
+        let runner = TransactionRunner(
+            reader: reader, tenants: service.tenants, appendEvents: service.appendEvents,
+            appendNotes: service.appendNotes, fence: PersonFence { _ in isClosing.withLock { $0 } ? [ada.owner] : [] })
+        let (held, released) = (Gate(), Gate())
+        try first.app.store.write { db in
+            try db.run("LOCK TABLE rate_counts IN EXCLUSIVE MODE")
+            held.open()
+            released.wait()
+        } completion: { _ in
+        }
+        held.wait()
+        let shared = Locked<Result<Void, any Error>?>(nil)
+        Thread.detachNewThread {
+            let result = Result { try runner.shareRates() }
+            shared.withLock { $0 = result }
+        }
+        let (server, name) = (try PostgresServer.shared(), try #require(first.database.name))
+        let waiting =
+            "SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation WHERE c.relname = 'rate_counts'"
+        try await eventually("it waits") { try server.run(["\(waiting) AND NOT granted"], in: name) == "1" }
+        isClosing.withLock { $0 = true }
+        runner.fence.lookAgain()
+        released.open()
+        try await eventually("it ends") { shared.withLock { $0 } != nil }
+        try shared.withLock { $0 }?.get()
+        let isCounted = try first.app.store.read { db in
+            try db.exists(
+                "SELECT 1 FROM \(RateSharing.counts, unscoped: .audit("a test")) WHERE user_id = \(ErasedTown.ada)")
+        }
+        #expect(!isCounted)
     }
 }

@@ -202,6 +202,21 @@ import Testing
         try await app.drop()
     }
 
+    /// The rule uses the same columns as before, so that only the file shows the change.
+    @Test func changedValueOfARule_readsTheTableAgain() async throws {
+        let app = try Self.app(Self.stateful, tables: Self.withState)
+        let service = try TestService.start(app.settings)
+        try await service.isReading()
+        try await Self.followsSelect(app, service, select: Self.active)
+        let directory = try TemporaryDirectory()
+        let invited = Self.withState.replacingOccurrences(of: "[active]", with: "[invited]")
+        try await service.restart(with: ["tables": try directory.write(invited, to: "invited.yaml")])
+        try await Self.followsSelect(
+            app, service, select: "SELECT user_id, team_id FROM team_members WHERE state = 'invited'")
+        #expect(try await service.metric("bellhop_source_tables_read_total") == 1)
+        try await app.drop()
+    }
+
     /// The table stays, with a second membership, and later without the first.
     @Test func membershipsThatComeAndGo_followTheirRows() async throws {
         let app = try Self.app()

@@ -4,6 +4,7 @@ import Foundation
 import PostgresServer
 import TestSupport
 import Testing
+import Values
 
 @testable import Database
 @testable import Service
@@ -86,10 +87,8 @@ import Testing
     func newestLevel_isStored() async throws {
         let service = try TestService.start(LevelStory.settings, at: LevelStory.moment)
         let cursor = try await service.position(as: .user("ada"))
-        for chapter in LevelStory.chapters {
-            try await chapter.happen(service)
-            try await chapter.remain(service)
-        }
+        for chapter in LevelStory.chapters { try await chapter.happen(service) }
+        for chapter in LevelStory.chapters.reversed() { try await chapter.remain(service) }
         try DatabaseLevel.store(LevelStory.chapters.map(\.level).max() ?? 1, cursor: cursor, of: service)
     }
 

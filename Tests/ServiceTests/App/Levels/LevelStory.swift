@@ -24,7 +24,7 @@ struct LevelStory: Sendable {
 
     static let chapters = [
         first, replicas, newest, tables, music, conversations, challenges, requests, posts, walls, eviction,
-        records,
+        records, work,
     ]
 
     private static let ada = TestService.Identity.user("ada")
@@ -251,6 +251,39 @@ struct LevelStory: Sendable {
             #expect(try await stream.next().json["title"].string == "First news")
             #expect(try await stream.next("badges:update").json["bell"].int == 1)
         })
+}
+
+extension LevelStory {
+    // MARK: Work on its way
+
+    private static let work = Chapter(
+        happen: { service in
+            let erasure = try await service.call("DELETE", "/v1/users/gone", as: .service())
+            #expect(erasure.status == 202)
+        },
+        isServed: { service in
+            let erasure = try await service.call("GET", "/v1/users/gone/erasure", as: .service())
+            #expect(["pending", "done"].contains(erasure.json["state"].string ?? ""), "\(erasure.text)")
+            let devices = try await service.client("ada").listDevices().value.items
+            #expect(devices.map(\.id) == ["phone"])
+        },
+        remain: { service in
+            try await service.app.store.write { db in
+                for statement in workRows { _ = try db.run(SQL(unchecked: statement)) }
+            }
+        })
+
+    /// Rows that need providers, receivers and a source of their own.
+    private static let workRows = [
+        """
+        INSERT INTO devices (tenant, user_id, id, platform, environment, address, fingerprint, created_at, registered_at,
+            badge_at)
+        VALUES ('default', 'ada', 'phone', 'fcm', 'production', X'00', 'f1', 1, 1, 1)
+        """,
+        """
+        INSERT INTO source_positions (slot, source, lsn, taken, tables, stored_at) VALUES ('other', '1/app#1', 7, 0, '', 1)
+        """,
+    ]
 }
 
 extension TestService {

@@ -38,19 +38,19 @@ enum Catalog {
         ]
     }
 
-    /// The core's own tables, which belong to the service and not to users.
+    /// The core's own tables, which belong to no feature.
     static let coreTables = [
         BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.shared, EventLog.epochs, EventLog.counter,
         Idempotency.answers,
         Tenants.tenants, Backends.backends, ServiceSecrets.secrets, RateSharing.counts, MembershipRegistry.facts,
-        ClockLines.lines,
+        ClockLines.lines, Outbox.messages, Outbox.lanes,
     ]
 
     static let migrations = MigrationOrder.all.sorted(
         [
             Tenants.migration, Backends.migration, ServiceSecrets.migration, BadgeLedger.migration,
             Idempotency.migration, RateSharing.migration, MembershipRegistry.migration,
-            MembershipRegistry.ruleMigration, ClockLines.migration,
+            MembershipRegistry.ruleMigration, ClockLines.migration, Outbox.migration,
         ] + EventLog.migrations + features().flatMap(\.migrations))
 
     static let tables = coreTables + features().flatMap(\.tables)

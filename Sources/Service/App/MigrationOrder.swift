@@ -15,6 +15,7 @@ struct MigrationOrder {
         "0002_webhooks", "0006_notifications", "0001_audit", "0002_shops", "0001_erasures", "0003_webhooks",
         "0002_push", "0003_queue_members", "0001_clock_lines", "0002_audit",
         "0002_membership_rules", "0001_backends", "0002_erasures_in_rounds", "0001_device_addresses",
+        "0001_device_routes", "0001_outbox",
     ])
 
     let ids: [String]

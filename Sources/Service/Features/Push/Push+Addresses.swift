@@ -21,13 +21,17 @@ extension PushFeature {
     /// Ends the registration of a device under another id or by another user. On a shared phone, the messages of the
     /// former user end. A registration by the same user continues under the new id, with the alerts that the device
     /// shows. The caller holds the locks of ``lockUsers(of:_:)``.
-    static func replaceOthers(with fingerprint: String, by id: ID<Device>, _ tx: Transaction) throws {
+    static func replaceOthers(
+        with fingerprint: String, by id: ID<Device>, on route: String, _ tx: Transaction
+    ) throws {
         let caller = Owner(tenant: tx.tenant, userId: tx.caller.userId)
         for other in try registrations(of: [fingerprint], in: tx.db) where other.owner != caller || other.id != id {
             if other.owner == caller {
-                try moveMessages(of: caller, from: other.id, to: id, tx.db)
+                try Outbox.move(
+                    lane(of: other.id, caller.userId), to: OutboxLane(name: lane(of: id, caller.userId), route: route),
+                    device: id.text, of: caller.tenant, at: tx.now, in: tx.db)
             } else {
-                try removeMessages(of: other.id, other.owner, tx.db)
+                try Outbox.remove(lane(of: other.id, other.owner.userId), of: other.owner.tenant, in: tx.db)
             }
             try delete(other, in: tx.db)
         }
@@ -39,7 +43,7 @@ extension PushFeature {
         // The users may be of several tenants.
         try tx.db.lock([LockKey(kind: "address", id: fingerprint).name(in: "")])
         let former = try registrations(of: [fingerprint], in: tx.db).map(\.owner)
-        try lock(former + [Owner(tenant: tx.tenant, userId: tx.caller.userId)], in: tx.db)
+        try Outbox.lock(former + [Owner(tenant: tx.tenant, userId: tx.caller.userId)], in: tx.db)
     }
 
     // MARK: Fingerprints of spellings
@@ -50,7 +54,7 @@ extension PushFeature {
         let marked = try store.read { db in
             try db.rows(
                 """
-                SELECT tenant, user_id, id, fingerprint, registered_at, address FROM \(devices, unscoped: sending)
+                SELECT tenant, user_id, id, fingerprint, registered_at, address FROM \(devices, unscoped: rotating)
                 WHERE fingerprint >= \(spellingMark)
                 """
             ) { row in try (registration: registration(row), address: row.blob(5)) }
@@ -60,12 +64,12 @@ extension PushFeature {
             let target = keys.open(device.address, context: place).flatMap(PushTarget.init(stored:))
             return target.map { (device.registration, $0) }
         }
-        for part in RowParts.ranges(of: known.count, most: PushOutboxLimits.rowsAtOnceMax) {
+        for part in RowParts.ranges(of: known.count, most: OutboxLimits.rowsAtOnceMax) {
             try store.writeAndWait { db in
                 let named = try known[part].map { ($0.registration, try fingerprint(of: $0.target, in: db)) }
                 try db.lock(named.map { LockKey(kind: "address", id: $0.1).name(in: "") })
                 let holders = try registrations(of: named.map(\.1), in: db)
-                try lock(holders.map(\.owner) + named.map(\.0.owner), in: db)
+                try Outbox.lock(holders.map(\.owner) + named.map(\.0.owner), in: db)
                 for (registration, fingerprint) in named { try name(registration, fingerprint, in: db) }
             }
         }
@@ -79,13 +83,13 @@ extension PushFeature {
         guard try registrations(of: [own.fingerprint], in: db).contains(where: { $0.isSame(as: own) }) else { return }
         if let other = try registrations(of: [fingerprint], in: db).first {
             let former = other.registeredAt < own.registeredAt ? other : own
-            try removeMessages(of: former.id, former.owner, db)
+            try Outbox.remove(lane(of: former.id, former.owner.userId), of: former.owner.tenant, in: db)
             try delete(former, in: db)
             if former.isSame(as: own) { return }
         }
         try db.run(
             """
-            UPDATE \(devices, unscoped: sending) SET fingerprint = \(fingerprint)
+            UPDATE \(devices, unscoped: rotating) SET fingerprint = \(fingerprint)
             WHERE tenant = \(own.owner.tenant) AND user_id = \(own.owner.userId) AND id = \(own.id)
             """)
     }
@@ -123,19 +127,5 @@ extension PushFeature {
             WHERE tenant = \(registration.owner.tenant) AND user_id = \(registration.owner.userId)
                 AND id = \(registration.id) AND fingerprint = \(registration.fingerprint)
             """)
-    }
-
-    /// Gives the messages of a registration to its successor: what waits for the device, and what it shows.
-    private static func moveMessages(
-        of owner: Owner, from former: ID<Device>, to id: ID<Device>, _ db: DatabaseConnection
-    ) throws {
-        let own: SQL = "tenant = \(owner.tenant) AND user_id = \(owner.userId)"
-        try db.run(
-            """
-            DELETE FROM \(outbox, unscoped: reacting) WHERE \(own) AND device_id = \(id) AND (type, subject) IN (
-                SELECT type, subject FROM push_outbox WHERE \(own) AND device_id = \(former))
-            """)
-        try db.run(
-            "UPDATE \(outbox, unscoped: reacting) SET device_id = \(id) WHERE \(own) AND device_id = \(former)")
     }
 }

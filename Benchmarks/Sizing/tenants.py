@@ -122,7 +122,7 @@ class Pair:
         since = time.time_ns() // 1000
         self.writes(name, process, seconds)
         with sqlite3.connect(f"file:{self.servers[name].database}?mode=ro", uri=True) as database:
-            rows = "FROM webhook_outbox WHERE tenant = 'quiet' AND created_at >= ?"
+            rows = "FROM outbox WHERE tenant = 'quiet' AND created_at >= ?"
             until(lambda: database.execute(f"SELECT count(*) {rows} AND state = 0", (since,)).fetchone()[0] == 0,
                   "the quiet tenant's webhooks are sent", seconds=120)
             took = sorted(row[0] for row in database.execute(f"SELECT settled_at - created_at {rows}", (since,)))

@@ -53,6 +53,21 @@ static inline CURLcode ccurl_set_receivers(CURL *handle, void *context, ccurl_re
     return curl_easy_setopt(handle, CURLOPT_WRITEDATA, context);
 }
 
+typedef int (*ccurl_close_socket)(void *context, curl_socket_t socket);
+
+// The connection keeps the context, and may outlive the request.
+static inline void ccurl_set_close_socket(CURL *handle, void *context, ccurl_close_socket close_socket) {
+    curl_easy_setopt(handle, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+    curl_easy_setopt(handle, CURLOPT_CLOSESOCKETDATA, context);
+}
+
+// Returns the port of this machine by which the last connection of a request leaves; 0 if there was none.
+static inline long ccurl_local_port(CURL *handle) {
+    long port = 0;
+    curl_easy_getinfo(handle, CURLINFO_LOCAL_PORT, &port);
+    return port;
+}
+
 typedef int (*ccurl_leave)(void *context, char *, char *, int, int);
 
 // Calls a function when the connection of a request is ready. A result other than 0 ends the request.

@@ -23,8 +23,8 @@ public enum Fact: Sendable {
     case messageDelivered(Message, to: [ID<User>])
     /// A member has no unread messages in a conversation any more.
     case conversationRead(ID<Conversation>, by: ID<User>)
-    /// The counts of these users fell.
-    case badgesFell(of: [ID<User>])
+    /// The counts of these users changed.
+    case badgesChanged(of: [ID<User>])
     /// The caller marked the notifications that ask for these requests as seen or unseen. The requests feature stores
     /// it.
     case requestNotificationsMarked([ID<UserRequest>], isSeen: Bool)

@@ -60,6 +60,16 @@
         /// Trusts the certificates of a file (PEM), instead of the system's.
         func trust(_ certificates: String) { _ = ccurl_set_text(handle, CURLOPT_CAINFO, certificates) }
 
+        /// Has a client note the sockets of its connections. It must outlive the connections.
+        func note(in sockets: OutboundSockets) {
+            ccurl_set_close_socket(handle, Unmanaged.passUnretained(sockets).toOpaque()) { context, socket in
+                context.map { Unmanaged<OutboundSockets>.fromOpaque($0).takeUnretainedValue().close(socket) } ?? 0
+            }
+        }
+
+        /// The port by which the connection of the request leaves; 0 if it has none.
+        var localPort: Int { ccurl_local_port(handle) }
+
         /// Asks the exchange whether the prepared request may leave.
         func askBeforeLeaving(_ exchange: Exchange) {
             ccurl_set_leave(handle, Unmanaged.passUnretained(exchange).toOpaque()) { context, _, _, _, _ in

@@ -12,7 +12,12 @@
         var bodyBytes = 0
         /// The latest time at which the request may leave; nil for no limit.
         var leavesBy: ContinuousClock.Instant?
-        private var hasLeft = false
+        /// When the request left; nil if its connection was never ready.
+        private(set) var leftAt: ContinuousClock.Instant?
+        /// Called with each socket that is opened.
+        var opened: ((curl_socket_t) -> Void)?
+        /// Called when something arrives.
+        var heard: (() -> Void)?
         /// Why the request may not leave; nil if it may.
         private(set) var refusal: OutboundFailure?
         /// Whether the head of the last answer is complete. A 1xx answer may precede it.
@@ -38,12 +43,12 @@
         /// libcurl sends a request again by itself if its connection ends before an answer. The first one may have
         /// taken effect, and this one may be outdated. So only the caller may repeat it.
         func mayLeave() -> Bool {
-            if hasLeft {
+            if leftAt != nil {
                 refusal = .broken
             } else if let leavesBy, ContinuousClock.now > leavesBy {
                 refusal = .late
             }
-            hasLeft = true
+            if refusal == nil { leftAt = .now }
             return refusal == nil
         }
 
@@ -51,6 +56,7 @@
         ///
         /// - Returns: The number of bytes taken. Returning fewer than arrived ends the request.
         func receive(head line: UnsafeRawBufferPointer) -> Int {
+            heard?()
             headBytes += line.count
             guard headBytes <= OutboundLimits.headBytesMax else { return 0 }
             // A status line begins a head. Lines after the end of the head are trailers.
@@ -61,6 +67,7 @@
         }
 
         func receive(body bytes: UnsafeRawBufferPointer) -> Int {
+            heard?()
             if let observer { return observer(bytes) ? bytes.count : 0 }
             bodyBytes += bytes.count
             guard bodyBytes <= OutboundLimits.bodyBytesMax else { return 0 }
@@ -78,7 +85,9 @@
             }
             hasOpenedSocket = true
             let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
-            return socket(address.pointee.family, kind, address.pointee.protocol)
+            let descriptor = socket(address.pointee.family, kind, address.pointee.protocol)
+            opened?(descriptor)
+            return descriptor
         }
     }
 #endif

@@ -3,12 +3,12 @@
     import Synchronization
     import Threads
 
-    /// A client that sends many requests at the same time, over one connection to each host that speaks HTTP/2. Push
-    /// services ask for that: they close clients that open a connection for each message.
+    /// A client that sends many requests at the same time: by HTTP/2 over one connection to each host, or by HTTP/1.1 over
+    /// several. Push services ask for one: they close clients that open a connection for each message.
     ///
     /// Addresses are checked as by ``OutboundClient``.
     ///
-    /// `@unchecked Sendable`: `running` belongs to the thread. Other threads use `multi` only to wake it,
+    /// `@unchecked Sendable`: `running` and `sockets` belong to the thread. Other threads use `multi` only to wake it,
     /// which libcurl allows.
     public final class OutboundMultiplexer: @unchecked Sendable {
         /// Receives the outcome and the beginning of the body, on the client's thread.
@@ -33,11 +33,20 @@
         private let allowsPrivate: Bool
         private let certificates: String?
         private let timeoutMilliseconds: Int
+        private let version: Version
         private let multi: UnsafeMutableRawPointer
         private let submitted = Locked([Submitted]())
         private let isStopping = Atomic<Bool>(false)
         private let thread: LoopThread
         private var running: [UnsafeMutableRawPointer: Running] = [:]
+        private let sockets = OutboundSockets()
+
+        /// The newest version of HTTP that is used.
+        public enum Version: Sendable {
+            case http1, http2
+
+            var number: Int { Int(self == .http1 ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS) }
+        }
 
         /// Connections that are kept, of all hosts.
         private static let connectionsMax = 16
@@ -50,14 +59,19 @@
         ///     TLS.
         ///   - certificates: A file of certificates (PEM) to trust instead of the system's.
         ///   - timeoutSeconds: The limit for a whole request, also for the time that it waits for its connection.
-        public init(_ name: String, allowsPrivate: Bool, certificates: String? = nil, timeoutSeconds: Int) {
+        ///   - hostConnectionsMax: Connections to one host.
+        public init(
+            _ name: String, allowsPrivate: Bool, certificates: String? = nil, timeoutSeconds: Int,
+            hostConnectionsMax: Int = 1, version: Version = .http2
+        ) {
             precondition(OutboundClient.isReady, "libcurl cannot be initialized")
             guard let multi = curl_multi_init() else { fatalError("libcurl cannot create a client: out of memory") }
             (self.multi, self.allowsPrivate, self.certificates) = (multi, allowsPrivate, certificates)
+            self.version = version
             timeoutMilliseconds = timeoutSeconds * 1000
             thread = LoopThread(name)
-            ccurl_set_multi_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1)
-            ccurl_set_multi_long(multi, CURLMOPT_MAXCONNECTS, Self.connectionsMax)
+            ccurl_set_multi_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, hostConnectionsMax)
+            ccurl_set_multi_long(multi, CURLMOPT_MAXCONNECTS, max(Self.connectionsMax, hostConnectionsMax))
         }
 
         deinit { curl_multi_cleanup(multi) }
@@ -115,8 +129,12 @@
             let curl = CurlHandle()
             let exchange = Exchange(allowsPrivate: allowsPrivate) { [self] in isStopping.load(ordering: .relaxed) }
             (exchange.keepsBody, exchange.leavesBy) = (true, next.leavesBy)
+            // The exchange lives as long as the handle, in the list of running requests.
+            exchange.opened = { [sockets] in sockets.opened($0) }
+            exchange.heard = { [sockets, unowned curl] in sockets.heard(curl.localPort) }
+            curl.note(in: sockets)
             curl.prepare(
-                next.post, exchange, version: Int(CURL_HTTP_VERSION_2TLS), timeoutMilliseconds: timeoutMilliseconds)
+                next.post, exchange, version: version.number, timeoutMilliseconds: timeoutMilliseconds)
             curl.askBeforeLeaving(exchange)
             if let certificates { curl.trust(certificates) }
             running[curl.handle] = Running(curl, exchange, next.complete)
@@ -126,6 +144,9 @@
         private func end(_ handle: UnsafeMutableRawPointer, _ code: CURLcode) {
             guard let ended = running.removeValue(forKey: handle) else { return }
             let outcome = ended.curl.outcome(code, ended.exchange)
+            if outcome == .failed(.timeout), let leftAt = ended.exchange.leftAt {
+                sockets.shut(ended.curl.localPort, ifSilentSince: leftAt)
+            }
             ended.curl.remove(from: multi)
             ended.complete(outcome, ended.exchange.body)
         }

@@ -124,14 +124,18 @@ public final class APNs: Sendable {
             // Milliseconds, until the year 9999. Another number means nothing.
             let since = answer.integer("timestamp").flatMap { (0..<253_402_300_800_000).contains($0) ? $0 : nil }
             return .gone(reason: reason, since: since.map { Timestamp(microseconds: $0 * 1000) })
-        case (400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"): return .gone(reason: reason, since: nil)
+        // A wrong environment or topic in the settings has the same answers as a wrong token or app.
+        case (400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic"), (400, "BadTopic"), (400, "TopicDisallowed"):
+            return .mismatched(reason: reason)
         case (403, "ExpiredProviderToken"):
             token.withLock { token in
                 if used == nil || used == token.map({ "bearer \($0.text)" }) { token = nil }
             }
             return .failed(reason: reason, retryAfterSeconds: nil)
-        case (403, _), (400, "BadTopic"), (400, "TopicDisallowed"), (400, "MissingTopic"), (404, _):
+        case (403, _), (400, "MissingTopic"), (404, _):
             return .misconfigured(reason: reason)
+        // The connection was idle for too long, and the message did not arrive.
+        case (400, "IdleTimeout"): return .failed(reason: reason, retryAfterSeconds: nil)
         case (429, _), (500..., _): return .failed(reason: reason, retryAfterSeconds: retryAfterSeconds)
         default: return .refused(reason: reason)
         }

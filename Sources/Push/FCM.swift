@@ -142,16 +142,22 @@ public final class FCM: Sendable {
     func outcome(status: Int, retryAfterSeconds: Int?, body: [UInt8], used: String? = nil) -> PushOutcome {
         guard status != 200 else { return .accepted }
         let (code, isAboutToken) = Self.error(body)
+        /// Google asks to wait a minute if it does not say how long.
+        let asked = retryAfterSeconds ?? (status == 429 ? 60 : nil)
         let reason = code ?? "status_\(status)"
         switch (status, code) {
-        case (_, "UNREGISTERED"), (403, "SENDER_ID_MISMATCH"): return .gone(reason: reason, since: nil)
+        case (_, "UNREGISTERED"): return .gone(reason: reason, since: nil)
+        // The token belongs to another project, or the settings do.
+        case (403, "SENDER_ID_MISMATCH"): return .mismatched(reason: reason)
         case (400, _): return isAboutToken ? .gone(reason: reason, since: nil) : .refused(reason: reason)
+        // The key of APNs or of Web Push that the project has at Firebase. It is not about the access token.
+        case (401, "THIRD_PARTY_AUTH_ERROR"): return .misconfigured(reason: reason)
         case (401, _):
             // The token was revoked, or expired early. A new one shows whether the account is the reason.
             return access.discard(used)
                 ? .failed(reason: reason, retryAfterSeconds: nil) : .misconfigured(reason: reason)
         case (403, _), (404, _): return .misconfigured(reason: reason)
-        case (429, _), (500..., _): return .failed(reason: reason, retryAfterSeconds: retryAfterSeconds)
+        case (429, _), (500..., _): return .failed(reason: reason, retryAfterSeconds: asked)
         default: return .refused(reason: reason)
         }
     }
@@ -162,9 +168,10 @@ public final class FCM: Sendable {
             return (nil, false)
         }
         let details = error.objects("details") ?? []
-        let code = PushReason.word(
-            details.lazy.compactMap { $0.string("errorCode") }.first ?? error.string("status"))
+        let own = details.lazy.compactMap { $0.string("errorCode") }.first
         let fields = details.flatMap { $0.objects("fieldViolations") ?? [] }.compactMap { $0.string("field") }
-        return (code, fields.contains("message.token"))
+        // A malformed request names its field. An invalid token has the error of FCM alone.
+        let isInvalidToken = own == "INVALID_ARGUMENT" && fields.isEmpty
+        return (PushReason.word(own ?? error.string("status")), isInvalidToken || fields.contains("message.token"))
     }
 }

@@ -52,8 +52,8 @@ public final class PushClient: Sendable {
             guard let webPush else { return complete(.refused(reason: "web_push_off")) }
             let request = webPush.request(message, to: subscription, at: clock())
             observer?(message, target, request)
-            submit(request, leavesBy, complete) { status, seconds, _ in
-                webPush.outcome(status: status, retryAfterSeconds: seconds)
+            submit(request, leavesBy, complete) {
+                webPush.outcome(status: $0, retryAfterSeconds: $1, body: $2)
             }
         }
     }

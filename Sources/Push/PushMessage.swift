@@ -38,7 +38,7 @@ public struct PushMessage: Sendable {
 /// The answer of a provider.
 public enum PushOutcome: Sendable, Equatable {
     case accepted
-    /// The device no longer has the app, or the token was never valid: it must be removed.
+    /// The device no longer has the app: it must be removed. No setting can cause this answer.
     ///
     /// - Parameter since: The time from which the provider knows it. A device that was registered later stays.
     case gone(reason: String, since: Timestamp?)
@@ -48,6 +48,9 @@ public enum PushOutcome: Sendable, Equatable {
     case failed(reason: String, retryAfterSeconds: Int?)
     /// The provider does not accept the key or another setting. Every message fails until an operator mends it.
     case misconfigured(reason: String)
+    /// The device and the settings do not match, such as a token of another environment or of another project. Either may
+    /// be wrong, so the device stays.
+    case mismatched(reason: String)
     /// The message may not have left: the service stops, or the connection or the access token took too long.
     case interrupted
 }

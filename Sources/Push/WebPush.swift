@@ -81,7 +81,7 @@ public final class WebPush: Sendable {
                 return known.text
             }
             let text = JSONWebToken.signed(by: account.key, keyId: nil) { claims in
-                claims.member("aud", origin)
+                claims.member("aud", origin.lowercased())
                 claims.member("exp", now.seconds + 2 * Self.tokenSeconds - 3600)
                 claims.member("sub", account.contact)
             }
@@ -122,13 +122,21 @@ public final class WebPush: Sendable {
 
     // MARK: Answers
 
-    func outcome(status: Int, retryAfterSeconds: Int?) -> PushOutcome {
-        let reason = "status_\(status)"
+    func outcome(status: Int, retryAfterSeconds: Int?, body: [UInt8] = []) -> PushOutcome {
+        var reason = "status_\(status)"
+        // Apple says why.
+        if case .object(let members) = try? JSONValue(parsing: body),
+            let word = PushReason.word(members.string("reason"))
+        {
+            reason = word
+        }
         switch status {
         case 200..<300: return .accepted
         case 404, 410: return .gone(reason: reason, since: nil)
-        case 400, 401, 403: return .misconfigured(reason: reason)
-        case 429, 500...: return .failed(reason: reason, retryAfterSeconds: retryAfterSeconds)
+        // The browser may have subscribed with another key.
+        case 401, 403: return .mismatched(reason: reason)
+        // Edge's push service throttles with 406.
+        case 406, 429, 500...: return .failed(reason: reason, retryAfterSeconds: retryAfterSeconds)
         default: return .refused(reason: reason)
         }
     }

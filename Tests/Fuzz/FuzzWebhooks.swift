@@ -1,12 +1,10 @@
-import Domain
 import Glibc
 import Synchronization
 
 @testable import OutboundHTTP
 
 /// Sends a webhook to a receiver that answers with these bytes and closes the connection. If the first byte is `m`, the
-/// client of the push services sends it, which also keeps the body. Every answer must have an outcome, and a pause that
-/// has an end.
+/// client of the push services sends it, which also keeps the body. Every answer must have an outcome.
 let readWebhookAnswer: FuzzTarget = { input in
     guard let first = input.first else { return }
     receiver.answer = Array(input.dropFirst())
@@ -24,8 +22,6 @@ private func check(_ outcome: OutboundOutcome, _ body: [UInt8]) {
     case .answered(let status, let seconds):
         require((200..<1000).contains(status), "the status \(status)")
         require(seconds ?? 1 > 0, "a wait of \(seconds ?? 0) s")
-        let pause = WebhookRetry.pause(afterAttempt: 1, asked: seconds, chance: 0.5)
-        require(pause > 0 && pause <= WebhookRetry.pauseMax, "a pause of \(pause) s")
     // The receiver is there, its address is allowed, and it closes each connection.
     case .failed(let failure): require(failure == .broken || failure == .timeout, "the outcome \(failure)")
     }

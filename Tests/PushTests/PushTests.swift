@@ -116,7 +116,10 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
 
     @Test(arguments: [
         (201, PushOutcome.accepted), (410, .gone(reason: "status_410", since: nil)),
-        (404, .gone(reason: "status_404", since: nil)), (403, .misconfigured(reason: "status_403")),
+        (404, .gone(reason: "status_404", since: nil)), (403, .mismatched(reason: "status_403")),
+        (401, .mismatched(reason: "status_401")), (400, .refused(reason: "status_400")),
+        (406, .failed(reason: "status_406", retryAfterSeconds: 9)),
+        (502, .failed(reason: "status_502", retryAfterSeconds: 9)),
         (413, .refused(reason: "status_413")), (429, .failed(reason: "status_429", retryAfterSeconds: 9)),
         (502, .failed(reason: "status_502", retryAfterSeconds: 9)),
     ])
@@ -234,9 +237,36 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
         (413, #"{"reason":"<b>"}"#, .refused(reason: "status_413")),
         (413, #"{"reason":""}"#, .refused(reason: "status_413")),
         (413, "{\"reason\":\"\(String(repeating: "a", count: 65))\"}", .refused(reason: "status_413")),
-        (400, #"{"reason":"BadDeviceToken"}"#, .gone(reason: "BadDeviceToken", since: nil)),
-        (400, #"{"reason":"DeviceTokenNotForTopic"}"#, .gone(reason: "DeviceTokenNotForTopic", since: nil)),
+        (
+            410, #"{"reason":"ExpiredToken","timestamp":1800000000000}"#,
+            .gone(reason: "ExpiredToken", since: Timestamp(microseconds: 1_800_000_000_000_000))
+        ),
+        (400, #"{"reason":"BadDeviceToken"}"#, .mismatched(reason: "BadDeviceToken")),
+        (400, #"{"reason":"DeviceTokenNotForTopic"}"#, .mismatched(reason: "DeviceTokenNotForTopic")),
+        (400, #"{"reason":"BadTopic"}"#, .mismatched(reason: "BadTopic")),
+        (400, #"{"reason":"TopicDisallowed"}"#, .mismatched(reason: "TopicDisallowed")),
+        (400, #"{"reason":"MissingTopic"}"#, .misconfigured(reason: "MissingTopic")),
         (400, #"{"reason":"BadCollapseId"}"#, .refused(reason: "BadCollapseId")),
+        (400, #"{"reason":"BadExpirationDate"}"#, .refused(reason: "BadExpirationDate")),
+        (400, #"{"reason":"BadPriority"}"#, .refused(reason: "BadPriority")),
+        (400, #"{"reason":"BadMessageId"}"#, .refused(reason: "BadMessageId")),
+        (400, #"{"reason":"InvalidPushType"}"#, .refused(reason: "InvalidPushType")),
+        (400, #"{"reason":"DuplicateHeaders"}"#, .refused(reason: "DuplicateHeaders")),
+        (400, #"{"reason":"PayloadEmpty"}"#, .refused(reason: "PayloadEmpty")),
+        (400, #"{"reason":"MissingDeviceToken"}"#, .refused(reason: "MissingDeviceToken")),
+        (400, #"{"reason":"IdleTimeout"}"#, .failed(reason: "IdleTimeout", retryAfterSeconds: nil)),
+        (403, #"{"reason":"MissingProviderToken"}"#, .misconfigured(reason: "MissingProviderToken")),
+        (403, #"{"reason":"BadCertificateEnvironment"}"#, .misconfigured(reason: "BadCertificateEnvironment")),
+        (403, #"{"reason":"BadEnvironmentKeyIdInToken"}"#, .misconfigured(reason: "BadEnvironmentKeyIdInToken")),
+        (403, #"{"reason":"Forbidden"}"#, .misconfigured(reason: "Forbidden")),
+        (404, #"{"reason":"BadPath"}"#, .misconfigured(reason: "BadPath")),
+        (405, #"{"reason":"MethodNotAllowed"}"#, .refused(reason: "MethodNotAllowed")),
+        (
+            429, #"{"reason":"TooManyProviderTokenUpdates"}"#,
+            .failed(reason: "TooManyProviderTokenUpdates", retryAfterSeconds: 4)
+        ),
+        (500, #"{"reason":"InternalServerError"}"#, .failed(reason: "InternalServerError", retryAfterSeconds: 4)),
+        (503, #"{"reason":"Shutdown"}"#, .failed(reason: "Shutdown", retryAfterSeconds: 4)),
         (413, #"{"reason":"PayloadTooLarge"}"#, .refused(reason: "PayloadTooLarge")),
         (403, #"{"reason":"InvalidProviderToken"}"#, .misconfigured(reason: "InvalidProviderToken")),
         (429, #"{"reason":"TooManyRequests"}"#, .failed(reason: "TooManyRequests", retryAfterSeconds: 4)),
@@ -359,10 +389,36 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
         ),
         (400, #"{"error":{"status":"a\u0000b"}}"#, .refused(reason: "status_400")),
         (400, #"{"error":{"status":"INVALID_ARGUMENT"}}"#, .refused(reason: "INVALID_ARGUMENT")),
+        // An invalid token: the error of FCM, and no field.
+        (
+            400,
+            #"""
+            {"error":{"code":400,"message":"The registration token is not a valid FCM registration token",
+            "status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError",
+            "errorCode":"INVALID_ARGUMENT"}]}}
+            """#,
+            .gone(reason: "INVALID_ARGUMENT", since: nil)
+        ),
+        // A malformed request: FCM names the field.
+        (
+            400,
+            #"""
+            {"error":{"code":400,"message":"Invalid JSON payload received.","status":"INVALID_ARGUMENT","details":[
+            {"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":"message.android.ttl",
+            "description":"Invalid duration"}]}]}}
+            """#,
+            .refused(reason: "INVALID_ARGUMENT")
+        ),
+        (
+            401, #"{"error":{"status":"UNAUTHENTICATED","details":[{"errorCode":"THIRD_PARTY_AUTH_ERROR"}]}}"#,
+            .misconfigured(reason: "THIRD_PARTY_AUTH_ERROR")
+        ),
+        (401, #"{"error":{"status":"UNAUTHENTICATED"}}"#, .failed(reason: "UNAUTHENTICATED", retryAfterSeconds: nil)),
+        (500, #"{"error":{"status":"INTERNAL"}}"#, .failed(reason: "INTERNAL", retryAfterSeconds: 4)),
         (403, #"{"error":{"status":"PERMISSION_DENIED"}}"#, .misconfigured(reason: "PERMISSION_DENIED")),
         (
             403, #"{"error":{"details":[{"errorCode":"SENDER_ID_MISMATCH"}]}}"#,
-            .gone(reason: "SENDER_ID_MISMATCH", since: nil)
+            .mismatched(reason: "SENDER_ID_MISMATCH")
         ),
         (404, #"{"error":{"status":"NOT_FOUND"}}"#, .misconfigured(reason: "NOT_FOUND")),
         (429, "", .failed(reason: "status_429", retryAfterSeconds: 4)),
@@ -370,6 +426,13 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     ])
     func answers_areUnderstood(status: Int, body: String, outcome: PushOutcome) throws {
         #expect(try fcm().outcome(status: status, retryAfterSeconds: 4, body: Array(body.utf8)) == outcome)
+    }
+
+    @Test func exceededQuota_waitsForAMinute_ifGoogleDoesNotSayHowLong() throws {
+        let body = Array(#"{"error":{"details":[{"errorCode":"QUOTA_EXCEEDED"}]}}"#.utf8)
+        #expect(
+            try fcm().outcome(status: 429, retryAfterSeconds: nil, body: body)
+                == .failed(reason: "QUOTA_EXCEEDED", retryAfterSeconds: 60))
     }
 
     @Test func accessTokens_areSharedAndRenewed() {

@@ -93,13 +93,13 @@ MODELS = [
         | {name: "-DMODE=ROWS" for name in ("BUG_HEARD", "BUG_CLEARED", "LIMIT_PUT", "LIMIT_FETCH")},
     ),
     Model(
-        "push.pml",
+        "outbox.pml",
         [
             Configuration("one disturbance", "-DDISTURBANCES=1"),
             Configuration("two disturbances", "-DDISTURBANCES=2", is_quick=False),
         ],
         {name: "-DDISTURBANCES=1" for name in (
-            "BUG_3", "BUG_3_BADGE", "BUG_3_ROW", "BUG_4", "BUG_6", "BUG_LATE", "BUG_LEASE", "BUG_LANE")}
+            "BUG_BADGE", "BUG_ROW", "BUG_GONE", "BUG_REST", "BUG_LATE", "BUG_LEASE", "BUG_LANE")}
         | {"BUG_FENCE": "-DDISTURBANCES=2"},
     ),
 ]

@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
 class Reply(NamedTuple):
     """An answer. `fate` names what a server does instead of answering: "reset" ends the stream, "close" the connection,
-    and "silence" leaves the client waiting."""
+    "silence" leaves the client waiting, and "freeze" leaves all further requests of the connection unread."""
 
     status: int = 200
     headers: dict = {}
@@ -98,6 +98,7 @@ class Connection(asyncio.Protocol):
         self.tasks = set()
         self.transport = None
         self.is_closing = False
+        self.is_frozen = False
 
     def connection_made(self, transport):
         self.transport = transport
@@ -116,6 +117,8 @@ class Connection(asyncio.Protocol):
             task.cancel()
 
     def data_received(self, data):
+        if self.is_frozen:
+            return
         try:
             for event in self.http.receive_data(data):
                 if not self.is_closing:
@@ -154,7 +157,8 @@ class Connection(asyncio.Protocol):
         self.flush()
 
     def send(self, stream, reply):
-        if reply.fate == "silence":
+        if reply.fate in ("silence", "freeze"):
+            self.is_frozen = self.is_frozen or reply.fate == "freeze"
             return
         if reply.fate == "close":
             # Earlier answers still arrive. Later requests of the same bytes are not read.

@@ -146,8 +146,9 @@ def seen_meanwhile(stage):
     phone.wait(1)
     wait_until(lambda: stage.outbox("user_id = 'sven' AND attempts = 1 AND leased_until = 0"), "the result to be stored")
     with stage.store.session() as session:
-        # What the transaction of seeing does to the row. It ends after the sender has found the row due.
-        session.run(f"""BEGIN; UPDATE push_outbox SET type = 'withdrawal', next_at = next_at + 2592000000000,
+        # What the transaction of seeing does to the row. It ends after the sender has found the lane due.
+        session.run(f"""BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('user:default:sven', 0));
+            UPDATE outbox SET type = 'withdrawal', slot = 'withdrawal {notification}', version = version + 1,
             due_at = due_at + 2592000000000 WHERE subject = '{notification}'""")
         wait_until(stage.store.is_waiting_for_a_lock, "the sender to begin the attempt")
         session.run("COMMIT")

@@ -113,8 +113,8 @@ def errors():
         ("apns", apns.error("Unregistered", timestamp=int(time.time() + 60) * 1000), "removed"),
         ("apns", apns.error("ExpiredToken", timestamp=int(time.time() + 60) * 1000), "removed"),
         ("apns", apns.error("Unregistered", timestamp=old), "repeated"),
-        ("apns", apns.error("BadDeviceToken"), "removed"),
-        ("apns", apns.error("DeviceTokenNotForTopic"), "removed"),
+        ("apns", apns.error("BadDeviceToken"), "waits"),
+        ("apns", apns.error("DeviceTokenNotForTopic"), "waits"),
         ("apns", apns.error("PayloadTooLarge"), "dropped"),
         ("apns", apns.error("BadCollapseId"), "dropped"),
         ("apns", apns.error("BadPriority"), "dropped"),
@@ -126,9 +126,10 @@ def errors():
         ("apns", apns.error("ServiceUnavailable", retry_after=7), "repeated"),
         ("apns", apns.error("Shutdown"), "repeated"),
         ("fcm", fcm.error("UNREGISTERED"), "removed"),
-        ("fcm", fcm.error("SENDER_ID_MISMATCH"), "removed"),
+        ("fcm", fcm.error("SENDER_ID_MISMATCH"), "waits"),
         ("fcm", fcm.error("INVALID_ARGUMENT", "message.token"), "removed"),
-        ("fcm", fcm.error("INVALID_ARGUMENT"), "dropped"),
+        ("fcm", fcm.error("INVALID_ARGUMENT"), "removed"),
+        ("fcm", fcm.error("INVALID_ARGUMENT", "message.android.ttl"), "dropped"),
         ("fcm", fcm.error("QUOTA_EXCEEDED", retry_after=7), "repeated"),
         ("fcm", fcm.error("UNAVAILABLE", retry_after=7), "repeated"),
         ("fcm", fcm.error("INTERNAL"), "repeated"),
@@ -137,6 +138,7 @@ def errors():
         ("webpush", Reply(413), "dropped"),
         ("webpush", Reply(403), "waits"),
         ("webpush", Reply(429, {"retry-after": "7"}), "repeated"),
+        ("webpush", Reply(406, {"retry-after": "7"}), "repeated"),
         ("webpush", Reply(500), "repeated"),
         ("webpush", Reply(503, {"retry-after": "7"}), "repeated"),
         *((platform, reply, "repeated") for platform in ("apns", "fcm", "webpush") for reply in (RESET, CLOSE, SILENCE)),
@@ -236,6 +238,21 @@ def connections(stage):
     return f"{sum(len(phone.pushes) for phone in phones)} messages over {len(used)} connections"
 
 
+def freeze(stage):
+    """A push service freezes, and its connection stays open. After the first request without an answer, messages leave by a
+    new connection."""
+    script = Script(stage)
+    phones = [Phone(stage, "frida", platform) for platform in ("apns", "fcm", "webpush")]
+    for phone in phones:
+        script.replies[phone.token].append(Reply(fate="freeze"))
+    notification = notify(stage, "frida")
+    for phone in phones:
+        first, second = phone.wait(2)[:2]
+        expect(second.tag == notification and second.is_accepted, f"{phone.platform} gets it", second)
+        expect(first.request.connection != second.request.connection, "by another connection", phone.pushes)
+    return "3 connections"
+
+
 def outage(stage):
     """All push services are down for a while."""
     phones = [Phone(stage, "olga", platform) for platform in ("apns", "fcm", "webpush")]
@@ -287,7 +304,7 @@ def traces(stage):
 # search for tokens is the last of each.
 GROUPS = [
     [roads, withdrawals, moves, refusals, access, outage, traces],
-    [connections, late.late_refusals, presence, keys.wrong_accounts, renewal, late.late_answers, late.seen_meanwhile, traces],
+    [connections, freeze, late.late_refusals, presence, keys.wrong_accounts, renewal, late.late_answers, late.seen_meanwhile, traces],
     [late.kill, keys.rotation, late.returned, traces],
     [keys.unreadable, late.frozen, traces],
 ]

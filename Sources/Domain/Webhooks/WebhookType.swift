@@ -13,6 +13,9 @@ public enum WebhookType: String, CaseIterable, Sendable {
     case messageWithdrawn = "message.withdrawn"
     case bookingChanged = "booking.changed"
 
+    /// The name of the channel by which webhooks leave.
+    public static let channel = "webhook"
+
     /// Whether it reports something unseen, waits for its user to see it, and can be withdrawn.
     public var isUnreached: Bool { self == .unreached || self == .messageUnreached }
 }
@@ -28,25 +31,3 @@ public enum WebhookFailureReason: String, CaseIterable, Sendable {
 }
 
 extension WebhookFailureReason: MemberValue {}
-
-/// The schedule of retries of a webhook that was not accepted.
-public enum WebhookRetry {
-    /// How long a webhook is retried. A notification of yesterday no longer justifies waking its user.
-    public static let seconds: Int64 = 24 * 3600
-    static let pauseMin = 5.0
-    /// The longest pause. It also limits `Retry-After`: a receiver that asks for a year is retried within the day.
-    public static let pauseMax = 3600.0
-
-    /// Returns the pause after an attempt: twice the pause of the attempt before, half of it random, so that webhooks
-    /// that failed together are not retried together.
-    ///
-    /// - Parameters:
-    ///   - attempt: 1 for the first attempt.
-    ///   - asked: The receiver's `Retry-After`.
-    ///   - chance: A random number from 0 up to, but not including, 1.
-    public static func pause(afterAttempt attempt: Int, asked: Int?, chance: Double) -> Double {
-        let longest = min(pauseMax, pauseMin * Double(1 << min(max(attempt, 1) - 1, 20)))
-        let own = longest / 2 + longest / 2 * chance
-        return min(pauseMax, max(own, Double(asked ?? 0)))
-    }
-}

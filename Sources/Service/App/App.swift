@@ -27,8 +27,7 @@ public final class App: Sendable {
     private let clockLines: ClockLines
     private let rows: TenantRows
     private let memberships: MembershipRegistry
-    private let webhooks: WebhookSender?
-    let push: PushSender?
+    let outbox: OutboxSender?
     private let spans: SpanExporter?
     /// The reader of an app's log; nil without a source.
     let source: SourceReader?
@@ -102,7 +101,7 @@ public final class App: Sendable {
         }
         start.register(server, pipeline)
         (ticker, clockLines) = (start.ticker(runner, features), start.clockLines)
-        (webhooks, push) = (start.webhooks(reader, admission), start.push(reader, admission))
+        outbox = start.outbox(reader, admission)
         shards.start { StreamHub(shard: $0, dependencies: streams, head: start.head) }
         isComplete = true
     }
@@ -136,8 +135,7 @@ public final class App: Sendable {
         try metricsServer?.start()
         ticker.start()
         rows.start()
-        webhooks?.start()
-        push?.start()
+        outbox?.start()
         source?.start()
         warnOfLoweredLimits()
         warnOfUnverifiedServers()
@@ -210,17 +208,19 @@ public final class App: Sendable {
         await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
             // On a separate thread, because every step here blocks.
             Thread { [self] in
+                let begunAt = ContinuousClock.now
                 source?.stop()
                 ticker.stop()
                 // What is not stored now would have to be proven again after the start.
                 try? clockLines.look(in: store)
                 rows.stop()
-                webhooks?.stop()
-                push?.stop()
+                // The answers are awaited while requests finish.
+                outbox?.drain()
                 rankUpdates.stop()
                 server.shutdown(
                     deadlineSeconds: Double(settings.shutdownSeconds),
                     idleSeconds: drainSeconds > 0 ? Limits.lastRequestSeconds : 0)
+                outbox?.stop(by: begunAt + .seconds(settings.shutdownSeconds))
                 // Until then, the end can be watched.
                 metricsServer?.shutdown(deadlineSeconds: 1)
                 report.metrics.stop()

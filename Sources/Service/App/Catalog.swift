@@ -38,12 +38,12 @@ enum Catalog {
         ]
     }
 
-    /// The core's own tables, which belong to the service and not to users.
+    /// The core's own tables, which belong to no feature.
     static let coreTables = [
         BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.shared, EventLog.epochs, EventLog.counter,
         Idempotency.answers,
         Tenants.tenants, Backends.backends, ServiceSecrets.secrets, RateSharing.counts, MembershipRegistry.facts,
-        ClockLines.lines,
+        ClockLines.lines, Outbox.messages, Outbox.lanes,
     ]
 
     /// The migrations in the order in which a new database applies them. An older one applies those that it lacks. So each
@@ -52,7 +52,7 @@ enum Catalog {
         [
             Tenants.migration, Backends.migration, ServiceSecrets.migration, BadgeLedger.migration,
             Idempotency.migration, RateSharing.migration, MembershipRegistry.migration, ClockLines.migration,
-            EventLog.migration,
+            EventLog.migration, Outbox.migration,
         ] + features().flatMap(\.migrations)
 
     static let tables = coreTables + features().flatMap(\.tables)

@@ -86,21 +86,25 @@ extension ServiceStart {
             prunings: [Idempotency.pruning], lines: clockLines, logger: logger)
     }
 
-    func webhooks(_ reader: TransactionReader, _ admission: StreamAdmission) -> WebhookSender? {
-        let sources = WebhookSources(
-            message: ConversationsFeature.unread(_:of:in:), preferences: PreferencesFeature.preferences(of:in:))
-        return settings.webhook.map {
-            WebhookSender($0, sources, reader: reader, admission: admission, metrics: metrics, logger: logger)
+    /// Returns the sender of webhooks and push messages; nil if neither is set up.
+    func outbox(_ reader: TransactionReader, _ admission: StreamAdmission) -> OutboxSender? {
+        let shares = reader.limiter.shares
+        var channels: [any Channel] = []
+        if let webhook = settings.webhook {
+            let sources = WebhookSources(
+                message: ConversationsFeature.unread(_:of:in:), preferences: PreferencesFeature.preferences(of:in:))
+            channels.append(WebhookChannel(webhook, sources, shares, clock: clock) { [log = reader.log] in log.epoch })
         }
-    }
-
-    func push(_ reader: TransactionReader, _ admission: StreamAdmission) -> PushSender? {
-        let sources = PushSources(
-            notification: NotificationsFeature.pushText, message: ConversationsFeature.unread(_:of:in:),
-            preferences: PreferencesFeature.preferences(of:in:))
-        return settings.push.map {
-            PushSender($0, sources, reader: reader, admission: admission, metrics: metrics, logger: logger)
+        if let push = settings.push {
+            let sources = PushSources(
+                notification: NotificationsFeature.pushText, message: ConversationsFeature.unread(_:of:in:),
+                preferences: PreferencesFeature.preferences(of:in:))
+            channels.append(PushFanOut(push, shares, metrics: metrics, logger: logger))
+            channels += push.platforms.map { PushChannel($0, push, sources, shares, clock: clock) }
         }
+        guard !channels.isEmpty else { return nil }
+        return OutboxSender(
+            channels, reader: reader, isPresent: { admission.hasStream($0) }, metrics: metrics, logger: logger)
     }
 
     func source(_ runner: TransactionRunner, _ pipeline: EventPipeline) -> SourceReader? {

@@ -19,6 +19,8 @@ struct PushSettings: Sendable {
     let keys: PushKeyRing
     let content: Content
     let priorities: Set<Priority>
+    /// The types of notifications that are sent whatever their priority.
+    let types: Set<NotificationType>
     /// Seconds for which a notification or a message must stay unseen before it is sent.
     let afterSeconds: Int
     let apns: APNs.Account?
@@ -41,6 +43,7 @@ struct PushSettings: Sendable {
     init?(_ settings: Settings) throws {
         content = settings.pushContent
         priorities = Set(settings.pushPriorities)
+        types = Set(settings.pushTypes)
         afterSeconds = settings.pushAfterSeconds
         allowsPrivate = settings.pushPrivate
         certificates = settings.pushCertificates
@@ -127,10 +130,30 @@ extension PushSettings {
     }
 
     private static let contactProblem =
-        "must be mailto: or https:// with an address at which the operators of push services reach you"
+        "must be mailto: or https:// with a public address at which the operators of push services reach you"
 
     static func requireContact(_ text: String) throws {
-        guard text.hasPrefix("mailto:") || text.hasPrefix("https://") else { throw Settings.Fault(contactProblem) }
+        let isPlain = text.utf8.allSatisfy {
+            $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "<") && $0 != UInt8(ascii: ">")
+        }
+        guard isPlain, let host = contactHost(text)?.lowercased(), isPublic(host) else {
+            throw Settings.Fault(contactProblem)
+        }
+    }
+
+    private static func contactHost(_ text: String) -> String? {
+        if text.hasPrefix("mailto:") {
+            let parts = text.dropFirst("mailto:".count).prefix { $0 != "?" }.split(separator: "@")
+            return parts.count == 2 ? String(parts[1]) : nil
+        }
+        return text.hasPrefix("https://") ? try? OutboundURL(text).host : nil
+    }
+
+    /// Whether others can have a host of this name. Apple refuses contacts at the others.
+    private static func isPublic(_ host: String) -> Bool {
+        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
+        guard labels.count > 1, labels.allSatisfy({ !$0.isEmpty }), let top = labels.last else { return false }
+        return !["localhost", "local", "invalid", "test", "internal"].contains(String(top))
     }
 
     /// Reads another address of a provider.

@@ -145,4 +145,11 @@ enum SettingRule {
         }
         return priority
     }
+
+    static func notificationType(_ text: String) throws -> NotificationType {
+        guard let type = NotificationType(rawValue: text) else {
+            throw Settings.Fault("\(text) is not a type of notifications, such as BOOKING")
+        }
+        return type
+    }
 }

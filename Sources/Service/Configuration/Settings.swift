@@ -238,7 +238,7 @@ public final class Settings: @unchecked Sendable {
         .webhooks, "Seconds for which a notification or message must stay unseen before it is sent.",
         default: 30, in: 0...86_400)
     var webhookAfterSeconds: Int
-    @Setting(.webhooks, "true to send without this delay if the user has no open stream (SQLite only).", default: true)
+    @Setting(.webhooks, "true to send without this delay if the user has no open stream.", default: true)
     var webhookAtOnce: Bool
     @Setting(.webhooks, "true to allow receivers on private networks, also over http://.") var webhookPrivate: Bool
     @Setting(.webhooks, "Seconds that the receiver may take to answer.", default: 10, in: 1...60)
@@ -255,6 +255,10 @@ public final class Settings: @unchecked Sendable {
         .push, "Priorities of notifications that are sent to devices.",
         default: "URGENT,HIGH", part: SettingRule.priority)
     var pushPriorities: [Priority]
+    @Setting(
+        .push, "Types of notifications that are sent to devices whatever their priority.",
+        default: "BOOKING,REQUEST", part: SettingRule.notificationType)
+    var pushTypes: [NotificationType]
     @Setting(
         .push,
         "Seconds for which a notification or message must stay unseen before it is sent; at once without a stream.",

@@ -15,10 +15,10 @@ final class Transaction {
     private let traceparent: String?
     private let badgeGeneration: Int
     private var facts: [Fact] = []
-    /// The users whose counts fell since the last fact about it, in the order in which they fell. One fact tells of all,
-    /// so that a change for a thousand users is no thousand reactions.
-    private var fallenUsers: [ID<User>] = []
-    private var fallenUserSet: Set<ID<User>> = []
+    /// The users whose counts changed, in the order of the changes. One fact at the end tells of all, so that a change for
+    /// a thousand users is no thousand reactions.
+    private var untoldUsers: [ID<User>] = []
+    private var untoldUserSet: Set<ID<User>> = []
     private var drafts: [EventDraft] = []
     private var changes: [ID<User>: BadgeChange] = [:]
     /// The users in the order in which their counts were first changed. Their events have the same order.
@@ -160,7 +160,7 @@ final class Transaction {
     /// - Throws: 413 if there are too many facts. Only this transaction fails: other requests share the process.
     func settle() throws {
         var index = 0
-        while hasFact(at: index) {
+        while index < facts.count {
             guard index < Limits.factsMax else {
                 throw Failure(
                     .tooLarge, "request.too_many_effects",
@@ -171,15 +171,6 @@ final class Transaction {
             index += 1
         }
         facts.removeAll()
-    }
-
-    /// Whether there is a fact after the ones that were settled. The fallen counts become one after all others.
-    private func hasFact(at index: Int) -> Bool {
-        if index == facts.count, !fallenUsers.isEmpty {
-            facts.append(.badgesFell(of: fallenUsers))
-            (fallenUsers, fallenUserSet) = ([], [])
-        }
-        return index < facts.count
     }
 
     // MARK: Cache
@@ -194,6 +185,9 @@ final class Transaction {
         return made
     }
 
+    /// Keeps a value for the rest of the transaction.
+    func cache<Value>(_ name: String, _ value: Value) { cache[ID(name)] = value }
+
     func dropCached(_ name: String) { cache[ID(name)] = nil }
 
     // MARK: Counts
@@ -202,7 +196,7 @@ final class Transaction {
     func adjustBadges(of user: ID<User>, messages: Int = 0, requests: Int = 0, bell: Int = 0) throws {
         try lock(.user(user))
         let change = BadgeChange(messages: messages, requests: requests, bell: bell)
-        if !change.isIncrease, fallenUserSet.insert(user).inserted { fallenUsers.append(user) }
+        if untoldUserSet.insert(user).inserted { untoldUsers.append(user) }
         changes[user, default: .none] += change
         if changedUserSet.insert(user).inserted { changedUsers.append(user) }
     }
@@ -271,6 +265,12 @@ final class Transaction {
     /// - Returns: The events to publish, if any.
     func finish() throws -> PendingEvents? {
         try settle()
+        // Last, because it matters which messages about the same users were added.
+        if !untoldUsers.isEmpty {
+            record(.badgesChanged(of: untoldUsers))
+            (untoldUsers, untoldUserSet) = ([], [])
+            try settle()
+        }
         // The counts of many users are stored together. The remaining users' counts were stored before, and changed
         // again.
         if changedUsers.count > 1 { try storeCounts(of: changedUsers) }

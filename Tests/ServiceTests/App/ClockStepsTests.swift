@@ -65,18 +65,18 @@ import Values
                     ("next_at", "\(now)"), ("done_at", "\(now)"),
                 ]
             }),
-        Rule(table: "webhook_outbox", rows: "state <> 2", row: { outboxRow($0, ["id", "lane"], state: 0) }),
-        Rule(table: "webhook_outbox", rows: "state = 2", row: { outboxRow($0, ["id", "lane"], state: 2) }),
-        Rule(table: "push_outbox", row: { outboxRow($0, ["user_id", "device_id"], state: 0) }),
+        Rule(table: "outbox", rows: "state = 0", row: { outboxRow($0, state: 0) }),
+        Rule(table: "outbox", rows: "state = 2", row: { outboxRow($0, state: 2) }),
     ]
 
-    private static func outboxRow(_ now: Timestamp, _ names: [String], state: Int) -> [(String, SQL)] {
+    private static func outboxRow(_ now: Timestamp, state: Int) -> [(String, SQL)] {
         let dead: [(String, SQL)] = state == 2 ? [("settled_at", "\(now)"), ("reason", "'expired'")] : []
-        return names.map { ($0, "'\(SQL(unchecked: "x"))'") } + dead + [
-            ("type", "'badge'"), ("subject", "''"), ("state", "\(state)"), ("created_at", "\(now)"),
-            ("due_at", "\(now.adding(seconds: 7200))"), ("next_at", "\(now.adding(seconds: 7200))"),
-            ("leased_until", "0"), ("gives_up_at", "\(now.adding(seconds: 14_400))"), ("attempts", "0"),
-        ] + (names.contains("lane") ? [("data", "'{}'")] : [])
+        return dead + [
+            ("lane", "'push:x'"), ("route", "'apns'"), ("id", "''"), ("type", "'badge'"), ("subject", "''"),
+            ("data", "''"), ("state", "\(state)"), ("version", "1"), ("created_at", "\(now)"),
+            ("due_at", "\(now.adding(seconds: 7200))"), ("patient_until", "0"),
+            ("gives_up_at", "\(now.adding(seconds: 14_400))"), ("attempts", "0"), ("fence", "0"),
+        ]
     }
 
     // MARK: The world

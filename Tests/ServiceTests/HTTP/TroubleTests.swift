@@ -107,7 +107,7 @@ import Values
         func record(_ count: Int) async throws {
             try await runner.store.write { db in
                 try runner.write(as: .system(tenant: "default"), in: db) { tx in
-                    for _ in 0..<count { tx.record(.badgesFell(of: [])) }
+                    for _ in 0..<count { tx.record(.badgesChanged(of: [])) }
                 }
             }
         }

@@ -22,8 +22,7 @@ extension TestService {
         let (now, age) = (runner.clock.now(), runner.clock.age())
         try await app.store.write { db in
             for pruning in [Idempotency.pruning, Ticker.events(runner.settings)] { _ = try pruning.prune(age, db) }
-            _ = try WebhooksFeature.prune(at: now, age, pauseSeconds: 86_400, in: db)
-            _ = try PushFeature.prune(at: now, age, in: db)
+            if let age { _ = try Outbox.prune(age, at: now, in: db) }
         }
     }
 }

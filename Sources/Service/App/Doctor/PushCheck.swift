@@ -41,7 +41,7 @@ struct PushCheck {
     private static func finding(_ platform: Device.Platform, _ outcome: PushOutcome) -> Finding {
         let name = platform.rawValue
         switch outcome {
-        case .accepted, .gone, .refused: return .good("push", "\(name) is reached and accepts the key")
+        case .accepted, .gone, .refused, .mismatched: return .good("push", "\(name) is reached and accepts the key")
         case .misconfigured(let reason):
             return .fault("push", "\(name) does not accept the key or another setting: \(reason)", "see Docs/push.md")
         case .failed(let reason, _):

@@ -21,13 +21,17 @@ extension PushFeature {
     /// Ends the registration of a device under another id or by another user. On a shared phone, the messages of the
     /// former user end. A registration by the same user continues under the new id, with the alerts that the device
     /// shows. The caller holds the locks of ``lockUsers(of:_:)``.
-    static func replaceOthers(with fingerprint: String, by id: ID<Device>, _ tx: Transaction) throws {
+    static func replaceOthers(
+        with fingerprint: String, by id: ID<Device>, on route: String, _ tx: Transaction
+    ) throws {
         let caller = Owner(tenant: tx.tenant, userId: tx.caller.userId)
         for other in try registrations(of: [fingerprint], in: tx.db) where other.owner != caller || other.id != id {
             if other.owner == caller {
-                try moveMessages(of: caller, from: other.id, to: id, tx.db)
+                try Outbox.move(
+                    lane(of: other.id, caller.userId), to: OutboxLane(name: lane(of: id, caller.userId), route: route),
+                    device: id.text, of: caller.tenant, at: tx.now, in: tx.db)
             } else {
-                try removeMessages(of: other.id, other.owner, tx.db)
+                try Outbox.remove(lane(of: other.id, other.owner.userId), of: other.owner.tenant, in: tx.db)
             }
             try delete(other, in: tx.db)
         }
@@ -39,55 +43,7 @@ extension PushFeature {
         // The users may be of several tenants.
         try tx.db.lock([LockKey(kind: "address", id: fingerprint).name(in: "")])
         let former = try registrations(of: [fingerprint], in: tx.db).map(\.owner)
-        try lock(former + [Owner(tenant: tx.tenant, userId: tx.caller.userId)], in: tx.db)
-    }
-
-    // MARK: Fingerprints of spellings
-
-    /// Names the devices that an earlier version named by the spelling of their addresses. Of two registrations of one
-    /// device, the later one stays. Devices whose address no key opens wait for their next registration.
-    static func nameAgain(_ keys: PushKeyRing, in store: DatabaseStore) throws {
-        let marked = try store.read { db in
-            try db.rows(
-                """
-                SELECT tenant, user_id, id, fingerprint, registered_at, address FROM \(devices, unscoped: sending)
-                WHERE fingerprint >= \(spellingMark)
-                """
-            ) { row in try (registration: registration(row), address: row.blob(5)) }
-        }
-        let known = marked.compactMap { device -> (registration: Registration, target: PushTarget)? in
-            let place = place(of: device.registration.id, device.registration.owner)
-            let target = keys.open(device.address, context: place).flatMap(PushTarget.init(stored:))
-            return target.map { (device.registration, $0) }
-        }
-        for part in RowParts.ranges(of: known.count, most: PushOutboxLimits.rowsAtOnceMax) {
-            try store.writeAndWait { db in
-                let named = try known[part].map { ($0.registration, try fingerprint(of: $0.target, in: db)) }
-                try db.lock(named.map { LockKey(kind: "address", id: $0.1).name(in: "") })
-                let holders = try registrations(of: named.map(\.1), in: db)
-                try lock(holders.map(\.owner) + named.map(\.0.owner), in: db)
-                for (registration, fingerprint) in named { try name(registration, fingerprint, in: db) }
-            }
-        }
-    }
-
-    /// Greater than each character of a fingerprint.
-    private static let spellingMark = "~"
-
-    private static func name(_ own: Registration, _ fingerprint: String, in db: DatabaseConnection) throws {
-        // The app may have registered again since the device was read.
-        guard try registrations(of: [own.fingerprint], in: db).contains(where: { $0.isSame(as: own) }) else { return }
-        if let other = try registrations(of: [fingerprint], in: db).first {
-            let former = other.registeredAt < own.registeredAt ? other : own
-            try removeMessages(of: former.id, former.owner, db)
-            try delete(former, in: db)
-            if former.isSame(as: own) { return }
-        }
-        try db.run(
-            """
-            UPDATE \(devices, unscoped: sending) SET fingerprint = \(fingerprint)
-            WHERE tenant = \(own.owner.tenant) AND user_id = \(own.owner.userId) AND id = \(own.id)
-            """)
+        try Outbox.lock(former + [Owner(tenant: tx.tenant, userId: tx.caller.userId)], in: tx.db)
     }
 
     // MARK: Registrations
@@ -96,24 +52,19 @@ extension PushFeature {
         let owner: Owner
         let id: ID<Device>
         let fingerprint: String
-        let registeredAt: Timestamp
-
-        func isSame(as other: Registration) -> Bool { owner == other.owner && id == other.id }
-    }
-
-    private static func registration(_ row: Row) throws -> Registration {
-        Registration(
-            owner: Owner(tenant: try row.id(0), userId: try row.id(1)), id: try row.id(2), fingerprint: try row.text(3),
-            registeredAt: try row.moment(4))
     }
 
     private static func registrations(of fingerprints: [String], in db: DatabaseConnection) throws -> [Registration] {
         try db.rows(
             """
-            SELECT tenant, user_id, id, fingerprint, registered_at FROM \(devices, unscoped: reacting)
+            SELECT tenant, user_id, id, fingerprint FROM \(devices, unscoped: reacting)
             WHERE fingerprint IN \(values: fingerprints)
             """
-        ) { row in try registration(row) }
+        ) { row in
+            Registration(
+                owner: Owner(tenant: try row.id(0), userId: try row.id(1)), id: try row.id(2),
+                fingerprint: try row.text(3))
+        }
     }
 
     private static func delete(_ registration: Registration, in db: DatabaseConnection) throws {
@@ -123,19 +74,5 @@ extension PushFeature {
             WHERE tenant = \(registration.owner.tenant) AND user_id = \(registration.owner.userId)
                 AND id = \(registration.id) AND fingerprint = \(registration.fingerprint)
             """)
-    }
-
-    /// Gives the messages of a registration to its successor: what waits for the device, and what it shows.
-    private static func moveMessages(
-        of owner: Owner, from former: ID<Device>, to id: ID<Device>, _ db: DatabaseConnection
-    ) throws {
-        let own: SQL = "tenant = \(owner.tenant) AND user_id = \(owner.userId)"
-        try db.run(
-            """
-            DELETE FROM \(outbox, unscoped: reacting) WHERE \(own) AND device_id = \(id) AND (type, subject) IN (
-                SELECT type, subject FROM push_outbox WHERE \(own) AND device_id = \(former))
-            """)
-        try db.run(
-            "UPDATE \(outbox, unscoped: reacting) SET device_id = \(id) WHERE \(own) AND device_id = \(former)")
     }
 }

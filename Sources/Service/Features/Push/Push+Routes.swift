@@ -65,7 +65,7 @@ extension PushFeature {
         }
         let target = try PushTarget(draft, push)
         return .write { tx in
-            let (device, isNew) = try register(id, draft, at: target, push.keys, tx)
+            let (device, isNew) = try register(id, draft, at: target, push, tx)
             return Response.json(isNew ? 201 : 200, device)
         }
     }
@@ -74,17 +74,18 @@ extension PushFeature {
     ///
     /// - Returns: The device, and whether the caller had none of its id.
     static func register(
-        _ id: ID<Device>, _ draft: DeviceDraft, at target: PushTarget, _ keys: PushKeyRing, _ tx: Transaction
+        _ id: ID<Device>, _ draft: DeviceDraft, at target: PushTarget, _ push: PushSettings, _ tx: Transaction
     ) throws -> (device: Device, isNew: Bool) {
-        let address = target.stored
+        let route = push.route(to: target)
         let fingerprint = try fingerprint(of: target, in: tx.db)
         try lockUsers(of: fingerprint, tx)
         let known = try find(id, tx)
-        try replaceOthers(with: fingerprint, by: id, tx)
+        try replaceOthers(with: fingerprint, by: id, on: route, tx)
         if known == nil { try requireRoom(tx) }
         let device = Device(id: id, draft, createdAt: known?.createdAt, at: tx.now)
         let owner = Owner(tenant: tx.tenant, userId: tx.caller.userId)
-        try store(device, address: keys.seal(address, context: place(of: id, owner)), fingerprint: fingerprint, tx)
+        let address = push.keys.seal(target.stored, context: place(of: id, owner))
+        try store(device, address: address, route: route, fingerprint: fingerprint, tx)
         return (device, known == nil)
     }
 
@@ -103,7 +104,7 @@ extension PushFeature {
         _ = try settings(call)
         let id = try deviceID(call)
         return .write(locking: .user(call.caller.userId)) { tx in
-            try removeMessages(of: id, Owner(tenant: tx.tenant, userId: tx.caller.userId), tx.db)
+            try Outbox.remove(lane(of: id, tx.caller.userId), of: tx.tenant, in: tx.db)
             let removed = try tx.db.run(
                 "DELETE FROM \(devices, writableBy: tx.scope) WHERE user_id = \(tx.caller.userId) AND id = \(id)")
             guard removed > 0 else { throw Failure.notFound("device") }
@@ -117,9 +118,8 @@ extension PushFeature {
         let id = try deviceID(call)
         return .write(locking: .user(call.caller.userId)) { tx in
             let device = try find(id, tx).required("device")
-            try insert(
-                [Draft(type: .test, subject: "test", device: id, userId: tx.caller.userId, dueAt: tx.now)], tx)
-            tx.wakeSenders()
+            let own = try devices("user_id = \(tx.caller.userId) AND id = \(id)", of: tx.tenant, in: tx.db)
+            try Outbox.add(own.map { draft(.test, "test", to: $0, dueAt: tx.now) }, tx)
             return Response.json(202, device)
         }
     }

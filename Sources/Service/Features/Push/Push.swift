@@ -1,17 +1,15 @@
 import Database
 import Domain
+import OutboundHTTP
 import Push
 import Values
+import Visibility
 
 /// Push messages to the devices of users: notifications and messages that they have not seen, the number on the icon,
-/// and the withdrawal of what was seen elsewhere.
-///
-/// A row of the outbox is written in the transaction of its cause, for each device, and deleted in the transaction that
-/// makes it obsolete. So an existing row proves that its subject is still unseen. ``PushSender`` sends the due rows and
-/// reads their content only then.
+/// and the withdrawal of what was seen elsewhere. Each is a message of the ``Outbox`` in the lane of its device.
 enum PushFeature {
     static let feature = Feature(
-        name: "push", tables: [devices, outbox], migrations: migrations, endpoints: endpoints, reaction: reaction,
+        name: "push", tables: [devices], migrations: [migration], endpoints: endpoints, reaction: reaction,
         locks: ["address"],
         constants: { writer, settings in
             writer.member("push") { push in
@@ -26,7 +24,7 @@ enum PushFeature {
         switch fact {
         case .notificationsCreated(let created):
             let shown = created.map(\.notification).filter {
-                push.priorities.contains($0.priority) && !$0.state.isSeen
+                !$0.state.isSeen && (push.priorities.contains($0.priority) || push.types.contains($0.type))
             }
             try add(.notification, shown.map { ($0.userId, $0.id.text) }, push, tx)
         case .notificationsCleared(let notifications, _):
@@ -37,7 +35,7 @@ enum PushFeature {
             try add(.message, users.map { ($0, message.conversationId.text) }, push, tx)
         case .conversationRead(let id, let userId):
             try clear(.message, [id.text], of: userId, tx)
-        case .badgesFell(let users):
+        case .badgesChanged(let users):
             try syncBadges(of: users, tx)
         default: break
         }
@@ -48,51 +46,119 @@ enum PushFeature {
         _ type: PushType, _ subjects: [(userId: ID<User>, subject: String)], _ push: PushSettings, _ tx: Transaction
     ) throws {
         guard !subjects.isEmpty else { return }
-        let devices = Dictionary(grouping: try devices(of: subjects.map(\.userId), tx), by: \.userId)
-        guard !devices.isEmpty else { return }
-        let count = subjects.reduce(0) { $0 + (devices[$1.userId]?.count ?? 0) }
+        let users = subjects.map(\.userId)
+        tx.cache("push.alerted", alerted(tx).union(users))
+        let found = try devices(of: users, atMost: PushOutboxLimits.directMax + 1, tx)
+        guard !found.isEmpty else { return }
+        let isDirect = found.count <= PushOutboxLimits.directMax
+        let counts =
+            isDirect
+            ? Dictionary(grouping: found, by: \.userId).mapValues(\.count) : try deviceCounts(of: users, tx)
+        let count = subjects.reduce(0) { $0 + (counts[$1.userId] ?? 0) }
         let delay = try tx.delaySeconds(ofPushes: count, perMinute: PushOutboxLimits.causedPerMinuteMax) {
-            try waitingCount(type, subjects, tx)
+            try waitingCount(type, subjects, counts, tx)
         }
-        let dueAt = firstDue(push, tx).adding(seconds: delay)
-        try insert(
-            subjects.flatMap { userId, subject in
-                (devices[userId] ?? []).map {
-                    Draft(type: type, subject: subject, device: $0.id, userId: userId, dueAt: dueAt)
-                }
-            }, tx)
-        tx.wakeSenders()
+        let (patience, grace) = (Int64(push.afterSeconds), tx.db.engine == .sqlite ? 0 : OutboxLimits.presenceSeconds)
+        let dueAt = tx.now.adding(seconds: min(grace, patience) + delay)
+        let patientUntil = tx.now.adding(seconds: patience)
+        if isDirect {
+            let devices = Dictionary(grouping: found, by: \.userId)
+            try Outbox.add(
+                subjects.flatMap { userId, subject in
+                    (devices[userId] ?? []).map {
+                        draft(type, subject, to: $0, dueAt: dueAt, patientUntil: patientUntil)
+                    }
+                }, tx)
+        } else {
+            let reached = subjects.filter { counts[$0.userId] != nil }
+            try Outbox.add(
+                reached.map { PushFanOut.draft(type, $0.subject, to: $0.userId, dueAt: dueAt, patientUntil) }, tx)
+        }
     }
 
-    /// Returns when a message is sent if no replica says that its user has a stream. The sender postpones it otherwise.
-    private static func firstDue(_ push: PushSettings, _ tx: Transaction) -> Timestamp {
-        let grace = tx.db.engine == .sqlite ? 0 : PushOutboxLimits.presenceSeconds
-        return tx.now.adding(seconds: min(grace, Int64(push.afterSeconds)))
+    /// Returns how many messages about subjects wait already.
+    private static func waitingCount(
+        _ type: PushType, _ subjects: [(userId: ID<User>, subject: String)], _ counts: [ID<User>: Int],
+        _ tx: Transaction
+    ) throws -> Int {
+        try RowParts.ranges(of: subjects.count, most: OutboxLimits.rowsAtOnceMax).reduce(0) { sum, part in
+            let waiting = try tx.db.rows(
+                """
+                SELECT user_id, route, count(*) FROM \(Outbox.messages, unscoped: reacting)
+                WHERE tenant = \(tx.tenant) AND user_id IN \(values: subjects[part].map(\.userId.text))
+                    AND slot IN \(values: Set(subjects[part].map { slot(type, $0.subject) }).sorted())
+                    AND state = 0 AND fence = 0 GROUP BY user_id, route
+                """
+            ) { row in
+                // A message that is not distributed yet waits for all devices.
+                try row.text(1) == PushFanOut.route ? counts[try row.id(0)] ?? 0 : try row.integer(2)
+            }
+            return sum + waiting.reduce(0, +)
+        }
     }
 
     /// Removes the messages about subjects that were seen, and withdraws those that were sent, or may have been.
     private static func clear(_ type: PushType, _ subjects: [String], of userId: ID<User>, _ tx: Transaction) throws {
-        let devices = try devices(of: [userId], tx)
-        guard !devices.isEmpty, try take(type, subjects, of: userId, devices, tx) else { return }
-        tx.wakeSenders()
+        try Outbox.withdraw(subjects.map { slot(type, $0) }, of: userId, tx) { sent in
+            let subject = tag(type, String(sent.slot.dropFirst(slot(type, "").count)))
+            // A browser shows something for each message, so its next alert takes the withdrawals along.
+            let isBrowser = Device.Platform.webPush.isOn(sent.lane.route)
+            let dueAt = isBrowser ? tx.now.adding(seconds: OutboxLimits.sentSeconds) : min(sent.dueAt, tx.now)
+            return OutboxWithdrawal(
+                type: PushType.withdrawal.rawValue, subject: subject, slot: slot(.withdrawal, subject), dueAt: dueAt)
+        }
     }
 
-    /// Sends the number alone to the devices of users whose counts fell.
+    /// The users who get an alert about something in this transaction.
+    private static func alerted(_ tx: Transaction) -> Set<ID<User>> { tx.cached("push.alerted") { [] } }
+
+    /// Sends the number alone to the devices of users whose counts changed. An alert carries the number itself.
     private static func syncBadges(of users: [ID<User>], _ tx: Transaction) throws {
-        let devices = try devices(of: users, tx).filter { $0.platform != .webPush }
-        guard !devices.isEmpty else { return }
-        try insert(
+        let alerted = alerted(tx)
+        let others = users.filter { !alerted.contains($0) }
+        guard !others.isEmpty else { return }
+        let devices = try devices(of: others, tx).filter { $0.platform != .webPush }
+        try Outbox.add(
             devices.map { device in
                 // The clock may have been ahead when the device was sent its last number.
                 let earliest = min(device.badgeAt, tx.now).adding(seconds: PushOutboxLimits.badgePauseSeconds)
-                return Draft(
-                    type: .badge, subject: "", device: device.id, userId: device.userId, dueAt: max(tx.now, earliest))
+                return draft(.badge, "", to: device, dueAt: max(tx.now, earliest))
             }, tx)
-        tx.wakeSenders()
     }
+
+    // MARK: Messages
+
+    static func draft(
+        _ type: PushType, _ subject: String, to device: RegisteredDevice, dueAt: Timestamp,
+        patientUntil: Timestamp? = nil
+    ) -> OutboxDraft {
+        OutboxDraft(
+            lane: device.lane, userId: device.userId, device: device.id.text, type: type.rawValue, subject: subject,
+            slot: slot(type, subject), dueAt: dueAt, patientUntil: patientUntil)
+    }
+
+    /// A device has one message about each subject: the next one replaces it.
+    static func slot(_ type: PushType, _ subject: String) -> String { "\(type.rawValue) \(subject)" }
 
     /// Returns the tag by which a device shows and removes messages about a subject.
     static func tag(_ type: PushType, _ subject: String) -> String {
         type == .message ? "conversation:\(subject)" : subject
+    }
+}
+
+extension Device.Platform {
+    /// Whether messages of a route go to this platform.
+    func isOn(_ route: String) -> Bool { route == rawValue || route.hasPrefix("\(rawValue) ") }
+}
+
+extension PushSettings {
+    /// Returns the route of messages to an address. Each provider has its own, so that one that is away delays no other.
+    func route(to target: PushTarget) -> String {
+        switch target {
+        case .apns(_, _, let isSandbox): isSandbox ? "apns sandbox" : "apns"
+        case .fcm: "fcm"
+        // The pattern in place of the host, because anyone may make up names that match it.
+        case .webPush(let subscription): "webpush \(hosts.first { subscription.url.isHost(matching: $0) } ?? "")"
+        }
     }
 }

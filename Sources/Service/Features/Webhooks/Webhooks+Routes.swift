@@ -10,10 +10,12 @@ extension WebhooksFeature {
         Endpoint(.post, "/v1/webhooks/dead/{id}/retry", access: .service, retry),
     ]
 
+    private static let isOwn: SQL = "route = 'webhook'"
+
     /// A webhook that is no longer retried. Its content is left out, because it belongs to the user and goes only to
     /// the receiver.
     struct DeadWebhook: Record, JSONObjectWritable {
-        var id: ID<WebhookDraft> = ""
+        var id: ID<OutboxDraft> = ""
         var type = WebhookType.unreached
         var userId: ID<User>?
         var subject = ""
@@ -46,14 +48,15 @@ extension WebhooksFeature {
         return .read { tx in
             let waiting = try tx.db.row(
                 """
-                SELECT count(*), min(due_at), max(attempts) FROM \(outbox, visibleTo: tx.scope) WHERE state = 0
+                SELECT count(*), min(due_at), max(attempts) FROM \(Outbox.messages, visibleTo: tx.scope) WHERE \(isOwn) AND state = 0
                 """
             ) { (count: try $0.integer(0), oldest: try $0.optionalMoment(1), attempts: try $0.optionalInteger(2)) }
-            let dead = try tx.db.integer("SELECT count(*) FROM \(outbox, visibleTo: tx.scope) WHERE state = 2")
+            let dead = try tx.db.integer(
+                "SELECT count(*) FROM \(Outbox.messages, visibleTo: tx.scope) WHERE \(isOwn) AND state = 2")
             let error = try tx.db.row(
                 """
-                SELECT error, tried_at FROM \(outbox, visibleTo: tx.scope)
-                WHERE state <> 1 AND error IS NOT NULL ORDER BY tried_at DESC LIMIT 1
+                SELECT error, tried_at FROM \(Outbox.messages, visibleTo: tx.scope)
+                WHERE \(isOwn) AND state <> 1 AND error IS NOT NULL ORDER BY tried_at DESC LIMIT 1
                 """
             ) { (reason: try $0.text(0), at: try $0.moment(1)) }
             return Response.json(200) { writer in
@@ -73,8 +76,8 @@ extension WebhooksFeature {
         let page = try call.page(limitMax: WebhookLimits.pageMax)
         let pageCondition: SQL? = page.after.map { "id < \($0)" }
         let listing: SQL = """
-            SELECT \(DeadWebhook.columns) FROM \(outbox, visibleTo: call.caller.scope)
-            WHERE \(SQL.all(["state = 2", pageCondition])) ORDER BY id DESC LIMIT \(page.rowsMax)
+            SELECT \(DeadWebhook.columns) FROM \(Outbox.messages, visibleTo: call.caller.scope)
+            WHERE \(SQL.all([isOwn, "state = 2", pageCondition])) ORDER BY id DESC LIMIT \(page.rowsMax)
             """
         return .query(listing) { rows in page.response(try rows.rows(DeadWebhook.init(row:)), by: \.id.text) }
     }
@@ -87,22 +90,14 @@ extension WebhooksFeature {
                 .conflict, "webhook.off",
                 "Webhooks are disabled, because \(Settings.variable(\.$webhookURL)) is not set.")
         }
-        let id = try call.pathID(0, WebhookDraft.self)
+        let id = try call.pathID(0, OutboxDraft.self)
         return .write { tx in
             let dead = try tx.db.row(
                 """
-                SELECT \(DeadWebhook.columns) FROM \(outbox, visibleTo: tx.scope) WHERE state = 2 AND id = \(id)
+                SELECT \(DeadWebhook.columns) FROM \(Outbox.messages, visibleTo: tx.scope) WHERE \(isOwn) AND state = 2 AND id = \(id)
                 """, DeadWebhook.init(row:)
             ).required("dead webhook")
-            // Whether it was ever attempted stays recorded. If so, its notification is withdrawn when it is seen.
-            try tx.db.run(
-                """
-                UPDATE \(outbox, writableBy: tx.scope)
-                SET state = 0, due_at = \(tx.now), next_at = \(tx.now), settled_at = NULL, reason = NULL, error = NULL,
-                    gives_up_at = \(tx.now.adding(seconds: WebhookRetry.seconds)),
-                    attempts = CASE WHEN attempts > 0 THEN 1 ELSE 0 END
-                WHERE tenant = \(tx.tenant) AND id = \(id) AND state = 2
-                """)
+            try Outbox.revive(id, tx)
             return Response.json(202, dead)
         }
     }

@@ -4,98 +4,66 @@ import Values
 import Visibility
 
 /// Webhooks to the app's own server: notifications and messages that reached no device, their withdrawal, and changes of
-/// bookings.
-///
-/// A row of the outbox is written in the transaction of its cause, and deleted in the transaction that makes it
-/// obsolete. So an existing row proves that its notification or message is still unseen. ``WebhookSender`` sends the due
-/// rows.
+/// bookings. Each is a message of the ``Outbox`` on the route of ``WebhookChannel``.
 enum WebhooksFeature {
     static let feature = Feature(
-        name: "webhooks", tables: [outbox], migrations: migrations, endpoints: endpoints, reaction: reaction)
+        name: "webhooks", endpoints: endpoints, reaction: reaction)
 
     static let reaction: Reaction = { tx, fact in
         guard let webhook = tx.settings.webhook else { return }
         switch fact {
-        case .notificationsCreated(let created): try add(created, webhook, tx)
+        case .notificationsCreated(let created): try add(created.map(\.notification), webhook, tx)
         case .notificationsCleared(let notifications, let isRemoved):
-            for notifications in Dictionary(grouping: notifications, by: \.userId).values {
-                try withdraw(notifications, isRemoved: isRemoved, tx)
+            for (userId, cleared) in Dictionary(grouping: notifications, by: \.userId) {
+                try withdraw(cleared, of: userId, isRemoved: isRemoved, tx)
             }
         case .messageDelivered(let message, let users):
             if webhook.sendsMessages { try add(message, to: users, webhook, tx) }
         case .conversationRead(let id, let userId): try withdraw(id, of: userId, tx)
-        case .preferencesChanged(let preferences, let userId): try store(preferences, of: userId, tx)
         case .bookingChanged(let booking, let previous): try add(booking, previous, tx)
         default: break
         }
     }
 
-    private static func add(
-        _ created: [(notification: Notification, preferences: Preferences)], _ webhook: WebhookSettings,
-        _ tx: Transaction
-    ) throws {
-        let dueAt = tx.now.adding(seconds: Int64(webhook.afterSeconds))
-        try insert(
-            created.compactMap { notification, preferences in
-                guard webhook.priorities.contains(notification.priority), !notification.state.isSeen else { return nil }
-                return WebhookDraft(
-                    .unreached, of: notification.userId, about: notification.id.text, preferences: preferences,
-                    dueAt: dueAt, data: JSONWriter.bytes(notification))
-            }, tx)
+    private static func add(_ created: [Notification], _ webhook: WebhookSettings, _ tx: Transaction) throws {
+        let shown = created.filter { webhook.priorities.contains($0.priority) && !$0.state.isSeen }
+        try Outbox.add(
+            shown.map { draft(.unreached, $0.id.text, of: $0.userId, data: JSONWriter.bytes($0), webhook, tx) }, tx)
     }
 
-    /// Deletes the unsent webhooks. Sends a withdrawal after webhooks that were sent, or may have been.
-    private static func withdraw(_ notifications: [Notification], isRemoved: Bool, _ tx: Transaction) throws {
-        guard let userId = notifications.first?.userId else { return }
-        let taken = try withdrawRows(notifications.map(\.id.text), .unreached, of: userId, tx).filter(\.isMaybeSent)
-        guard !taken.isEmpty else { return }
-        let byID = Dictionary(uniqueKeysWithValues: notifications.map { ($0.id.text, $0) })
-        try insert(
-            taken.sorted { $0.number < $1.number }.compactMap { taken in
-                guard let notification = byID[taken.subject] else { return nil }
+    /// Withdraws the webhooks about notifications.
+    private static func withdraw(
+        _ notifications: [Notification], of userId: ID<User>, isRemoved: Bool, _ tx: Transaction
+    ) throws {
+        let bySlot = Dictionary(notifications.map { (slot(.unreached, $0.id.text), $0) }) { $1 }
+        try Outbox.withdraw(notifications.map { slot(.unreached, $0.id.text) }, of: userId, tx) { sent in
+            bySlot[sent.slot].map { notification in
                 let data = JSONWriter.object { writer in
                     notification.write(membersTo: &writer)
                     writer.member("reason", isRemoved ? "removed" : "seen")
                 }
-                return WebhookDraft(
-                    .withdrawn, of: userId, about: notification.id.text, preferences: taken.preferences, dueAt: tx.now,
-                    // Not before the end of the first attempt, which it would otherwise overtake.
-                    notBefore: taken.leasedUntil, data: data)
-            }, tx)
+                return withdrawal(.withdrawn, notification.id.text, data: data, tx)
+            }
+        }
     }
 
-    /// Adds a webhook for each member who has none waiting about the conversation. Its content is read when it is sent.
+    /// Adds a webhook for each member. Its content is read when it is sent.
     private static func add(
         _ message: Message, to users: [ID<User>], _ webhook: WebhookSettings, _ tx: Transaction
     ) throws {
-        let subject = message.conversationId.text
-        let waiting = try usersWithWaiting(subject, among: users, tx)
-        let others = users.filter { !waiting.contains($0) }
-        // A webhook that was sent may have to be withdrawn, whatever happens to the new one.
-        let sentAt = try takeSent(subject, of: others, tx)
-        let dueAt = tx.now.adding(seconds: Int64(webhook.afterSeconds))
-        try insert(
-            others.map {
-                WebhookDraft(
-                    .messageUnreached, of: $0, about: subject, dueAt: dueAt, data: EncodedJSON.emptyObject.bytes,
-                    sentAt: sentAt[$0])
-            }, tx)
+        let data = EncodedJSON.emptyObject.bytes
+        try Outbox.add(
+            users.map { draft(.messageUnreached, message.conversationId.text, of: $0, data: data, webhook, tx) }, tx)
     }
 
-    /// Deletes the unsent webhooks about a conversation. Sends a withdrawal after webhooks that were sent, or may have
-    /// been.
     private static func withdraw(_ id: ID<Conversation>, of userId: ID<User>, _ tx: Transaction) throws {
-        let taken = try withdrawRows([id.text], .messageUnreached, of: userId, tx).filter(\.isMaybeSent)
-        guard let last = taken.map(\.leasedUntil).max() else { return }
-        let data = JSONWriter.object { writer in
-            writer.member("conversationId", id)
-            writer.member("reason", "read")
+        try Outbox.withdraw([slot(.messageUnreached, id.text)], of: userId, tx) { _ in
+            let data = JSONWriter.object { writer in
+                writer.member("conversationId", id)
+                writer.member("reason", "read")
+            }
+            return withdrawal(.messageWithdrawn, id.text, data: data, tx)
         }
-        try insert(
-            [
-                WebhookDraft(
-                    .messageWithdrawn, of: userId, about: id.text, dueAt: tx.now, notBefore: last, data: data)
-            ], tx)
     }
 
     private static func add(_ booking: Booking, _ previous: Booking?, _ tx: Transaction) throws {
@@ -103,41 +71,52 @@ enum WebhooksFeature {
             booking.write(membersTo: &writer, medianMinutes: nil, epoch: tx.epoch)
             writer.member("previousStatus", previous?.status.rawValue)
         }
-        try insert(
-            [WebhookDraft(.bookingChanged, of: booking.userId, about: booking.id.text, dueAt: tx.now, data: data)], tx)
+        // The rows of a user's lane change under the user's lock.
+        if let userId = booking.userId { try tx.lock(.user(userId)) }
+        let name =
+            booking.userId.map { AudienceKey.make("user", $0.text) } ?? AudienceKey.make("booking", booking.id.text)
+        try Outbox.add(
+            [
+                OutboxDraft(
+                    lane: lane(name), userId: booking.userId, type: WebhookType.bookingChanged.rawValue,
+                    subject: booking.id.text, id: tx.makeID(OutboxDraft.self).text, dueAt: tx.now, data: data)
+            ], tx)
     }
-}
 
-/// A webhook to be added to the outbox.
-struct WebhookDraft: Sendable {
-    let type: WebhookType
-    /// Nil for the booking of a customer without an account.
-    let userId: ID<User>?
-    /// The id of the notification, the conversation or the booking.
-    let subject: String
-    /// The user's preferences for a notification. Quiet hours are included when it is sent.
-    let preferences: Preferences?
-    let dueAt: Timestamp
-    let notBefore: Timestamp
-    /// A JSON object.
-    let data: [UInt8]
-    /// When an earlier webhook about the subject was sent, which this one replaces.
-    let sentAt: Timestamp?
-
-    init(
-        _ type: WebhookType, of userId: ID<User>?, about subject: String, preferences: Preferences? = nil,
-        dueAt: Timestamp, notBefore: Timestamp? = nil, data: [UInt8],
-        sentAt: Timestamp? = nil
-    ) {
-        (self.type, self.userId, self.subject, self.preferences) = (type, userId, subject, preferences)
-        (self.dueAt, self.notBefore, self.data) = (dueAt, max(dueAt, notBefore ?? dueAt), data)
-        self.sentAt = sentAt
-    }
+    // MARK: Drafts
 
     /// The webhooks that are sent one after the other: all of a user, or all of one booking.
-    var lane: String { userId.map(WebhookLane.of) ?? AudienceKey.make("booking", subject) }
+    private static func lane(_ name: String) -> OutboxLane {
+        OutboxLane(name: Outbox.laneName(.webhooks, name), route: WebhookType.channel)
+    }
+
+    private static func slot(_ type: WebhookType, _ subject: String) -> String { "\(type.rawValue) \(subject)" }
+
+    /// Returns a webhook that waits for its user to see the subject. Without waiting, a user with a stream still has the
+    /// time to see it; with several replicas, each has a moment to say so.
+    private static func draft(
+        _ type: WebhookType, _ subject: String, of userId: ID<User>, data: [UInt8], _ webhook: WebhookSettings,
+        _ tx: Transaction
+    ) -> OutboxDraft {
+        let patientUntil = tx.now.adding(seconds: Int64(webhook.afterSeconds))
+        let grace = tx.db.engine == .sqlite ? 0 : min(OutboxLimits.presenceSeconds, Int64(webhook.afterSeconds))
+        return OutboxDraft(
+            lane: lane(AudienceKey.make("user", userId.text)), userId: userId, type: type.rawValue, subject: subject,
+            slot: slot(type, subject), id: tx.makeID(OutboxDraft.self).text,
+            dueAt: webhook.isImmediate ? tx.now.adding(seconds: grace) : patientUntil,
+            patientUntil: webhook.isImmediate ? patientUntil : nil, data: data)
+    }
+
+    private static func withdrawal(
+        _ type: WebhookType, _ subject: String, data: [UInt8], _ tx: Transaction
+    ) -> OutboxWithdrawal {
+        OutboxWithdrawal(
+            type: type.rawValue, subject: subject, slot: slot(type, subject), id: tx.makeID(OutboxDraft.self).text,
+            dueAt: tx.now, data: data)
+    }
 }
 
-enum WebhookLane {
-    static func of(_ userId: ID<User>) -> String { AudienceKey.make("user", userId.text) }
+extension WebhookType {
+    /// Whether the receiver learns if the user's quiet hours last.
+    var namesQuietHours: Bool { self != .bookingChanged && self != .messageWithdrawn }
 }

@@ -100,15 +100,19 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
 
 extension DatabaseLevel {
     /// Writes the stored rows of a service. Fails if a table is empty.
-    static func store(_ number: Int, cursor: String, of service: TestService) throws {
-        let tables = try tables(of: Catalog.migrations)
+    static func store(_ number: Int, cursor: String, of service: TestService) async throws {
+        let tables = try tables(of: Catalog.migrations).sorted { $0.key < $1.key }
         let migrations = Catalog.migrations.map(\.id)
         var lines = ["-- migrations: \(migrations.joined(separator: " "))", "-- cursor: \(cursor)"]
-        for (table, columns) in tables.sorted(by: { $0.key < $1.key }) {
-            let quoted = columns.map { "quote(\($0))" }.joined(separator: " || ', ' || ")
-            let rows = try service.app.store.read { db in
-                try db.rows(SQL(unchecked: "SELECT \(quoted) FROM \(table)")) { try $0.text(0) }
+        // In one transaction, because periodic work would delete what remains.
+        let stored = try await service.app.store.write { db in
+            for statement in LevelStory.chapters.flatMap(\.remaining) { _ = try db.run(SQL(unchecked: statement)) }
+            return try tables.map { table, columns in
+                let quoted = columns.map { "quote(\($0))" }.joined(separator: " || ', ' || ")
+                return try db.rows(SQL(unchecked: "SELECT \(quoted) FROM \(table)")) { try $0.text(0) }
             }
+        }
+        for ((table, columns), rows) in zip(tables, stored) {
             #expect(!rows.isEmpty, "\(table) has no row at level \(number)")
             // Some migrations leave a row in the table.
             lines.append("DELETE FROM \(table);")

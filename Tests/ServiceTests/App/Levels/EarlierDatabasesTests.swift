@@ -88,8 +88,7 @@ import Values
         let service = try TestService.start(LevelStory.settings, at: LevelStory.moment)
         let cursor = try await service.position(as: .user("ada"))
         for chapter in LevelStory.chapters { try await chapter.happen(service) }
-        for chapter in LevelStory.chapters.reversed() { try await chapter.remain(service) }
-        try DatabaseLevel.store(LevelStory.chapters.map(\.level).max() ?? 1, cursor: cursor, of: service)
+        try await DatabaseLevel.store(LevelStory.chapters.map(\.level).max() ?? 1, cursor: cursor, of: service)
     }
 
     // MARK: Released migrations

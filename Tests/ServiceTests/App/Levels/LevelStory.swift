@@ -14,8 +14,8 @@ struct LevelStory: Sendable {
         var level = 1
         let happen: @Sendable (TestService) async throws -> Void
         let isServed: @Sendable (TestService) async throws -> Void
-        /// Writes rows that exist only temporarily, but may exist when a service is stopped.
-        var remain: @Sendable (TestService) async throws -> Void = { _ in }
+        /// Statements that write rows which exist only temporarily, but may exist when a service is stopped.
+        var remaining: [String] = []
     }
 
     static let moment = "2026-01-10T20:00:00Z"
@@ -86,11 +86,7 @@ struct LevelStory: Sendable {
             try await service.notify(NotificationsTests.draft("news", to: "ada"))
             #expect(try #require(try service.newestSequence()) > before)
         },
-        remain: { service in
-            try await service.app.store.write { db in
-                _ = try db.run("INSERT INTO rate_counts (tenant, user_id, started_at, count) VALUES ('t', 'u', 1, 1)")
-            }
-        })
+        remaining: ["INSERT INTO rate_counts (tenant, user_id, started_at, count) VALUES ('t', 'u', 1, 1)"])
 
     private static let newest = Chapter(
         happen: { service in
@@ -195,12 +191,8 @@ struct LevelStory: Sendable {
             #expect(feed.items.map(\.text) == ["New in town"])
             #expect(try await service.client("ada").getUser(id: "ben").value.followerCount == 1)
         },
-        remain: { service in
-            // The rows of a removed post are deleted in steps, and the last step is still missing.
-            try await service.app.store.write { db in
-                _ = try db.run("INSERT INTO post_removals (tenant, post_id) VALUES ('default', 'removed')")
-            }
-        })
+        // The rows of a removed post are deleted in steps, and the last step is still missing.
+        remaining: ["INSERT INTO post_removals (tenant, post_id) VALUES ('default', 'removed')"])
 
     // MARK: Shared events, requests in rows of their own, boards as changes
 
@@ -267,18 +259,23 @@ extension LevelStory {
             let devices = try await service.client("ada").listDevices().value.items
             #expect(devices.map(\.id) == ["phone"])
         },
-        remain: { service in
-            try await service.app.store.write { db in
-                for statement in workRows { _ = try db.run(SQL(unchecked: statement)) }
-            }
-        })
+        remaining: workRows)
 
     /// Rows that need providers, receivers and a source of their own.
     private static let workRows = [
         """
-        INSERT INTO devices (tenant, user_id, id, platform, environment, address, fingerprint, created_at, registered_at,
+        INSERT INTO devices (tenant, user_id, id, platform, environment, address, route, fingerprint, created_at, registered_at,
             badge_at)
-        VALUES ('default', 'ada', 'phone', 'fcm', 'production', X'00', 'f1', 1, 1, 1)
+        VALUES ('default', 'ada', 'phone', 'fcm', 'production', X'00', 'fcm', 'f1', 1, 1, 1)
+        """,
+        """
+        INSERT INTO outbox (tenant, lane, route, id, user_id, type, subject, slot, data, state, version, created_at, due_at,
+            patient_until, gives_up_at, attempts, fence)
+        VALUES ('default', 'other', 'other', 'm1', 'ada', 'test', 'test', 'test', '{}', 0, 1, 1, 1, 1, 4102444800000000, 0, 0)
+        """,
+        """
+        INSERT INTO outbox_lanes (tenant, lane, route, user_id, next_at, waits_from, fence, failures)
+        VALUES ('default', 'other', 'other', 'ada', 1, 1, 0, 0)
         """,
         """
         INSERT INTO source_positions (slot, source, lsn, taken, tables, stored_at) VALUES ('other', '1/app#1', 7, 0, '', 1)

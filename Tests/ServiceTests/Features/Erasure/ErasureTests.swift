@@ -11,7 +11,7 @@ import Values
 /// Erasures: nothing about the person is left, and everything of others.
 @Suite(.timed) struct ErasureTests {
     /// Tables without a row of the town that names a person.
-    private static let unused: Set = ["rate_counts", "presence_attempts", "audit_counts", "erasures", "push_outbox"]
+    private static let unused: Set = ["rate_counts", "presence_attempts", "audit_counts", "erasures", "outbox_lanes"]
 
     private static func expectNothing(
         of words: [String], in rows: [String: [String]], sourceLocation: SourceLocation = #_sourceLocation
@@ -37,8 +37,8 @@ import Values
         for (tenant, known) in zip(["B", "C"], others) {
             let now = try town.rows(of: tenant)
             // The sender of webhooks tries meanwhile, and changes its rows.
-            let changing = ["challenge_boards", "challenge_tops", "shop_queues", "webhook_outbox"]
-            #expect(now["webhook_outbox"]?.count == known["webhook_outbox"]?.count)
+            let changing = ["challenge_boards", "challenge_tops", "shop_queues", "outbox"]
+            #expect(now["outbox"]?.count == known["outbox"]?.count)
             for (table, lines) in known where !changing.contains(table) {
                 let lost = lines.filter {
                     $0.contains(ErasedTown.mark(ErasedTown.ada, tenant)) && now[table]?.contains($0) != true

@@ -100,37 +100,6 @@ import Values
         #expect(Set(kept) == (next.isSame ? ["d2"] : ["d1", "d2"]))
     }
 
-    /// Of the devices that were named by the spelling of their addresses, the ones registered last stay.
-    @Test func devicesOfAnEarlierVersion_areNamedAgain() async throws {
-        let probe = try PushProbe()
-        let store = probe.service.app.store
-        let push = try #require(probe.service.app.runner.settings.push)
-        let marking: SQL = """
-            UPDATE \(PushFeature.devices, unscoped: .audit("a test"))
-            SET fingerprint = '~' || user_id || id WHERE fingerprint < '~'
-            """
-        let other = Self.token.replacingOccurrences(of: "00ff", with: "00FF")
-        for user in ["ada", "ben"] {
-            for (id, body) in [
-                ("d1", user == "ada" ? Self.token : other), ("d2", #"{"platform":"fcm","token":"\#(user)"}"#),
-            ] {
-                _ = try await probe.service.call("PUT", "/v1/devices/\(id)", as: .user(user), body)
-            }
-            try store.writeAndWait { _ = try $0.run(marking) }
-            probe.service.clock.advance(seconds: 1)
-        }
-        try PushFeature.nameAgain(push.keys, in: store)
-        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.map { $0["id"] } == ["d2"])
-        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ben")).items.count == 2)
-        _ = try await probe.service.call("PUT", "/v1/devices/d9", as: .user("cyd"), Self.token)
-        #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ben")).items.map { $0["id"] } == ["d2"])
-        let marked = try store.read { db in
-            try db.integer(
-                "SELECT count(*) FROM \(PushFeature.devices, unscoped: .audit("a test")) WHERE fingerprint >= '~'")
-        }
-        #expect(marked == 0)
-    }
-
     @Test func users_haveAtMostTwentyDevices() async throws {
         let probe = try PushProbe()
         for number in 1...20 { try await probe.register("d\(number)") }

@@ -84,12 +84,12 @@ import Testing
     @Test func allMessagesThatAreTooOld_areDeleted() async throws {
         let probe = try PushProbe()
         try await probe.service.app.store.write { db in
-            for number in 0...PushOutboxLimits.prunedAtOnceMax {
+            for number in 0...OutboxLimits.prunedAtOnceMax {
                 try db.run(
                     """
-                    INSERT INTO \(PushFeature.outbox, unscoped: .audit("a test")) (tenant, user_id, device_id, type, subject,
-                        state, created_at, due_at, next_at, leased_until, gives_up_at, attempts)
-                    VALUES ('', \("u\(number)"), 'd', 'test', 'test', 0, 0, 0, 0, 0, 1, 0)
+                    INSERT INTO \(Outbox.messages, unscoped: .audit("a test")) (tenant, lane, route, id, user_id, device_id,
+                        type, subject, data, state, version, created_at, due_at, patient_until, gives_up_at, attempts, fence)
+                    VALUES ('', 'push:x', 'apns', '', \("u\(number)"), 'd', 'test', 'test', '', 0, 1, 0, 0, 0, 1, 0, 0)
                     """)
             }
         }
@@ -111,7 +111,7 @@ import Testing
         try await probe.notify("ben")
         _ = try await probe.messages(2)
         try await eventually("the other outcome is stored") { try probe.rows("device_id = 'good' AND state = 1") == 1 }
-        #expect(try probe.rows("device_id = 'bad' AND leased_until > 0") == 1)
+        #expect(try probe.rows("device_id = 'bad' AND fence <> 0") == 1)
         try await PushContention.allow(in: probe.service)
         try await eventually("it is stored as soon as possible") {
             try probe.rows("device_id = 'bad' AND state = 1") == 1

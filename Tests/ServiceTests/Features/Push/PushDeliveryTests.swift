@@ -46,7 +46,7 @@ import Values
         let clock = probe.service.clock
         try await eventually(
             "it is withdrawn, and nothing is left",
-            step: { if (try? probe.rows("leased_until > 0")) == 0 { clock.advance(seconds: 1) } }
+            step: { if (try? probe.rows("fence <> 0")) == 0 { clock.advance(seconds: 1) } }
         ) {
             try probe.sent.all.dropFirst().flatMap(\.withdrawn) == [first] && probe.rows() == 0
         }
@@ -107,10 +107,47 @@ import Values
         let probe = try PushProbe()
         try await probe.register("phone")
         try await probe.notify("ada", .normal)
+        #expect(try await probe.messages(1).map(\.summary) == ["badge \(PushProbe.token("phone"))"])
+        try await probe.settled()
         try await probe.notify("ada", .urgent)
-        #expect(try await probe.messages(1).count == 1)
+        let alert = try await probe.messages(2)[1]
+        #expect(alert.title != nil && alert.badge == 2)
         try await probe.settled()
         #expect(try probe.rows() == 1)
+    }
+
+    /// The number is exact on every device, also if nothing else is sent. It is sent at most every 30 s.
+    @Test func numberThatRisesAlone_isSent() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        try await probe.notify("ada", .low)
+        #expect(try await probe.messages(1)[0].badge == 1)
+        try await probe.settled()
+        try await probe.notify("ada", .low)
+        try await probe.notify("ada", .normal)
+        #expect(try probe.rows("type = 'badge'") == 1)
+        probe.service.clock.advance(seconds: 31)
+        let second = try await probe.messages(2)[1]
+        #expect(second.badge == 3 && second.title == nil)
+        try await probe.settled()
+        #expect(try probe.rows() == 0)
+    }
+
+    /// Types of the settings are sent whatever their priority.
+    @Test func types_areSent_inEveryPriority() async throws {
+        let probe = try PushProbe(["pushTypes": "VISIT"])
+        try await probe.register("phone")
+        let id = try await probe.notify("ada", .low)
+        let alert = try await probe.messages(1)[0]
+        #expect(alert.title != nil && alert.tag == id)
+    }
+
+    @Test func everyStatusOfABooking_andEachRequest_isSentByDefault() throws {
+        let types = try #require(
+            TestService.settings(["jwtSecret": TestService.secret].merging(PushProbe.browsers) { $1 }).push
+        )
+        .types
+        #expect(types == [.booking, NotificationType(for: .request)])
     }
 
     /// A user with a stream has the time to see the notification. Nothing rings after it was seen.
@@ -273,13 +310,13 @@ import Values
         probe.service.clock.advance(seconds: 1)
         try await probe.register("phone")
         try await probe.service.app.store.write {
-            try PushFeature.record(.gone(reason: "BadDeviceToken"), of: former, at: probe.service.clock.now, in: $0)
+            try probe.remove(former, in: $0)
         }
         #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.count == 1)
-        #expect(try probe.rows("state = 0 AND leased_until = 0") == 1)
+        #expect(try probe.rows("state = 0 AND fence = 0") == 1)
         let present = try await probe.delivery(of: id, to: "phone")
         try await probe.service.app.store.write {
-            try PushFeature.record(.gone(reason: "BadDeviceToken"), of: present, at: probe.service.clock.now, in: $0)
+            try probe.remove(present, in: $0)
         }
         #expect(try await probe.service.call("GET", "/v1/devices", as: .user("ada")).items.isEmpty)
         #expect(try probe.rows() == 0)
@@ -293,17 +330,11 @@ import Values
         try await probe.notify()
         try await probe.notify()
         _ = try await probe.messages(1)
-        try await eventually("the first waits") { try probe.rows("attempts = 1 AND leased_until = 0") == 1 }
+        try await eventually("the first waits") { try probe.rows("attempts = 1 AND fence = 0") == 1 }
         #expect(try probe.rows("state = 0") == 2)
         let now = probe.service.clock.now
-        let (next, early) = try probe.service.app.store.read { db in
-            (
-                try PushFeature.nextDue(after: now, in: db),
-                try PushFeature.ownersOfEarly(at: now.adding(seconds: -60), patience: 3600, in: db)
-            )
-        }
+        let next = try probe.service.app.store.read { try Outbox.nextDue("apns", after: now, in: $0) }
         #expect(try #require(next) >= now.adding(seconds: 19))
-        #expect(early.isEmpty, "the look at streams reads what is due, not all that waits")
     }
 
     @Test func busyProvider_isTriedAgain_andTheOrderStays() async throws {
@@ -312,7 +343,7 @@ import Values
         try await probe.register("phone")
         let (first, second) = (try await probe.notify(), try await probe.notify())
         _ = try await probe.messages(1)
-        try await eventually("the first waits") { try probe.rows("attempts = 1 AND leased_until = 0") == 1 }
+        try await eventually("the first waits") { try probe.rows("attempts = 1 AND fence = 0") == 1 }
         probe.answers.withLock { $0 = [:] }
         probe.service.clock.advance(seconds: 19)
         #expect(probe.sent.all.count == 1)
@@ -368,7 +399,7 @@ import Values
         for number in 0..<3 { try await probe.register("d\(number)", of: "u\(number)") }
         for number in 0..<3 { try await probe.notify("u\(number)") }
         #expect(try await probe.messages(2).count == 2)
-        try await eventually("the attempts are stored") { try probe.rows("leased_until > 0") == 0 }
+        try await eventually("the attempts are stored") { try probe.rows("fence <> 0") == 0 }
         #expect(try probe.rows("state = 0 AND type = 'notification'") == 1)
         probe.service.clock.advance(seconds: 60)
         #expect(Set(try await probe.messages(3, advancing: 1).map(\.device)).count == 3)
@@ -446,37 +477,33 @@ import Values
 }
 
 extension PushProbe {
-    /// Returns the last attempt to send a notification to a device of Ada's.
-    fileprivate func delivery(of subject: String, to device: String) async throws -> PushDelivery {
-        let owner = Owner(tenant: ID("default"), userId: ID("ada"))
-        let now = service.clock.now
-        let push = try #require(service.app.runner.settings.push)
-        let row: (number: Int, attempt: Int, begunAt: Timestamp?, createdAt: Timestamp)? = try service.app.store.read {
-            db in
-            try db.row(
+    /// Begins an attempt to send a notification to a device of Ada's.
+    fileprivate func delivery(of subject: String, to device: String) async throws -> any OutboxDelivery {
+        let now = service.clock.now.adding(seconds: 7200)
+        let channel = try channel()
+        let begun = try await service.app.store.write { db in
+            let lane = try db.integer(
                 """
-                SELECT number, attempts, tried_at, created_at FROM \(PushFeature.outbox, unscoped: .audit("a test"))
-                WHERE subject = \(subject) AND device_id = \(device)
-                """
-            ) { (try $0.integer(0), try $0.integer(1), try $0.optionalMoment(2), try $0.moment(3)) }
+                SELECT l.id FROM \(Outbox.lanes, unscoped: .audit("a test")) AS l
+                JOIN \(Outbox.messages, unscoped: .audit("a test")) AS o ON o.lane = l.lane
+                WHERE o.subject = \(subject) AND o.device_id = \(device)
+                """)
+            let due = Outbox.Due(id: lane ?? 0, tenant: "default", owner: nil, isEarly: false)
+            return try Outbox.begin([due], by: channel, fence: 7, at: now, in: db)
         }
-        let found = try #require(row)
-        let attempt = PushAttempt(
-            number: found.number, owner: owner, device: ID(device), type: .test, subject: subject,
-            attempt: found.attempt, begunAt: found.begunAt ?? now, createdAt: found.createdAt,
-            givesUpAt: now.adding(seconds: 60))
-        let sources = PushSources(
-            notification: { _, _, _ in nil }, message: { _, _, _ in nil }, preferences: { _, _ in Preferences() })
-        let delivery = try await service.app.store.write { db in
-            try PushFeature.delivery(of: attempt, push, sources, at: now, in: db)
-        }
-        return try #require(delivery)
+        return try #require(begun.first)
+    }
+
+    /// Stores that the device of an attempt is gone.
+    fileprivate func remove(_ delivery: any OutboxDelivery, in db: DatabaseConnection) throws {
+        try Outbox.record(
+            [(delivery, .removed(reason: "BadDeviceToken"))], of: channel(), at: service.clock.now, in: db)
     }
 }
 
 extension App {
     /// Whether a user of the default tenant has a stream on this replica.
     fileprivate func hasStream(of user: String) -> Bool {
-        push?.admission.hasStream(Owner(tenant: ID("default"), userId: ID(user))) ?? false
+        outbox?.isPresent(Owner(tenant: ID("default"), userId: ID(user))) ?? false
     }
 }

@@ -1,6 +1,7 @@
 import BellhopClient
 import Cryptography
 import Database
+import Domain
 import Foundation
 import TestSupport
 import Testing
@@ -151,29 +152,48 @@ final class PushProbe: Sendable {
     ///   lease would end otherwise.
     func messages(_ count: Int, advancing seconds: Int64 = 0) async throws -> [Sent] {
         if service.app.store.engine == .postgreSQL {
-            service.clock.advance(seconds: PushOutboxLimits.presenceSeconds)
+            service.clock.advance(seconds: OutboxLimits.presenceSeconds)
         }
         try await eventually(
             "\(count) messages arrive",
-            step: { if seconds > 0, (try? rows("leased_until > 0")) == 0 { service.clock.advance(seconds: seconds) } }
+            step: { if seconds > 0, (try? rows("fence <> 0")) == 0 { service.clock.advance(seconds: seconds) } }
         ) {
             sent.all.count >= count
         }
         return sent.all
     }
 
+    /// Returns a channel to Apple's push service that nothing has started.
+    func channel(_ platform: Domain.Device.Platform = .apns) throws -> PushChannel {
+        let sources = PushSources(
+            notification: NotificationsFeature.pushText, message: ConversationsFeature.unread(_:of:in:),
+            preferences: PreferencesFeature.preferences(of:in:))
+        let (push, reader) = (try #require(service.app.runner.settings.push), service.app.runner.reader)
+        return PushChannel(platform, push, sources, reader.limiter.shares, clock: service.clock.clock)
+    }
+
     /// Returns the number of rows in the outbox.
     func rows(_ condition: SQL = "TRUE") throws -> Int {
         try service.app.store.read { db in
             try db.integer(
-                "SELECT count(*) FROM \(PushFeature.outbox, unscoped: .audit("a test")) WHERE \(condition)") ?? 0
+                """
+                SELECT count(*) FROM \(Outbox.messages, unscoped: .audit("a test"))
+                WHERE route <> 'webhook' AND (\(condition))
+                """) ?? 0
+        }
+    }
+
+    /// Returns the number of lanes with waiting messages.
+    func lanes(_ condition: SQL) throws -> Int {
+        try service.app.store.read { db in
+            try db.integer("SELECT count(*) FROM \(Outbox.lanes, unscoped: .audit("a test")) WHERE \(condition)") ?? 0
         }
     }
 
     /// Waits until the results of all attempts are stored and nothing is due.
     func settled() async throws {
         try await eventually("nothing is left to do") {
-            try rows("state = 0 AND (leased_until > 0 OR next_at <= \(service.clock.now))") == 0
+            try lanes("fence <> 0 OR next_at <= \(service.clock.now)") == 0
         }
     }
 }

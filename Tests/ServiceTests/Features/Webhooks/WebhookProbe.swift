@@ -59,7 +59,7 @@ struct WebhookProbe: Sendable {
     ///
     /// - Parameter seconds: how far the clock advances between two checks; after many failures, the sender pauses
     ///   by this clock.
-    func deliveries(_ count: Int, advancing seconds: Int64 = 0) async throws -> [WebhookDelivery] {
+    func deliveries(_ count: Int, advancing seconds: Int64 = 0) async throws -> [ReceivedWebhook] {
         try await eventually("\(count) webhooks arrive", step: { service.clock.advance(seconds: seconds) }) {
             if acceptsAll, try rows("state = 0 AND error IS NOT NULL") > 0 { service.clock.advance(seconds: 1) }
             return receiver.deliveries.all.count >= count
@@ -67,7 +67,7 @@ struct WebhookProbe: Sendable {
         return try received
     }
 
-    var received: [WebhookDelivery] { get throws { try receiver.deliveries.all.map(WebhookDelivery.init) } }
+    var received: [ReceivedWebhook] { get throws { try receiver.deliveries.all.map(ReceivedWebhook.init) } }
 
     /// Advances the clock until a notification counts as unreached.
     func passTime() { service.clock.advance(seconds: 31) }
@@ -82,18 +82,28 @@ struct WebhookProbe: Sendable {
     func rows(_ condition: SQL = "TRUE") throws -> Int {
         try service.app.store.read { db in
             try db.integer(
-                "SELECT count(*) FROM \(WebhooksFeature.outbox, unscoped: .audit("a test")) WHERE \(condition)") ?? 0
+                """
+                SELECT count(*) FROM \(Outbox.messages, unscoped: .audit("a test"))
+                WHERE route = 'webhook' AND (\(condition))
+                """) ?? 0
+        }
+    }
+
+    /// Returns the number of lanes with waiting webhooks.
+    func lanes(_ condition: SQL) throws -> Int {
+        try service.app.store.read { db in
+            try db.integer("SELECT count(*) FROM \(Outbox.lanes, unscoped: .audit("a test")) WHERE \(condition)") ?? 0
         }
     }
 
     /// Waits until the results of all attempts are stored.
     func settled() async throws {
-        try await eventually("no attempt is left") { try rows("state = 0 AND leased_until > 0") == 0 }
+        try await eventually("no attempt is left") { try rows("state = 0 AND fence <> 0") == 0 }
     }
 }
 
 /// A webhook as an app receives it.
-struct WebhookDelivery {
+struct ReceivedWebhook {
     let id: String
     let timestamp: String
     let signatures: [String]

@@ -64,7 +64,7 @@ import Values
         #expect(try await probe.deliveries(before + 1, advancing: 1).last?.id == dead.id)
         #expect(try await status(of: await backend.retryDeadWebhook(id: dead.id)) == 404)
         #expect(try await probe.dead().isEmpty)
-        #expect(try probe.rows("gives_up_at - due_at <> 86400000000") == 0)
+        #expect(try probe.rows("state = 0 AND gives_up_at - due_at <> 86400000000") == 0)
     }
 
     /// A notification that the user has seen in the meantime is not reported.
@@ -106,12 +106,12 @@ import Values
         _ = try await probe.deliveries(1)
         try await probe.settled()
         let now = probe.service.clock.now
-        #expect(try probe.rows("next_at = \(now.adding(seconds: 600))") == 1)
+        #expect(try probe.lanes("next_at = \(now.adding(seconds: 600))") == 1)
         asked.withLock { $0 = 100_000_000 }
         probe.service.clock.advance(seconds: 600)
         _ = try await probe.deliveries(2)
         try await probe.settled()
-        #expect(try probe.rows("next_at = \(now.adding(seconds: 4200))") == 1)
+        #expect(try probe.lanes("next_at = \(now.adding(seconds: 4200))") == 1)
     }
 
     /// A receiver that hangs for one user delays only that user's webhooks, and no request of the service.
@@ -153,11 +153,11 @@ import Values
         let probe = try WebhookProbe { _ in .status(up.isOpen ? 200 : 502) }
         for user in 0..<40 { try await probe.notify("u\(user)") }
         probe.passTime()
-        _ = try await probe.deliveries(WebhookLimits.failuresMax)
+        _ = try await probe.deliveries(OutboxLimits.failuresMax)
         try await probe.settled()
         // Only attempts that were already in flight when the sender noticed the failures.
         let tried = try probe.received.count
-        #expect(tried < WebhookLimits.failuresMax * 2)
+        #expect(tried < OutboxLimits.failuresMax * 2)
         up.open()
         probe.service.clock.advance(seconds: 6)
         try await eventually("all webhooks arrive", step: { probe.service.clock.advance(seconds: 1) }) {
@@ -170,7 +170,7 @@ import Values
 
     @Test func waitingWebhooks_surviveARestart() async throws {
         let up = Gate()
-        let probe = try WebhookProbe { _ in
+        let probe = try WebhookProbe(["shutdownSeconds": "1"]) { _ in
             up.isOpen ? .status(200) : .never
         }
         let first = try await probe.notify()
@@ -237,23 +237,24 @@ import Values
         // A third replica, which no longer exists, had started one of them.
         let now = a.clock.now
         try await a.app.store.write { db in
-            let first =
-                try db.rows(
-                    "SELECT min(number) FROM \(WebhooksFeature.outbox, unscoped: .audit("a test")) GROUP BY lane"
-                ) { try $0.integer(0) }.min() ?? 0
             try db.run(
                 """
-                UPDATE \(WebhooksFeature.outbox, unscoped: .audit("a test"))
-                SET due_at = \(now), next_at = \(now), attempts = 1, leased_until = \(now.adding(seconds: 60))
-                WHERE number = \(first)
+                UPDATE \(Outbox.messages, unscoped: .audit("a test")) SET due_at = \(now), attempts = 1, fence = 1
+                WHERE number = (SELECT min(number) FROM outbox)
+                """)
+            try db.run(
+                """
+                UPDATE \(Outbox.lanes, unscoped: .audit("a test"))
+                SET next_at = \(now.adding(seconds: 60)), waits_from = \(now), fence = 1
+                WHERE lane = (SELECT lane FROM \(Outbox.messages, unscoped: .audit("a test")) WHERE fence = 1)
                 """)
         }
         a.clock.advance(seconds: 31)
         try await eventually("the webhooks without a lease arrive") { receiver.deliveries.all.count >= 20 }
-        #expect(try !receiver.deliveries.all.map(WebhookDelivery.init).map(\.user).contains("u0"))
+        #expect(try !receiver.deliveries.all.map(ReceivedWebhook.init).map(\.user).contains("u0"))
         a.clock.advance(seconds: 31)
         try await eventually("all webhooks arrive") { receiver.deliveries.all.count >= 30 }
-        let sent = try receiver.deliveries.all.map(WebhookDelivery.init)
+        let sent = try receiver.deliveries.all.map(ReceivedWebhook.init)
         #expect(Set(sent.map(\.id)).count == 30)
         #expect(sent.count == 30)
         for user in ["u0", "u1", "u2"] {
@@ -269,18 +270,20 @@ import Values
         var ids: [String] = []
         for _ in 0..<6 { ids.append(try await probe.notify()) }
         let now = probe.service.clock.now
-        func prune(_ waitingMax: Int, _ deadMax: Int) async throws -> [WebhookFailureReason: Int] {
-            try await probe.service.app.store.write {
-                try WebhooksFeature.prune(
-                    at: now, AgeTime(now), pauseSeconds: 3600, waitingMax: waitingMax, deadMax: deadMax, in: $0)
+        func prune(_ waitingMax: Int, _ deadMax: Int) async throws -> Int {
+            try await probe.service.app.store.write { db in
+                let figures = try Outbox.figures(at: now, in: db)[.webhooks] ?? Outbox.Figures()
+                let evicted = try Outbox.evict(.webhooks, figures, waitingMax: waitingMax, at: now, in: db)
+                _ = try Outbox.prune(AgeTime(now), at: now, deadMax: deadMax, in: db)
+                return evicted.count
             }
         }
-        #expect(try await prune(6, 6) == [:])
-        #expect(try await prune(2, 6) == [.outboxFull: 4])
+        #expect(try await prune(6, 6) == 0)
+        #expect(try await prune(2, 6) == 4)
         let dead = try await probe.dead()
         #expect(dead.map(\.subjectId) == ids.prefix(4).reversed())
         #expect(dead.allSatisfy { $0.reason == .outboxFull && $0.attempts == 0 })
-        #expect(try await prune(2, 3) == [:])
+        #expect(try await prune(2, 3) == 0)
         #expect(try probe.rows("state = 2") == 3)
         // The first page has a cursor to the next one.
         let page = try await probe.service.call("GET", "/v1/webhooks/dead?limit=2", as: .service())
@@ -341,13 +344,14 @@ import Values
 
     @Test func pauses_doubleUpToAnHour_andLeaveHalfToChance() {
         func pause(_ attempt: Int, _ chance: Double, asked: Int? = nil) -> Double {
-            WebhookRetry.pause(afterAttempt: attempt, asked: asked, chance: chance)
+            Backoff.pause(afterFailure: attempt, asked: asked, chance: chance)
         }
         #expect([1, 2, 3, 4].map { pause($0, 1) } == [5, 10, 20, 40])
         #expect([1, 2, 3, 4].map { pause($0, 0) } == [2.5, 5, 10, 20])
         #expect(pause(12, 1) == 3600)
         #expect(pause(1000, 1) == 3600)
         #expect(pause(1, 1, asked: 60) == 60)
+        #expect(pause(3, 1, asked: 1) == 1)
         #expect(pause(12, 1, asked: 60) == 3600)
         #expect(pause(1, 1, asked: .max) == 3600)
     }

@@ -1,4 +1,5 @@
-/* Push messages of one conversation to one phone: outbox, lease, seen and withdrawn, with two replicas that send.
+/* Messages of one lane, such as the push messages of one conversation to one phone: outbox, lease, seen and withdrawn,
+ * with two replicas that send.
  *
  * Covers: the rows of the outbox (an alert, its withdrawal, the number on the icon), the order of a device's messages,
  * leases, outcomes that arrive late or never, a token that is replaced while a request is on its way.
@@ -14,18 +15,18 @@
  * Leaves out: the end of retries, several devices and users, quiet hours, browsers (whose withdrawals wait for the next
  * alert), early delivery to absent users, the length of pauses after failures.
  *
- * Stands for: Sources/Service/Features/Push/Push.swift (reaction), Push+Tables.swift (insert, take), Push+Sending.swift
- * (begin, delivery, record), PushSender.swift.
+ * Stands for: Sources/Service/Outbox/Outbox+Adding.swift (add, withdraw), Outbox+Attempts.swift (begin, record),
+ * OutboxSender.swift, Sources/Service/Features/Push/Push.swift (reaction) and PushChannel.swift (delivery, note). Webhooks
+ * have the same lanes, without the number on the icon.
  *
- * BUG_3: a seen message leaves the outbox while its attempt runs, and its withdrawal is another row.
- * BUG_3_BADGE: it is not forgotten which number the device shows while another is on its way.
- * BUG_3_ROW: the end of an attempt removes what took its place in the row meanwhile.
- * BUG_4: a former token that is gone removes the messages for the new one.
- * BUG_6: a message that arrived during an attempt waits until the attempt's lease would have ended.
+ * BUG_BADGE: it is not forgotten which number the device shows while another is on its way.
+ * BUG_ROW: the end of an attempt removes what took its place in the row meanwhile.
+ * BUG_GONE: a former token that is gone removes the messages for the new one.
+ * BUG_REST: a message that arrived during an attempt waits until the attempt's lease would have ended.
  * BUG_LATE: the outcome of an attempt that another one replaced notes the number of the device.
- * BUG_FENCE: an attempt is recognized by its count, which begins again after each accepted message.
+ * BUG_FENCE: an attempt is recognized by its message alone.
  * BUG_LEASE: an attempt may still be sent after its lease.
- * BUG_LANE: messages to a device overtake one another.
+ * BUG_LANE: an attempt leases its message, and not its lane.
  */
 #ifndef MESSAGES
 #define MESSAGES 2
@@ -46,8 +47,11 @@
 #define WITHDRAWAL 2
 #define NONE 3
 bool is[3], isSent[3];
-byte number[3], created[3], dueAt[3], nextAt[3], leasedUntil[3], attempts[3], triedAt[3];
+byte number[3], version[3], dueAt[3], attempts[3], fence[3];
 byte numbers, stamps, now;
+
+/* The lane: the fence of the running attempt, and the end of its lease or of the pause after a failure. */
+byte laneFence, laneUntil;
 
 /* The device: the number that it was last sent (255 if unknown), and its token. */
 #define UNKNOWN 255
@@ -62,8 +66,7 @@ bool isShown;
 #define ACCEPTED 2
 #define FAILED 3
 #define GONE 4
-byte state[2], ofNumber[2], ofType[2], ofAttempt[2], ofTried[2], ofCreated[2], ofBadge[2], ofToken[2], ofLease[2],
-    ofArrived[2];
+byte state[2], ofNumber[2], ofType[2], ofFence[2], ofVersion[2], ofBadge[2], ofToken[2], ofLease[2], ofArrived[2];
 
 byte reads, disturbances, rung;
 bool isOver;
@@ -71,44 +74,34 @@ hidden byte i, j, x, k, rounds, ticks;
 hidden byte isFirst;
 
 inline remove(t) {
-    is[t] = false; isSent[t] = false; number[t] = 0; created[t] = 0; dueAt[t] = 0; nextAt[t] = 0; leasedUntil[t] = 0;
-    attempts[t] = 0; triedAt[t] = 0
+    is[t] = false; isSent[t] = false; number[t] = 0; version[t] = 0; dueAt[t] = 0; attempts[t] = 0; fence[t] = 0
 }
 
-/* Push+Tables.insert */
+/* Outbox+Adding.add */
 inline insert(t, at) {
     stamps++;
     if
     :: !is[t] ->
         numbers++;
-        is[t] = true; isSent[t] = false; number[t] = numbers; created[t] = stamps; dueAt[t] = at; nextAt[t] = at;
-        leasedUntil[t] = 0; attempts[t] = 0; triedAt[t] = 0
-    :: is[t] && !(!isSent[t] && leasedUntil[t] == 0) ->
-        isSent[t] = false; created[t] = stamps; dueAt[t] = at;
-        nextAt[t] = (leasedUntil[t] > at -> leasedUntil[t] : at)
+        is[t] = true; isSent[t] = false; number[t] = numbers; dueAt[t] = at; attempts[t] = 0; fence[t] = 0
+    :: is[t] && !(!isSent[t] && fence[t] == 0) -> isSent[t] = false; dueAt[t] = at
     :: else
-    fi
+    fi;
+    version[t] = stamps
 }
 
-/* Push+Tables.take */
+/* Outbox+Adding.withdraw */
 inline take() {
     if
     :: is[ALERT] && attempts[ALERT] == 0 -> remove(ALERT)
     :: is[ALERT] && attempts[ALERT] > 0 ->
-#ifdef BUG_3
-        x = (leasedUntil[ALERT] > now -> leasedUntil[ALERT] : now);
-        remove(ALERT);
-        insert(WITHDRAWAL, x)
-#else
         stamps++;
         is[WITHDRAWAL] = true; isSent[WITHDRAWAL] = false; number[WITHDRAWAL] = number[ALERT];
-        created[WITHDRAWAL] = stamps;
-        dueAt[WITHDRAWAL] = (dueAt[ALERT] < now -> dueAt[ALERT] : now); nextAt[WITHDRAWAL] = now;
-        leasedUntil[WITHDRAWAL] = leasedUntil[ALERT];
-        triedAt[WITHDRAWAL] = triedAt[ALERT];
-        attempts[WITHDRAWAL] = (leasedUntil[ALERT] == 0 -> 1 : attempts[ALERT]);
-        remove(ALERT)
-#endif
+        version[WITHDRAWAL] = stamps; dueAt[WITHDRAWAL] = (dueAt[ALERT] < now -> dueAt[ALERT] : now);
+        attempts[WITHDRAWAL] = attempts[ALERT]; fence[WITHDRAWAL] = fence[ALERT];
+        remove(ALERT);
+        /* What failed is not sent any more. */
+        if :: laneFence == 0 -> laneUntil = 0 :: else fi
     :: else
     fi
 }
@@ -122,28 +115,28 @@ inline see() {
     insert(BADGE, x)
 }
 
-/* Push+Sending.sendableCondition: j is the row; i goes through the others. */
-#define IS_DUE(t) (is[t] && !isSent[t] && nextAt[t] <= now && leasedUntil[t] <= now)
-#ifdef BUG_LANE
-#define IS_BEHIND(t, q) false
-#else
-#define IS_BEHIND(t, q) (q != t && is[q] && !isSent[q] && dueAt[q] <= now && \
+/* The first waiting message of the lane. */
+#define IS_BEHIND(t, q) (q != t && is[q] && !isSent[q] && \
     (dueAt[q] < dueAt[t] || (dueAt[q] == dueAt[t] && number[q] < number[t])))
+#ifdef BUG_LANE
+#define IS_FREE(t) (fence[t] == 0)
+#else
+#define IS_FREE(t) (laneUntil <= now)
 #endif
-#define IS_SENDABLE(t) (IS_DUE(t) && !IS_BEHIND(t, 0) && !IS_BEHIND(t, 1) && !IS_BEHIND(t, 2))
+#define IS_SENDABLE(t) (is[t] && !isSent[t] && dueAt[t] <= now && IS_FREE(t) && \
+    !IS_BEHIND(t, 0) && !IS_BEHIND(t, 1) && !IS_BEHIND(t, 2))
 
-/* Push+Sending.begin and delivery */
+/* Outbox+Attempts.begin, PushChannel.delivery */
 inline begin(r, t) {
-    attempts[t]++; leasedUntil[t] = now + LEASE; stamps++; triedAt[t] = stamps;
     if
     :: (t == BADGE && deviceBadge == unread) || (t == ALERT && unread == 0) -> remove(t)
     :: else ->
-        state[r] = WAITS; ofNumber[r] = number[t]; ofType[r] = t; ofAttempt[r] = attempts[t]; ofTried[r] = triedAt[t];
-        ofCreated[r] = created[t];
+        stamps++; attempts[t] = 1; fence[t] = stamps; laneFence = stamps; laneUntil = now + LEASE;
+        state[r] = WAITS; ofNumber[r] = number[t]; ofType[r] = t; ofFence[r] = stamps; ofVersion[r] = version[t];
         ofBadge[r] = unread; ofToken[r] = token; ofLease[r] = now + LEASE; ofArrived[r] = arrived;
         printf("Replica %d begins: type %d, number %d.\n", r, t, unread);
         assert(t != ALERT || disturbances > 0 || arrived > rung);
-#ifndef BUG_3_BADGE
+#ifndef BUG_BADGE
         if :: t != WITHDRAWAL -> deviceBadge = UNKNOWN :: else fi
 #endif
     fi
@@ -161,24 +154,26 @@ inline deliver(r) {
 }
 
 inline end(t, r) {
-#ifdef BUG_3_ROW
+#ifdef BUG_ROW
     remove(t)
 #else
     if
-    :: created[t] == ofCreated[r] -> remove(t)
-    :: else -> leasedUntil[t] = 0; if :: t != WITHDRAWAL -> nextAt[t] = dueAt[t] :: else fi
+    :: version[t] == ofVersion[r] -> remove(t)
+    :: else -> fence[t] = 0
     fi
 #endif
 }
 
 /* Whether the row is still that of the attempt: no later attempt was begun. */
 #ifdef BUG_FENCE
-#define IS_OWN(t, r) (is[t] && number[t] == ofNumber[r] && attempts[t] == ofAttempt[r])
+#define IS_OWN(t, r) (is[t] && number[t] == ofNumber[r])
+#define IS_LANE_OWN(r) true
 #else
-#define IS_OWN(t, r) (is[t] && number[t] == ofNumber[r] && triedAt[t] == ofTried[r])
+#define IS_OWN(t, r) (is[t] && number[t] == ofNumber[r] && fence[t] == ofFence[r])
+#define IS_LANE_OWN(r) (laneFence == ofFence[r])
 #endif
 
-/* Push+Sending.record */
+/* Outbox+Attempts.record, PushDelivery.note */
 inline record(r) {
     j = 0;
     do
@@ -197,39 +192,36 @@ inline record(r) {
     fi;
     if
     :: state[r] == GONE ->
-#ifdef BUG_4
+#ifdef BUG_GONE
         remove(0); remove(1); remove(2)
 #else
         /* The registration of the former token is not there any more. */
-        if :: j < 3 -> leasedUntil[j] = 0 :: else fi
+        if :: j < 3 -> fence[j] = 0 :: else fi
 #endif
     :: state[r] != GONE && j == 3
     :: state[r] == ACCEPTED && j < 3 ->
         if
         :: ofType[r] == ALERT ->
-            leasedUntil[j] = 0;
-#ifndef BUG_3
-            attempts[j] = 1;
-#endif
-            if
-            :: created[j] == ofCreated[r] -> isSent[j] = true
-            :: else ->
-#ifndef BUG_6
-                if :: j != WITHDRAWAL -> nextAt[j] = dueAt[j] :: else fi
-#endif
-            fi
+            fence[j] = 0;
+            if :: version[j] == ofVersion[r] -> isSent[j] = true :: else fi
         :: else -> end(j, r)
         fi
-    :: state[r] == FAILED && j < 3 ->
-        leasedUntil[j] = 0;
-        if :: j == ofType[r] -> nextAt[j] = now + 1 :: else fi
+    :: state[r] == FAILED && j < 3 -> fence[j] = 0
+    fi;
+    if
+    :: IS_LANE_OWN(r) ->
+        laneFence = 0;
+#ifndef BUG_REST
+        laneUntil = (state[r] == FAILED && j < 3 && version[j] == ofVersion[r] -> now + 1 : 0)
+#endif
+    :: else
     fi;
     j = 0;
     forget(r)
 }
 
 inline forget(r) {
-    state[r] = 0; ofNumber[r] = 0; ofType[r] = 0; ofAttempt[r] = 0; ofTried[r] = 0; ofCreated[r] = 0; ofBadge[r] = 0;
+    state[r] = 0; ofNumber[r] = 0; ofType[r] = 0; ofFence[r] = 0; ofVersion[r] = 0; ofBadge[r] = 0;
     ofToken[r] = 0; ofLease[r] = 0; ofArrived[r] = 0
 }
 
@@ -287,7 +279,7 @@ inline settle() {
 
 inline clear() {
     remove(0); remove(1); remove(2); forget(0); forget(1);
-    numbers = 0; stamps = 0; now = 0; deviceBadge = 0; deviceBadgeAt = 0; token = 0; icon = 0; unread = 0;
+    numbers = 0; stamps = 0; now = 0; laneFence = 0; laneUntil = 0; deviceBadge = 0; deviceBadgeAt = 0; token = 0; icon = 0; unread = 0;
     arrived = MESSAGES;
     isShown = false; reads = READS; disturbances = DISTURBANCES; rung = 0; isOver = true
 }

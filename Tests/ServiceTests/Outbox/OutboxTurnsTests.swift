@@ -1,5 +1,6 @@
 import BellhopClient
 import Database
+import Domain
 import TestSupport
 import Testing
 import Values
@@ -7,7 +8,7 @@ import Values
 @testable import Service
 
 /// The turns of tenants in an outbox: the backlog of one tenant does not delay the webhooks of another.
-@Suite(.timed) struct WebhookTurnsTests {
+@Suite(.timed) struct OutboxTurnsTests {
     private static func notify(_ user: String, of tenant: String, _ service: TestService) async throws {
         let made = try await service.call(
             "POST", "/v1/notifications", as: .service(tenant: tenant),
@@ -25,7 +26,7 @@ import Values
             probe = try WebhookProbe()
             for (tenant, count) in counts {
                 for user in 0..<count {
-                    try await WebhookTurnsTests.notify("\(tenant)-\(user)", of: tenant, probe.service)
+                    try await OutboxTurnsTests.notify("\(tenant)-\(user)", of: tenant, probe.service)
                 }
             }
             (now, store) = (probe.service.clock.now.adding(seconds: 60), probe.service.app.store)
@@ -33,18 +34,15 @@ import Values
 
         /// Chooses rows, begins their attempts, and returns their tenants.
         func begin(_ limit: Int, _ turns: inout OutboxTurns) throws -> [String] {
-            let running = turns.numbers
-            let chosen = try turns.choose(limit, at: now, from: WebhooksFeature.sent, in: store) {
-                try WebhooksFeature.due(at: now, except: running, $0, limit: $1, in: $2)
-            }
-            for row in chosen { turns.began(row.number, of: row.tenant) }
+            let chosen = try store.read { try turns.choose(limit, of: WebhookType.channel, at: now, nil, in: $0) }
+            for lane in chosen { turns.began(lane.id, of: lane.tenant) }
             return chosen.map(\.tenant.text)
         }
     }
 
     @Test func tenants_takeTurns_andEachInTheOrderOfTheDueTimes() async throws {
         let backlog = try await Backlog([("a", 5), ("b", 1), ("c", 2)])
-        var turns = OutboxTurns(tenantMax: 100) { _ in 0 }
+        var turns = OutboxTurns(tenantMax: 100, minute: MinuteShares { _ in 0 })
         #expect(try backlog.begin(3, &turns) == ["a", "b", "c"])
         #expect(try backlog.begin(1, &turns) == ["a"])
         #expect(try backlog.begin(1, &turns) == ["c"])
@@ -55,21 +53,21 @@ import Values
 
     @Test func tenant_hasItsPartOfTheAttempts() async throws {
         let backlog = try await Backlog([("a", 5), ("b", 1)])
-        var turns = OutboxTurns(tenantMax: 2) { _ in 0 }
+        var turns = OutboxTurns(tenantMax: 2, minute: MinuteShares { _ in 0 })
         // The first query finds the oldest rows, all of the first tenant; the next one looks for the other tenants.
         #expect(try backlog.begin(4, &turns) == ["a", "a", "b"])
         #expect(try backlog.begin(4, &turns).isEmpty)
-        turns.ended(try #require(turns.numbers.min()))
+        turns.ended(try #require(turns.lanes.min()))
         #expect(try backlog.begin(4, &turns) == ["a"])
     }
 
     @Test func tenantThatHasUsedItsMinute_waits() async throws {
         let backlog = try await Backlog([("a", 3), ("b", 2)])
-        var turns = OutboxTurns(tenantMax: 100) { $0 == "a" ? 1 : 0 }
+        var turns = OutboxTurns(tenantMax: 100, minute: MinuteShares { $0 == "a" ? 1 : 0 })
         #expect(try backlog.begin(2, &turns) == ["a", "b"])
         #expect(try backlog.begin(10, &turns) == ["b"])
-        #expect(turns.throttledCount == 1)
-        for number in turns.numbers { turns.ended(number) }
+        #expect(turns.minute.throttledCount == 1)
+        for number in turns.lanes { turns.ended(number) }
         #expect(try backlog.begin(10, &turns) == ["b", "b"])
     }
 

@@ -1,13 +1,19 @@
 import Domain
+import OutboundHTTP
 import Push
 import Values
 
 @testable import Service
 
-/// What one device of the simulation shows, and what it should show.
-struct PushedDevice {
+/// What one receiver of the simulation shows, and what it should show: a device of a user, or what the app's server knows
+/// about the user.
+struct SimulatedReceiver {
+    enum Kind: String, CaseIterable {
+        case phone, browser, server
+    }
+
     let user: ID<User>
-    let isBrowser: Bool
+    let kind: Kind
     /// The number in its address; nil if the app is not installed.
     private(set) var token: Int?
     /// The version of each alert on the screen, by tag.
@@ -29,19 +35,18 @@ struct PushedDevice {
     /// The notifications that must arrive in this order.
     private var order: [String] = []
 
-    var id: ID<Device> { isBrowser ? "browser" : "phone" }
-    var name: String { "the \(id) of \(user)" }
+    var name: String { "the \(kind) of \(user)" }
 
-    init(of user: ID<User>, isBrowser: Bool) { (self.user, self.isBrowser) = (user, isBrowser) }
+    init(of user: ID<User>, _ kind: Kind) { (self.user, self.kind) = (user, kind) }
 
     // MARK: The app
 
     mutating func install(_ token: Int, total: Int) {
-        self = PushedDevice(of: user, isBrowser: isBrowser)
+        self = SimulatedReceiver(of: user, kind)
         (self.token, firstTotal) = (token, total)
     }
 
-    mutating func uninstall() { self = PushedDevice(of: user, isBrowser: isBrowser) }
+    mutating func uninstall() { self = SimulatedReceiver(of: user, kind) }
 
     mutating func renew(_ token: Int) { self.token = token }
 
@@ -55,8 +60,8 @@ struct PushedDevice {
     /// Notes that the present alerts may arrive in any order.
     mutating func disorder() { order = [] }
 
-    mutating func excuse(_ delivery: PushDelivery) {
-        if delivery.attempt.isAlert { excuses[delivery.message.tag, default: 0] += 1 }
+    mutating func excuse(_ parcel: Parcel) {
+        if parcel.isAlert { excuses[parcel.message.tag, default: 0] += 1 }
     }
 
     // MARK: Messages
@@ -80,7 +85,7 @@ struct PushedDevice {
         case .withdrawal(let tags):
             for tag in tags { alerts[tag] = nil }
         }
-        return isBrowser ? "\(name) gets a message that shows nothing" : nil
+        return kind == .browser ? "\(name) gets a message that shows nothing" : nil
     }
 
     private mutating func fault(of tag: String, _ version: Int, _ unread: (String) -> Int) -> String? {
@@ -126,11 +131,56 @@ struct PushedDevice {
         for tag in owed.sorted() where unread(tag).count > 0 && alerts[tag] != unread(tag).version {
             return "\(name) does not show \(tag)"
         }
-        guard !isBrowser || isLast else { return nil }
+        guard kind != .browser || isLast else { return nil }
         for tag in alerts.keys.sorted() where unread(tag).count == 0 && !stuck.contains(tag) {
             return "\(name) shows \(tag), which was seen"
         }
-        guard !isIconOld, (icon ?? firstTotal) != total else { return nil }
+        guard kind != .server, !isIconOld, (icon ?? firstTotal) != total else { return nil }
         return "\(name) shows the number \(icon ?? firstTotal) in place of \(total)"
+    }
+}
+
+/// A message on its way, in one form for all channels.
+struct Parcel {
+    let attempt: OutboxAttempt
+    let user: ID<User>
+    let kind: SimulatedReceiver.Kind
+    let isAlert: Bool
+    let message: PushMessage
+    /// The number in the address.
+    let token: Int?
+
+    var name: String { "\(attempt.type) \(attempt.subject) to the \(kind) of \(user)" }
+    /// The version of the content of an alert.
+    var version: Int? { if case .alert(_, let body, _) = message.content { Int(body) } else { nil } }
+
+    init?(_ delivery: any OutboxDelivery) {
+        attempt = delivery.attempt
+        guard let userId = attempt.userId else { return nil }
+        user = userId
+        if let push = delivery as? PushDelivery {
+            (kind, isAlert) = (push.platform == .webPush ? .browser : .phone, push.type.isAlert)
+            (message, token) = (push.message, Self.token(push.target))
+        } else if let webhook = delivery as? WebhookDelivery,
+            case .object(let body) = try? JSONValue(parsing: webhook.request.body), let data = body.object("data")
+        {
+            (kind, isAlert, token) = (.server, webhook.type.isUnreached, 0)
+            let isMessage = webhook.type == .messageUnreached || webhook.type == .messageWithdrawn
+            let tag = PushFeature.tag(isMessage ? .message : .notification, attempt.subject)
+            let version = data.object("message")?.string("text") ?? "1"
+            message = PushMessage(
+                isAlert ? .alert(title: "", body: version, isSilent: false) : .withdrawal(tags: [tag]),
+                badge: data.object("badges")?.integer("total").map(Int.init) ?? -1, tag: tag, data: [], secondsToLive: 0
+            )
+        } else {
+            return nil
+        }
+    }
+
+    private static func token(_ target: PushTarget) -> Int? {
+        switch target {
+        case .apns(let token, _, _), .fcm(let token): Int(token)
+        case .webPush(let subscription): subscription.endpoint.split(separator: "/").last.flatMap { Int($0) }
+        }
     }
 }

@@ -1,0 +1,259 @@
+import Database
+import Domain
+import Logging
+import Push
+import Threads
+import Values
+
+/// Push messages by one provider.
+final class PushChannel: Channel {
+    let name: String
+    let family = OutboxFamily.push
+    let limits: ChannelLimits
+
+    private let platform: Device.Platform
+    private let push: PushSettings
+    private let sources: PushSources
+    private let client: PushClient
+
+    /// - Parameter platform: One that is set up.
+    init(
+        _ platform: Device.Platform, _ push: PushSettings, _ sources: PushSources, _ shares: TenantShares, clock: Clock
+    ) {
+        (self.platform, self.push, self.sources, name) = (platform, push, sources, platform.rawValue)
+        limits = ChannelLimits(
+            slots: PushOutboxLimits.slots, tenantSlots: PushOutboxLimits.tenantSlots,
+            timeoutSeconds: push.timeoutSeconds, keepsDead: false, minuteMax: { shares.push(of: $0) })
+        client = PushClient(push, clock: clock)
+    }
+
+    func start() { client.start() }
+
+    func stop() { client.stop() }
+
+    func isAlert(_ type: String) -> Bool { PushType(rawValue: type)?.isAlert == true }
+
+    /// Leaves messages out for devices with an address that no key opens. Another replica may have the key: while keys are
+    /// replaced, the first restarted replica encrypts with a key that the others do not have yet.
+    var condition: SQL? {
+        """
+        NOT EXISTS (
+            SELECT 1 FROM \(PushFeature.devices, unscoped: PushFeature.sending) AS d
+            JOIN \(Outbox.messages, unscoped: PushFeature.sending) AS m
+                ON m.tenant = l.tenant AND m.lane = l.lane AND m.state = 0
+            WHERE d.tenant = l.tenant AND d.user_id = m.user_id AND d.id = m.device_id
+                AND \(PushFeature.isUnreadable("d.address", push.keys)))
+        """
+    }
+
+    // MARK: Lines of the log
+
+    func line(for outcome: OutboxOutcome) -> OutboxLine? {
+        guard case .misconfigured(let reason, _) = outcome else { return nil }
+        return OutboxLine(
+            message: "A push service does not accept the key or another setting. See Docs/push.md.",
+            metadata: ["platform": "\(name)", "reason": "\(reason)"])
+    }
+
+    // MARK: Content
+
+    func delivery(
+        of attempt: OutboxAttempt, at now: Timestamp, in db: DatabaseConnection
+    ) throws -> (any OutboxDelivery)? {
+        guard let owner = attempt.owner else { return nil }
+        guard let type = PushType(rawValue: attempt.type) else {
+            throw DatabaseError(.corrupt, "a stored message has an unknown type")
+        }
+        let id = ID<Device>(attempt.device)
+        guard let device = try PushFeature.storedDevice(id, owner, in: db),
+            let address = push.keys.open(device.address, context: PushFeature.place(of: id, owner)),
+            let target = PushTarget(stored: address)
+        else { return nil }
+        let badge = try BadgeLedger.counts(of: owner, at: now, in: db).total
+        guard let shown = try shown(by: attempt, type, owner, badge, device, at: now, in: db) else { return nil }
+        let waiting = platform == .webPush ? try withdrawals(for: attempt, in: db) : []
+        if type != .withdrawal { try PushFeature.forgetBadge(of: id, owner, in: db) }
+        let message = PushMessage(
+            shown.content, badge: badge, tag: PushFeature.tag(type, attempt.subject), data: shown.data,
+            isUrgent: shown.isUrgent, withdrawn: waiting.map(\.tag),
+            secondsToLive: max(0, attempt.givesUpAt.seconds - now.seconds))
+        return PushDelivery(
+            attempt: attempt, owner: owner, device: id, type: type, platform: platform, target: target,
+            message: message,
+            withdrawals: waiting.map(\.number), registeredAt: device.registeredAt, client: client)
+    }
+
+    /// The withdrawals that wait for the next alert of a browser.
+    private func withdrawals(
+        for attempt: OutboxAttempt, in db: DatabaseConnection
+    ) throws -> [(number: Int, tag: String)] {
+        try db.rows(
+            """
+            SELECT number, subject FROM \(Outbox.messages, unscoped: PushFeature.sending)
+            WHERE tenant = \(attempt.tenant) AND lane = \(attempt.lane.name) AND state = 0
+                AND type = \(PushType.withdrawal.rawValue) ORDER BY number LIMIT \(PushOutboxLimits.withdrawalsMax)
+            """
+        ) { (number: try $0.integer(0), tag: try $0.text(1)) }
+    }
+
+    private func shown(
+        by attempt: OutboxAttempt, _ type: PushType, _ owner: Owner, _ badge: Int, _ device: PushFeature.StoredDevice,
+        at now: Timestamp, in db: DatabaseConnection
+    ) throws -> (content: PushMessage.Content, data: [UInt8], isUrgent: Bool)? {
+        let none = EncodedJSON.emptyObject.bytes
+        let text: PushText?
+        switch type {
+        // The device shows this number already.
+        case .badge: return device.badge == badge ? nil : (.badge, none, false)
+        case .withdrawal: return (.withdrawal(tags: [attempt.subject]), none, false)
+        case .test:
+            return (.alert(title: "Test", body: "This device receives notifications.", isSilent: false), none, true)
+        case .notification: text = try sources.notification(ID(attempt.subject), owner, db)
+        case .message: text = try sources.message(ID(attempt.subject), owner, db).map(PushText.init)
+        }
+        guard let text else { return nil }
+        let preferences = try sources.preferences(owner, db)
+        let delivery = preferences.delivery(
+            of: text.priority, atMinuteOfDay: TimeZones.minuteOfDay(now, preferences))
+        let isFull = push.content == .full
+        let shown = isFull ? text.full : text.generic
+        return (
+            .alert(title: shown.title, body: shown.body, isSilent: !delivery.sounds),
+            isFull ? text.fullData : text.data,
+            text.priority == .urgent
+        )
+    }
+}
+
+/// A push message with its destination, as read at the moment of sending.
+struct PushDelivery: OutboxDelivery {
+    let attempt: OutboxAttempt
+    let owner: Owner
+    let device: ID<Device>
+    let type: PushType
+    let platform: Device.Platform
+    let target: PushTarget
+    let message: PushMessage
+    /// The numbers of the withdrawals that the message carries.
+    let withdrawals: [Int]
+    let registeredAt: Timestamp
+    let client: PushClient
+
+    func send(_ complete: @escaping @Sendable (OutboxOutcome) -> Void) {
+        client.send(message, to: target) { complete(meaning(of: $0)) }
+    }
+
+    /// Returns what an answer means for the outbox.
+    func meaning(of outcome: PushOutcome) -> OutboxOutcome {
+        switch outcome {
+        case .accepted: .accepted
+        case .interrupted: .interrupted
+        case .refused(let reason): .refused(reason: reason)
+        case .failed(let reason, let asked): .failed(reason: reason, retryAfterSeconds: asked)
+        // The device was registered again after the provider had noticed that it was gone.
+        case .gone(let reason, let since?) where since < registeredAt: .rejected(reason: reason, retryAfterSeconds: nil)
+        case .gone(let reason, let since): .gone(reason: reason, since: since)
+        case .misconfigured(let reason): .misconfigured(reason: reason, isGeneral: true)
+        case .mismatched(let reason): .misconfigured(reason: reason, isGeneral: false)
+        }
+    }
+
+    /// Whether the device has not been registered with a new token meanwhile. That one gets its messages.
+    func isDestinationPresent(in db: DatabaseConnection) throws -> Bool {
+        try PushFeature.storedDevice(device, owner, in: db)?.registeredAt == registeredAt
+    }
+
+    func note(_ result: OutboxResult, isLatest: Bool, at now: Timestamp, in db: DatabaseConnection) throws {
+        switch result {
+        case .accepted:
+            if !withdrawals.isEmpty { try deleteMessages("number IN \(values: withdrawals)", in: db) }
+            guard isLatest else { return }
+            if type == .message { try deleteReplaced(in: db) }
+            // The system ignores the number of a withdrawal, which only the app reads. A later attempt has sent a newer
+            // number.
+            if type != .withdrawal { try noteBadge(at: now, in: db) }
+        case .retry(let reason, _, _), .ended(let reason, _):
+            try update("error = \(reason), error_at = \(now)", in: db)
+        case .removed:
+            try db.run(
+                "DELETE FROM \(PushFeature.devices, unscoped: PushFeature.sending) WHERE \(isOwn) AND \(isSameRegistration)"
+            )
+        case .interrupted: break
+        }
+    }
+
+    /// Deletes the withdrawal of the alert that an accepted alert replaces. It waits behind it if the clock was set back,
+    /// and would remove the new alert.
+    private func deleteReplaced(in db: DatabaseConnection) throws {
+        let slot = PushFeature.slot(.withdrawal, message.tag)
+        try deleteMessages(
+            """
+            tenant = \(owner.tenant) AND user_id = \(owner.userId) AND slot = \(slot) AND lane = \(attempt.lane.name)
+                AND number <> \(attempt.number)
+            """, in: db)
+    }
+
+    private func deleteMessages(_ condition: SQL, in db: DatabaseConnection) throws {
+        try db.run("DELETE FROM \(Outbox.messages, unscoped: PushFeature.sending) WHERE \(condition)")
+    }
+
+    private func noteBadge(at now: Timestamp, in db: DatabaseConnection) throws {
+        try update(
+            "badge = \(message.badge), badge_at = \(now), error = NULL, error_at = NULL", if: isSameRegistration, in: db
+        )
+    }
+
+    private var isOwn: SQL { "tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(device)" }
+    private var isSameRegistration: SQL { "registered_at = \(registeredAt)" }
+
+    private func update(_ assignments: SQL, if condition: SQL? = nil, in db: DatabaseConnection) throws {
+        try db.run(
+            """
+            UPDATE \(PushFeature.devices, unscoped: PushFeature.sending) SET \(assignments)
+            WHERE \(SQL.all([isOwn, condition]))
+            """)
+    }
+}
+
+extension PushFeature {
+    static let sending = Unscoped.bookkeeping("the sender sends the due messages of all tenants")
+
+    /// A device as the sender needs it.
+    struct StoredDevice {
+        let address: [UInt8]
+        /// The number that it shows; nil if that is unknown.
+        let badge: Int?
+        let registeredAt: Timestamp
+    }
+
+    static func storedDevice(_ id: ID<Device>, _ owner: Owner, in db: DatabaseConnection) throws -> StoredDevice? {
+        try db.row(
+            """
+            SELECT address, badge, registered_at FROM \(devices, unscoped: sending)
+            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id)
+            """
+        ) { row in
+            StoredDevice(
+                address: try row.blob(0), badge: try row.optionalInteger(1), registeredAt: try row.moment(2))
+        }
+    }
+
+    /// Notes that it is unknown which number a device shows: a message may be accepted without an answer.
+    static func forgetBadge(of id: ID<Device>, _ owner: Owner, in db: DatabaseConnection) throws {
+        try db.run(
+            """
+            UPDATE \(devices, unscoped: sending) SET badge = NULL
+            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id)
+            """)
+    }
+}
+
+extension PushClient {
+    /// Creates the client of the settings.
+    convenience init(_ push: PushSettings, clock: Clock) {
+        self.init(
+            apns: push.apns.map { APNs($0) }, fcm: push.fcm.map { FCM($0) }, webPush: push.webPush.map { WebPush($0) },
+            allowsPrivate: push.allowsPrivate, certificates: push.certificates, timeoutSeconds: push.timeoutSeconds,
+            clock: { clock.now() }, observer: Exits.pushObserver)
+    }
+}

@@ -1,0 +1,389 @@
+import Database
+import Domain
+import Values
+
+/// The statements of the sender.
+extension Outbox {
+    /// The first waiting message of the lane `l`.
+    private static let first: SQL = """
+        (SELECT q.number FROM \(messages, unscoped: sending) AS q
+        WHERE q.state = 0 AND q.tenant = l.tenant AND q.lane = l.lane ORDER BY q.due_at, q.number LIMIT 1)
+        """
+
+    // MARK: Due lanes
+
+    /// A lane whose first message may be sent.
+    struct Due: Sendable {
+        let id: Int
+        let tenant: ID<Tenant>
+        let owner: Owner?
+        /// Whether its first message is sent before its user had time to see the subject. That is right only if the user
+        /// has no stream.
+        let isEarly: Bool
+    }
+
+    private static let isEarly: SQL = "CASE WHEN o.due_at < o.patient_until THEN 1 ELSE 0 END"
+
+    /// Returns the routes on which something waits.
+    static func routes(in db: DatabaseConnection) throws -> [String] {
+        let table: SQL = "\(lanes, unscoped: sending)"
+        return try db.rows(
+            """
+            WITH RECURSIVE walk (route, steps) AS (
+                SELECT (SELECT l.route FROM \(table) AS l ORDER BY l.route LIMIT 1), 1
+                UNION ALL
+                SELECT (SELECT l.route FROM \(table) AS l WHERE l.route > walk.route ORDER BY l.route LIMIT 1),
+                    walk.steps + 1
+                FROM walk WHERE walk.route IS NOT NULL AND walk.steps < \(OutboxLimits.routesMax)
+            )
+            SELECT route FROM walk WHERE route IS NOT NULL
+            """
+        ) { try $0.text(0) }
+    }
+
+    /// Returns the due lanes of a route, the one that has waited longest first.
+    ///
+    /// - Parameters:
+    ///   - busy: The lanes whose attempts this process has not ended yet.
+    ///   - condition: A further condition on the lane `l`.
+    static func due(
+        _ route: String, at now: Timestamp, except busy: Set<Int>, _ condition: SQL?, limit: Int,
+        in db: DatabaseConnection
+    ) throws -> [Due] {
+        let notBusy: SQL? = busy.isEmpty ? nil : "l.id NOT IN \(values: busy.sorted())"
+        return try lookedAt(
+            .all(["l.route = \(route)", "l.next_at <= \(now)", condition, notBusy]), limit: limit, in: db)
+    }
+
+    /// Returns the lanes whose first message is sent soon, and before its user had time to see the subject.
+    static func early(
+        _ route: String, after now: Timestamp, until: Timestamp, in db: DatabaseConnection
+    ) throws -> [Due] {
+        try lookedAt(
+            "l.route = \(route) AND l.next_at > \(now) AND l.next_at <= \(until) AND l.fence = 0",
+            limit: OutboxLimits.rowsAtOnceMax, in: db
+        ).filter(\.isEarly)
+    }
+
+    private static func lookedAt(_ condition: SQL, limit: Int, in db: DatabaseConnection) throws -> [Due] {
+        try db.rows(
+            """
+            SELECT l.id, l.tenant, o.user_id, \(isEarly) FROM (
+                SELECT l.id, l.tenant, l.lane, l.next_at FROM \(lanes, unscoped: sending) AS l
+                WHERE \(condition) ORDER BY l.next_at, l.id LIMIT \(limit)) AS l
+            LEFT JOIN \(messages, unscoped: sending) AS o ON o.number = \(first)
+            ORDER BY l.next_at, l.id
+            """
+        ) { row in
+            let (tenant, userId) = (try row.id(1) as ID<Tenant>, try row.optionalID(2) as ID<User>?)
+            return Due(
+                id: try row.integer(0), tenant: tenant, owner: userId.map { Owner(tenant: tenant, userId: $0) },
+                isEarly: try row.bool(3))
+        }
+    }
+
+    /// Returns the time at which the next lane of a route becomes due after a look at the ones that were due. Those that
+    /// still wait are begun when an attempt ends.
+    static func nextDue(_ route: String, after now: Timestamp, in db: DatabaseConnection) throws -> Timestamp? {
+        try db.row(
+            """
+            SELECT min(next_at) FROM \(lanes, unscoped: sending) WHERE route = \(route) AND next_at > \(now)
+            """
+        ) { try $0.optionalMoment(0) } ?? nil
+    }
+
+    // MARK: Presence
+
+    /// Gives users with a stream the time to see the subjects of their early messages.
+    static func postpone(_ ids: [Int], at now: Timestamp, in db: DatabaseConnection) throws {
+        let lanes = try opened(ids, at: now, isDue: false, in: db)
+        for head in lanes.compactMap(\.head) {
+            try db.run(
+                """
+                UPDATE \(messages, unscoped: sending) SET due_at = patient_until
+                WHERE tenant = \(head.tenant) AND lane = \(head.lane.name) AND state = 0 AND due_at < patient_until
+                """)
+        }
+        try setTimes(lanes.filter { $0.head != nil }.map(\.id), at: now, in: db)
+    }
+
+    /// Makes the messages due that waited for their user to see them, in the lanes of a message that is sent because the
+    /// user has no stream any more. Otherwise it would overtake them.
+    private static func hasten(_ lanes: [Opened], in db: DatabaseConnection) throws {
+        for lane in lanes {
+            guard let head = lane.head, let dueAt = lane.dueAt else { continue }
+            try db.run(
+                """
+                UPDATE \(messages, unscoped: sending) SET due_at = \(dueAt)
+                WHERE tenant = \(head.tenant) AND lane = \(head.lane.name) AND state = 0 AND number < \(head.number)
+                    AND due_at > \(dueAt) AND due_at <= patient_until
+                """)
+        }
+    }
+
+    // MARK: Begin
+
+    private struct Opened {
+        let id: Int
+        let head: OutboxAttempt?
+        let dueAt: Timestamp?
+        let isEarly: Bool
+    }
+
+    /// Begins the attempts of lanes that still have something to send. Once this commits, it can no longer be known
+    /// whether the messages were sent.
+    ///
+    /// - Parameter fence: Identifies these attempts; different for each call.
+    static func begin(
+        _ due: [Due], by channel: any Channel, fence: Int, at now: Timestamp, in db: DatabaseConnection
+    ) throws -> [any OutboxDelivery] {
+        try lockSenders(in: db)
+        try lock(due.compactMap(\.owner), in: db)
+        let ids = due.map(\.id)
+        var lanes = try opened(ids, at: now, isDue: true, in: db)
+        let early = lanes.filter(\.isEarly)
+        if !early.isEmpty {
+            try hasten(early, in: db)
+            lanes = try opened(ids, at: now, isDue: true, in: db)
+        }
+        var (deliveries, empty, waiting) = ([any OutboxDelivery](), [Int](), [Int]())
+        for lane in lanes {
+            guard var attempt = lane.head, let dueAt = lane.dueAt else {
+                empty.append(lane.id)
+                continue
+            }
+            attempt.fence = fence
+            guard dueAt <= now else {
+                waiting.append(lane.id)
+                continue
+            }
+            if let delivery = try channel.delivery(of: attempt, at: now, in: db) {
+                deliveries.append(delivery)
+            } else {
+                try db.run("DELETE FROM \(messages, unscoped: sending) WHERE number = \(attempt.number)")
+                waiting.append(lane.id)
+            }
+        }
+        try lease(deliveries.map(\.attempt), fence: fence, of: channel, at: now, in: db)
+        try setTimes(empty + waiting, at: now, in: db)
+        return deliveries
+    }
+
+    /// Returns lanes with their first messages.
+    private static func opened(
+        _ ids: [Int], at now: Timestamp, isDue: Bool, in db: DatabaseConnection
+    ) throws -> [Opened] {
+        let dueCondition: SQL = isDue ? "l.next_at <= \(now)" : "(l.fence = 0 OR l.next_at <= \(now))"
+        return try db.rows(
+            """
+            SELECT l.id, l.tenant, l.lane, l.route, l.failures, \(isEarly), o.number, o.user_id, o.device_id, o.type,
+                o.subject, o.id, o.data, o.attempts, o.version, o.created_at, o.gives_up_at, o.due_at
+            FROM \(lanes, unscoped: sending) AS l LEFT JOIN \(messages, unscoped: sending) AS o ON o.number = \(first)
+            WHERE \(SQL.all(["l.id IN \(values: ids)", dueCondition])) ORDER BY o.number
+            """
+        ) { row in
+            guard let number = try row.optionalInteger(6) else {
+                return Opened(id: try row.integer(0), head: nil, dueAt: nil, isEarly: false)
+            }
+            let attempt = OutboxAttempt(
+                number: number, laneId: try row.integer(0), tenant: try row.id(1),
+                lane: OutboxLane(name: try row.text(2), route: try row.text(3)), userId: try row.optionalID(7),
+                device: try row.optionalText(8) ?? "", type: try row.text(9), subject: try row.text(10),
+                id: try row.text(11), data: try row.bytes(12), attempt: try row.integer(13) + 1,
+                failures: try row.integer(4), version: try row.integer(14), createdAt: try row.moment(15),
+                givesUpAt: try row.moment(16))
+            return Opened(id: attempt.laneId, head: attempt, dueAt: try row.moment(17), isEarly: try row.bool(5))
+        }
+    }
+
+    private static func lease(
+        _ attempts: [OutboxAttempt], fence: Int, of channel: any Channel, at now: Timestamp, in db: DatabaseConnection
+    ) throws {
+        guard !attempts.isEmpty else { return }
+        let until = now.adding(seconds: Int64(channel.limits.timeoutSeconds) + OutboxLimits.leaseSeconds)
+        try db.run(
+            """
+            UPDATE \(messages, unscoped: sending) SET attempts = attempts + 1, tried_at = \(now), fence = \(fence)
+            WHERE number IN \(values: attempts.map(\.number))
+            """)
+        try db.run(
+            """
+            UPDATE \(lanes, unscoped: sending) SET next_at = \(until), waits_from = \(now), fence = \(fence)
+            WHERE id IN \(values: attempts.map(\.laneId))
+            """)
+    }
+
+    /// Sets the times of lanes without an attempt by their first messages, which may have been written while the clock was
+    /// ahead. Deletes the lanes in which nothing waits.
+    static func setTimes(_ ids: [Int], at now: Timestamp, in db: DatabaseConnection) throws {
+        guard !ids.isEmpty else { return }
+        let isAmong: SQL = "id IN \(values: ids)"
+        let waiting: SQL = """
+            FROM \(messages, unscoped: sending) AS q
+            WHERE q.state = 0 AND q.tenant = outbox_lanes.tenant AND q.lane = outbox_lanes.lane
+            """
+        try db.run(
+            "DELETE FROM \(lanes, unscoped: sending) WHERE \(isAmong) AND NOT EXISTS (SELECT 1 \(waiting))")
+        try db.run(
+            """
+            UPDATE \(lanes, unscoped: sending)
+            SET fence = 0, failures = 0,
+                waits_from = (SELECT CASE WHEN q.created_at > \(now) THEN q.created_at ELSE \(now) END \(waiting)
+                    ORDER BY q.due_at, q.number LIMIT 1),
+                next_at = (SELECT q.due_at \(waiting) ORDER BY q.due_at, q.number LIMIT 1)
+            WHERE \(isAmong)
+            """)
+    }
+
+    // MARK: Outcomes
+
+    /// Returns what follows from the answer to an attempt.
+    ///
+    /// - Parameters:
+    ///   - age: Nil gives nothing up because of its age: the time is in doubt.
+    ///   - chance: A random number from 0 up to, but not including, 1.
+    static func result(
+        of outcome: OutboxOutcome, _ attempt: OutboxAttempt, at age: AgeTime?, chance: Double
+    ) -> OutboxResult {
+        func retry(_ reason: String, _ pause: Double, isAsked: Bool) -> OutboxResult {
+            if let age, age.now.adding(seconds: Int64(pause)) >= attempt.givesUpAt {
+                return .ended(reason: reason, .expired)
+            }
+            return .retry(reason: reason, afterSeconds: pause, isAsked: isAsked)
+        }
+        switch outcome {
+        case .accepted: return .accepted
+        case .interrupted: return .interrupted
+        case .refused(let reason): return .ended(reason: reason, .refused)
+        case .gone(let reason, _): return .removed(reason: reason)
+        case .failed(let reason, let asked), .rejected(let reason, let asked):
+            let pause = Backoff.pause(afterFailure: attempt.failures + 1, asked: asked, chance: chance)
+            return retry(reason, pause, isAsked: asked != nil)
+        case .misconfigured(let reason, let isGeneral):
+            let pause = isGeneral ? 0 : Backoff.pause(afterFailure: attempt.failures + 1, asked: nil, chance: chance)
+            return retry(reason, max(OutboxLimits.misconfiguredSeconds, pause), isAsked: false)
+        }
+    }
+
+    /// Stores the results of attempts.
+    static func record(
+        _ results: [(delivery: any OutboxDelivery, result: OutboxResult)], of channel: any Channel, at now: Timestamp,
+        in db: DatabaseConnection
+    ) throws {
+        try lock(results.compactMap(\.delivery.attempt.owner), in: db)
+        for (delivery, result) in results { try record(result, of: delivery, channel, at: now, in: db) }
+    }
+
+    private static func record(
+        _ result: OutboxResult, of delivery: any OutboxDelivery, _ channel: any Channel, at now: Timestamp,
+        in db: DatabaseConnection
+    ) throws {
+        let attempt = delivery.attempt
+        var (result, isLatest) = (result, false)
+        if case .removed = result, try !delivery.isDestinationPresent(in: db) { result = .interrupted }
+        let unchanged = "\(attempt.isLatest) AND version = \(attempt.version)" as SQL
+        var pause: Double?
+        switch result {
+        case .accepted: isLatest = try settle(attempt, isKept: channel.isAlert(attempt.type), at: now, in: db)
+        case .interrupted: isLatest = try release(attempt, in: db)
+        case .removed: try remove(attempt.lane.name, of: attempt.tenant, in: db)
+        case .retry(let reason, let seconds, let isAsked):
+            isLatest =
+                try db.run(
+                    """
+                    UPDATE \(messages, unscoped: sending) SET fence = 0, error = \(reason) WHERE \(unchanged)
+                    """) > 0
+            // What changed meanwhile has another content, which the receiver may accept.
+            pause = isLatest || isAsked ? seconds : nil
+            if !isLatest { isLatest = try release(attempt, in: db) }
+        case .ended(let reason, let end):
+            isLatest = try give(up: attempt, reason, end, unchanged, channel, at: now, in: db)
+        }
+        try delivery.note(result, isLatest: isLatest, at: now, in: db)
+        try freeLane(of: attempt, pause: pause, at: now, in: db)
+    }
+
+    /// Notes that a message was accepted. What changed meanwhile is sent again, or is the withdrawal.
+    ///
+    /// - Returns: Whether the attempt was the latest of its message.
+    private static func settle(
+        _ attempt: OutboxAttempt, isKept: Bool, at now: Timestamp, in db: DatabaseConnection
+    ) throws -> Bool {
+        let isUnchanged: SQL = "version = \(attempt.version)"
+        if !isKept {
+            let deleted = try db.run(
+                "DELETE FROM \(messages, unscoped: sending) WHERE \(attempt.isLatest) AND \(isUnchanged)")
+            return deleted > 0 ? true : try release(attempt, in: db)
+        }
+        return try db.run(
+            """
+            UPDATE \(messages, unscoped: sending)
+            SET fence = 0, error = NULL, state = CASE WHEN \(isUnchanged) THEN 1 ELSE 0 END,
+                data = CASE WHEN \(isUnchanged) THEN '' ELSE data END,
+                settled_at = CASE WHEN \(isUnchanged) THEN \(now) ELSE settled_at END,
+                gives_up_at = CASE WHEN \(isUnchanged)
+                    THEN \(now.adding(seconds: OutboxLimits.sentSeconds)) ELSE gives_up_at END
+            WHERE \(attempt.isLatest)
+            """) > 0
+    }
+
+    private static func release(_ attempt: OutboxAttempt, in db: DatabaseConnection) throws -> Bool {
+        try db.run("UPDATE \(messages, unscoped: sending) SET fence = 0 WHERE \(attempt.isLatest)") > 0
+    }
+
+    /// Ends a message that is not accepted.
+    private static func give(
+        up attempt: OutboxAttempt, _ reason: String, _ end: OutboxEnd, _ unchanged: SQL, _ channel: any Channel,
+        at now: Timestamp, in db: DatabaseConnection
+    ) throws -> Bool {
+        if channel.limits.keepsDead {
+            let dead = try markDead(.expired, where: unchanged, error: reason, at: now, in: db)
+            return dead > 0 ? true : try release(attempt, in: db)
+        }
+        // The receiver may show an earlier message about the subject, which must be withdrawn one day.
+        return try settle(attempt, isKept: channel.isAlert(attempt.type) && attempt.attempt > 1, at: now, in: db)
+    }
+
+    static func markDead(
+        _ why: WebhookFailureReason, where condition: SQL, error: String? = nil, at now: Timestamp,
+        in db: DatabaseConnection
+    ) throws -> Int {
+        try db.run(
+            """
+            UPDATE \(messages, unscoped: sending)
+            SET state = 2, settled_at = \(now), gives_up_at = \(now.adding(seconds: OutboxLimits.deadSeconds)), fence = 0,
+                reason = \(why.rawValue), error = coalesce(\(error), error)
+            WHERE \(condition)
+            """)
+    }
+
+    /// Ends the lease of an attempt, if it still has one.
+    private static func freeLane(
+        of attempt: OutboxAttempt, pause: Double?, at now: Timestamp, in db: DatabaseConnection
+    ) throws {
+        let own: SQL = "id = \(attempt.laneId) AND fence = \(attempt.fence)"
+        if let pause {
+            let nextAt = Timestamp(microseconds: now.microseconds + Int64(pause * 1_000_000))
+            try db.run(
+                """
+                UPDATE \(lanes, unscoped: sending)
+                SET fence = 0, failures = failures + 1, next_at = \(nextAt), waits_from = \(now) WHERE \(own)
+                """)
+        } else if try db.exists("SELECT 1 FROM \(lanes, unscoped: sending) WHERE \(own)") {
+            try setTimes([attempt.laneId], at: now, in: db)
+        }
+    }
+
+    /// Ends all leases, so that begun attempts are repeated without waiting.
+    static func endLeases(at now: Timestamp, in db: DatabaseConnection) throws {
+        try db.run(
+            """
+            UPDATE \(messages, unscoped: sending) SET fence = 0 WHERE fence <> 0 AND (tenant, lane) IN (
+                SELECT tenant, lane FROM \(lanes, unscoped: sending) WHERE fence <> 0)
+            """)
+        try db.run(
+            """
+            UPDATE \(lanes, unscoped: sending) SET fence = 0, next_at = \(now), waits_from = \(now) WHERE fence <> 0
+            """)
+    }
+}

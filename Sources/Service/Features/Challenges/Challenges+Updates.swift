@@ -183,7 +183,8 @@ extension ChallengesFeature {
 
     private static func unpublishedCondition(at now: Timestamp) -> SQL {
         let due = now.adding(seconds: -LeaderboardLimits.updatePauseSeconds)
-        return "revision > published_revision AND is_removed = 0 AND NOT (published_at > \(due) AND published_at <= \(now))"
+        return
+            "revision > published_revision AND is_removed = 0 AND NOT (published_at > \(due) AND published_at <= \(now))"
     }
 
     /// Leaderboards of one tick: some milliseconds of the writer. The longest waiting ones come first.

@@ -25,7 +25,8 @@ extension DJFeature {
         return .write(locking: .dj(id)) { tx in
             _ = try requireOwnShop(id, tx)
             if requiresCode { try makeCodeSecret(tx) }
-            try tx.db.run("UPDATE \(shops, writableBy: tx.scope) SET requires_code = \(requiresCode) WHERE shop_id = \(id)")
+            try tx.db.run(
+                "UPDATE \(shops, writableBy: tx.scope) SET requires_code = \(requiresCode) WHERE shop_id = \(id)")
             return rule(requiresCode, of: id)
         }
     }

@@ -83,7 +83,8 @@ import Values
     }
 
     /// Stores the newest level. The files of released versions stay unchanged, because such databases exist.
-    @Test(.enabled(if: ProcessInfo.processInfo.environment["STORE_LEVEL"] != nil, "STORE_LEVEL=1 stores the newest one"))
+    @Test(
+        .enabled(if: ProcessInfo.processInfo.environment["STORE_LEVEL"] != nil, "STORE_LEVEL=1 stores the newest one"))
     func newestLevel_isStored() async throws {
         let service = try TestService.start(LevelStory.settings, at: LevelStory.moment)
         let cursor = try await service.position(as: .user("ada"))
@@ -104,7 +105,8 @@ import Values
         }
         for line in present where !pinned.contains(line) {
             Issue.record(
-                "if no released version has the migration, put this line into checksums.txt; else revert its change:\n\(line)")
+                "if no released version has the migration, put this line into checksums.txt; else revert its change:\n\(line)"
+            )
         }
         for line in pinned where !present.contains(line) { Issue.record("a released migration is missing: \(line)") }
         #expect(pinned == pinned.sorted(), "keep the lines sorted, so that concurrent additions do not conflict")

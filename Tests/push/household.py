@@ -136,9 +136,8 @@ class Household:
         self.read_to = dict.fromkeys(self.users, 0)
         # When the answer said that all messages were read.
         self.read_at = dict.fromkeys(self.users)
-        # How much the total of a user rose without a message since the last one, and when it last fell.
-        self.rose_quietly = dict.fromkeys(self.users, 0)
-        self.fell_at = dict.fromkeys(self.users, 0.0)
+        # When the total of a user changed last.
+        self.changed_at = dict.fromkeys(self.users, 0.0)
         self.step_count = 0
 
     async def ask(self, user, method, path, body=None, **options):
@@ -177,8 +176,8 @@ class Household:
     def changed(self, user, start):
         """Notes the total of a user after a step."""
         total = self.total(user)
-        if total < self.counts[user].now:
-            self.rose_quietly[user], self.fell_at[user] = 0, start
+        if total != self.counts[user].now:
+            self.changed_at[user] = start
         self.counts[user].change(total, start)
 
     # MARK: Notifications
@@ -196,10 +195,7 @@ class Household:
         self.unseen[user][note.id] = note
         self.changed(user, start)
         if priority in PUSHED:
-            self.rose_quietly[user] = 0
             self.model.judge.early(self, note)
-        else:
-            self.rose_quietly[user] += 1
 
     def mark_seen(self, user, notes, start):
         for note in notes:
@@ -244,7 +240,6 @@ class Household:
         # The bulk change of the model relies on the order.
         self.unseen[user] = dict(sorted(self.unseen[user].items()))
         self.changed(user, start)
-        self.rose_quietly[user] += 1
 
     # MARK: Messages
 
@@ -258,7 +253,6 @@ class Household:
         await self.ask(user, "POST", f"/v1/conversations/{self.conversation}/messages", body)
         for other in others:
             self.changed(other, start)
-            self.rose_quietly[other] = 0
 
     async def read(self, user):
         if not self.unread(user):

@@ -244,16 +244,16 @@ class Judge:
         return len(due)
 
     def judge_icon(self, household, phone):
-        """Checks the number on an icon. It is the total, without what came later and causes no message."""
+        """Checks the number on an icon. It is the total."""
         user, total = phone.user, household.counts[phone.user].now
         if phone.platform == "webpush" or phone.is_badge_unknown:
             return
         if phone.badge is None:
             # Nothing has arrived. That is right if nothing was to be sent.
-            if household.fell_at[user] > phone.since:
+            if household.changed_at[user] > phone.since:
                 self.wrong_numbers += 1
-                self.problems.append(f"{phone.name} of {user} got no number when the total fell to {total}")
-        elif not total - household.rose_quietly[user] <= phone.badge <= total:
+                self.problems.append(f"{phone.name} of {user} got no number when the total became {total}")
+        elif phone.badge != total:
             self.wrong_numbers += 1
             self.problems.append(f"{phone.name} of {user} shows {phone.badge}, not {total}")
 

@@ -101,7 +101,7 @@ class Model:
             return {"apns": apns.error("Unregistered", timestamp=int(time.time() * 1000) + 1000),
                     "fcm": fcm.error("UNREGISTERED"), "webpush": Reply(410)}[push.platform]
         if kind == "refused":
-            return {"apns": apns.error("BadCollapseId"), "fcm": fcm.error("INVALID_ARGUMENT"),
+            return {"apns": apns.error("BadCollapseId"), "fcm": fcm.error("INVALID_ARGUMENT", "message.android.ttl"),
                     "webpush": Reply(413)}[push.platform]
         if kind == "busy":
             return {"apns": apns.error("TooManyRequests", retry_after=1), "fcm": fcm.error("UNAVAILABLE", retry_after=1),

@@ -76,12 +76,15 @@ def withdrawals(stage):
     second = notify(stage, "vera")
     push = phones[2].wait(2)[1]
     expect((push.tag, push.withdrawn) == (second, (first,)), "the browser's next alert withdraws", push)
-    # A phone that was sent no number in the last 30 s gets it at once.
+    # A phone that was sent no number in the last 30 s gets it at once, also if it rises by something that is not sent.
     quiet = [Phone(stage, "vince", platform) for platform in ("apns", "fcm")]
-    see(stage, "vince", notify(stage, "vince", "NORMAL"))
+    unsent = notify(stage, "vince", "NORMAL")
     for phone in quiet:
         push = phone.wait(1)[0]
-        expect((push.kind, push.badge) == ("badge", 0), "the number alone", push)
+        expect((push.kind, push.badge) == ("badge", 1), "the number alone", push)
+    stage.settle()
+    see(stage, "vince", unsent)
+    expect(len(stage.outbox("type = 'badge' AND user_id = 'vince'")) == 2, "a number for each phone, after a pause")
     return "2 phones and a browser"
 
 

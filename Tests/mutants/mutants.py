@@ -92,7 +92,7 @@ MUTANTS = [
     ),
     *of(
         "Rows/Source/SourceContinuity.swift", SOURCE,
-        ("{ «stored == description || stored == log» }", "stored.hasPrefix(log)", "another timeline counts as the same log"),
+        ("{ «stored == description» }", "stored.hasPrefix(log)", "another timeline counts as the same log"),
         ("if «lsn > end» {", "false", "a log that ends before the position counts as complete"),
         ("let confirmed = slot.confirmed, «confirmed <= lsn»", "confirmed.rawValue <= lsn.rawValue + 2",
          "a slot that begins after the position counts as complete"),

@@ -209,6 +209,8 @@ MUTANTS = [
         ("isKept: «channel.isAlert(attempt.type) && attempt.attempt > 1», at", "false",
          "an alert is not withdrawn if the next one about its subject was refused"),
         ("guard «dueAt <= now» else {", "true", "a message is sent before its time"),
+        ("if case .removed = result, try «!delivery.isDestinationPresent(in: db)» {", "false",
+         "a former address that is gone removes the messages to the new one"),
     ),
     *of(
         "Service/Outbox/Outbox.swift", OUTBOX,
@@ -227,7 +229,7 @@ MUTANTS = [
     ),
     *of(
         "Service/Outbox/Outbox+Adding.swift", OUTBOX,
-        ("let sent = found.filter«(\\.isMaybeSent)»", " { _ in false }", "what was sent is not withdrawn"),
+        ("let sent = «found.filter(\\.isMaybeSent)».map", "found.filter { _ in false }", "what was sent is not withdrawn"),
     ),
     *of(
         "Service/Outbox/Outbox+Upkeep.swift", OUTBOX,
@@ -241,10 +243,7 @@ MUTANTS = [
         ("if «type != .withdrawal» { try PushFeature.forgetBadge", "false",
          "the number of the device is known although the answer was lost"),
         ("if «type == .message» { try deleteReplaced", "false", "a withdrawal removes the alert that has replaced its own"),
-        ("if !withdrawals.isEmpty { «try deleteMessages(\"number IN \\(values: withdrawals)\", in: db)» }", "()",
-         "a browser's withdrawal is sent again"),
-        ("try PushFeature.storedDevice(device, owner, in: db)?.registeredAt «== registeredAt»", "!= nil",
-         "a former address that is gone removes the messages to the new one"),
+        ("if «!withdrawals.isEmpty» { try deleteMessages", "false", "a browser's withdrawal is sent again"),
     ),
     *of(
         "Service/Features/Push/Push+Tables.swift", OUTBOX,

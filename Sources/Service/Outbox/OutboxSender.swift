@@ -34,7 +34,7 @@ final class OutboxSender: Sendable {
     private let logger: Logger
     private let thread = LoopThread("outbox")
     private let ended: [String: EndedAttempts<Ended>]
-    private let isDraining = Atomic<Bool>(false)
+    private let draining = Atomic<Bool>(false)
     /// The number of running attempts.
     private let running = Locked(0)
 
@@ -74,9 +74,12 @@ final class OutboxSender: Sendable {
             })
     }
 
+    /// Whether nothing begins any more.
+    var isDraining: Bool { draining.load(ordering: .acquiring) }
+
     /// Begins nothing from now on.
     func drain() {
-        isDraining.store(true, ordering: .releasing)
+        draining.store(true, ordering: .releasing)
         thread.wake()
     }
 
@@ -101,7 +104,7 @@ final class OutboxSender: Sendable {
     private func round(_ progress: inout Progress) {
         do {
             try record(&progress)
-            guard !isDraining.load(ordering: .acquiring) else { return }
+            guard !isDraining else { return }
             while try Outbox.correct(at: clock.now(), in: store) {}
             try begin(&progress)
             try lookAfter(&progress)

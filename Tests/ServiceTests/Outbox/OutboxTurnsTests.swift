@@ -71,6 +71,20 @@ import Values
         #expect(try backlog.begin(10, &turns) == ["b", "b"])
     }
 
+    /// Too many messages wait. Those of the tenant with the most are given up, the oldest first.
+    @Test func excess_isCutFromTheTenantWithTheMost() async throws {
+        let backlog = try await Backlog([("quiet", 1), ("noisy", 6)])
+        let (store, now) = (backlog.probe.service.app.store, backlog.now)
+        let evicted = try await store.write { db in
+            let figures = try #require(try Outbox.figures(at: now, in: db)[.webhooks])
+            return try Outbox.evict(.webhooks, figures, waitingMax: 3, at: now, in: db).count
+        }
+        #expect(evicted == 4)
+        #expect(try backlog.probe.rows("tenant = 'quiet' AND state = 0") == 1)
+        #expect(try backlog.probe.rows("tenant = 'noisy' AND state = 0") == 2)
+        #expect(try backlog.probe.rows("tenant = 'noisy' AND state = 2 AND user_id IN ('noisy-0', 'noisy-3')") == 2)
+    }
+
     /// The receiver does not answer to the webhooks of one tenant. Places remain for another tenant.
     @Test func silenceForOneTenant_delaysNoOther() async throws {
         let speaking = Gate()

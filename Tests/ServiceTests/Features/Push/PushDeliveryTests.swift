@@ -116,40 +116,6 @@ import Values
         #expect(try probe.rows() == 1)
     }
 
-    /// The number is exact on every device, also if nothing else is sent. It is sent at most every 30 s.
-    @Test func numberThatRisesAlone_isSent() async throws {
-        let probe = try PushProbe()
-        try await probe.register("phone")
-        try await probe.notify("ada", .low)
-        #expect(try await probe.messages(1)[0].badge == 1)
-        try await probe.settled()
-        try await probe.notify("ada", .low)
-        try await probe.notify("ada", .normal)
-        #expect(try probe.rows("type = 'badge'") == 1)
-        probe.service.clock.advance(seconds: 31)
-        let second = try await probe.messages(2)[1]
-        #expect(second.badge == 3 && second.title == nil)
-        try await probe.settled()
-        #expect(try probe.rows() == 0)
-    }
-
-    /// Types of the settings are sent whatever their priority.
-    @Test func types_areSent_inEveryPriority() async throws {
-        let probe = try PushProbe(["pushTypes": "VISIT"])
-        try await probe.register("phone")
-        let id = try await probe.notify("ada", .low)
-        let alert = try await probe.messages(1)[0]
-        #expect(alert.title != nil && alert.tag == id)
-    }
-
-    @Test func everyStatusOfABooking_andEachRequest_isSentByDefault() throws {
-        let types = try #require(
-            TestService.settings(["jwtSecret": TestService.secret].merging(PushProbe.browsers) { $1 }).push
-        )
-        .types
-        #expect(types == [.booking, NotificationType(for: .request)])
-    }
-
     /// A user with a stream has the time to see the notification. Nothing rings after it was seen.
     @Test func userWithAStream_hasTimeToSeeIt() async throws {
         let probe = try PushProbe()

@@ -64,6 +64,19 @@ import Threads
         #expect(try BellhopProcess(["push", "keys"]).finish().text != text)
     }
 
+    /// Apple refuses them when it is sent the first message.
+    @Test(arguments: [
+        "mailto:", "mailto:ops", "mailto:ops@localhost", "mailto:ops@printer.local", "mailto:ops@push.invalid",
+        "mailto:Ops <ops@example.com>", "https://localhost/", "https://", "ops@example.com",
+    ])
+    func contacts_thatNoOneReaches_areRefusedAtTheStart(_ contact: String) throws {
+        let settings = ["jwtSecret": TestService.secret].merging(PushProbe.browsers) { $1 }
+        _ = try TestService.settings(settings.merging(["vapidContact": "https://example.com/contact"]) { $1 })
+        #expect(throws: (any Error).self) {
+            try TestService.settings(settings.merging(["vapidContact": contact]) { $1 })
+        }
+    }
+
     @Test func rotate_createsNoFile() throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("missing.sqlite")

@@ -186,6 +186,44 @@ import Values
         #expect(sent[0].id == sent[1].id)
     }
 
+    /// A service that stops waits for the answers to its requests, so nothing is sent twice.
+    @Test func answerDuringTheStop_isStored() async throws {
+        let answers = Gate()
+        let probe = try WebhookProbe { _ in
+            answers.wait()
+            return .status(200)
+        }
+        let id = try await probe.notify()
+        probe.passTime()
+        try await eventually("the request is there") { !probe.receiver.deliveries.all.isEmpty }
+        let sender = try #require(probe.service.app.outbox)
+        let opening = Task {
+            try await eventually("the service stops") { sender.isDraining }
+            answers.open()
+        }
+        try await probe.service.restart()
+        try await opening.value
+        #expect(try probe.rows("subject = \(id) AND state = 1 AND attempts = 1") == 1)
+        #expect(probe.receiver.deliveries.all.count == 1)
+    }
+
+    /// The receiver refuses the webhooks of many users. That says nothing about the webhooks of others.
+    @Test func refusedWebhooks_delayNoOtherUser() async throws {
+        let probe = try WebhookProbe(["webhookAtOnce": "true"]) { delivery in
+            .status(String(decoding: delivery.body, as: UTF8.self).contains("bad-") ? 422 : 200)
+        }
+        for user in 0..<(OutboxLimits.failuresMax + 4) { try await probe.notify("bad-\(user)") }
+        // On PostgreSQL, other replicas could say that the users have streams.
+        probe.service.clock.advance(seconds: OutboxLimits.presenceSeconds)
+        _ = try await probe.deliveries(OutboxLimits.failuresMax + 4)
+        try await probe.settled()
+        let id = try await probe.notify("good")
+        if probe.service.app.store.engine == .postgreSQL {
+            probe.service.clock.advance(seconds: OutboxLimits.presenceSeconds)
+        }
+        try await eventually("it arrives without a pause") { try probe.received.contains { $0.subject == id } }
+    }
+
     /// The service is killed between the receiver's answer and its own record of it. The webhook is sent once more
     /// with the same id, and then no more.
     @Test func killedService_sendsAgain_byTheSameId() async throws {

@@ -8,8 +8,8 @@ public struct LoginRefusal: Sendable, Equatable {
     public let user: String
     public let database: String
 
-    /// Whether a later attempt is refused too, until someone changes the server: without the database, the role, its password
-    /// or its right.
+    /// Whether a later attempt is refused too, until someone creates the database or the role, or corrects its password or
+    /// right.
     public var isLasting: Bool { ["3D000", "28000", "28P01", "42501"].contains(sqlState) }
 
     /// Connects once, and returns the refusal; nil if the server accepts the login, or does not answer in time.

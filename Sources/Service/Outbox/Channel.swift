@@ -3,10 +3,10 @@ import Domain
 import Logging
 import Values
 
-/// A way by which messages leave the service.
+/// A way for messages to leave the service.
 ///
-/// The outbox knows when a message is sent, in which order and how often. A channel knows what is sent, by which request,
-/// and what an answer means.
+/// The outbox knows when a message is sent, in which order and how often. A channel knows its content, its request, and the
+/// meaning of an answer.
 protocol Channel: Sendable {
     /// The first word of its routes.
     var name: String { get }
@@ -16,7 +16,7 @@ protocol Channel: Sendable {
     var hasRequests: Bool { get }
     var limits: ChannelLimits { get }
 
-    /// A further condition on the due lanes `l`; nil for none.
+    /// A further condition on the due lanes `l`, if any.
     var condition: SQL? { get }
 
     /// Whether a message of a type is kept after it was accepted, because it may have to be withdrawn.
@@ -32,10 +32,10 @@ protocol Channel: Sendable {
     /// Counts for metrics, from time to time.
     func count(in db: DatabaseConnection) throws
 
-    /// The line that tells an operator of an outcome; nil for none. It is logged at most once a minute.
+    /// The line about an outcome for an operator, if any. It is logged at most once a minute.
     func line(for outcome: OutboxOutcome) -> OutboxLine?
 
-    /// The line that tells of the first success after a logged failure.
+    /// The line about the first success after a logged failure.
     var recoveryLine: OutboxLine? { get }
 
     /// Work on the database before the first message, on the sender's thread.
@@ -94,7 +94,7 @@ enum OutboxFamily: String, CaseIterable, Sendable {
 struct ChannelLimits: Sendable {
     /// Attempts that run at the same time, on each replica.
     let slots: Int
-    /// Those of one tenant. The rest is for other tenants, whose messages would otherwise wait behind its backlog.
+    /// The slots of one tenant. The rest is for other tenants, whose messages would otherwise wait behind its backlog.
     let tenantSlots: Int
     /// How long the receiver may take to answer.
     let timeoutSeconds: Int

@@ -82,7 +82,7 @@ extension Outbox {
         }
     }
 
-    /// Returns the time at which the next lane of a route becomes due after a look at the ones that were due. Those that
+    /// Returns the time at which the next lane of a route becomes due after a look at the ones that were due. The ones that
     /// still wait are begun when an attempt ends.
     static func nextDue(_ route: String, after now: Timestamp, in db: DatabaseConnection) throws -> Timestamp? {
         try db.row(

@@ -23,14 +23,16 @@ extension Outbox {
         try lock(ahead.compactMap(\.owner), in: db)
         let isAmong: SQL = "id IN \(values: ahead.map(\.id)) AND \(isAhead("waits_from", of: now))"
         let step: SQL = "(created_at - \(now))"
-        // The messages keep their distances, so that the withdrawal of a browser still waits for an alert. What was added
-        // since then has extended a message from the present time.
+        // The messages keep their distances, so that the withdrawal of a browser still waits for an alert. One that was due
+        // before it was written, such as the withdrawal of an earlier message, is due now. A message that came since then
+        // has extended a message from the present time.
+        let dueAt: SQL = "CASE WHEN due_at > created_at THEN due_at - \(step) ELSE \(now) END"
         try db.run(
             """
             UPDATE \(messages, unscoped: sending)
-            SET due_at = due_at - \(step),
+            SET due_at = \(dueAt),
                 patient_until = CASE WHEN patient_until = 0 THEN 0 ELSE patient_until - \(step) END,
-                gives_up_at = due_at - \(step) + \(OutboxLimits.secondsToLive * 1_000_000), created_at = \(now)
+                gives_up_at = \(dueAt) + \(OutboxLimits.secondsToLive * 1_000_000), created_at = \(now)
             WHERE state = 0 AND \(isAhead("created_at", of: now)) AND (tenant, lane) IN (
                 SELECT tenant, lane FROM \(lanes, unscoped: sending) WHERE \(isAmong))
             """)

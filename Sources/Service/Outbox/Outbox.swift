@@ -8,8 +8,8 @@ import Visibility
 /// A message is written in the transaction of its cause, and deleted in the transaction that makes it obsolete. So an
 /// existing message proves that its subject is still unseen. Messages of one lane are sent one after the other, in the
 /// order of their due times. A row for each lane holds when its first message may be sent, and the lease of the running
-/// attempt. So the look for due messages reads only those that are due. A ``Channel`` says what is sent, and what an
-/// answer means.
+/// attempt. So the look for due messages reads only due ones. A ``Channel`` knows the content of a message and the
+/// meaning of an answer.
 enum Outbox {
     static let messages = Table(
         "outbox", read: ["tenant:service"], write: ["tenant:service"],
@@ -34,7 +34,7 @@ enum Outbox {
             .sqlite(laneTable("INTEGER PRIMARY KEY AUTOINCREMENT", text: "TEXT", integer: "INTEGER") + " STRICT"),
             .postgreSQL(laneTable(identity, text: "TEXT COLLATE \"C\"", integer: "BIGINT")),
             "CREATE UNIQUE INDEX outbox_lanes_names ON outbox_lanes (tenant, lane)",
-            // The due lanes of a route, and those of each of its tenants.
+            // The due lanes of a route, and the due lanes of each of its tenants.
             "CREATE INDEX outbox_lanes_due ON outbox_lanes (route, next_at)",
             "CREATE INDEX outbox_lanes_turns ON outbox_lanes (route, tenant, next_at)",
             // The lanes that were written while the clock was ahead.
@@ -96,7 +96,7 @@ enum Outbox {
     static let adding = Unscoped.reaction("the service sends messages about the actions of all users")
     static let sending = Unscoped.bookkeeping("the sender sends the due messages of all tenants")
 
-    /// Locks users. Their messages and devices change only under this lock: a sender changes those of many users in one
+    /// Locks users. Their messages and devices change only under this lock: a sender changes the rows of many users in one
     /// transaction, and would deadlock with requests.
     static func lock(_ owners: [Owner], in db: DatabaseConnection) throws {
         try db.lock(owners.map { LockKey.user($0.userId).name(in: $0.tenant) })

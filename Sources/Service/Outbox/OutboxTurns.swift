@@ -47,7 +47,7 @@ struct OutboxTurns {
 
     /// Returns due lanes whose attempts may begin.
     ///
-    /// - Parameter condition: A further condition on the lane `l`; nil for none.
+    /// - Parameter condition: A further condition on the lane `l`, if any.
     mutating func choose(
         _ limit: Int, of route: String, at now: Timestamp, _ condition: SQL?, in db: DatabaseConnection
     ) throws -> [Outbox.Due] {

@@ -37,8 +37,8 @@ enum EventLog {
     static let migration = Migration(
         "0001_events",
         sql: [
-            // `step` is the distance of a row's number from the previous row's; null means 1. `trace` is the `traceparent` of
-            // a record's events; null if it is not recorded.
+            // `step` is the distance of a row's number from the previous row's; null means 1. `trace` is the `traceparent`
+            // of a record's events. It is null if the trace is not recorded.
             """
             CREATE TABLE events (
                 sequence INTEGER PRIMARY KEY,

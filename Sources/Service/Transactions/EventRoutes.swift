@@ -1,6 +1,6 @@
 import Values
 
-/// The routes by which a reader finds its events in the log (``EventLog``): the keys and the topics of a stream.
+/// The routes on which a reader finds its events in the log (``EventLog``): the keys and the topics of a stream.
 struct EventRoutes: Sendable {
     private let keys: Set<String>
     /// Compared by their bytes. Keys are ASCII.

@@ -97,7 +97,7 @@ enum PushFeature {
         }
     }
 
-    /// Removes the messages about subjects that were seen, and withdraws those that were sent, or may have been.
+    /// Removes the messages about subjects that were seen, and withdraws the ones that were sent, or may have been.
     private static func clear(_ type: PushType, _ subjects: [String], of userId: ID<User>, _ tx: Transaction) throws {
         try Outbox.withdraw(subjects.map { slot(type, $0) }, of: userId, tx) { sent in
             let subject = tag(type, String(sent.slot.dropFirst(slot(type, "").count)))

@@ -86,7 +86,7 @@ final class WebhookChannel: Channel {
 /// The reads of other features that a webhook needs at the moment of sending. The start of the service passes them,
 /// because features do not know one another.
 struct WebhookSources: Sendable {
-    /// Returns the unread messages of a member; nil if there are none.
+    /// Returns the unread messages of a member, if any.
     let message: @Sendable (ID<Conversation>, Owner, DatabaseConnection) throws -> UnreadConversation?
     let preferences: @Sendable (Owner, DatabaseConnection) throws -> Preferences
 }
@@ -149,7 +149,7 @@ struct WebhookDelivery: OutboxDelivery {
 }
 
 extension OutboundOutcome {
-    /// The word by which metrics count it.
+    /// The label of its count in the metrics.
     fileprivate var word: String {
         switch self {
         case .answered(let status, _): "status_\(status)"

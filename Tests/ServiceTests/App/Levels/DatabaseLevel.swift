@@ -60,9 +60,11 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
         let name = try server.makeDatabase()
         let owner = server.url("bellhop_owner", name)
         try Self.migrate(owner, applied)
-        // Runs as a superuser, because policies do not apply to it and it may defer the checks of references. Bytes
-        // have another syntax in PostgreSQL.
-        let rows = "SET session_replication_role = replica;\n" + rows
+        // Runs as a superuser, because policies do not apply to it and it may defer the checks of references. Rows keep their
+        // numbers. Bytes have another syntax in PostgreSQL.
+        let rows =
+            "SET session_replication_role = replica;\n"
+            + rows.replacing(") VALUES (", with: ") OVERRIDING SYSTEM VALUE VALUES (")
         try server.run([rows.replacing(/X'(?<hex>[0-9A-F]*)'/) { "'\\x\($0.output.hex)'" }], in: name)
         _ = try Operations.migrate(TestService.settings(["database": owner, "jwtSecret": TestService.secret]))
         try server.makeLogin()

@@ -62,7 +62,9 @@ import Values
         defer { store.close() }
         #expect(try store.migrate(Catalog.migrations + [later], tables: Catalog.tables) == [later.id])
         #expect(try store.migrate(Catalog.migrations + [later], tables: Catalog.tables).isEmpty)
-        let service = try DatabaseStore.open(DatabaseURL(database.url), tables: Catalog.tables)
+        // The service has a login of its own on a server, to which the policies apply.
+        let service =
+            database.name == nil ? store : try DatabaseStore.open(DatabaseURL(database.url), tables: Catalog.tables)
         defer { service.close() }
         let table = PreferencesFeature.preferences
         for (user, moods) in [("ada", [7]), ("eve", [])] {

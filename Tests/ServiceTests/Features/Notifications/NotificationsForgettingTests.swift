@@ -25,8 +25,8 @@ import Values
                 try db.run(
                     """
                     INSERT INTO notifications (tenant, user_id, id, event_id, type, category, priority, title, message,
-                        lock_screen, data, sounds, vibrates, created_at, removed_at)
-                    VALUES (\(tenant), 'u1', \(id), \(id), 'VISIT', 'visit', 1, 'T', 'M', 'L', '{"k":1}', 0, 0, 1,
+                        lock_screen, data, sounds, vibrates, is_ranked, created_at, removed_at)
+                    VALUES (\(tenant), 'u1', \(id), \(id), 'VISIT', 'visit', 1, 'T', 'M', 'L', '{"k":1}', 0, 0, 1, 1,
                         \(removedAt))
                     """)
             }
@@ -42,8 +42,8 @@ import Values
         """
         WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(count))
         INSERT INTO notifications (tenant, user_id, id, event_id, type, category, priority, title, message,
-            lock_screen, data, sounds, vibrates, created_at, removed_at)
-        SELECT \(tenant), \(user), \(user) || '-' || n, 'e' || n, 'VISIT', 'visit', 1, '', '', '', '{}', 0, 0, 1, n
+            lock_screen, data, sounds, vibrates, is_ranked, created_at, removed_at)
+        SELECT \(tenant), \(user), \(user) || '-' || n, 'e' || n, 'VISIT', 'visit', 1, '', '', '', '{}', 0, 0, 1, 1, n
         FROM numbers
         """
     }

@@ -331,6 +331,17 @@ extension Outbox {
         try db.run("UPDATE \(messages, unscoped: sending) SET fence = 0 WHERE \(attempt.isLatest)") > 0
     }
 
+    /// Deletes the withdrawal of the message that an accepted message replaces. It waits behind it if the clock was set
+    /// back, and would take back the new one.
+    static func deleteWithdrawal(_ slot: String, before attempt: OutboxAttempt, in db: DatabaseConnection) throws {
+        try db.run(
+            """
+            DELETE FROM \(messages, unscoped: sending)
+            WHERE tenant = \(attempt.tenant) AND user_id = \(attempt.userId) AND slot = \(slot)
+                AND lane = \(attempt.lane.name) AND number <> \(attempt.number)
+            """)
+    }
+
     /// Ends a message that is not accepted.
     private static func give(
         up attempt: OutboxAttempt, _ reason: String, _ end: OutboxEnd, _ unchanged: SQL, _ channel: any Channel,

@@ -168,7 +168,9 @@ struct PushDelivery: OutboxDelivery {
         case .accepted:
             if !withdrawals.isEmpty { try deleteMessages("number IN \(values: withdrawals)", in: db) }
             guard isLatest else { return }
-            if type == .message { try deleteReplaced(in: db) }
+            if type == .message {
+                try Outbox.deleteWithdrawal(PushFeature.slot(.withdrawal, message.tag), before: attempt, in: db)
+            }
             // The system ignores the number of a withdrawal, which only the app reads. A later attempt has sent a newer
             // number.
             if type != .withdrawal { try noteBadge(at: now, in: db) }
@@ -180,17 +182,6 @@ struct PushDelivery: OutboxDelivery {
             )
         case .interrupted: break
         }
-    }
-
-    /// Deletes the withdrawal of the alert that an accepted alert replaces. It waits behind it if the clock was set back,
-    /// and would remove the new alert.
-    private func deleteReplaced(in db: DatabaseConnection) throws {
-        let slot = PushFeature.slot(.withdrawal, message.tag)
-        try deleteMessages(
-            """
-            tenant = \(owner.tenant) AND user_id = \(owner.userId) AND slot = \(slot) AND lane = \(attempt.lane.name)
-                AND number <> \(attempt.number)
-            """, in: db)
     }
 
     private func deleteMessages(_ condition: SQL, in db: DatabaseConnection) throws {

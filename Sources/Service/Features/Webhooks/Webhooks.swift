@@ -90,7 +90,7 @@ enum WebhooksFeature {
         OutboxLane(name: Outbox.laneName(.webhooks, name), route: WebhookType.channel)
     }
 
-    private static func slot(_ type: WebhookType, _ subject: String) -> String { "\(type.rawValue) \(subject)" }
+    static func slot(_ type: WebhookType, _ subject: String) -> String { "\(type.rawValue) \(subject)" }
 
     /// Returns a webhook that waits for its user to see the subject. Without waiting, a user with a stream still has the
     /// time to see it; with several replicas, each has a moment to say so.

@@ -60,8 +60,8 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
         let name = try server.makeDatabase()
         let owner = server.url("bellhop_owner", name)
         try Self.migrate(owner, applied)
-        // Runs as a superuser, because policies do not apply to it and it may defer the checks of references. Rows keep their
-        // numbers. Bytes have another syntax in PostgreSQL.
+        // Runs as a superuser, because policies do not apply to it and it may defer the checks of references. Rows keep
+        // their numbers. Bytes have another syntax in PostgreSQL.
         let rows =
             "SET session_replication_role = replica;\n"
             + rows.replacing(") VALUES (", with: ") OVERRIDING SYSTEM VALUE VALUES (")

@@ -163,7 +163,8 @@ import Values
         #expect(elsewhere.status == 201, "\(elsewhere.text)")
         _ = try await service.call("GET", "/v1/users/ada/export", as: .service())
         let audit = try ErasedTown.rows(of: "default", in: service)["audit"] ?? []
-        #expect(!audit.isEmpty && !audit.contains { $0.contains("ada") }, "\(audit)")
+        // A digest may contain the letters.
+        #expect(!audit.isEmpty && !audit.contains { $0.contains(/\bada\b/) }, "\(audit)")
         _ = try await service.call("DELETE", "/v1/users/ada", as: .service())
         try await Self.awaitDone(service, "ada")
         let later = try await service.call("POST", "/v1/notifications", as: .service(), notification("ada", [:]))

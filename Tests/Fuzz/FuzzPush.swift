@@ -57,7 +57,8 @@ private func check(_ outcome: PushOutcome, _ status: Int) {
         checkWord(reason)
         // A time of five digits of the year has no text.
         if let since { require(since.rfc3339.utf8.count == 24 && since.seconds >= 0, "the time \(since)") }
-    case .refused(let reason), .misconfigured(let reason), .failed(let reason, _): checkWord(reason)
+    case .refused(let reason), .misconfigured(let reason), .mismatched(let reason), .failed(let reason, _):
+        checkWord(reason)
     }
 }
 

@@ -226,6 +226,12 @@ final class StreamHub: StreamProgram {
     }
 
     private func stepLifetime(_ slot: Int32, at now: Int64) {
+        // A stream begins with `stream:ready`. The warning of a short token waits for it.
+        if subscriptions[Int(slot)].phase == .opening, let session = sessions[Int(slot)],
+            now < session.caller.expiresAt.microseconds
+        {
+            return
+        }
         guard let step = sessions[Int(slot)]?.lifetime.step(at: now), let session = sessions[Int(slot)] else { return }
         switch step {
         case .warn:

@@ -235,14 +235,14 @@ MUTANTS = [
         "Service/Outbox/Outbox+Upkeep.swift", OUTBOX,
         ("SET next_at = «next_at - (waits_from - \\(now))», waits_from", "next_at",
          "after the clock was set back, a lane waits for the old time"),
-        ("SET due_at = «due_at - \\(step)»,", "due_at", "after the clock was set back, a message waits for the old time"),
+        ("SET due_at = «\\(dueAt)»,", "due_at", "after the clock was set back, a message waits for the old time"),
         is_sql=True,
     ),
     *of(
         "Service/Features/Push/PushChannel.swift", OUTBOX,
         ("if «type != .withdrawal» { try PushFeature.forgetBadge", "false",
          "the number of the device is known although the answer was lost"),
-        ("if «type == .message» { try deleteReplaced", "false", "a withdrawal removes the alert that has replaced its own"),
+        ("if «type == .message» {\n                try Outbox.deleteWithdrawal", "false", "a withdrawal removes the alert that has replaced its own"),
         ("if «!withdrawals.isEmpty» { try deleteMessages", "false", "a browser's withdrawal is sent again"),
     ),
     *of(

@@ -55,9 +55,14 @@ enum TableDefinition {
         "INTEGER": "BIGINT", "REAL": "DOUBLE PRECISION", "BLOB": "BYTEA", "TEXT": "TEXT COLLATE \"C\"",
     ]
 
+    /// Keys that the database numbers, each once.
+    private static let numbered = (
+        sqlite: "INTEGER PRIMARY KEY AUTOINCREMENT", postgreSQL: "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+    )
+
     static func postgreSQL(_ text: String) -> String {
         guard text.hasPrefix("CREATE TABLE") else { return text }
-        var body = text
+        var body = text.replacing(numbered.sqlite, with: numbered.postgreSQL)
         // PostgreSQL is always strict, and does not store a table in the order of its key.
         for suffix in [" STRICT, WITHOUT ROWID", " WITHOUT ROWID", " STRICT"] where body.hasSuffix(suffix) {
             body.removeLast(suffix.count)

@@ -370,6 +370,9 @@ import Testing
                 == "CREATE TABLE t (a TEXT COLLATE \"C\" NOT NULL, b BIGINT, c DOUBLE PRECISION, d BYTEA, PRIMARY KEY (a))"
         )
         #expect(TableDefinition.postgreSQL("CREATE INDEX i ON t (a)") == "CREATE INDEX i ON t (a)")
+        #expect(
+            TableDefinition.postgreSQL("CREATE TABLE t (a INTEGER PRIMARY KEY AUTOINCREMENT, b INTEGER) STRICT")
+                == "CREATE TABLE t (a BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, b BIGINT)")
     }
 }
 

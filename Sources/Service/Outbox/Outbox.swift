@@ -23,16 +23,14 @@ enum Outbox {
     static let migration = Migration(
         "0001_outbox",
         sql: [
-            .sqlite(messageTable("INTEGER PRIMARY KEY AUTOINCREMENT", text: "TEXT", integer: "INTEGER") + " STRICT"),
-            .postgreSQL(messageTable(identity, text: "TEXT COLLATE \"C\"", integer: "BIGINT")),
+            .both(messageTable),
             // The messages about a subject. A message with a slot replaces the one before it.
             "CREATE UNIQUE INDEX outbox_slots ON outbox (tenant, user_id, slot, lane)",
             // The first message of a lane. With the state, counts read the index alone.
             "CREATE INDEX outbox_order ON outbox (tenant, lane, due_at, number, state) WHERE state = 0",
             "CREATE INDEX outbox_ends ON outbox (gives_up_at)",
             "CREATE INDEX outbox_dead ON outbox (tenant, id) WHERE state = 2",
-            .sqlite(laneTable("INTEGER PRIMARY KEY AUTOINCREMENT", text: "TEXT", integer: "INTEGER") + " STRICT"),
-            .postgreSQL(laneTable(identity, text: "TEXT COLLATE \"C\"", integer: "BIGINT")),
+            .both(laneTable),
             "CREATE UNIQUE INDEX outbox_lanes_names ON outbox_lanes (tenant, lane)",
             // The due lanes of a route, and the due lanes of each of its tenants.
             "CREATE INDEX outbox_lanes_due ON outbox_lanes (route, next_at)",
@@ -41,57 +39,51 @@ enum Outbox {
             "CREATE INDEX outbox_lanes_waits ON outbox_lanes (waits_from)",
         ])
 
-    private static let identity = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
-
     /// The state is 0 while a message waits or is on its way, 1 once it was accepted, as long as it may be withdrawn, and
     /// 2 when it is dead. The fence identifies the running attempt; 0 without one. The version rises when the content
     /// changes, so that the outcome of an attempt does not settle what came after it.
-    private static func messageTable(_ number: String, text: String, integer: String) -> String {
-        """
+    private static let messageTable = """
         CREATE TABLE outbox (
-            number \(number),
-            tenant \(text) NOT NULL,
-            lane \(text) NOT NULL,
-            route \(text) NOT NULL,
-            id \(text) NOT NULL,
-            user_id \(text),
-            device_id \(text),
-            type \(text) NOT NULL,
-            subject \(text) NOT NULL,
-            slot \(text),
-            data \(text) NOT NULL,
-            state \(integer) NOT NULL,
-            version \(integer) NOT NULL,
-            created_at \(integer) NOT NULL,
-            due_at \(integer) NOT NULL,
-            patient_until \(integer) NOT NULL,
-            gives_up_at \(integer) NOT NULL,
-            attempts \(integer) NOT NULL,
-            fence \(integer) NOT NULL,
-            tried_at \(integer),
-            error \(text),
-            reason \(text),
-            settled_at \(integer)
-        )
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            tenant TEXT NOT NULL,
+            lane TEXT NOT NULL,
+            route TEXT NOT NULL,
+            id TEXT NOT NULL,
+            user_id TEXT,
+            device_id TEXT,
+            type TEXT NOT NULL,
+            subject TEXT NOT NULL,
+            slot TEXT,
+            data TEXT NOT NULL,
+            state INTEGER NOT NULL,
+            version INTEGER NOT NULL,
+            created_at INTEGER NOT NULL,
+            due_at INTEGER NOT NULL,
+            patient_until INTEGER NOT NULL,
+            gives_up_at INTEGER NOT NULL,
+            attempts INTEGER NOT NULL,
+            fence INTEGER NOT NULL,
+            tried_at INTEGER,
+            error TEXT,
+            reason TEXT,
+            settled_at INTEGER
+        ) STRICT
         """
-    }
 
     /// A lane is here while messages wait in it. `waits_from` is the time when its times were written.
-    private static func laneTable(_ id: String, text: String, integer: String) -> String {
-        """
+    private static let laneTable = """
         CREATE TABLE outbox_lanes (
-            id \(id),
-            tenant \(text) NOT NULL,
-            lane \(text) NOT NULL,
-            route \(text) NOT NULL,
-            user_id \(text),
-            next_at \(integer) NOT NULL,
-            waits_from \(integer) NOT NULL,
-            fence \(integer) NOT NULL,
-            failures \(integer) NOT NULL
-        )
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            tenant TEXT NOT NULL,
+            lane TEXT NOT NULL,
+            route TEXT NOT NULL,
+            user_id TEXT,
+            next_at INTEGER NOT NULL,
+            waits_from INTEGER NOT NULL,
+            fence INTEGER NOT NULL,
+            failures INTEGER NOT NULL
+        ) STRICT
         """
-    }
 
     static let adding = Unscoped.reaction("the service sends messages about the actions of all users")
     static let sending = Unscoped.bookkeeping("the sender sends the due messages of all tenants")

@@ -57,7 +57,7 @@ extension PushFeature {
     private static func registrations(of fingerprints: [String], in db: DatabaseConnection) throws -> [Registration] {
         try db.rows(
             """
-            SELECT tenant, user_id, id, fingerprint FROM \(devices, unscoped: reacting)
+            SELECT tenant, user_id, id, fingerprint FROM \(devices, unscoped: Outbox.adding)
             WHERE fingerprint IN \(values: fingerprints)
             """
         ) { row in

@@ -36,8 +36,6 @@ extension PushFeature {
             "CREATE UNIQUE INDEX devices_addresses ON devices (fingerprint)",
         ])
 
-    static let reacting = Unscoped.reaction("the service sends messages about the actions of all users")
-
     // MARK: Devices
 
     private static let deviceColumns = Device.columns()
@@ -89,7 +87,7 @@ extension PushFeature {
     ) throws -> [RegisteredDevice] {
         try db.rows(
             """
-            SELECT user_id, id, platform, route, badge_at FROM \(devices, unscoped: reacting)
+            SELECT user_id, id, platform, route, badge_at FROM \(devices, unscoped: Outbox.adding)
             WHERE tenant = \(tenant) AND \(condition) LIMIT \(limit)
             """
         ) { row in
@@ -106,7 +104,7 @@ extension PushFeature {
         for part in RowParts.ranges(of: users.count, most: OutboxLimits.rowsAtOnceMax) {
             try tx.db.forEach(
                 """
-                SELECT user_id, count(*) FROM \(devices, unscoped: reacting)
+                SELECT user_id, count(*) FROM \(devices, unscoped: Outbox.adding)
                 WHERE tenant = \(tx.tenant) AND user_id IN \(values: users[part].map(\.text)) GROUP BY user_id
                 """
             ) { row in

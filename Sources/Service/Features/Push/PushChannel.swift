@@ -38,8 +38,8 @@ final class PushChannel: Channel {
     var condition: SQL? {
         """
         NOT EXISTS (
-            SELECT 1 FROM \(PushFeature.devices, unscoped: PushFeature.sending) AS d
-            JOIN \(Outbox.messages, unscoped: PushFeature.sending) AS m
+            SELECT 1 FROM \(PushFeature.devices, unscoped: Outbox.sending) AS d
+            JOIN \(Outbox.messages, unscoped: Outbox.sending) AS m
                 ON m.tenant = l.tenant AND m.lane = l.lane AND m.state = 0
             WHERE d.tenant = l.tenant AND d.user_id = m.user_id AND d.id = m.device_id
                 AND \(PushFeature.isUnreadable("d.address", push.keys)))
@@ -89,7 +89,7 @@ final class PushChannel: Channel {
     ) throws -> [(number: Int, tag: String)] {
         try db.rows(
             """
-            SELECT number, subject FROM \(Outbox.messages, unscoped: PushFeature.sending)
+            SELECT number, subject FROM \(Outbox.messages, unscoped: Outbox.sending)
             WHERE tenant = \(attempt.tenant) AND lane = \(attempt.lane.name) AND state = 0
                 AND type = \(PushType.withdrawal.rawValue) ORDER BY number LIMIT \(PushOutboxLimits.withdrawalsMax)
             """
@@ -178,14 +178,14 @@ struct PushDelivery: OutboxDelivery {
             try update("error = \(reason), error_at = \(now)", in: db)
         case .removed:
             try db.run(
-                "DELETE FROM \(PushFeature.devices, unscoped: PushFeature.sending) WHERE \(isOwn) AND \(isSameRegistration)"
+                "DELETE FROM \(PushFeature.devices, unscoped: Outbox.sending) WHERE \(isOwn) AND \(isSameRegistration)"
             )
         case .interrupted: break
         }
     }
 
     private func deleteMessages(_ condition: SQL, in db: DatabaseConnection) throws {
-        try db.run("DELETE FROM \(Outbox.messages, unscoped: PushFeature.sending) WHERE \(condition)")
+        try db.run("DELETE FROM \(Outbox.messages, unscoped: Outbox.sending) WHERE \(condition)")
     }
 
     private func noteBadge(at now: Timestamp, in db: DatabaseConnection) throws {
@@ -200,15 +200,13 @@ struct PushDelivery: OutboxDelivery {
     private func update(_ assignments: SQL, if condition: SQL? = nil, in db: DatabaseConnection) throws {
         try db.run(
             """
-            UPDATE \(PushFeature.devices, unscoped: PushFeature.sending) SET \(assignments)
+            UPDATE \(PushFeature.devices, unscoped: Outbox.sending) SET \(assignments)
             WHERE \(SQL.all([isOwn, condition]))
             """)
     }
 }
 
 extension PushFeature {
-    static let sending = Unscoped.bookkeeping("the sender sends the due messages of all tenants")
-
     /// A device as the sender needs it.
     struct StoredDevice {
         let address: [UInt8]
@@ -220,7 +218,7 @@ extension PushFeature {
     static func storedDevice(_ id: ID<Device>, _ owner: Owner, in db: DatabaseConnection) throws -> StoredDevice? {
         try db.row(
             """
-            SELECT address, badge, registered_at FROM \(devices, unscoped: sending)
+            SELECT address, badge, registered_at FROM \(devices, unscoped: Outbox.sending)
             WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id)
             """
         ) { row in
@@ -233,7 +231,7 @@ extension PushFeature {
     static func forgetBadge(of id: ID<Device>, _ owner: Owner, in db: DatabaseConnection) throws {
         try db.run(
             """
-            UPDATE \(devices, unscoped: sending) SET badge = NULL
+            UPDATE \(devices, unscoped: Outbox.sending) SET badge = NULL
             WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id)
             """)
     }

@@ -31,7 +31,7 @@ final class PushFanOut: Channel {
     }
 
     func count(in db: DatabaseConnection) throws {
-        let count = try db.integer("SELECT count(*) FROM \(PushFeature.devices, unscoped: PushFeature.sending)") ?? 0
+        let count = try db.integer("SELECT count(*) FROM \(PushFeature.devices, unscoped: Outbox.sending)") ?? 0
         devices.withLock { $0 = count }
     }
 

@@ -39,8 +39,9 @@ struct Serve: AsyncParsableCommand {
         } catch {
             // sysexits.h: 75 for temporary errors, such as an unreachable database or a port in use; 78 for errors that
             // an operator must correct.
-            let remedy = Operations.isTemporary(error) ? Operations.loginRemedy(settings) : nil
-            let code: Int32 = Operations.isTemporary(error) && remedy == nil ? 75 : 78
+            let isTemporary = Operations.isTemporary(error)
+            let remedy = isTemporary ? Operations.loginRemedy(settings) : nil
+            let code: Int32 = isTemporary && remedy == nil ? 75 : 78
             let reason = [SettingsLoading.explain(error), remedy].compactMap(\.self).joined(separator: "; ")
             guard settings.logFormat == .json else { throw Terminal.failure("cannot start: \(reason)", code: code) }
             logger.critical("Bellhop cannot start.", metadata: ["reason": "\(reason)"])

@@ -605,11 +605,11 @@ export interface ExplanationKey {
 export interface ExplanationInvalidation {
   /** The key of the query. */
   key: string[];
-  /** Whether the caller's streams are told. */
+  /** Whether the caller's streams get it. */
   received: boolean;
   /** The caller's key that lets it through. */
   by: string | null;
-  /** Whether the caller is also told which row has changed. */
+  /** Whether they also get the changed row's id. */
   causeReceived: boolean;
   audience: string[];
 }

@@ -172,11 +172,11 @@ extension Bellhop {
         public struct Invalidation: Codable, Sendable, Hashable {
             /// The key of the query.
             public internal(set) var key: [String]
-            /// Whether the caller's streams are told.
+            /// Whether the caller's streams get it.
             public internal(set) var received: Bool
             /// The caller's key that lets it through.
             public internal(set) var by: String?
-            /// Whether the caller is also told which row has changed.
+            /// Whether they also get the changed row's id.
             public internal(set) var causeReceived: Bool
             public internal(set) var audience: [String]
 

@@ -15,7 +15,7 @@ extension BellhopClient {
     ///
     /// - Parameters:
     ///   - actor: id of the caller, which may have been erased.
-    ///   - target: id of the user whose data was concerned, who may have been erased.
+    ///   - target: id of the user whose data was concerned. The user may have been erased.
     ///   - action: method and path of the operation, such as `PATCH /v1/bookings/{id}`.
     ///   - from: only entries at this time or later.
     ///   - to: only entries before this time.

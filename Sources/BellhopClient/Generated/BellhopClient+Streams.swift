@@ -84,7 +84,7 @@ extension BellhopClient {
     ///
     /// Requires a service token. Revokes one token, one session, or all tokens of a user issued before a given time.
     /// Within a second, the service refuses requests with these tokens and closes their streams. The tokens of a
-    /// backend are revoked by `tokenId` or `sessionId`: a `userId` by which a backend or the service acts gets 403
+    /// backend are revoked by `tokenId` or `sessionId`: a `userId` of a backend or of the service gets 403
     /// `user.is_service`.
     ///
     /// `POST /v1/revocations`

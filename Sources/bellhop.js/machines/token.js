@@ -32,7 +32,7 @@ export function receive(state, input) {
       return ask({ ...state, refused }, state.token);
     }
     case "token": return token(state, input);
-    // The service refused a token before anybody had it. The app is asked for another one, once.
+    // The service refused a token before a call had used it. The app is asked for another one, once.
     case "refused": {
       const { token, problem } = input;
       if (state.spent !== null) return failed(state, now, problem);

@@ -326,7 +326,8 @@ class Tests:
         user = f"eve-{seconds}"
         successor = self.service.token(user, "--lifetime", "1h")
         token = self.service.token(user, "--lifetime", f"{seconds}s")
-        with self.page() as page:
+        # A token that ends too early is refused.
+        with self.page(expects_errors=True) as page:
             page.goto(f"{self.service.url}/#token={token}")
             page.wait_for_selector(f"{LIVE}, #state[data-state=expired]")
             page.wait_for_selector("#renewal:not([hidden])")

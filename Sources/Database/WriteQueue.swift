@@ -176,6 +176,7 @@ final class WriteQueue: Sendable {
         var isCollecting = false
     }
 
+    /// Whether most of the jobs belong to one tenant.
     private enum Crowding {
         case unknown
         case none

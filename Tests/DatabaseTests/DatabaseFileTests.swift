@@ -40,19 +40,19 @@ import Testing
     }
 
     @Test func denial_namesTheOwner_andTheRemedy() {
-        let folder = DatabaseFile.Place(path: "/data", isFolder: true, owner: 0, ownerName: "root", mode: 0o755)
+        let folder = DatabaseFile.Attributes(path: "/data", isFolder: true, owner: 0, ownerName: "root", mode: 0o755)
         #expect(
             folder.denial(to: 65532) == """
                 /data belongs to root (uid 0), but the service runs as uid 65532: run chown 65532 /data, \
                 or mount a volume that this user owns
                 """)
-        let file = DatabaseFile.Place(path: "/data/a.sqlite", isFolder: false, owner: 1000, ownerName: nil, mode: 0o600)
+        let file = DatabaseFile.Attributes(path: "/data/a.sqlite", isFolder: false, owner: 1000, ownerName: nil, mode: 0o600)
         #expect(
             file.denial(to: 65532) == """
                 /data/a.sqlite belongs to uid 1000, but the service runs as uid 65532: run chown 65532 /data/a.sqlite
                 """)
         #expect(file.denial(to: 1000) == nil)
-        let own = DatabaseFile.Place(path: "/data", isFolder: true, owner: 65532, ownerName: nil, mode: 0o555)
+        let own = DatabaseFile.Attributes(path: "/data", isFolder: true, owner: 65532, ownerName: nil, mode: 0o555)
         #expect(own.denial(to: 65532) == "/data has mode 555: run chmod u+rwx /data")
     }
 
@@ -92,7 +92,7 @@ import Testing
 
     /// If a file does not exist or its folder hides it, the permissions of the folder are reported.
     @Test func closestFolder_isTheFirstThatExists() throws {
-        let place = try #require(DatabaseFile.Place(closestTo: directory.file("missing/a.sqlite")))
+        let place = try #require(DatabaseFile.Attributes(closestTo: directory.file("missing/a.sqlite")))
         #expect(place.path == directory.path)
         #expect(place.isFolder)
         #expect(place.owner == geteuid())

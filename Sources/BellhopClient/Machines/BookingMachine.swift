@@ -4,12 +4,14 @@ public struct BookingMachine: ShownMachine {
     public let bookingId: String
     /// The shown booking; nil until it is known.
     public private(set) var booking: Bellhop.Booking?
+    /// The booking as the service last described it, without the user's pending change.
     private var stored: Bellhop.Booking?
     /// A change that arrived before the booking was loaded.
     private var early: Bellhop.BookingStatusChange?
     /// Whether a change by the user is pending.
     public private(set) var isPending = false
     private var pending: Pending?
+    /// The number of changes by the user. It names their requests.
     private var count = 0
     /// Number of replayed events that are still expected.
     private var replaying = 0
@@ -18,6 +20,7 @@ public struct BookingMachine: ShownMachine {
     public private(set) var problem: JSON = .null
 
     private struct Pending: Sendable, Encodable {
+        /// The name of the request, under which its answer arrives.
         let name: String
         let set: JSON
     }
@@ -144,6 +147,7 @@ public struct BookingMachine: ShownMachine {
         }
     }
 
+    /// The version of what is known of the booking.
     private var held: StateVersion? {
         stored.map { StateVersion(number: $0.version, epoch: $0.epoch) }
             ?? early.map { StateVersion(number: $0.version, epoch: $0.epoch) }

@@ -11,8 +11,8 @@ extension DatabaseFile {
             return DatabaseError(
                 .readOnly, "\(path) is on a file system that is mounted read-only: mount a writable volume")
         case EACCES, EPERM:
-            guard let place = Place(closestTo: path) else { break }
-            return DatabaseError(.readOnly, place.denial(to: geteuid()) ?? plain)
+            guard let attributes = Attributes(closestTo: path) else { break }
+            return DatabaseError(.readOnly, attributes.denial(to: geteuid()) ?? plain)
         case ELOOP:
             return DatabaseError(
                 .cannotOpen, "\(path) is a symbolic link: use the path of the file itself, or remove the link")
@@ -22,7 +22,7 @@ extension DatabaseFile {
     }
 
     /// A file or folder, with the attributes that decide access to it.
-    struct Place {
+    struct Attributes {
         let path: String
         let isFolder: Bool
         let owner: uid_t
@@ -45,7 +45,7 @@ extension DatabaseFile {
     }
 }
 
-extension DatabaseFile.Place {
+extension DatabaseFile.Attributes {
     /// Finds the file itself; its folder if the file does not exist or the folder hides it; and so on upwards.
     init?(closestTo path: String) {
         var place = path

@@ -23,6 +23,7 @@ public struct Standing: Sendable, Hashable, Comparable {
     static let none = Standing(key: .max, reached: .max)
 }
 
+/// The place of an entry on a leaderboard, as it is shown.
 public struct Place: Sendable, Hashable {
     /// One more than the number of better scores. Equal scores share a rank (1, 2, 2, 4).
     public var rank: Int

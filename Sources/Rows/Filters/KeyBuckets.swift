@@ -1,6 +1,6 @@
 /// A hash table from 64-bit hashes to subscriptions. Several subscriptions may share a hash.
 ///
-/// It stores 40 bits of each hash and no keys: 8 bytes per place, 12 to 20 bytes per key at its usual load, and one
+/// It stores 40 bits of each hash and no keys: 8 bytes per slot, 12 to 20 bytes per key at its usual load, and one
 /// cache line per lookup. Two keys may share their bits (one in a million, among a million keys). Matches are evaluated
 /// anyway, so a collision costs an evaluation and never gives a wrong answer.
 ///
@@ -13,26 +13,26 @@ struct KeyBuckets {
     private static func part(of hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> (64 - partBits)) }
 
     mutating func insert(_ subscription: Int32, under hash: UInt64) {
-        parts[Self.part(of: hash)].insert(subscription, under: Place.fragment(of: hash))
+        parts[Self.part(of: hash)].insert(subscription, under: Slot.fragment(of: hash))
     }
 
     mutating func remove(_ subscription: Int32, under hash: UInt64) {
-        parts[Self.part(of: hash)].remove(subscription, under: Place.fragment(of: hash))
+        parts[Self.part(of: hash)].remove(subscription, under: Slot.fragment(of: hash))
     }
 
     /// Returns the number of subscriptions under the hash.
-    func count(under hash: UInt64) -> Int { parts[Self.part(of: hash)].count(under: Place.fragment(of: hash)) }
+    func count(under hash: UInt64) -> Int { parts[Self.part(of: hash)].count(under: Slot.fragment(of: hash)) }
 
     func append(under hash: UInt64, to subscriptions: inout [Int32]) {
-        parts[Self.part(of: hash)].append(under: Place.fragment(of: hash), to: &subscriptions)
+        parts[Self.part(of: hash)].append(under: Slot.fragment(of: hash), to: &subscriptions)
     }
 
     /// The reserved bytes of all tables and lists.
     var byteCount: Int { parts.reduce(0) { $0 + $1.byteCount } }
 
-    /// One place of a table: 32 bits of the hash, never 0, and a reference.
-    private struct Place {
-        static let empty = Place(fragment: 0, reference: 0)
+    /// One slot of a table: 32 bits of the hash, never 0, and a reference.
+    private struct Slot {
+        static let empty = Slot(fragment: 0, reference: 0)
         let fragment: UInt32
         /// A subscription's number, or −1 − n for the list n of several subscriptions.
         var reference: Int32
@@ -45,18 +45,18 @@ struct KeyBuckets {
     }
 
     private struct Part {
-        /// Linear probing. A removal moves the following entries back, so no place is lost.
-        private var places: [Place] = []
+        /// Linear probing. A removal moves the following entries back, so no slot is lost.
+        private var slots: [Slot] = []
         private var taken = 0
         private var lists: [[Int32]] = []
         private var freeLists: [Int32] = []
 
         private func find(_ fragment: UInt32) -> Int? {
-            guard !places.isEmpty else { return nil }
-            let mask = places.count - 1
+            guard !slots.isEmpty else { return nil }
+            let mask = slots.count - 1
             var index = Int(fragment) & mask
-            while !places[index].isEmpty {
-                if places[index].fragment == fragment { return index }
+            while !slots[index].isEmpty {
+                if slots[index].fragment == fragment { return index }
                 index = (index + 1) & mask
             }
             return nil
@@ -67,44 +67,44 @@ struct KeyBuckets {
                 append(subscription, at: index)
                 return
             }
-            if (taken + 1) * 5 > places.count * 4 { resize(to: max(8, places.count * 2)) }
-            set(Place(fragment: fragment, reference: subscription))
+            if (taken + 1) * 5 > slots.count * 4 { resize(to: max(8, slots.count * 2)) }
+            set(Slot(fragment: fragment, reference: subscription))
             taken += 1
         }
 
-        private mutating func set(_ place: Place) {
-            let mask = places.count - 1
-            var index = Int(place.fragment) & mask
-            while !places[index].isEmpty { index = (index + 1) & mask }
-            places[index] = place
+        private mutating func set(_ slot: Slot) {
+            let mask = slots.count - 1
+            var index = Int(slot.fragment) & mask
+            while !slots[index].isEmpty { index = (index + 1) & mask }
+            slots[index] = slot
         }
 
         private mutating func append(_ subscription: Int32, at index: Int) {
-            if let list = places[index].list {
+            if let list = slots[index].list {
                 lists[list].append(subscription)
                 return
             }
-            let list = [places[index].reference, subscription]
+            let list = [slots[index].reference, subscription]
             if let free = freeLists.popLast() {
                 lists[Int(free)] = list
-                places[index].reference = -1 - free
+                slots[index].reference = -1 - free
             } else {
-                places[index].reference = -1 - Int32(lists.count)
+                slots[index].reference = -1 - Int32(lists.count)
                 lists.append(list)
             }
         }
 
         mutating func remove(_ subscription: Int32, under fragment: UInt32) {
             guard let index = find(fragment) else { return }
-            guard let list = places[index].list else {
-                if places[index].reference == subscription { erase(index) }
+            guard let list = slots[index].list else {
+                if slots[index].reference == subscription { erase(index) }
                 return
             }
             guard let member = lists[list].firstIndex(of: subscription) else { return }
             lists[list].swapAt(member, lists[list].count - 1)
             lists[list].removeLast()
             guard lists[list].count == 1 else { return }
-            places[index].reference = lists[list][0]
+            slots[index].reference = lists[list][0]
             lists[list] = []
             freeLists.append(Int32(list))
             if freeLists.count == lists.count {
@@ -114,49 +114,49 @@ struct KeyBuckets {
         }
 
         private mutating func erase(_ removed: Int) {
-            let mask = places.count - 1
+            let mask = slots.count - 1
             var hole = removed
             var index = (hole + 1) & mask
-            while !places[index].isEmpty {
-                let home = Int(places[index].fragment) & mask
-                // It may move into the hole unless its home lies between the hole and its place.
+            while !slots[index].isEmpty {
+                let home = Int(slots[index].fragment) & mask
+                // It may move into the hole unless its home lies between the hole and its slot.
                 if (index - home) & mask >= (index - hole) & mask {
-                    places[hole] = places[index]
+                    slots[hole] = slots[index]
                     hole = index
                 }
                 index = (index + 1) & mask
             }
-            places[hole] = .empty
+            slots[hole] = .empty
             taken -= 1
             if taken == 0 {
                 resize(to: 0)
-            } else if places.count > 8, taken * 6 < places.count {
-                resize(to: places.count / 2)
+            } else if slots.count > 8, taken * 6 < slots.count {
+                resize(to: slots.count / 2)
             }
         }
 
         private mutating func resize(to capacity: Int) {
-            let old = places
-            places = Array(repeating: .empty, count: capacity)
-            for place in old where !place.isEmpty { set(place) }
+            let old = slots
+            slots = Array(repeating: .empty, count: capacity)
+            for slot in old where !slot.isEmpty { set(slot) }
         }
 
         func count(under fragment: UInt32) -> Int {
             guard let index = find(fragment) else { return 0 }
-            return places[index].list.map { lists[$0].count } ?? 1
+            return slots[index].list.map { lists[$0].count } ?? 1
         }
 
         func append(under fragment: UInt32, to subscriptions: inout [Int32]) {
             guard let index = find(fragment) else { return }
-            if let list = places[index].list {
+            if let list = slots[index].list {
                 subscriptions += lists[list]
             } else {
-                subscriptions.append(places[index].reference)
+                subscriptions.append(slots[index].reference)
             }
         }
 
         var byteCount: Int {
-            places.capacity * 8 + lists.capacity * 8 + freeLists.capacity * 4
+            slots.capacity * 8 + lists.capacity * 8 + freeLists.capacity * 4
                 + lists.reduce(0) { $0 + ($1.capacity > 0 ? 32 + $1.capacity * 4 : 0) }
         }
     }

@@ -170,7 +170,7 @@ public enum Operations {
             try requireMigrations(store)
             return try store.read {
                 try AuditFeature.verify(
-                    known: AuditVerification.places(in: known), keptDays: settings.auditKeptDays, in: $0)
+                    known: AuditVerification.entries(in: known), keptDays: settings.auditKeptDays, in: $0)
             }
         }
     }

@@ -40,8 +40,8 @@ enum RateSharing {
     /// The number of rows per statement.
     private static let sharedAtOnceMax = 128
 
-    /// Runs the rest of a transaction, which adds counts. It passes whether a caller must not be named: the counts of such
-    /// a caller are not shared.
+    /// Runs `add` in a transaction that no erasure of a user can overtake. It passes `isClosed`, which says whether a
+    /// caller was erased: no row may name such a caller again, so these counts are not shared.
     typealias Fencing =
         @Sendable (
             DatabaseConnection, _ add: (_ isClosed: (Owner) -> Bool) throws -> [Owner: Int]

@@ -119,7 +119,8 @@ extension Outbox {
         var isMore = false
     }
 
-    private struct Place {
+    /// A message whose time is over, or which is to be given up.
+    private struct EndingMessage {
         let number: Int
         let family: OutboxFamily
         let isWaiting: Bool
@@ -144,7 +145,7 @@ extension Outbox {
     ) throws -> Pruned {
         try lockSenders(in: db)
         let isOver: SQL = "gives_up_at <= \(age.now) AND \(isIdle)"
-        let over = try places(isOver, orderedBy: "gives_up_at", in: db)
+        let over = try endingMessages(isOver, orderedBy: "gives_up_at", in: db)
         try lock(over.compactMap(\.owner), in: db)
         let waiting = over.filter(\.isWaiting)
         var pruned = Pruned(isMore: over.count == OutboxLimits.prunedAtOnceMax)
@@ -184,7 +185,7 @@ extension Outbox {
             state = 0 AND \(isIdle) AND tenant = \(most.key)
                 AND \(isWebhook("lane")) = \(family == .webhooks ? 1 : 0)
             """
-        let oldest = try places(isOwn, orderedBy: "number", atMost: excess, in: db)
+        let oldest = try endingMessages(isOwn, orderedBy: "number", atMost: excess, in: db)
         try lock(oldest.compactMap(\.owner), in: db)
         let count = try end(oldest.map(\.number), of: family, .outboxFull, isIdle, at: now, in: db)
         return (count, count > 0 && count < figures.waiting - waitingMax)
@@ -203,10 +204,10 @@ extension Outbox {
         return try db.run("DELETE FROM \(messages, unscoped: sending) WHERE \(isAmong)")
     }
 
-    private static func places(
+    private static func endingMessages(
         _ condition: SQL, orderedBy order: SQL, atMost limit: Int = OutboxLimits.prunedAtOnceMax,
         in db: DatabaseConnection
-    ) throws -> [Place] {
+    ) throws -> [EndingMessage] {
         try db.rows(
             """
             SELECT number, tenant, user_id, state, \(isWebhook("lane")) FROM \(messages, unscoped: sending)
@@ -214,7 +215,7 @@ extension Outbox {
             """
         ) { row in
             let (tenant, userId) = (try row.id(1) as ID<Tenant>, try row.optionalID(2) as ID<User>?)
-            return Place(
+            return EndingMessage(
                 number: try row.integer(0), family: try row.bool(4) ? .webhooks : .push,
                 isWaiting: try row.integer(3) == 0, owner: userId.map { Owner(tenant: tenant, userId: $0) })
         }

@@ -87,8 +87,8 @@ struct StreamDirectory: StreamRequests {
         shard.post(.send(bytes, to: place))
     }
 
-    private func find(_ id: String) -> (StreamShard<StreamHub>, StreamNames.Place)? {
-        guard let name = StreamName(id), let place = dependencies.names.place(of: name),
+    private func find(_ id: String) -> (StreamShard<StreamHub>, StreamNames.Location)? {
+        guard let name = StreamName(id), let place = dependencies.names.location(of: name),
             place.shard < shards.all.count
         else { return nil }
         return (shards.all[place.shard], place)

@@ -197,9 +197,9 @@ extension StreamHub {
 
     // MARK: Requests about a stream
 
-    private func slot(at place: StreamNames.Place) -> Int32? {
+    private func slot(at place: StreamNames.Location) -> Int32? {
         guard place.slot < sessions.count, sessions[place.slot]?.isEnding == false,
-            place == StreamNames.Place(handles[place.slot])
+            place == StreamNames.Location(handles[place.slot])
         else { return nil }
         return Int32(place.slot)
     }

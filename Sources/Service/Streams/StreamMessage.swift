@@ -31,7 +31,7 @@ enum StreamMessage: Sendable {
     case restart(head: Int64, ids: EventIDs, KnownMemberships)
     case states([EncodedState])
     case request(StreamRequest)
-    case send(SharedBytes, to: StreamNames.Place)
+    case send(SharedBytes, to: StreamNames.Location)
     /// Ends every window now. Tests send it, so that they need not wait for real time.
     case endWindows
 }
@@ -169,7 +169,7 @@ struct StreamRequest: Sendable {
         case renew(Caller)
     }
 
-    let stream: StreamNames.Place
+    let stream: StreamNames.Location
     /// Only the stream's own user gets an answer; for other users the stream does not exist.
     let asker: Caller
     var kind: Kind
@@ -213,7 +213,7 @@ struct StreamName: Sendable, Hashable {
 /// The encoder and decoder of the names of this process's streams.
 struct StreamNames: Sendable {
     /// The current or former location of a stream.
-    struct Place: Sendable, Hashable {
+    struct Location: Sendable, Hashable {
         let shard: Int
         let slot: Int
         let generation: UInt32
@@ -230,16 +230,16 @@ struct StreamNames: Sendable {
     }
 
     /// Returns the location; nil for a stream of another process.
-    func place(of name: StreamName) -> Place? {
+    func location(of name: StreamName) -> Location? {
         guard name.nonce == nonce else { return nil }
         let number = name.number(permutation)
-        return Place(
+        return Location(
             shard: Int(number >> 56), slot: Int(number >> 32 & 0xFF_FFFF),
             generation: UInt32(truncatingIfNeeded: number))
     }
 }
 
-extension StreamNames.Place {
+extension StreamNames.Location {
     init(_ stream: StreamHandle) {
         self.init(shard: Int(stream.shard), slot: Int(stream.index), generation: stream.generation)
     }

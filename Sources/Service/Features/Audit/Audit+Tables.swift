@@ -96,8 +96,8 @@ extension AuditFeature {
         var to: Timestamp?
     }
 
-    /// The place of an entry in a list, from which the next page continues.
-    struct Place: Sendable {
+    /// The position in a list from which its next page continues.
+    struct PageCursor: Sendable {
         let at: Timestamp
         let sequence: Int
 
@@ -116,7 +116,7 @@ extension AuditFeature {
     ///
     /// Times may go back in a chain: clocks of replicas differ, and clocks are set. So a list between two times is in the
     /// order of the times, which is a range of an index.
-    static func listing(_ filter: Filter, behind last: Place?, limit: Int, visibleTo scope: Scope) -> SQL {
+    static func listing(_ filter: Filter, behind last: PageCursor?, limit: Int, visibleTo scope: Scope) -> SQL {
         let isByTime = filter.from != nil || filter.to != nil
         let conditions: [SQL?] = [
             filter.actor.map { "actor_digest = \($0)" }, filter.target.map { "target_digest = \($0)" },

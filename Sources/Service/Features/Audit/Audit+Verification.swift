@@ -34,7 +34,7 @@ extension AuditFeature {
                 keptDays: keptDays, now: now)
             try verify(&chain, in: db)
             return AuditVerification(
-                tenant: tenant.text, sequence: chain.place.sequence, hash: chain.place.hash, at: chain.at,
+                tenant: tenant.text, sequence: chain.last.sequence, hash: chain.last.hash, at: chain.at,
                 fault: chain.fault)
         }
     }
@@ -52,8 +52,8 @@ extension AuditFeature {
         }
         let head = try db.row(
             "SELECT sequence, hash FROM \(heads, unscoped: verifying) WHERE tenant = \(chain.tenant)"
-        ) { AuditChain.Place(sequence: try $0.integer(0), hash: try $0.text(1)) }
-        checked.end(at: head ?? AuditChain.Place())
+        ) { AuditChain.Link(sequence: try $0.integer(0), hash: try $0.text(1)) }
+        checked.end(at: head ?? AuditChain.Link())
         chain = checked
     }
 }

@@ -33,20 +33,20 @@ enum AuditFeature {
         let (actor, target) = (try call.query.id("actor", User.self), try call.query.id("target", User.self))
         let filter = Filter(
             action: action, from: try call.query.moment("from"), to: try call.query.moment("to"))
-        let after = page.after.flatMap(Place.init(reading:))
+        let after = page.after.flatMap(PageCursor.init(reading:))
         return .read { [filter] tx in
             var filter = filter
             if actor != nil || target != nil {
                 let name = AuditLog.secretName(of: tx.tenant)
                 guard let secret = try ServiceSecrets.find(named: name, in: tx.db) else {
-                    return page.response([AuditEntry](), by: { Place(of: $0).text })
+                    return page.response([AuditEntry](), by: { PageCursor(of: $0).text })
                 }
                 let key = AuthenticationKey(secret)
                 filter.actor = AuditLog.digest(of: actor, by: key)
                 filter.target = AuditLog.digest(of: target, by: key)
             }
             let listing = listing(filter, behind: after, limit: page.rowsMax, visibleTo: tx.scope)
-            return page.response(try tx.db.rows(listing, AuditEntry.init(row:)), by: { Place(of: $0).text })
+            return page.response(try tx.db.rows(listing, AuditEntry.init(row:)), by: { PageCursor(of: $0).text })
         }
     }
 }

@@ -24,8 +24,8 @@ public struct AuditVerification: Sendable {
     /// have been printed after an attack.
     ///
     /// - Throws: ``UnreadableLine``. A file that is not the output of a verification would prove nothing.
-    static func places(in lines: String) throws -> [ID<Tenant>: [Int: KnownEntry]] {
-        var places: [ID<Tenant>: [Int: KnownEntry]] = [:]
+    static func entries(in lines: String) throws -> [ID<Tenant>: [Int: KnownEntry]] {
+        var entries: [ID<Tenant>: [Int: KnownEntry]] = [:]
         for (index, line) in lines.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             if line.allSatisfy(\.isWhitespace) || line == limits { continue }
             let parts = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
@@ -35,11 +35,11 @@ public struct AuditVerification: Sendable {
             // An empty chain has no entry.
             if sequence == 0, parts[3] == "-" { continue }
             guard let at = Timestamp(rfc3339: parts[3]) else { throw UnreadableLine(number: index + 1) }
-            if places[ID(parts[0])]?[sequence] == nil {
-                places[ID(parts[0]), default: [:]][sequence] = KnownEntry(hash: parts[2], at: at)
+            if entries[ID(parts[0])]?[sequence] == nil {
+                entries[ID(parts[0]), default: [:]][sequence] = KnownEntry(hash: parts[2], at: at)
             }
         }
-        return places
+        return entries
     }
 
     /// A line that no verification has printed.
@@ -73,14 +73,14 @@ struct AuditChain {
     let now: Timestamp
 
     /// An entry in the chain.
-    struct Place: Equatable {
+    struct Link: Equatable {
         var sequence = 0
         var hash = AuditEntry.origin
     }
 
     /// The entry behind which the chain begins. The deletion that names it is an entry of the chain.
-    private(set) var start = Place()
-    private(set) var place = Place()
+    private(set) var start = Link()
+    private(set) var last = Link()
     private(set) var at: Timestamp?
     private(set) var fault: String?
     /// The latest deletion of expired entries, and the entry that notes it.
@@ -95,21 +95,21 @@ struct AuditChain {
     }
 
     mutating func add(_ entry: AuditEntry) {
-        if place.sequence == 0, entry.sequence > 1 {
-            start = Place(sequence: entry.sequence - 1, hash: entry.previousHash)
-            place = start
+        if last.sequence == 0, entry.sequence > 1 {
+            start = Link(sequence: entry.sequence - 1, hash: entry.previousHash)
+            last = start
         }
         fault = fault(of: entry)
         guard fault == nil else { return }
-        (place, at) = (Place(sequence: entry.sequence, hash: entry.hash), entry.at)
+        (last, at) = (Link(sequence: entry.sequence, hash: entry.hash), entry.at)
         if let found = entry.cut { cut = (found, entry.sequence) }
     }
 
     private func fault(of entry: AuditEntry) -> String? {
         // The number can be invented, so the addition must not end the process.
-        let expected = place.sequence &+ 1
+        let expected = last.sequence &+ 1
         guard entry.sequence == expected else { return "entry \(expected) is missing" }
-        guard entry.previousHash == place.hash, entry.computedHash(of: tenant) == entry.hash else {
+        guard entry.previousHash == last.hash, entry.computedHash(of: tenant) == entry.hash else {
             return "entry \(expected) was changed: its hash does not follow from it and the entry before"
         }
         guard known[expected]?.hash ?? entry.hash == entry.hash else {
@@ -145,7 +145,7 @@ struct AuditChain {
     /// Compares the verified chain with what else is known about it.
     ///
     /// - Parameter head: The stored last entry.
-    mutating func end(at head: Place) {
+    mutating func end(at head: Link) {
         if fault == nil { fault = startFault() ?? headFault(head) ?? knownFault() }
     }
 
@@ -166,16 +166,16 @@ struct AuditChain {
         return nil
     }
 
-    private func headFault(_ head: Place) -> String? {
-        guard place != head else { return nil }
-        return head.sequence > place.sequence
-            ? "entry \(place.sequence + 1) is missing: the last one is \(head.sequence)"
-            : "entry \(place.sequence) is not the last one that was written"
+    private func headFault(_ head: Link) -> String? {
+        guard last != head else { return nil }
+        return head.sequence > last.sequence
+            ? "entry \(last.sequence + 1) is missing: the last one is \(head.sequence)"
+            : "entry \(last.sequence) is not the last one that was written"
     }
 
     private func knownFault() -> String? {
-        if let last = known.keys.max(), last > place.sequence {
-            return "entry \(place.sequence + 1) is missing: an earlier verification found entry \(last)"
+        if let newest = known.keys.max(), newest > last.sequence {
+            return "entry \(last.sequence + 1) is missing: an earlier verification found entry \(newest)"
         }
         if let hash = known[start.sequence]?.hash, start.sequence > 0, hash != start.hash {
             return "entry \(start.sequence) was changed: an earlier verification found another hash"

@@ -22,7 +22,7 @@ struct ExportWalk: Sendable {
     private let person: ID<User>
     private let tables: [PersonRows]
     private var table = 0
-    private var place = PersonRows.Place()
+    private var place = PersonRows.Position()
     /// The columns of the table's rows, behind those of the key; nil for one that is left out.
     private var columns: [Column?] = []
     private var count = 0
@@ -55,7 +55,7 @@ struct ExportWalk: Sendable {
                 return bytes.count < ErasureLimits.pieceBytes
             }
             if next == nil { (table, columns) = (table + 1, []) }
-            place = next ?? PersonRows.Place()
+            place = next ?? PersonRows.Position()
             if bytes.count >= ErasureLimits.pieceBytes { break }
         }
         return bytes

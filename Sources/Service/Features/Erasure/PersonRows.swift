@@ -94,9 +94,9 @@ struct PersonRows: Sendable {
 
     // MARK: Exporting
 
-    /// A place in a walk over the person's rows: the rows of each link that an index finds, and then those that a scan
+    /// A position in a walk over the person's rows: the rows of each link that an index finds, and then those that a scan
     /// finds.
-    struct Place {
+    struct Position {
         var pass = 0
         var key: [SQLValue]?
     }
@@ -106,22 +106,22 @@ struct PersonRows: Sendable {
     /// - Parameter body: Receives a row, behind the columns of the key, and returns whether to continue.
     /// - Returns: where to continue; nil at the end of the table
     func forEach(
-        of person: ID<User>, from place: Place, _ tx: Transaction, _ body: (Row) throws -> Bool
-    ) throws -> Place? {
+        of person: ID<User>, from position: Position, _ tx: Transaction, _ body: (Row) throws -> Bool
+    ) throws -> Position? {
         let indexed = policy.links.filter(\.isBounded)
-        let isScan = place.pass == indexed.count
-        let links = isScan ? scanned : [indexed[place.pass]]
+        let isScan = position.pass == indexed.count
+        let links = isScan ? scanned : [indexed[position.pass]]
         let end =
-            isScan ? try last(after: place.key, of: ErasureLimits.scannedAtOnceMax, tx.tenant, tx.db) : nil
+            isScan ? try last(after: position.key, of: ErasureLimits.scannedAtOnceMax, tx.tenant, tx.db) : nil
         let isMeant = SQL.joined(links.map { "(\(condition($0, person)))" as SQL }, separator: " OR ")
         // Rows of earlier passes are not repeated.
-        let earlier = indexed.prefix(place.pass).map { "NOT coalesce(\(condition($0, person)), FALSE)" as SQL }
+        let earlier = indexed.prefix(position.pass).map { "NOT coalesce(\(condition($0, person)), FALSE)" as SQL }
         let rows = SQL.joined(
-            ["\(range(after: place.key, through: end)) AND (\(isMeant))"] + earlier, separator: " AND ")
-        if let last = try read(rows, tx, body) { return Place(pass: place.pass, key: last) }
-        if let end { return Place(pass: place.pass, key: end) }
-        let next = place.pass + 1
-        return next < indexed.count + (scanned.isEmpty ? 0 : 1) ? Place(pass: next) : nil
+            ["\(range(after: position.key, through: end)) AND (\(isMeant))"] + earlier, separator: " AND ")
+        if let last = try read(rows, tx, body) { return Position(pass: position.pass, key: last) }
+        if let end { return Position(pass: position.pass, key: end) }
+        let next = position.pass + 1
+        return next < indexed.count + (scanned.isEmpty ? 0 : 1) ? Position(pass: next) : nil
     }
 
     /// Returns the key of the last row if there may be more.

@@ -25,7 +25,7 @@ import Values
     private func faults(known: String = "") throws -> [String] {
         try service.app.store.read { db in
             try AuditFeature.verify(
-                known: AuditVerification.places(in: known), keptDays: 365, at: service.clock.now, in: db
+                known: AuditVerification.entries(in: known), keptDays: 365, at: service.clock.now, in: db
             ).compactMap(\.fault)
         }
     }

@@ -149,7 +149,7 @@ MUTANTS = [
     ),
     *of(
         "Service/Streams/StreamHub+Messages.swift", REQUESTS,
-        ("sessions[place.slot]?.isEnding == false,\n            «place == StreamNames.Place(handles[place.slot])»", "true",
+        ("sessions[place.slot]?.isEnding == false,\n            «place == StreamNames.Location(handles[place.slot])»", "true",
          "a request about a stream that has ended reaches the next one in its place"),
         ("«session.caller.userId == request.asker.userId»", "true", "a user asks about the stream of another"),
         ("if let until = request.until, «dependencies.now >= until» {", "dependencies.now.microseconds >= until.microseconds + 2_000_000",

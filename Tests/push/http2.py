@@ -29,9 +29,15 @@ class Request(NamedTuple):
     at: float
 
 
+# What leaves the client waiting.
+HOLDING = ("silence", "freeze", "unread", "window")
+
+
 class Reply(NamedTuple):
     """An answer. `fate` names what a server does instead of answering: "reset" ends the stream, "close" the connection,
-    "silence" leaves the client waiting, and "freeze" leaves all further requests of the connection unread."""
+    "silence" leaves the client waiting. The others hold up the whole connection: "freeze" receives all further requests
+    and does nothing, "unread" receives nothing more (the window of TCP closes), and "window" takes no more bodies (the
+    window of HTTP/2 is 0)."""
 
     status: int = 200
     headers: dict = {}
@@ -157,8 +163,8 @@ class Connection(asyncio.Protocol):
         self.flush()
 
     def send(self, stream, reply):
-        if reply.fate in ("silence", "freeze"):
-            self.is_frozen = self.is_frozen or reply.fate == "freeze"
+        if reply.fate in HOLDING:
+            self.hold(reply.fate)
             return
         if reply.fate == "close":
             # Earlier answers still arrive. Later requests of the same bytes are not read.
@@ -175,6 +181,14 @@ class Connection(asyncio.Protocol):
             self.http.send_headers(stream, headers, end_stream=not reply.body)
             if reply.body:
                 self.http.send_data(stream, reply.body, end_stream=True)
+
+    def hold(self, fate):
+        if fate == "freeze":
+            self.is_frozen = True
+        elif fate == "unread":
+            self.transport.pause_reading()
+        elif fate == "window":
+            self.http.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 0})
 
     def retire(self):
         self.http.close_connection(h2.errors.ErrorCodes.NO_ERROR)

@@ -114,7 +114,8 @@ class Model:
     def chosen(self, push):
         if push.device in self.dead:
             return "gone"
-        kinds = {"accepted": 930, "busy": 20, "down": 10, "gone": 8, "refused": 4, "reset": 4, "close": 2, "silence": 2}
+        kinds = {"accepted": 930, "busy": 20, "down": 10, "gone": 8, "refused": 4, "reset": 4, "close": 2, "silence": 2,
+                 "freeze": 1, "unread": 1, "window": 1}
         return self.choices.choices(list(kinds), list(kinds.values()))[0]
 
     def ended_at(self, push):

@@ -242,18 +242,19 @@ def connections(stage):
 
 
 def freeze(stage):
-    """A push service freezes, and its connection stays open. After the first request without an answer, messages leave by a
-    new connection."""
-    script = Script(stage)
-    phones = [Phone(stage, "frida", platform) for platform in ("apns", "fcm", "webpush")]
-    for phone in phones:
-        script.replies[phone.token].append(Reply(fate="freeze"))
-    notification = notify(stage, "frida")
-    for phone in phones:
-        first, second = phone.wait(2)[:2]
-        expect(second.tag == notification and second.is_accepted, f"{phone.platform} gets it", second)
-        expect(first.request.connection != second.request.connection, "by another connection", phone.pushes)
-    return "3 connections"
+    """A push service freezes, or takes no more bytes, and its connection stays open. After a timeout without a byte,
+    messages leave by a new connection."""
+    script, platforms, fates = Script(stage), ("apns", "fcm", "webpush"), ("freeze", "unread", "window")
+    for fate in fates:
+        phones = [Phone(stage, f"frida-{fate}", platform) for platform in platforms]
+        for phone in phones:
+            script.replies[phone.token].append(Reply(fate=fate))
+        notification = notify(stage, f"frida-{fate}")
+        for phone in phones:
+            first, second = phone.wait(2)[:2]
+            expect(second.tag == notification and second.is_accepted, f"{phone.platform} gets it", second)
+            expect(first.request.connection != second.request.connection, "by another connection", phone.pushes)
+    return f"{len(fates) * len(platforms)} connections"
 
 
 def outage(stage):

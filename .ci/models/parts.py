@@ -32,7 +32,23 @@ def joined(folder):
     if unused:
         raise SystemExit(f"client-models: no `$parts` lists {sorted(map(str, unused))}")
     described = yaml.safe_load(ALTERNATIVES.sub("", text))["paths"]["/v1/stream"]["get"]["x-events"]
-    return ALTERNATIVES.sub(lambda found: re.sub("^", found[1], alternatives(described), flags=re.MULTILINE), text)
+    text = ALTERNATIVES.sub(lambda found: re.sub("^", found[1], alternatives(described), flags=re.MULTILINE), text)
+    if cut := list(cut_texts(yaml.safe_load(text))):
+        raise SystemExit(f"client-models: quote the text before the comma: {cut}")
+    return text
+
+
+def cut_texts(node, place=""):
+    """Returns the names without a value: an unquoted text in braces ends at its first comma, and the rest is a name."""
+    if isinstance(node, list):
+        node = dict(enumerate(node))
+    if not isinstance(node, dict):
+        return
+    for name, value in node.items():
+        if value is None and isinstance(name, str):
+            yield f"{place}/{name}"
+        elif name not in ("example", "examples"):
+            yield from cut_texts(value, f"{place}/{name}")
 
 
 def alternatives(described):

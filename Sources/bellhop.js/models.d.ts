@@ -344,9 +344,9 @@ export interface PushSubscription {
 }
 
 export interface PushSubscriptionKeys {
-  /** Public key of the browser */
+  /** Public key of the browser, in base64url. */
   p256dh: string;
-  /** Secret of 16 bytes */
+  /** Secret of 16 bytes, in base64url. */
   auth: string;
 }
 
@@ -485,7 +485,7 @@ export interface DeadWebhook {
   id: string;
   type: WebhookType;
   userId: string | null;
-  /** Id of the notification */
+  /** Id of the notification, the conversation or the booking. */
   subjectId: string;
   reason: "expired" | "outbox.full" | Word;
   attempts: number;

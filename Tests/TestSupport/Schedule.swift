@@ -64,13 +64,13 @@ public final class Schedule {
     ) -> String? {
         for number in 0..<UInt64(runs) {
             let schedule = Schedule(seed: seed &+ number)
-            guard run(schedule) != nil else { continue }
+            guard let first = run(schedule) else { continue }
             let smallest = smallest(schedule.made, repetitionsMax) { numbers in
                 let repeated = Schedule(repeating: numbers)
                 return run(repeated) == nil ? nil : repeated.made
             }
             let told = Schedule(repeating: smallest, isTold: true)
-            let failure = run(told) ?? "the failure cannot be repeated"
+            let failure = run(told) ?? "the failure cannot be repeated: \(first)"
             let counts = "\(max(smallest.count - 2, 0)) of \(max(schedule.made.count - 2, 0)) steps"
             return (["seed \(seed &+ number), \(counts)"] + told.story + [failure]).joined(separator: "\n")
         }

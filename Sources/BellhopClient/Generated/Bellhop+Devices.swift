@@ -100,9 +100,9 @@ extension Bellhop {
         }
 
         public struct Keys: Codable, Sendable, Hashable {
-            /// Public key of the browser
+            /// Public key of the browser, in base64url.
             public internal(set) var p256dh: String
-            /// Secret of 16 bytes
+            /// Secret of 16 bytes, in base64url.
             public internal(set) var auth: String
 
             public init(p256dh: String, auth: String) {

@@ -36,7 +36,7 @@ extension Bellhop {
         public internal(set) var id: String
         public internal(set) var type: WebhookType
         public internal(set) var userId: String?
-        /// Id of the notification
+        /// Id of the notification, the conversation or the booking.
         public internal(set) var subjectId: String
         public internal(set) var reason: DeadWebhook.Reason
         public internal(set) var attempts: Int

@@ -39,7 +39,7 @@ struct PushSettings: Sendable {
 
     /// Reads the settings.
     ///
-    /// - Returns: Nil without keys: then no device can be registered.
+    /// - Returns: Nil without a provider: then no device can be registered.
     init?(_ settings: Settings) throws {
         content = settings.pushContent
         priorities = Set(settings.pushPriorities)
@@ -61,7 +61,13 @@ struct PushSettings: Sendable {
             }
             return WebPush.Account(key: key, contact: contact)
         }
-        guard !settings.pushKeys.isEmpty else { return nil }
+        guard !settings.pushKeys.isEmpty else {
+            guard apns == nil, fcm == nil, webPush == nil else {
+                throw settings.$pushKeys.mistake(
+                    "is missing: it encrypts the addresses of devices. bellhop push keys creates one")
+            }
+            return nil
+        }
         guard let ring = PushKeyRing(settings.pushKeys) else {
             throw settings.$pushKeys.mistake("must be 1 to \(PushKeyRing.keysMax) different keys")
         }
@@ -154,6 +160,16 @@ extension PushSettings {
         let labels = host.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count > 1, labels.allSatisfy({ !$0.isEmpty }), let top = labels.last else { return false }
         return !["localhost", "local", "invalid", "test", "internal"].contains(String(top))
+    }
+
+    /// Reads a host, or `*.` and a domain.
+    static func hostPattern(_ text: String) throws -> String {
+        let pattern = text.lowercased()
+        let host = pattern.hasPrefix("*.") ? String(pattern.dropFirst(2)) : pattern
+        guard (try? OutboundURL("https://\(host)/").host) == host else {
+            throw Settings.Fault("\(text) is not a host, such as push.example.com, nor *. and a domain")
+        }
+        return pattern
     }
 
     /// Reads another address of a provider.

@@ -290,7 +290,7 @@ public final class Settings: @unchecked Sendable {
     @Setting(
         .push,
         "Web Push: hosts that subscriptions may name; *. for subdomains. Not set: Chrome's, Firefox's, Safari's, Edge's.",
-        part: { $0.lowercased() })
+        part: PushSettings.hostPattern)
     var pushHosts: [String]
     @Setting(.push, "true to allow providers on private networks, also over http://.") var pushPrivate: Bool
     @Setting(.push, "File of certificates (PEM) to trust instead of the system's.") var pushCertificates: String?

@@ -47,12 +47,13 @@ extension Outbox {
     ///   - busy: The lanes whose attempts this process has not ended yet.
     ///   - condition: A further condition on the lane `l`.
     static func due(
-        _ route: String, at now: Timestamp, except busy: Set<Int>, _ condition: SQL?, limit: Int,
-        in db: DatabaseConnection
+        _ route: String, at now: Timestamp, except busy: Set<Int>, _ condition: SQL?, latestFirst: Bool = false,
+        limit: Int, in db: DatabaseConnection
     ) throws -> [Due] {
         let notBusy: SQL? = busy.isEmpty ? nil : "l.id NOT IN \(values: busy.sorted())"
         return try lookedAt(
-            .all(["l.route = \(route)", "l.next_at <= \(now)", condition, notBusy]), limit: limit, in: db)
+            .all(["l.route = \(route)", "l.next_at <= \(now)", condition, notBusy]), latestFirst: latestFirst,
+            limit: limit, in: db)
     }
 
     /// Returns the lanes whose first message is sent soon, and before its user had time to see the subject.
@@ -65,14 +66,17 @@ extension Outbox {
         ).filter(\.isEarly)
     }
 
-    private static func lookedAt(_ condition: SQL, limit: Int, in db: DatabaseConnection) throws -> [Due] {
-        try db.rows(
+    private static func lookedAt(
+        _ condition: SQL, latestFirst: Bool = false, limit: Int, in db: DatabaseConnection
+    ) throws -> [Due] {
+        let order: SQL = latestFirst ? "l.next_at DESC, l.id DESC" : "l.next_at, l.id"
+        return try db.rows(
             """
             SELECT l.id, l.tenant, o.user_id, \(isEarly) FROM (
                 SELECT l.id, l.tenant, l.lane, l.next_at FROM \(lanes, unscoped: sending) AS l
-                WHERE \(condition) ORDER BY l.next_at, l.id LIMIT \(limit)) AS l
+                WHERE \(condition) ORDER BY \(order) LIMIT \(limit)) AS l
             LEFT JOIN \(messages, unscoped: sending) AS o ON o.number = \(first)
-            ORDER BY l.next_at, l.id
+            ORDER BY \(order)
             """
         ) { row in
             let (tenant, userId) = (try row.id(1) as ID<Tenant>, try row.optionalID(2) as ID<User>?)

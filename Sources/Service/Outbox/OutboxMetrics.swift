@@ -55,7 +55,8 @@ final class OutboxMetrics: Sendable {
             "bellhop_webhooks_waiting", .gauge, "Webhooks waiting to be sent, over all replicas.", figures.waiting)
         text.single("bellhop_webhooks_dead", .gauge, "Stored dead webhooks.", figures.dead)
         text.family(
-            "bellhop_tenant_webhooks_waiting", .gauge, "Due webhooks of a tenant, for the tenants with the most.",
+            "bellhop_tenant_webhooks_waiting", .gauge,
+            "Webhooks of a tenant that were due, also before another attempt, for the tenants with the most.",
             by: "tenant", dueByTenant(figures))
         text.single(
             "bellhop_webhooks_throttled_tenants", .gauge,
@@ -94,7 +95,8 @@ final class OutboxMetrics: Sendable {
             state.ended[.push]?.values.reduce(0, +) ?? 0)
         text.single("bellhop_push_waiting", .gauge, "Due push messages, over all replicas.", figures.due)
         text.family(
-            "bellhop_tenant_push_waiting", .gauge, "Due push messages of a tenant, for the tenants with the most.",
+            "bellhop_tenant_push_waiting", .gauge,
+            "Push messages of a tenant that were due, also before another attempt, for the tenants with the most.",
             by: "tenant", dueByTenant(figures))
         text.single(
             "bellhop_push_throttled_tenants", .gauge,

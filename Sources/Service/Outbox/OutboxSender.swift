@@ -164,8 +164,10 @@ final class OutboxSender: Sendable {
             let free = progress.routes.room(route, channel.limits.slots - turns.count, at: clock.uptime())
             guard free > 0 else { return now }
             let limit = min(free, OutboxLimits.rowsAtOnceMax)
+            let latestFirst = progress.routes.probesLatest(route)
             let due = try store.read { [now] db in
-                try progress.turns[channel.name]?.choose(limit, of: route, at: now, channel.condition, in: db) ?? []
+                try progress.turns[channel.name]?.choose(
+                    limit, of: route, at: now, channel.condition, latestFirst: latestFirst, in: db) ?? []
             }
             guard !due.isEmpty else { return now }
             let present = due.filter { $0.isEarly && $0.owner.map(isPresent) == true }
@@ -310,6 +312,8 @@ struct RouteStates {
         var failures = 0
         var running = 0
         var begunAt: Duration?
+        /// Attempts since the route is down.
+        var probes = 0
         /// Whether a failure was logged and its recovery was not.
         var isLogged = false
 
@@ -335,8 +339,16 @@ struct RouteStates {
         return begunAt + OutboxLimits.downPause
     }
 
+    /// Whether the next attempt is one of the lane that became due last. While a route is down, every other attempt is:
+    /// some receivers fail for the messages of some users only, and the others would wait behind all of those.
+    func probesLatest(_ route: String) -> Bool {
+        guard let state = states[route], state.isDown else { return false }
+        return state.probes.isMultiple(of: 2)
+    }
+
     mutating func began(_ route: String, at uptime: Duration) {
         states[route, default: State()].running += 1
+        if states[route]?.isDown == true { states[route]?.probes += 1 }
         states[route]?.begunAt = uptime
     }
 
@@ -349,6 +361,7 @@ struct RouteStates {
             return .none
         case .accepted, .rejected, .refused, .gone, .misconfigured:
             states[route]?.failures = 0
+            states[route]?.probes = 0
             guard outcome == .accepted, states[route]?.isLogged == true else { return .none }
             states[route]?.isLogged = false
             return .recovered

@@ -47,9 +47,12 @@ struct OutboxTurns {
 
     /// Returns due lanes whose attempts may begin.
     ///
-    /// - Parameter condition: A further condition on the lane `l`, if any.
+    /// - Parameters:
+    ///   - condition: A further condition on the lane `l`, if any.
+    ///   - latestFirst: Whether the lanes that became due last come first.
     mutating func choose(
-        _ limit: Int, of route: String, at now: Timestamp, _ condition: SQL?, in db: DatabaseConnection
+        _ limit: Int, of route: String, at now: Timestamp, _ condition: SQL?, latestFirst: Bool = false,
+        in db: DatabaseConnection
     ) throws -> [Outbox.Due] {
         minute.begin(at: now)
         if !crowded.contains(route) {
@@ -62,7 +65,8 @@ struct OutboxTurns {
         for tenant in tenants where chosen.count < limit {
             let room = min(part, limit - chosen.count, room(of: tenant))
             let own = SQL.all(["l.tenant = \(tenant)", condition])
-            chosen += try Outbox.due(route, at: now, except: lanes, own, limit: room, in: db)
+            chosen += try Outbox.due(
+                route, at: now, except: lanes, own, latestFirst: latestFirst, limit: room, in: db)
             last[route] = tenant
         }
         if chosen.count >= limit { crowded.insert(route) } else { crowded.remove(route) }

@@ -41,6 +41,7 @@ public struct Examination: Sendable {
         report(MachineCheck.temporaryFolder(NSTemporaryDirectory()))
         await KeyCheck(settings).examine(report)
         if let push = settings.push { await PushCheck(push).examine(report) }
+        if let webhook = settings.webhook { report(WebhookCheck(webhook).examine()) }
         if let source = settings.source { report(examine(source)) }
     }
 

@@ -49,10 +49,19 @@ final class PushChannel: Channel {
     // MARK: Lines of the log
 
     func line(for outcome: OutboxOutcome) -> OutboxLine? {
-        guard case .misconfigured(let reason, _) = outcome else { return nil }
-        return OutboxLine(
-            message: "A push service does not accept the key or another setting. See Docs/push.md.",
-            metadata: ["platform": "\(name)", "reason": "\(reason)"])
+        let message: Logger.Message
+        let reason: String
+        switch outcome {
+        case .misconfigured(let why, _):
+            (message, reason) = ("A push service does not accept the key or another setting. See Docs/push.md.", why)
+        case .failed(let why, _): (message, reason) = ("A push message was not accepted.", why)
+        default: return nil
+        }
+        return OutboxLine(message: message, metadata: ["platform": "\(name)", "reason": "\(reason)"])
+    }
+
+    var recoveryLine: OutboxLine? {
+        OutboxLine(message: "Push messages are accepted again.", metadata: ["platform": "\(name)"])
     }
 
     // MARK: Content
@@ -70,12 +79,16 @@ final class PushChannel: Channel {
             let target = PushTarget(stored: address)
         else { return nil }
         let badge = try BadgeLedger.counts(of: owner, at: now, in: db).total
-        guard let shown = try shown(by: attempt, type, owner, badge, device, at: now, in: db) else { return nil }
-        let waiting = platform == .webPush ? try withdrawals(for: attempt, in: db) : []
+        guard var shown = try shown(by: attempt, type, owner, badge, device, at: now, in: db) else { return nil }
+        // A browser shows something for each message, so its alerts carry the withdrawals. Phones get them together,
+        // because their systems allow few messages in the background.
+        let isCarrying = platform == .webPush || type == .withdrawal
+        let waiting = isCarrying ? try withdrawals(for: attempt, in: db) : []
+        if type == .withdrawal { shown.content = .withdrawal(tags: [attempt.subject] + waiting.map(\.tag)) }
         if type != .withdrawal { try PushFeature.forgetBadge(of: id, owner, in: db) }
         let message = PushMessage(
             shown.content, badge: badge, tag: PushFeature.tag(type, attempt.subject), data: shown.data,
-            isUrgent: shown.isUrgent, withdrawn: waiting.map(\.tag),
+            isUrgent: shown.isUrgent, withdrawn: type == .withdrawal ? [] : waiting.map(\.tag),
             secondsToLive: max(0, attempt.givesUpAt.seconds - now.seconds))
         return PushDelivery(
             attempt: attempt, owner: owner, device: id, type: type, platform: platform, target: target,
@@ -83,7 +96,7 @@ final class PushChannel: Channel {
             withdrawals: waiting.map(\.number), registeredAt: device.registeredAt, client: client)
     }
 
-    /// The withdrawals that wait for the next alert of a browser.
+    /// The other withdrawals that wait in the lane.
     private func withdrawals(
         for attempt: OutboxAttempt, in db: DatabaseConnection
     ) throws -> [(number: Int, tag: String)] {
@@ -91,7 +104,8 @@ final class PushChannel: Channel {
             """
             SELECT number, subject FROM \(Outbox.messages, unscoped: Outbox.sending)
             WHERE tenant = \(attempt.tenant) AND lane = \(attempt.lane.name) AND state = 0
-                AND type = \(PushType.withdrawal.rawValue) ORDER BY number LIMIT \(PushOutboxLimits.withdrawalsMax)
+                AND type = \(PushType.withdrawal.rawValue) AND number <> \(attempt.number)
+            ORDER BY number LIMIT \(PushOutboxLimits.withdrawalsMax)
             """
         ) { (number: try $0.integer(0), tag: try $0.text(1)) }
     }

@@ -60,6 +60,7 @@ enum WebhooksFeature {
         try Outbox.withdraw([slot(.messageUnreached, id.text)], of: userId, tx) { _ in
             let data = JSONWriter.object { writer in
                 writer.member("conversationId", id)
+                writer.member("userId", userId)
                 writer.member("reason", "read")
             }
             return withdrawal(.messageWithdrawn, id.text, data: data, tx)

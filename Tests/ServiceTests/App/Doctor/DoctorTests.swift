@@ -30,6 +30,14 @@ import Values
         }
     }
 
+    @Test func receiverOfWebhooks_isReached_orNot() async throws {
+        let receiver = try ScriptedReceiver { _ in .status(405) }
+        let settings = WebhookProbe.settings(receiver)
+        Self.expect(.good, "webhooks", "127.0.0.1 answers", in: try await Self.findings(settings))
+        receiver.stop()
+        Self.expect(.fault, "webhooks", "unreachable", in: try await Self.findings(settings))
+    }
+
     private static func doctor(
         _ arguments: [String] = [], _ settings: [String: String], through wrapper: [String] = []
     ) throws -> (status: Int32, text: String) {

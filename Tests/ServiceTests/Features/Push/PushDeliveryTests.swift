@@ -176,6 +176,23 @@ import Values
         #expect(try probe.rows() == 1)
     }
 
+    /// The systems of phones allow few messages in the background.
+    @Test func whatWasSeenAtOnce_isWithdrawnByOneMessage() async throws {
+        let probe = try PushProbe()
+        try await probe.register("phone")
+        var ids: [String] = []
+        for _ in 0..<4 { ids.append(try await probe.notify()) }
+        _ = try await probe.messages(4)
+        try await probe.settled()
+        let last = try #require(ids.last)
+        let seen = try await probe.service.call(
+            "PATCH", "/v1/notifications", as: .user("ada"), #"{"upTo":"\#(last)","set":{"seen":true}}"#)
+        #expect(seen.status == 200, "\(seen.text)")
+        #expect(Set(try await probe.messages(5)[4].withdrawn) == Set(ids))
+        try await probe.settled()
+        #expect(try probe.rows("type = 'withdrawal'") == 0)
+    }
+
     /// Ana's message reaches Ben's phone.
     ///
     /// - Returns: The conversation.

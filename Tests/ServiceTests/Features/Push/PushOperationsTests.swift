@@ -77,6 +77,20 @@ import Threads
         }
     }
 
+    @Test func providerWithoutAKeyForDevices_isRefusedAtTheStart() throws {
+        var settings = ["jwtSecret": TestService.secret].merging(PushProbe.browsers) { $1 }
+        _ = try TestService.settings(settings)
+        settings["pushKeys"] = nil
+        #expect(throws: (any Error).self) { try TestService.settings(settings) }
+    }
+
+    @Test(arguments: ["*", "*.", "https://push.example/", "push.example/path", "push.example:443"])
+    func hostsThatAreNone_areRefusedAtTheStart(_ host: String) throws {
+        let settings = ["jwtSecret": TestService.secret].merging(PushProbe.browsers) { $1 }
+        _ = try TestService.settings(settings.merging(["pushHosts": "push.example,*.push.example,[::1]"]) { $1 })
+        #expect(throws: (any Error).self) { try TestService.settings(settings.merging(["pushHosts": host]) { $1 }) }
+    }
+
     @Test func rotate_createsNoFile() throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("missing.sqlite")

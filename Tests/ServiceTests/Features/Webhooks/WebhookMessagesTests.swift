@@ -67,6 +67,7 @@ import Testing
         try await Self.read(id, probe)
         let sent = try await probe.deliveries(2)
         #expect(sent.map(\.type) == ["message.unreached", "message.withdrawn"])
+        #expect(sent[1].user == sent[0].user)
         #expect(sent[1].json["data"]["conversationId"].string == id && sent[1].json["data"]["reason"] == "read")
         #expect(sent[1].json["data"]["badges"]["total"] == 0)
         #expect(sent[0].id != sent[1].id)

@@ -166,6 +166,25 @@ import Values
         #expect(Set(try probe.received.suffix(40).map(\.user)).count == 40)
     }
 
+    /// The receiver fails for many users. One for whom it does not fail waits for a few attempts, not for all of theirs.
+    @Test func manyFailingUsers_doNotHoldUpAnother() async throws {
+        let probe = try WebhookProbe { delivery in
+            .status(String(decoding: delivery.body, as: UTF8.self).contains("failing") ? 503 : 200)
+        }
+        for user in 0..<40 { try await probe.notify("failing-\(user)") }
+        probe.passTime()
+        _ = try await probe.deliveries(OutboxLimits.failuresMax)
+        try await probe.settled()
+        try await probe.notify("healthy")
+        let before = try probe.received.count
+        probe.passTime()
+        try await eventually("the other webhook arrives", step: { probe.service.clock.advance(seconds: 1) }) {
+            try probe.received.contains { $0.user == "healthy" }
+        }
+        let attempts = try #require(try probe.received.firstIndex { $0.user == "healthy" }) - before
+        #expect(attempts <= 6)
+    }
+
     // MARK: Restarts and crashes
 
     @Test func waitingWebhooks_surviveARestart() async throws {

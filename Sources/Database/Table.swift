@@ -58,9 +58,12 @@ public struct Table: Sendable {
     /// with whom it is erased.
     private static func userColumn(write: [String], read: Policy, person: PersonPolicy?) -> String? {
         let candidates = [
-            write, read.templates.filter(\.namesUser).flatMap(\.columns), person?.links.filter { $0.condition == nil }.map(\.column) ?? [],
+            write, read.templates.filter(\.namesUser).flatMap(\.columns),
+            person?.links.filter { $0.condition == nil }.map(\.column) ?? [],
         ]
-        guard let first = candidates.map({ Set($0) }).first(where: { !$0.isEmpty }), first.count == 1 else { return nil }
+        guard let first = candidates.map({ Set($0) }).first(where: { !$0.isEmpty }), first.count == 1 else {
+            return nil
+        }
         return first.first
     }
 

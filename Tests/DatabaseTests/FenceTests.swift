@@ -269,7 +269,8 @@ import Values
     }
 
     @Test func conditionOfAFence_isBoundBetweenTheValues() {
-        let sql: SQL = "UPDATE \(Self.notes, of: "u", in: "a") SET n = \(1), id = \("y") WHERE id = \("x") RETURNING \(7)"
+        let sql: SQL =
+            "UPDATE \(Self.notes, of: "u", in: "a") SET n = \(1), id = \("y") WHERE id = \("x") RETURNING \(7)"
         #expect(
             sql.woven().binds == [.integer(1), .text("y"), .text("a"), .text("u"), .text("x"), .integer(7)])
         #expect(sql.woven().hiddenColumns == 0)

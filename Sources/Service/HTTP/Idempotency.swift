@@ -36,7 +36,8 @@ enum Idempotency {
             "CREATE INDEX idempotent_answers_age ON idempotent_answers (created_at)",
         ])
 
-    private static let allAnswers: SQL = "\(answers, unscoped: .bookkeeping("expired answers of all tenants are deleted"))"
+    private static let allAnswers: SQL =
+        "\(answers, unscoped: .bookkeeping("expired answers of all tenants are deleted"))"
 
     /// A key with the request that it was sent for.
     struct Claim: Sendable {

@@ -199,7 +199,9 @@ extension Outbox {
     ) throws -> Int {
         guard !numbers.isEmpty else { return 0 }
         let isAmong: SQL = "number IN \(values: numbers) AND state = 0 AND \(condition)"
-        guard family != .webhooks else { return try markDead(by: "UPDATE \(allMessages)", why, where: isAmong, at: now, in: db) }
+        guard family != .webhooks else {
+            return try markDead(by: "UPDATE \(allMessages)", why, where: isAmong, at: now, in: db)
+        }
         return try db.run("DELETE FROM \(allMessages) WHERE \(isAmong)")
     }
 

@@ -68,7 +68,8 @@ enum BadgeLedger {
     ) throws -> Badges {
         let sum = try db.row(
             singleUserAddition.binding(
-                within: tenant, tenant, userId.text, max(0, change.messages), max(0, change.requests), max(0, change.bell),
+                within: tenant, tenant, userId.text, max(0, change.messages), max(0, change.requests),
+                max(0, change.bell),
                 now.microseconds, change.messages, change.requests, change.bell, versionStep), badges(_:))
         guard let sum else { throw DatabaseError(.other, "counts were written but not returned") }
         return sum

@@ -88,7 +88,9 @@ extension EventLog {
             found = Set(all.map(\.sequence))
         } else {
             let texts = routes.texts
-            for route in texts.prefix(routesAloneMax) { try note(ofRoute.binding(within: tenant, route, after, end, rowsMax)) }
+            for route in texts.prefix(routesAloneMax) {
+                try note(ofRoute.binding(within: tenant, route, after, end, rowsMax))
+            }
             for group in groups(of: texts) {
                 // DISTINCT, because an event has a row for each route of the group. Repeated rows must not use up the
                 // limit and hide another event.
@@ -136,7 +138,8 @@ extension EventLog {
         }
         let texts = routes.texts
         for route in texts.prefix(routesAloneMax) {
-            let recent = try db.rows(recentOfRoute.binding(within: tenant, route, sequence, limit, start.microseconds), read)
+            let recent = try db.rows(
+                recentOfRoute.binding(within: tenant, route, sequence, limit, start.microseconds), read)
             found.formUnion(recent.lazy.filter(\.isChange).map(\.sequence))
             // If the limit is reached, a row that was cut off may be a change.
             guard recent.count < limit, found.count < limit, !isErased else { return nil }

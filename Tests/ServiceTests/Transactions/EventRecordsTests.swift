@@ -78,7 +78,9 @@ import Values
             // Pruning removed exactly the rows of the events before `oldest`.
             #expect(try log.service.app.store.read { try EventLog.event(oldest - 1, in: $0) } == nil)
         }
-        for table in [EventLog.events, EventLog.routes, EventLog.shared.table] { #expect(try log.count(of: table) == 0) }
+        for table in [EventLog.events, EventLog.routes, EventLog.shared.table] {
+            #expect(try log.count(of: table) == 0)
+        }
     }
 
     // MARK: Limits and pages

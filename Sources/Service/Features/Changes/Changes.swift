@@ -88,7 +88,8 @@ enum ChangesFeature {
         ])
 
     private static let bookkeeping = Unscoped.bookkeeping("only the feed that sent a delivery asks for its id")
-    private static let allDeliveries: SQL = "\(deliveries, unscoped: .bookkeeping("looks for the tenants with old ids"))"
+    private static let allDeliveries: SQL =
+        "\(deliveries, unscoped: .bookkeeping("looks for the tenants with old ids"))"
 
     /// Returns the stored form of an id, which a feed may make of persons' ids.
     private static func digest(of id: String, _ tx: Transaction) -> String {

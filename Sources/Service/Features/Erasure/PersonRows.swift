@@ -67,8 +67,8 @@ struct PersonRows: Sendable {
                 case .next: "\(column) = \(column) + 1"
                 }
             }
-            try tx.db.run(
-                "UPDATE \(table, within: tx.tenant, Self.leaving) SET \(SQL.joined(values, separator: ", ")) WHERE \(rows)")
+            let assignments = SQL.joined(values, separator: ", ")
+            try tx.db.run("UPDATE \(table, within: tx.tenant, Self.leaving) SET \(assignments) WHERE \(rows)")
         }
     }
 

@@ -145,7 +145,9 @@ extension NotificationsFeature {
             ]
         }
         let inboxes = Dictionary(
-            uniqueKeysWithValues: try tx.db.rows(of: addition.statements(of: rows, within: tx.tenant, followedBy: bounds)) { row in
+            uniqueKeysWithValues: try tx.db.rows(
+                of: addition.statements(of: rows, within: tx.tenant, followedBy: bounds)
+            ) { row in
                 let preferences = Preferences(
                     sound: try row.bool(1), haptics: try row.bool(2),
                     quietHours: try QuietHours(

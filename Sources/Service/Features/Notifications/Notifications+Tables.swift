@@ -187,7 +187,8 @@ extension NotificationsFeature {
         _ notification: Notification, set columns: SQL, within why: Unscoped?, _ tx: Transaction
     ) throws {
         let update: SQL =
-            why.map { "UPDATE \(notifications, within: tx.tenant, $0)" } ?? "UPDATE \(notifications, writableBy: tx.scope)"
+            why.map { "UPDATE \(notifications, within: tx.tenant, $0)" }
+            ?? "UPDATE \(notifications, writableBy: tx.scope)"
         try tx.db.run(
             """
             \(update) SET \(columns)

@@ -288,6 +288,24 @@ import Values
         }
     }
 
+    /// A backend without a name has an empty id.
+    @Test func userWithAnEmptyId_hasRows() throws {
+        let stores = try Self.stores()
+        defer { stores.close() }
+        for table in [Self.notes, Self.counts] {
+            for store in stores.both {
+                try store.writeAndWait { db in
+                    _ = try db.run(
+                        """
+                        INSERT INTO \(table, of: "", in: "a") (tenant, user_id, id, n)
+                        VALUES (\("a"), \(""), '1', 5)
+                        """)
+                }
+                #expect(try store.read { try $0.integer("SELECT sum(n) FROM \(table, of: "", in: "a")") } == 5)
+            }
+        }
+    }
+
     @Test func tableOfNoTenant_needsNoWord() throws {
         let stores = try Self.stores()
         defer { stores.close() }

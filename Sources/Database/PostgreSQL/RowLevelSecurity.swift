@@ -52,7 +52,7 @@ public enum RowLevelSecurity {
     }
 
     private static func isOfUser(_ column: String) -> String {
-        "\(column) = (SELECT \(setting(ScopeVocabulary.user)))"
+        "\(column) = ANY ((SELECT \(setting(ScopeVocabulary.user)))::text[])"
     }
 
     private static func scoped(_ table: Table) -> [String] {

@@ -65,7 +65,8 @@ struct ScopeVocabulary: Sendable {
         settings[Self.tenant] = fence.tenant.text
         settings[Self.within] = Self.list(fence.within, without: bookkeeping)
         settings[Self.owned] = Self.list(fence.owned, without: [])
-        settings[Self.user] = fence.user?.text
+        // As an array, because the id of a caller without a name is empty.
+        settings[Self.user] = fence.user.map { Self.array([$0.text]) }
     }
 
     private static func list(_ names: [String], without open: Set<String>) -> String? {

@@ -197,7 +197,7 @@ import Values
         #expect(try await service.publish(NotificationsTests.event("e1", .visitCreated, to: "u1")).status == 201)
         let created = try await live.next("notification:created")
         let counted = try await live.next("badges:update")
-        #expect(try service.app.store.read { try $0.integer("SELECT count(*) FROM events") } == 1)
+        #expect(try service.app.store.read { try $0.integer("SELECT count(*) FROM \(EventLog.allEvents)") } == 1)
         let numbers = service.sequences([created, counted])
         #expect(numbers.count == 2 && numbers[1] == numbers[0] + 1)
         let whole = try await service.listen(as: .user("u1"), lastEventID: live.ready.id)

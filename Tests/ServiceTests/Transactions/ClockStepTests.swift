@@ -97,7 +97,7 @@ import Values
             let now = Int64(Date().timeIntervalSince1970) + Int64(ahead)
             #expect((now - 62...now + 2).contains(Int64(queue.updatedAt.timeIntervalSince1970)), "round \(round)")
             // Events have ages of hours by now, but the time is in doubt.
-            let first = try log.read { try $0.integer("SELECT min(sequence) FROM \(EventLog.allEvents)") }
+            let first = try log.read { try $0.integer("SELECT min(sequence) FROM events") }
             #expect(first == 1, "round \(round)")
         }
         let (status, text) = service.stop()

@@ -167,6 +167,7 @@ public final class DatabaseConnection {
 
     private func perform(_ sql: SQL, _ body: (Row) throws -> Bool) throws -> Int {
         let woven = sql.woven(showingUsers: oversight != nil)
+        try woven.requireInside()
         oversight?.noteReads(of: woven.scoped)
         guard woven.hiddenColumns > 0 else { return try driver.perform(woven, body) }
         var continues = true

@@ -1,3 +1,5 @@
+import Values
+
 /// A statement that inserts rows, prepared in forms of 1, 2, 4 and so on up to 64 rows (``RowParts``). The forms are
 /// created once per process.
 public struct Insertion: Sendable {
@@ -26,21 +28,31 @@ public struct Insertion: Sendable {
 
     /// Returns the statements that insert rows, given their concatenated values. Returns an empty list without rows.
     ///
-    /// - Parameter restValues: The values of the text after the rows.
-    public func statements(of values: consuming [SQLValue], followedBy restValues: [SQLValue] = []) -> [SQL] {
+    /// - Parameters:
+    ///   - tenant: The tenant of the rows, if the table is named within ``Values/ID/boundLater``.
+    ///   - restValues: The values of the text after the rows.
+    public func statements(
+        of values: consuming [SQLValue], within tenant: ID<Tenant>? = nil, followedBy restValues: [SQLValue] = []
+    ) -> [SQL] {
         precondition(values.count % columns == 0, "a row must have \(columns) values")
         let parts = RowParts.ranges(of: values.count / columns, most: 1 << Self.rowsAtOnceBits)
         guard parts.count == 1 else {
             return parts.map { rows in
-                var statement = forms[rows.count.trailingZeroBitCount]
+                var statement = form(rows.count, within: tenant)
                 statement.binds = values[rows.lowerBound * columns..<rows.upperBound * columns] + restValues
                 return statement
             }
         }
         // Moves the values into the single statement, without a copy.
-        var statement = forms[parts[0].count.trailingZeroBitCount]
+        var statement = form(parts[0].count, within: tenant)
         statement.binds = values
         statement.binds += restValues
         return [statement]
+    }
+
+    private func form(_ rows: Int, within tenant: ID<Tenant>?) -> SQL {
+        var statement = forms[rows.trailingZeroBitCount]
+        if let tenant { statement.fence?.tenant = tenant }
+        return statement
     }
 }

@@ -57,16 +57,56 @@ extension SQL {
                 appendSubquery(of: table, where: table.writePredicate(for: scope))
                 return
             }
+            appendTarget(table, verb, .of(scope))
+        }
+
+        /// Appends a table for what the service does inside one tenant, whichever caller asks for it.
+        public mutating func appendInterpolation(_ table: Table, within tenant: ID<Tenant>, _: Unscoped) {
+            sql.enter(Fence(tenant: tenant, within: [table.name]))
+            if let verb = writtenVerb() { return appendTarget(table, verb, .ofTenant) }
+            if tenant.isBoundLater {
+                let place = sql.parameters
+                sql.fence?.places.append(place)
+            } else {
+                sql.binds.append(.text(tenant.text))
+            }
+            appendSubquery(table.ofTenant, named: table.name)
+        }
+
+        /// Appends a table for what the service does for one user. The table must name the user of a row in one column.
+        public mutating func appendInterpolation(_ table: Table, of user: ID<User>, in tenant: ID<Tenant>) {
+            guard let ofUser = table.ofUser else { preconditionFailure("no column names the user: \(table.name)") }
+            sql.enter(Fence(tenant: tenant, user: user, owned: [table.name]))
+            if let verb = writtenVerb() { return appendTarget(table, verb, .ofUser) }
+            appendSubquery(ofUser, named: table.name)
+            sql.binds.append(.text(tenant.text))
+            sql.binds.append(.text(user.text))
+        }
+
+        /// Appends a table whose rows name no tenant.
+        public mutating func appendInterpolation(_ service: ServiceTable) {
+            if unnamedSubquery != nil { nameSubquery(before: service.table.name) }
+            sql.text += service.table.name
+            sql.unscoped.append(service.table.name)
+        }
+
+        private mutating func appendTarget(_ table: Table, _ verb: WriteTarget.Verb, _ rows: WriteTarget.Rows) {
             precondition(sql.target == nil, "a statement may write only one table: \(sql.text)")
             sql.text += table.name
             sql.target = WriteTarget(
-                verb: verb, table: table, scope: scope, textOffset: sql.text.utf8.count, bindOffset: sql.binds.count)
+                verb: verb, table: table, rows: rows, textOffset: sql.text.utf8.count, bindOffset: sql.binds.count)
         }
 
         public mutating func appendInterpolation(_ table: Table, unscoped: Unscoped) {
             if unnamedSubquery != nil { nameSubquery(before: table.name) }
             sql.text += table.name
             sql.unscoped.append(table.name)
+        }
+
+        private mutating func appendSubquery(_ subquery: String, named name: String) {
+            if unnamedSubquery != nil { nameSubquery(before: "(") }
+            sql.text += subquery
+            unnamedSubquery = name
         }
 
         private mutating func appendSubquery(of table: Table, where predicate: SQL) {

@@ -16,15 +16,20 @@ extension SQL {
         var unscoped: [String] = []
         /// The tables that are read under a scope.
         var scoped: [String] = []
+        /// The tenant, or the user of a tenant, in whose rows the statement stays.
+        var fence: Fence?
+        /// Whether the statement inserts a row outside its fence. It must not run.
+        var isOutside = false
 
         /// The number of last columns that the author of the statement did not ask for.
         var hiddenColumns: Int { users + (hasCheck ? 1 : 0) }
     }
 
     /// Returns the statement in that form. It must not need a check, because several statements run together.
-    func wovenWithoutCheck() -> Woven {
+    func wovenWithoutCheck() throws -> Woven {
         let woven = woven()
         precondition(!woven.hasCheck, "a statement with a check must run alone")
+        try woven.requireInside()
         return woven
     }
 
@@ -39,34 +44,18 @@ extension SQL {
     /// - Parameter showingUsers: Whether a writing statement also returns the users of each row that it writes.
     func woven(showingUsers: Bool = false) -> Woven {
         guard let target else {
-            return Woven(text: text, binds: binds, hasCheck: false, unscoped: unscoped, scoped: scoped)
+            return Woven(text: text, binds: binds, hasCheck: false, unscoped: unscoped, scoped: scoped, fence: fence)
         }
-        let clauses = WriteClauses(scanning: text, target: target)
-        let predicate = target.table.writePredicate(for: target.scope, qualifier: clauses.alias)
-        let bytes = Array(text.utf8)
+        guard case .of(let scope) = target.rows else { return wovenInFence(target) }
+        let clauses = WriteClauses.find(in: text, target)
+        let predicate = target.table.writePredicate(for: scope, qualifier: clauses.alias)
         var woven = Woven(
-            text: "", binds: [], hasCheck: target.verb != .delete, written: target.table, unscoped: unscoped,
-            scoped: scoped)
-        woven.text.reserveCapacity(bytes.count + predicate.text.utf8.count * 2 + 32)
-
+            text: text, binds: binds, hasCheck: target.verb != .delete, written: target.table, unscoped: unscoped,
+            scoped: scoped, fence: fence)
         if clauses.filtersExistingRows {
-            let bindsBefore: Int
-            if let place = clauses.whereEnd {
-                woven.text += String(decoding: bytes[..<place.offset], as: UTF8.self)
-                woven.text += " (\(predicate.text)) AND ("
-                woven.text += String(decoding: bytes[place.offset..<clauses.conditionEnd.offset], as: UTF8.self)
-                woven.text += ") "
-                bindsBefore = place.binds
-            } else {
-                woven.text += String(decoding: bytes[..<clauses.conditionEnd.offset], as: UTF8.self)
-                woven.text += " WHERE \(predicate.text) "
-                bindsBefore = clauses.conditionEnd.binds
-            }
-            woven.text += String(decoding: bytes[clauses.conditionEnd.offset...], as: UTF8.self)
+            woven.text = clauses.text(text, narrowedBy: predicate.text)
+            let bindsBefore = clauses.conditionStart.binds
             woven.binds = binds[..<bindsBefore] + predicate.binds + binds[bindsBefore...]
-        } else {
-            woven.text = text
-            woven.binds = binds
         }
         // Without the name of the table: SQLite knows no alias in RETURNING of DELETE.
         var returned = showingUsers ? target.table.userColumns : []
@@ -83,8 +72,8 @@ extension SQL {
 }
 
 /// The positions of the clauses of a writing statement, found by reading the words outside quotes and parentheses.
-private struct WriteClauses {
-    struct Place {
+struct WriteClauses: Sendable {
+    struct Place: Sendable {
         let offset: Int
         /// The number of binds before the position.
         let binds: Int
@@ -97,8 +86,37 @@ private struct WriteClauses {
     private(set) var conditionEnd: Place
     private(set) var hasReturning = false
     private(set) var filtersExistingRows: Bool
+    /// The columns that the statement sets in existing rows.
+    private(set) var setColumns: [String] = []
 
-    init(scanning text: String, target: WriteTarget) {
+    /// Where a further condition on the existing rows begins.
+    var conditionStart: Place { whereEnd ?? conditionEnd }
+
+    /// Returns the statement's text with a further condition on the existing rows: `WHERE x` becomes
+    /// `WHERE (condition) AND (x)`.
+    func text(_ text: String, narrowedBy condition: String) -> String {
+        let bytes = Array(text.utf8)
+        var narrowed = ""
+        narrowed.reserveCapacity(bytes.count + condition.utf8.count * 2 + 32)
+        narrowed += String(decoding: bytes[..<conditionStart.offset], as: UTF8.self)
+        if whereEnd == nil {
+            narrowed += " WHERE \(condition) "
+        } else {
+            narrowed += " (\(condition)) AND ("
+            narrowed += String(decoding: bytes[conditionStart.offset..<conditionEnd.offset], as: UTF8.self)
+            narrowed += ") "
+        }
+        return narrowed + String(decoding: bytes[conditionEnd.offset...], as: UTF8.self)
+    }
+
+    private static let known = KnownTexts<WriteClauses>()
+
+    /// Returns the clauses of a statement. Only the text decides them, including the place of the written table.
+    static func find(in text: String, _ target: WriteTarget) -> WriteClauses {
+        known.find(text) { WriteClauses(scanning: text, target: target) }
+    }
+
+    private init(scanning text: String, target: WriteTarget) {
         filtersExistingRows = target.verb != .insert
         conditionEnd = Place(offset: 0, binds: 0)
         var words = SQLWords(text, from: target.textOffset, binds: target.bindOffset)
@@ -130,7 +148,11 @@ private struct WriteClauses {
                     conditionEnd = begin
                     isConditionOpen = false
                 }
-            default: break
+            default:
+                // A word before `=` and ahead of WHERE is a column after SET.
+                if filtersExistingRows, isConditionOpen, whereEnd == nil, words.isBeforeEquals {
+                    setColumns.append(words.original)
+                }
             }
             previous = word
         }
@@ -139,7 +161,7 @@ private struct WriteClauses {
 }
 
 /// The words of an SQL text at the outermost level: outside quotes, comments and parentheses.
-private struct SQLWords {
+struct SQLWords {
     private let bytes: [UInt8]
     private var index: Int
     private var depth = 0
@@ -155,6 +177,11 @@ private struct SQLWords {
 
     var end: Int { bytes.count }
     var original: String { String(decoding: bytes[wordStart..<wordEnd], as: UTF8.self) }
+
+    /// Whether `=` follows the word.
+    var isBeforeEquals: Bool {
+        bytes[wordEnd...].first { $0 > UInt8(ascii: " ") } == UInt8(ascii: "=")
+    }
 
     /// Returns the next word in upper case.
     mutating func next() -> String? {

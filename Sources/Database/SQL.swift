@@ -1,3 +1,5 @@
+import Values
+
 /// An SQL text in which every interpolated value is a bind and every table name carries its policy.
 ///
 /// ```swift
@@ -13,7 +15,13 @@
 /// | `\(fragment)` | the text and the binds of another `SQL` |
 /// | `\(table, visibleTo: scope)` | a subquery of the visible rows, named like the table or by a following `AS` |
 /// | `\(table, writableBy: scope)` | after `UPDATE`, `DELETE FROM`, `INSERT INTO`: the bare name, the policy woven in (see `woven`); elsewhere as `visibleTo`, by the write policy |
-/// | `\(table, unscoped: .reaction("why"))` | the bare name |
+/// | `\(table, of: user, in: tenant)` | as `writableBy`, for the rows of one user: what the service does for that user |
+/// | `\(table, within: tenant, .reaction("why"))` | the same for the rows of one tenant |
+/// | `\(table, unscoped: .bookkeeping("why"))` | the bare name: what spans tenants |
+/// | `\(serviceTable)` | the bare name of a table whose rows name no tenant |
+///
+/// All words before `unscoped` produce their condition themselves, and PostgreSQL checks it once more by row-level
+/// security. A statement stays in one tenant.
 ///
 /// A `String` is always a bind. The only way to text made at run time is `SQL(unchecked:)`.
 public struct SQL: ExpressibleByStringInterpolation, Sendable {
@@ -23,6 +31,8 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     /// The tables that the statement names without a scope, and the tables that it names with a scope.
     var unscoped: [String] = []
     var scoped: [String] = []
+    /// The tenant in which the statement stays; nil if no table is named within a tenant, or of a user.
+    var fence: Fence?
 
     /// Creates SQL from an unchecked text. Use it only for text of our own (a column chosen from a fixed list), never
     /// for anything from outside.
@@ -68,6 +78,20 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         return statement
     }
 
+    /// Returns the statement, which was created within ``Values/ID/boundLater``, within a tenant.
+    ///
+    /// - Parameter values: The values of the other parameters.
+    public func binding(within tenant: ID<Tenant>, _ values: any SQLBindable...) -> SQL {
+        precondition(binds.isEmpty, "the statement must not have bound values: \(text)")
+        var statement = self
+        statement.binds = values.map(\.sqlValue)
+        // In ascending order, so each place is that in the finished list.
+        for place in fence?.places ?? [] { statement.binds.insert(.text(tenant.text), at: place) }
+        statement.fence?.tenant = tenant
+        statement.fence?.places = []
+        return statement
+    }
+
     /// Whether the statement only reads.
     var isQuery: Bool { text.utf8.starts(with: "SELECT".utf8) }
     /// Whether the statement may store its values.
@@ -80,10 +104,30 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
             target?.textOffset += text.utf8.count
             target?.bindOffset += binds.count
         }
+        if var theirs = other.fence {
+            if !theirs.places.isEmpty { theirs.places = theirs.places.map { $0 + parameters } }
+            enter(theirs)
+        }
         text += other.text
         binds += other.binds
         unscoped += other.unscoped
         scoped += other.scoped
+    }
+
+    /// The number of parameters in the text.
+    var parameters: Int { text.utf8.count { $0 == UInt8(ascii: "?") } }
+
+    /// Notes that the statement stays in a fence.
+    mutating func enter(_ other: Fence) {
+        guard let own = fence else { return fence = other }
+        precondition(own.tenant == other.tenant, "a statement must stay in one tenant: \(text)")
+        precondition(
+            own.user == nil || other.user == nil || own.user == other.user,
+            "a statement must stay in the rows of one user: \(text)")
+        fence?.user = own.user ?? other.user
+        fence?.within += other.within
+        fence?.owned += other.owned
+        fence?.places += other.places
     }
 
     public static func + (left: SQL, right: SQL) -> SQL {
@@ -93,15 +137,43 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     }
 }
 
-/// The table that a statement writes under a scope, and the position after its name.
+/// The tenant, or the user of a tenant, in whose rows a statement stays.
+struct Fence: Sendable {
+    var tenant: ID<Tenant>
+    var user: ID<User>?
+    /// The names of the tables of which it may touch all rows of the tenant.
+    var within: [String] = []
+    /// The names of the tables of which it may touch the rows of the user.
+    var owned: [String] = []
+    /// The parameters that are bound to the tenant later, in ascending order, among those of the text.
+    var places: [Int] = []
+}
+
+extension ID where Entity == Tenant {
+    /// The tenant of a statement whose text is created once. Each use binds the real one
+    /// (``Database/SQL/binding(within:_:)``, ``Database/Insertion``). No row belongs to it.
+    public static let boundLater: ID = "\u{0}"
+
+    var isBoundLater: Bool { text.utf8.first == 0 }
+}
+
+/// The table that a statement writes, the rows that it may touch, and the position after the name.
 struct WriteTarget: Sendable {
     enum Verb: Sendable {
         case insert, update, delete
     }
 
+    enum Rows: Sendable {
+        case of(Scope)
+        /// All rows of the tenant of the statement's fence.
+        case ofTenant
+        /// The rows of the user of the statement's fence.
+        case ofUser
+    }
+
     let verb: Verb
     let table: Table
-    let scope: Scope
+    let rows: Rows
     /// The UTF-8 offset after the table's name.
     var textOffset: Int
     /// The number of binds before the position.

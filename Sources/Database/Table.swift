@@ -1,3 +1,4 @@
+import Values
 import Visibility
 
 /// A table whose rows have an audience, with the policies for reading and writing them.
@@ -10,6 +11,13 @@ public struct Table: Sendable {
     public let write: Policy
     /// The columns that name the users to whom a row belongs: those of `user:{column}` in the write policy.
     let userColumns: [String]
+    /// The column that names the user to whom a row belongs, for ``SQL``'s `of`; nil if there is no column, or several.
+    let userColumn: String?
+    /// Subqueries of the rows of a tenant, and of a user.
+    let ofTenant: String
+    let ofUser: String?
+    /// Whether the rows name their tenants.
+    let hasTenants: Bool
     /// How a person leaves the table. The service does not start without it.
     public let person: PersonPolicy?
     /// How long its rows are kept, for `bellhop policies`; nil if nothing deletes them because of their age.
@@ -22,6 +30,14 @@ public struct Table: Sendable {
         _ name: String, tenantColumn: String = Table.tenantColumnDefault, read: Policy, write: Policy,
         kept: String? = nil, person: PersonPolicy? = nil
     ) {
+        self.init(
+            name, tenantColumn: tenantColumn, read: read, write: write, kept: kept, person: person, hasTenants: true)
+    }
+
+    fileprivate init(
+        _ name: String, tenantColumn: String, read: Policy, write: Policy, kept: String?, person: PersonPolicy?,
+        hasTenants: Bool
+    ) {
         precondition(isSQLIdentifier(name), "a table cannot be named \(name)")
         for column in [tenantColumn] + (read.entries + write.entries).flatMap(\.columns) {
             precondition(isSQLIdentifier(column), "a column cannot be named \(column)")
@@ -31,7 +47,24 @@ public struct Table: Sendable {
         self.read = read
         self.write = write
         (self.kept, self.person) = (kept, person)
+        self.hasTenants = hasTenants
         userColumns = write.templates.filter(\.namesUser).flatMap(\.columns)
+        userColumn = Self.userColumn(write: userColumns, read: read, person: person)
+        ofTenant = "(SELECT * FROM \(name) WHERE \(tenantColumn) = ?)"
+        ofUser = userColumn.map { "(SELECT * FROM \(name) WHERE \(tenantColumn) = ? AND \($0) = ?)" }
+    }
+
+    /// Returns the column that the policies name: who writes a row owns it, otherwise who reads it, otherwise the person
+    /// with whom it is erased.
+    private static func userColumn(write: [String], read: Policy, person: PersonPolicy?) -> String? {
+        let candidates = [
+            write, read.templates.filter(\.namesUser).flatMap(\.columns),
+            person?.links.filter { $0.condition == nil }.map(\.column) ?? [],
+        ]
+        guard let first = candidates.map({ Set($0) }).first(where: { !$0.isEmpty }), first.count == 1 else {
+            return nil
+        }
+        return first.first
     }
 
     /// Whether its rows belong to users, and a scope with one of the keys may read rows of all of them.
@@ -42,9 +75,22 @@ public struct Table: Sendable {
     }
 }
 
-/// The reason why a statement names a table without a scope.
+/// A table whose rows name no tenant: secrets and clocks of the service, and parts to which only a row of another table
+/// leads. No caller reads or writes it.
+public struct ServiceTable: Sendable {
+    public let table: Table
+
+    public init(_ name: String, kept: String? = nil, person: PersonPolicy? = nil) {
+        table = Table(
+            name, tenantColumn: Table.tenantColumnDefault, read: [], write: [], kept: kept, person: person,
+            hasTenants: false)
+    }
+}
+
+/// The reason why a statement names a table without a caller's scope.
 ///
-/// Each use bypasses the rule of visibility; `grep 'unscoped:'` lists them all.
+/// Each use bypasses the rule of visibility: inside one tenant (`within:`), or for all of them (`unscoped:`). `grep`
+/// lists them all.
 public struct Unscoped: Sendable {
     public let why: StaticString
 

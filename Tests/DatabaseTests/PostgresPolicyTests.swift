@@ -106,19 +106,19 @@ import Values
     /// `psql` with the service's own login sets no scope and sees no row in any table.
     @Test func sessionWithoutAScope_seesNothing() throws {
         let table = Table("notes", read: ["user:{user_id}", "everyone"], write: [])
-        let bookkeeping = Table("records", read: [], write: [])
+        let bookkeeping = ServiceTable("records")
         let stores = try Stores(
             Migration(
                 "0001_notes",
                 sql: [
                     "CREATE TABLE notes (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, user_id TEXT NOT NULL) STRICT",
                     "CREATE TABLE records (id INTEGER PRIMARY KEY) STRICT",
-                ]), tables: [table, bookkeeping])
+                ]), tables: [table, bookkeeping.table])
         defer { stores.close() }
         try stores.postgres.writeAndWait { db in
             let why = Unscoped.audit("a test writes")
             try db.run("INSERT INTO \(table, unscoped: why) (id, tenant, user_id) VALUES (1, 't', 'u1'), (2, '', '')")
-            try db.run("INSERT INTO \(bookkeeping, unscoped: why) (id) VALUES (1)")
+            try db.run("INSERT INTO \(bookkeeping) (id) VALUES (1)")
         }
         let server = try PostgresServer.shared()
         for name in ["notes", "records"] {

@@ -17,7 +17,7 @@ import Testing
             "CREATE TABLE numbered (sequence INTEGER PRIMARY KEY, who TEXT NOT NULL) STRICT",
             "CREATE TABLE mixed (t TEXT, i INTEGER, r REAL, b BLOB) STRICT",
         ])
-    private static let tables = ["items", "counter", "numbered", "mixed"].map { Table($0, read: [], write: []) }
+    private static let tables = ["items", "counter", "numbered", "mixed"].map { ServiceTable($0).table }
     private static let why = Unscoped.bookkeeping("test")
 
     private func makeStores(_ options: (inout StoreOptions) -> Void = { _ in }) throws -> Stores {

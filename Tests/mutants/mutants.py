@@ -262,7 +262,7 @@ MUTANTS = [
     ),
     *of(
         "Service/Features/Erasure/Erasure+Tables.swift", f"{ROUNDS}/closingErasure_refusesWhatNamesThePerson",
-        ("bookkeeping) WHERE «\\(isOfRound)»\") { row in\n            let tenant", "FALSE",
+        ("FROM \\(all) WHERE «\\(isOfRound)»\") { row in\n            let tenant", "FALSE",
          "the last pass of an erasure begins without its fence"),
         is_sql=True,
     ),

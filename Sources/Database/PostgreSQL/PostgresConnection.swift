@@ -1,5 +1,5 @@
 import Foundation
-import Threads
+import Values
 
 /// A connection to PostgreSQL, inside only one transaction can run at a time.
 ///
@@ -68,7 +68,7 @@ final class PostgresConnection: DatabaseDriver {
     }
 
     func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> [Int] {
-        let woven = statements.map { $0.wovenWithoutCheck() }
+        let woven = try statements.map { try $0.wovenWithoutCheck() }
         return try Self.forEach(of: ask(woven), woven, body)
     }
 
@@ -86,7 +86,7 @@ final class PostgresConnection: DatabaseDriver {
     }
 
     func performWithCommit(_ statements: [SQL]) throws {
-        for statement in statements { append(statement.wovenWithoutCheck()) }
+        for statement in statements { append(try statement.wovenWithoutCheck()) }
     }
 
     func performMigration(_ statement: String) throws {
@@ -95,7 +95,7 @@ final class PostgresConnection: DatabaseDriver {
 
     private func append(_ statement: SQL.Woven) {
         if let command = settingsCommand(for: statement) { prefix.append(command) }
-        prefix.append(.init(text: PlacedTexts.shared.text(of: statement.text), values: statement.binds))
+        prefix.append(.init(text: PlacedTexts.text(of: statement.text), values: statement.binds))
     }
 
     /// Sends the pending commands and the statements, and returns the statements' results.
@@ -152,20 +152,25 @@ final class PostgresConnection: DatabaseDriver {
     /// Returns one command for the settings that the statement needs and the server does not have yet, or nil.
     private func settingsCommand(for statement: SQL.Woven) -> PostgresLink.Command? {
         let opening = vocabulary.opening(for: statement)
+        let fence = statement.fence
         var target: [String: String]
-        if !statement.unscoped.isEmpty, statement.scoped.isEmpty, statement.written == nil {
+        if !statement.unscoped.isEmpty || fence != nil, statement.scoped.isEmpty, statement.written == nil {
             // The statement reads nothing that a scope decides, such as only the service's own records. So the current
-            // scope may stay, whichever it is.
-            target = settings
+            // scope may stay, whichever it is. But its keys must not open more than the rows of one user.
+            target = fence?.user == nil ? settings : [:]
             for (name, value) in baseSettings { target[name] = value }
-            if let opening { target[ScopeVocabulary.unscoped] = opening }
+            if opening != nil || fence != nil { target[ScopeVocabulary.unscoped] = opening }
         } else {
             target = wanted
+            if let fence, let tenant = wanted[ScopeVocabulary.tenant] {
+                precondition(tenant.hasBytes(of: fence.tenant.text), "a statement must stay in one tenant")
+            }
             target[ScopeVocabulary.unscoped] = opening
             if let written = statement.written, vocabulary.needsWriting(written) {
                 target[ScopeVocabulary.writing] = written.name
             }
         }
+        if let fence { vocabulary.enter(fence, in: &target) }
         defer { settings = target }
         return vocabulary.command(from: settings, to: target)
     }
@@ -307,24 +312,11 @@ final class PostgresConnection: DatabaseDriver {
     }
 }
 
-/// A cache of statements with `$1` in place of `?`, by their text.
-final class PlacedTexts: Sendable {
-    static let shared = PlacedTexts()
+/// Statements with `$1` in place of `?`, by their text.
+enum PlacedTexts {
+    private static let known = KnownTexts<String>()
 
-    /// As many as a few connections have prepared. Without this limit, texts made at run time would fill the memory.
-    private static let textsMax = 4096
-
-    private let known = Locked<[String: String]>([:])
-
-    func text(of text: String) -> String {
-        if let found = known.withLock({ $0[text] }) { return found }
-        let placed = Self.place(text)
-        known.withLock { known in
-            if known.count >= Self.textsMax { known = [:] }
-            known[text] = placed
-        }
-        return placed
-    }
+    static func text(of text: String) -> String { known.find(text) { place(text) } }
 
     private static func place(_ text: String) -> String {
         var placed: [UInt8] = []

@@ -177,17 +177,18 @@ final class PostgresQueries: Sendable {
         var places: [Int] = []
         var previous: Job?
         for job in rest {
-            let target = job.scope.predicates.settings(ofQuery: job.kind) {
+            var target = job.scope.predicates.settings(ofQuery: job.kind) {
                 vocabulary.settings(of: job.scope, for: job.woven).merging(sessionSettings) { $1 }
             }
+            if let fence = job.woven.fence { vocabulary.enter(fence, in: &target) }
             // Consecutive queries of the same caller are common.
-            let isSame = job.scope.predicates === previous?.scope.predicates
+            let isSame = job.woven.fence == nil && job.scope.predicates === previous?.scope.predicates
             if !isSame, let command = vocabulary.command(from: settings, to: target) {
                 commands.append(command)
             }
             (settings, previous) = (target, job)
             places.append(commands.count)
-            commands.append(.init(text: PlacedTexts.shared.text(of: job.woven.text), values: job.woven.binds))
+            commands.append(.init(text: PlacedTexts.text(of: job.woven.text), values: job.woven.binds))
         }
         if places.isEmpty { return }
         try link.forgetIfFull()
@@ -222,11 +223,12 @@ final class PostgresQueries: Sendable {
     /// Returns the commands before queries with records: their transaction sees one snapshot, and returns its records.
     private func opening(of job: Job) -> (commands: [PostgresLink.Command], settings: [String: String]) {
         guard let records = job.records else { return ([], [:]) }
-        let settings = vocabulary.settings(of: job.scope, for: records).merging(sessionSettings) { $1 }
+        var settings = vocabulary.settings(of: job.scope, for: records).merging(sessionSettings) { $1 }
+        if let fence = records.fence { vocabulary.enter(fence, in: &settings) }
         return (
             [
                 Self.repeatableRead, vocabulary.command(from: [:], to: settings),
-                .init(text: PlacedTexts.shared.text(of: records.text), values: records.binds),
+                .init(text: PlacedTexts.text(of: records.text), values: records.binds),
             ].compactMap(\.self), settings
         )
     }

@@ -4,9 +4,10 @@ import Visibility
 /// time, where no statement can omit it.
 ///
 /// - A caller's scope opens the rows that it may read and write.
-/// - A statement that names a table without a scope (`Unscoped`) opens that table, for this statement only.
+/// - A statement that names a table within a tenant, or of a user, opens only these rows, for this statement only.
+/// - A statement that names a table without either (`unscoped:`) opens that table, for this statement only.
 /// - Tables without any policy are the service's own records. They are open to transactions that declare to be the
-///   service's.
+///   service's, within the tenant of the statement. Tables without tenants are open to them entirely.
 ///
 /// All settings are transaction-local. A session that sets nothing sees nothing.
 public enum RowLevelSecurity {
@@ -30,12 +31,32 @@ public enum RowLevelSecurity {
     }
 
     private static func bookkeeping(_ table: Table) -> String {
-        let serviceCondition = "(SELECT current_setting('\(ScopeVocabulary.service)', true) = 'on')"
-        return "CREATE POLICY bellhop_all ON \(table.name) USING (\(serviceCondition)) WITH CHECK (\(serviceCondition))"
+        var condition = "(SELECT current_setting('\(ScopeVocabulary.service)', true) = 'on')"
+        if table.hasTenants {
+            var own = inTenant(table)
+            if let column = table.userColumn {
+                own += " AND (NOT \(isListed(table, in: ScopeVocabulary.owned)) OR \(isOfUser(column)))"
+            }
+            condition += " AND (\(isListed(table, in: ScopeVocabulary.unscoped)) OR (\(own)))"
+        }
+        return "CREATE POLICY bellhop_all ON \(table.name) USING (\(condition)) WITH CHECK (\(condition))"
+    }
+
+    /// Returns the condition that a statement lists the table in a setting.
+    private static func isListed(_ table: Table, in name: String) -> String {
+        "(SELECT coalesce('\(table.name)' = ANY (\(setting(name))::text[]), FALSE))"
+    }
+
+    private static func inTenant(_ table: Table) -> String {
+        "\(table.tenantColumn) = (SELECT \(setting(ScopeVocabulary.tenant)))"
+    }
+
+    private static func isOfUser(_ column: String) -> String {
+        "\(column) = ANY ((SELECT \(setting(ScopeVocabulary.user)))::text[])"
     }
 
     private static func scoped(_ table: Table) -> [String] {
-        let unscopedCondition = "(SELECT '\(table.name)' = ANY (\(setting(ScopeVocabulary.unscoped))::text[]))"
+        let unscopedCondition = isListed(table, in: ScopeVocabulary.unscoped)
         let writes = condition(table.write, table)
         var reads = condition(table.read, table)
         // PostgreSQL requires read access to the rows that a condition reads. So a row that may be written may also be
@@ -60,9 +81,10 @@ public enum RowLevelSecurity {
     static func setting(_ setting: String) -> String { "NULLIF(current_setting('\(setting)', true), '')" }
 
     private static func condition(_ policy: Policy, _ table: Table) -> String {
-        guard !policy.templates.isEmpty else { return "FALSE" }
-        let tenantCondition = "\(table.tenantColumn) = (SELECT \(setting(ScopeVocabulary.tenant)))"
-        return "(\(tenantCondition) AND (\(conditions(policy, table).joined(separator: " OR "))))"
+        let owned = table.userColumn.map { "(\(isListed(table, in: ScopeVocabulary.owned)) AND \(isOfUser($0)))" }
+        let alternatives =
+            [isListed(table, in: ScopeVocabulary.within)] + [owned].compactMap(\.self) + conditions(policy, table)
+        return "(\(inTenant(table)) AND (\(alternatives.joined(separator: " OR "))))"
     }
 
     /// Returns the conditions of a policy. Keys of the scope come first: they are only compared, and if they suffice,

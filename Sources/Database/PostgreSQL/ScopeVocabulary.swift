@@ -10,7 +10,9 @@ struct ScopeVocabulary: Sendable {
     let kinds: [AudienceTemplate]
     /// The settings that a read of each table needs.
     private let settingsToRead: [String: Set<String>]
-    /// The service's own records, which are open to its transactions under every scope.
+    /// The tables whose rows name no tenant. They are open to the service's transactions under every scope.
+    private let tenantless: Set<String>
+    /// The service's own records of tenants. They are open to its transactions within the tenant.
     private let bookkeeping: Set<String>
     /// Tables with rows that some caller may write but not read. Computed once, because every writing statement needs
     /// it.
@@ -20,7 +22,8 @@ struct ScopeVocabulary: Sendable {
         settingsToRead = Dictionary(
             tables.map { table in (table.name, Set(Self.requiredTemplates(by: table.read).map(\.setting))) }
         ) { $0.union($1) }
-        bookkeeping = Set(tables.filter(\.isBookkeeping).map(\.name))
+        tenantless = Set(tables.filter { !$0.hasTenants }.map(\.name))
+        bookkeeping = Set(tables.filter { $0.hasTenants && $0.isBookkeeping }.map(\.name))
         written = Set(tables.filter(\.needsWriting).map(\.name))
         var names: Set<String> = []
         kinds = tables.flatMap { Self.requiredTemplates(by: $0.read) + Self.requiredTemplates(by: $0.write) }
@@ -49,22 +52,37 @@ struct ScopeVocabulary: Sendable {
         var needed = all.filter { name, _ in
             name == Self.tenant || woven.scoped.contains { settingsToRead[$0]?.contains(name) == true }
         }
-        if !woven.unscoped.isEmpty { needed[Self.service] = "on" }
+        if !woven.unscoped.isEmpty || woven.fence != nil { needed[Self.service] = "on" }
         needed[Self.unscoped] = opening(for: woven)
         return needed
     }
 
-    /// Returns the tables that a statement opens for itself, besides the service's own records, or nil.
-    func opening(for woven: SQL.Woven) -> String? {
-        var tables = woven.unscoped.filter { !bookkeeping.contains($0) }
+    /// Returns the tables that a statement opens for itself, besides those without tenants, or nil.
+    func opening(for woven: SQL.Woven) -> String? { Self.list(woven.unscoped, without: tenantless) }
+
+    /// Opens the tables of a fence within its tenant, or for its user.
+    func enter(_ fence: Fence, in settings: inout [String: String]) {
+        settings[Self.tenant] = fence.tenant.text
+        settings[Self.within] = Self.list(fence.within, without: bookkeeping)
+        settings[Self.owned] = Self.list(fence.owned, without: [])
+        // As an array, because the id of a caller without a name is empty.
+        settings[Self.user] = fence.user.map { Self.array([$0.text]) }
+    }
+
+    private static func list(_ names: [String], without open: Set<String>) -> String? {
+        var tables = names.filter { !open.contains($0) }
         if tables.isEmpty { return nil }
         if tables.count > 1 { tables = Set(tables).sorted() }
-        return Self.array(tables)
+        return array(tables)
     }
 
     func needsWriting(_ table: Table) -> Bool { written.contains(table.name) }
 
     static let tenant = "bellhop.tenant"
+    /// Tables that a statement opens within the tenant, and those that it opens for the user of `user`.
+    static let within = "bellhop.within"
+    static let owned = "bellhop.owned"
+    static let user = "bellhop.user"
     static let unscoped = "bellhop.unscoped"
     static let writing = "bellhop.writing"
     static let service = "bellhop.service"

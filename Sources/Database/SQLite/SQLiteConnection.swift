@@ -1,23 +1,5 @@
 import CSQLite
 import Foundation
-import Values
-
-/// The text of a statement as a hash key. The texts are long, few, and only our own, so hashing some bytes of each is
-/// enough.
-private struct StatementText: Hashable {
-    let text: String
-
-    static func == (left: Self, right: Self) -> Bool { left.text.hasBytes(of: right.text) }
-
-    func hash(into hasher: inout Hasher) {
-        text.withUTF8Bytes { bytes in
-            let raw = UnsafeRawBufferPointer(bytes)
-            hasher.combine(raw.count)
-            hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: raw.dropFirst(raw.count / 2).prefix(16)))
-            hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: raw.suffix(24)))
-        }
-    }
-}
 
 /// A connection to an SQLite file.
 final class SQLiteConnection: DatabaseDriver {
@@ -116,12 +98,12 @@ final class SQLiteConnection: DatabaseDriver {
 
     func perform(_ statements: [SQL], _ body: (_ place: Int, Row) throws -> Bool) throws -> [Int] {
         try statements.enumerated().map { place, statement in
-            try perform(statement.wovenWithoutCheck()) { try body(place, $0) }
+            try perform(try statement.wovenWithoutCheck()) { try body(place, $0) }
         }
     }
 
     func performWithCommit(_ statements: [SQL]) throws {
-        for statement in statements { _ = try perform(statement.wovenWithoutCheck()) { _ in true } }
+        for statement in statements { _ = try perform(try statement.wovenWithoutCheck()) { _ in true } }
     }
 
     func performMigration(_ statement: String) throws { try runScript(statement) }

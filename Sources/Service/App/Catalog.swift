@@ -40,10 +40,11 @@ enum Catalog {
 
     /// The core's own tables, which belong to no feature.
     static let coreTables = [
-        BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.shared, EventLog.epochs, EventLog.counter,
+        BadgeLedger.badges, EventLog.events, EventLog.routes, EventLog.shared.table, EventLog.epochs.table,
+        EventLog.counter.table,
         Idempotency.answers,
-        Tenants.tenants, Backends.backends, ServiceSecrets.secrets, RateSharing.counts, MembershipRegistry.facts,
-        ClockLines.lines, Outbox.messages, Outbox.lanes,
+        Tenants.tenants, Backends.backends, ServiceSecrets.secrets.table, RateSharing.counts, MembershipRegistry.facts,
+        ClockLines.lines.table, Outbox.messages, Outbox.lanes,
     ]
 
     /// The migrations in the order in which a new database applies them. An older one applies those that it lacks. So each

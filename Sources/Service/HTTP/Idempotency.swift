@@ -36,7 +36,8 @@ enum Idempotency {
             "CREATE INDEX idempotent_answers_age ON idempotent_answers (created_at)",
         ])
 
-    private static let bookkeeping = Unscoped.bookkeeping("stored responses are looked up by the caller's own id")
+    private static let allAnswers: SQL =
+        "\(answers, unscoped: .bookkeeping("expired answers of all tenants are deleted"))"
 
     /// A key with the request that it was sent for.
     struct Claim: Sendable {
@@ -122,9 +123,8 @@ enum Idempotency {
         let oldest = age.map(oldest) ?? Timestamp(microseconds: .min)
         return try db.row(
             """
-            SELECT fingerprint, status, headers, body FROM \(answers, unscoped: bookkeeping)
-            WHERE tenant = \(claim.tenant) AND user_id = \(claim.userId) AND route = \(claim.route)
-                AND key = \(claim.key) AND created_at > \(oldest.microseconds)
+            SELECT fingerprint, status, headers, body FROM \(answers, of: ID(claim.userId), in: claim.tenant)
+            WHERE route = \(claim.route) AND key = \(claim.key) AND created_at > \(oldest.microseconds)
             """
         ) { row in
             guard try row.blob(0) == claim.fingerprint else {
@@ -153,7 +153,7 @@ enum Idempotency {
         let headers = response.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n")
         try db.run(
             """
-            INSERT INTO \(answers, unscoped: bookkeeping)
+            INSERT INTO \(answers, of: ID(claim.userId), in: claim.tenant)
                 (tenant, user_id, route, key, fingerprint, status, headers, body, created_at)
             VALUES (\(claim.tenant), \(claim.userId), \(claim.route), \(claim.key), \(claim.fingerprint),
                 \(response.status), \(headers), \(body), \(now.microseconds))
@@ -171,7 +171,7 @@ enum Idempotency {
         due: { age in
             guard let age else { return nil }
             return """
-                SELECT 1 FROM \(answers, unscoped: bookkeeping) WHERE created_at <= \(oldest(age).microseconds) LIMIT 1
+                SELECT 1 FROM \(allAnswers) WHERE created_at <= \(oldest(age).microseconds) LIMIT 1
                 """
         },
         prune: { age, db in try age.map { try prune($0, in: db) } ?? 0 })
@@ -179,8 +179,8 @@ enum Idempotency {
     private static func prune(_ age: AgeTime, in db: DatabaseConnection) throws -> Int {
         try db.run(
             """
-            DELETE FROM \(answers, unscoped: bookkeeping) WHERE (tenant, user_id, route, key) IN (
-                SELECT tenant, user_id, route, key FROM idempotent_answers
+            DELETE FROM \(allAnswers) WHERE (tenant, user_id, route, key) IN (
+                SELECT tenant, user_id, route, key FROM \(allAnswers)
                 WHERE created_at <= \(oldest(age).microseconds) ORDER BY created_at LIMIT \(Limits.prunedAtOnceMax))
             """)
     }

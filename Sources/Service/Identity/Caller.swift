@@ -164,6 +164,13 @@ struct Owner: Sendable, Hashable {
     func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }
 
+extension SQL.StringInterpolation {
+    /// Appends a table for what the service does for one user.
+    mutating func appendInterpolation(_ table: Table, of owner: Owner) {
+        appendInterpolation(table, of: owner.userId, in: owner.tenant)
+    }
+}
+
 /// A position by which a caller may act on data of other users.
 enum Office: String, Sendable, CaseIterable, MemberValue {
     /// A backend of the tenant.

@@ -2,14 +2,11 @@ import Database
 
 /// Random secrets of this database, created once, so that signatures survive a restart.
 enum ServiceSecrets {
-    static let secrets = Table(
-        "service_secrets", read: [], write: [], person: .nothing("keys of the service"))
+    static let secrets = ServiceTable("service_secrets", person: .nothing("keys of the service"))
 
     static let migration = Migration(
         "0001_secrets",
         sql: ["CREATE TABLE service_secrets (name TEXT NOT NULL PRIMARY KEY, secret BLOB NOT NULL) STRICT"])
-
-    private static let bookkeeping = Unscoped.bookkeeping("secrets belong to the service, not to a user")
 
     /// Returns the stored secret, or creates one with 256 bits of the system's random generator.
     static func secret(named name: String, in db: DatabaseConnection) throws -> [UInt8] {
@@ -18,7 +15,7 @@ enum ServiceSecrets {
         // Another replica may create it at the same moment. Then this waits for it, and both use that one.
         try db.run(
             """
-            INSERT INTO \(secrets, unscoped: bookkeeping) (name, secret) VALUES (\(name), \(secret))
+            INSERT INTO \(secrets) (name, secret) VALUES (\(name), \(secret))
             ON CONFLICT (name) DO NOTHING
             """)
         return try find(named: name, in: db) ?? secret
@@ -26,6 +23,6 @@ enum ServiceSecrets {
 
     /// Returns the stored secret; nil if there is none.
     static func find(named name: String, in db: DatabaseConnection) throws -> [UInt8]? {
-        try db.row("SELECT secret FROM \(secrets, unscoped: bookkeeping) WHERE name = \(name)") { try $0.blob(0) }
+        try db.row("SELECT secret FROM \(secrets) WHERE name = \(name)") { try $0.blob(0) }
     }
 }

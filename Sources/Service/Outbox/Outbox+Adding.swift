@@ -27,7 +27,7 @@ extension Outbox {
                 draft.dueAt.adding(seconds: OutboxLimits.secondsToLive).sqlValue, .integer(0), .integer(0),
             ]
         }
-        try db.run(insertion.statements(of: values))
+        try db.run(insertion.statements(of: values, within: tenant))
         try open(drafts.map { ($0.lane, $0.userId, $0.dueAt) }, of: tenant, at: now, by: opening, in: db)
     }
 
@@ -35,7 +35,7 @@ extension Outbox {
 
     private static let insertion = Insertion(
         """
-        INSERT INTO \(messages, unscoped: adding)
+        INSERT INTO \(messages, within: .boundLater, adding)
             (tenant, lane, route, id, user_id, device_id, type, subject, slot, data, state, version, created_at, due_at,
             patient_until, gives_up_at, attempts, fence)
         """, columns: 18,
@@ -73,11 +73,12 @@ extension Outbox {
                 lane.dueAt.sqlValue, now.sqlValue, .integer(0), .integer(0),
             ]
         }
-        try db.run(insertion.statements(of: values))
+        try db.run(insertion.statements(of: values, within: tenant))
     }
 
     private static let laneColumns: SQL = """
-        INSERT INTO \(lanes, unscoped: adding) (tenant, lane, route, user_id, next_at, waits_from, fence, failures)
+        INSERT INTO \(lanes, within: .boundLater, adding)
+            (tenant, lane, route, user_id, next_at, waits_from, fence, failures)
         """
 
     /// The later of two times, because ``correct(at:in:)`` looks for lanes that were written while the clock was ahead.
@@ -130,13 +131,10 @@ extension Outbox {
         // A sender that begins an attempt at this moment waits, or has begun it.
         try tx.lock(.user(userId))
         for part in RowParts.ranges(of: slots.count, most: OutboxLimits.rowsAtOnceMax) {
-            let isOwn: SQL = """
-                tenant = \(tx.tenant) AND user_id = \(userId) AND slot IN \(values: Array(slots[part]))
-                """
             let found = try tx.db.rows(
                 """
-                SELECT number, lane, route, slot, due_at, attempts FROM \(messages, unscoped: adding) WHERE \(isOwn)
-                ORDER BY number
+                SELECT number, lane, route, slot, due_at, attempts FROM \(messages, of: userId, in: tx.tenant)
+                WHERE slot IN \(values: Array(slots[part])) ORDER BY number
                 """
             ) { row in
                 let sent = Sent(
@@ -146,7 +144,7 @@ extension Outbox {
             }
             let unsent = found.filter { !$0.isMaybeSent }.map(\.message.number)
             if !unsent.isEmpty {
-                try tx.db.run("DELETE FROM \(messages, unscoped: adding) WHERE number IN \(values: unsent)")
+                try tx.db.run("DELETE FROM \(messages, of: userId, in: tx.tenant) WHERE number IN \(values: unsent)")
             }
             let sent = found.filter(\.isMaybeSent).map(\.message)
             try replace(sent.compactMap { sent in replacement(sent).map { (sent, $0) } }, of: userId, tx)
@@ -161,13 +159,12 @@ extension Outbox {
         let places = pairs.map { "(\($0.withdrawal.slot), \($0.sent.lane.name))" as SQL }
         try tx.db.run(
             """
-            DELETE FROM \(messages, unscoped: adding) WHERE tenant = \(tx.tenant) AND user_id = \(userId)
-                AND (slot, lane) IN (VALUES \(SQL.joined(places, separator: ", ")))
+            DELETE FROM \(messages, of: userId, in: tx.tenant) WHERE (slot, lane) IN (VALUES \(SQL.joined(places, separator: ", ")))
             """)
         try tx.db.run(
             pairs.map { sent, new in
                 """
-                UPDATE \(messages, unscoped: adding)
+                UPDATE \(messages, of: userId, in: tx.tenant)
                 SET type = \(new.type), subject = \(new.subject), slot = \(new.slot), id = \(new.id),
                     data = \(SQLValue.utf8(new.data)), state = 0, version = version + 1,
                     attempts = CASE WHEN attempts = 0 THEN 1 ELSE attempts END, created_at = \(tx.now),
@@ -193,7 +190,7 @@ extension Outbox {
             SET state = 0, version = version + 1, due_at = \(tx.now), settled_at = NULL, reason = NULL, error = NULL,
                 gives_up_at = \(tx.now.adding(seconds: OutboxLimits.secondsToLive)),
                 attempts = CASE WHEN attempts > 0 THEN 1 ELSE 0 END
-            WHERE tenant = \(tx.tenant) AND id = \(id) AND state = 2 RETURNING lane, route, user_id
+            WHERE id = \(id) AND state = 2 RETURNING lane, route, user_id
             """
         ) { row in
             (OutboxLane(name: try row.text(0), route: try row.text(1)), try row.optionalID(2) as ID<User>?, tx.now)
@@ -208,7 +205,7 @@ extension Outbox {
     /// Removes a lane with all its messages. The outcome of a running attempt finds nothing.
     static func remove(_ lane: String, of tenant: ID<Tenant>, in db: DatabaseConnection) throws {
         for table in [messages, lanes] {
-            try db.run("DELETE FROM \(table, unscoped: adding) WHERE tenant = \(tenant) AND lane = \(lane)")
+            try db.run("DELETE FROM \(table, within: tenant, adding) WHERE lane = \(lane)")
         }
     }
 
@@ -217,25 +214,24 @@ extension Outbox {
         _ former: String, to lane: OutboxLane, device: String, of tenant: ID<Tenant>, at now: Timestamp,
         in db: DatabaseConnection
     ) throws {
-        let isFormer: SQL = "tenant = \(tenant) AND lane = \(former)"
         try db.run(
             """
-            DELETE FROM \(messages, unscoped: adding) WHERE tenant = \(tenant) AND lane = \(lane.name) AND slot IN (
-                SELECT slot FROM outbox WHERE \(isFormer))
+            DELETE FROM \(messages, within: tenant, adding) WHERE lane = \(lane.name) AND slot IN (
+                SELECT slot FROM \(messages, within: tenant, adding) WHERE lane = \(former))
             """)
         try db.run(
             """
-            UPDATE \(messages, unscoped: adding) SET lane = \(lane.name), route = \(lane.route), device_id = \(device)
-            WHERE \(isFormer)
+            UPDATE \(messages, within: tenant, adding)
+            SET lane = \(lane.name), route = \(lane.route), device_id = \(device) WHERE lane = \(former)
             """)
-        guard try db.exists("SELECT 1 FROM \(lanes, unscoped: adding) WHERE \(isFormer)") else { return }
-        try db.run("DELETE FROM \(lanes, unscoped: adding) WHERE tenant = \(tenant) AND lane = \(lane.name)")
+        guard try db.exists("SELECT 1 FROM \(lanes, within: tenant, adding) WHERE lane = \(former)") else { return }
+        try db.run("DELETE FROM \(lanes, within: tenant, adding) WHERE lane = \(lane.name)")
         // Messages of both lanes may wait now. The sender looks which comes first.
         try db.run(
             """
-            UPDATE \(lanes, unscoped: adding) SET lane = \(lane.name), route = \(lane.route),
+            UPDATE \(lanes, within: tenant, adding) SET lane = \(lane.name), route = \(lane.route),
                 next_at = CASE WHEN fence = 0 AND failures = 0 AND next_at > \(now) THEN \(now) ELSE next_at END
-            WHERE \(isFormer)
+            WHERE lane = \(former)
             """)
     }
 }

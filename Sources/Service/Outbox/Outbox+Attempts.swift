@@ -6,7 +6,7 @@ import Values
 extension Outbox {
     /// The first waiting message of the lane `l`.
     private static let first: SQL = """
-        (SELECT q.number FROM \(messages, unscoped: sending) AS q
+        (SELECT q.number FROM \(allMessages) AS q
         WHERE q.state = 0 AND q.tenant = l.tenant AND q.lane = l.lane ORDER BY q.due_at, q.number LIMIT 1)
         """
 
@@ -26,13 +26,12 @@ extension Outbox {
 
     /// Returns the routes on which something waits.
     static func routes(in db: DatabaseConnection) throws -> [String] {
-        let table: SQL = "\(lanes, unscoped: sending)"
         return try db.rows(
             """
             WITH RECURSIVE walk (route, steps) AS (
-                SELECT (SELECT l.route FROM \(table) AS l ORDER BY l.route LIMIT 1), 1
+                SELECT (SELECT l.route FROM \(allLanes) AS l ORDER BY l.route LIMIT 1), 1
                 UNION ALL
-                SELECT (SELECT l.route FROM \(table) AS l WHERE l.route > walk.route ORDER BY l.route LIMIT 1),
+                SELECT (SELECT l.route FROM \(allLanes) AS l WHERE l.route > walk.route ORDER BY l.route LIMIT 1),
                     walk.steps + 1
                 FROM walk WHERE walk.route IS NOT NULL AND walk.steps < \(OutboxLimits.routesMax)
             )
@@ -73,9 +72,9 @@ extension Outbox {
         return try db.rows(
             """
             SELECT l.id, l.tenant, o.user_id, \(isEarly) FROM (
-                SELECT l.id, l.tenant, l.lane, l.next_at FROM \(lanes, unscoped: sending) AS l
+                SELECT l.id, l.tenant, l.lane, l.next_at FROM \(allLanes) AS l
                 WHERE \(condition) ORDER BY \(order) LIMIT \(limit)) AS l
-            LEFT JOIN \(messages, unscoped: sending) AS o ON o.number = \(first)
+            LEFT JOIN \(allMessages) AS o ON o.number = \(first)
             ORDER BY \(order)
             """
         ) { row in
@@ -91,7 +90,7 @@ extension Outbox {
     static func nextDue(_ route: String, after now: Timestamp, in db: DatabaseConnection) throws -> Timestamp? {
         try db.row(
             """
-            SELECT min(next_at) FROM \(lanes, unscoped: sending) WHERE route = \(route) AND next_at > \(now)
+            SELECT min(next_at) FROM \(allLanes) WHERE route = \(route) AND next_at > \(now)
             """
         ) { try $0.optionalMoment(0) } ?? nil
     }
@@ -104,8 +103,8 @@ extension Outbox {
         for head in lanes.compactMap(\.head) {
             try db.run(
                 """
-                UPDATE \(messages, unscoped: sending) SET due_at = patient_until
-                WHERE tenant = \(head.tenant) AND lane = \(head.lane.name) AND state = 0 AND due_at < patient_until
+                UPDATE \(messages, within: head.tenant, sending) SET due_at = patient_until
+                WHERE lane = \(head.lane.name) AND state = 0 AND due_at < patient_until
                 """)
         }
         try setTimes(lanes.filter { $0.head != nil }.map(\.id), at: now, in: db)
@@ -118,8 +117,8 @@ extension Outbox {
             guard let head = lane.head, let dueAt = lane.dueAt else { continue }
             try db.run(
                 """
-                UPDATE \(messages, unscoped: sending) SET due_at = \(dueAt)
-                WHERE tenant = \(head.tenant) AND lane = \(head.lane.name) AND state = 0 AND number < \(head.number)
+                UPDATE \(messages, within: head.tenant, sending) SET due_at = \(dueAt)
+                WHERE lane = \(head.lane.name) AND state = 0 AND number < \(head.number)
                     AND due_at > \(dueAt) AND due_at <= patient_until
                 """)
         }
@@ -164,7 +163,7 @@ extension Outbox {
             if let delivery = try channel.delivery(of: attempt, at: now, in: db) {
                 deliveries.append(delivery)
             } else {
-                try db.run("DELETE FROM \(messages, unscoped: sending) WHERE number = \(attempt.number)")
+                try db.run("DELETE FROM \(messages, within: attempt.tenant, sending) WHERE number = \(attempt.number)")
                 waiting.append(lane.id)
             }
         }
@@ -182,7 +181,7 @@ extension Outbox {
             """
             SELECT l.id, l.tenant, l.lane, l.route, l.failures, \(isEarly), o.number, o.user_id, o.device_id, o.type,
                 o.subject, o.id, o.data, o.attempts, o.version, o.created_at, o.gives_up_at, o.due_at
-            FROM \(lanes, unscoped: sending) AS l LEFT JOIN \(messages, unscoped: sending) AS o ON o.number = \(first)
+            FROM \(allLanes) AS l LEFT JOIN \(allMessages) AS o ON o.number = \(first)
             WHERE \(SQL.all(["l.id IN \(values: ids)", dueCondition])) ORDER BY o.number
             """
         ) { row in
@@ -207,12 +206,12 @@ extension Outbox {
         let until = now.adding(seconds: Int64(channel.limits.timeoutSeconds) + OutboxLimits.leaseSeconds)
         try db.run(
             """
-            UPDATE \(messages, unscoped: sending) SET attempts = attempts + 1, tried_at = \(now), fence = \(fence)
+            UPDATE \(allMessages) SET attempts = attempts + 1, tried_at = \(now), fence = \(fence)
             WHERE number IN \(values: attempts.map(\.number))
             """)
         try db.run(
             """
-            UPDATE \(lanes, unscoped: sending) SET next_at = \(until), waits_from = \(now), fence = \(fence)
+            UPDATE \(allLanes) SET next_at = \(until), waits_from = \(now), fence = \(fence)
             WHERE id IN \(values: attempts.map(\.laneId))
             """)
     }
@@ -223,14 +222,14 @@ extension Outbox {
         guard !ids.isEmpty else { return }
         let isAmong: SQL = "id IN \(values: ids)"
         let waiting: SQL = """
-            FROM \(messages, unscoped: sending) AS q
+            FROM \(allMessages) AS q
             WHERE q.state = 0 AND q.tenant = outbox_lanes.tenant AND q.lane = outbox_lanes.lane
             """
         try db.run(
-            "DELETE FROM \(lanes, unscoped: sending) WHERE \(isAmong) AND NOT EXISTS (SELECT 1 \(waiting))")
+            "DELETE FROM \(allLanes) WHERE \(isAmong) AND NOT EXISTS (SELECT 1 \(waiting))")
         try db.run(
             """
-            UPDATE \(lanes, unscoped: sending)
+            UPDATE \(allLanes)
             SET fence = 0, failures = 0,
                 waits_from = (SELECT CASE WHEN q.created_at > \(now) THEN q.created_at ELSE \(now) END \(waiting)
                     ORDER BY q.due_at, q.number LIMIT 1),
@@ -295,7 +294,8 @@ extension Outbox {
             isLatest =
                 try db.run(
                     """
-                    UPDATE \(messages, unscoped: sending) SET fence = 0, error = \(reason) WHERE \(unchanged)
+                    UPDATE \(messages, within: attempt.tenant, sending) SET fence = 0, error = \(reason)
+                    WHERE \(unchanged)
                     """) > 0
             // What changed meanwhile has another content, which the receiver may accept.
             pause = isLatest || isAsked ? seconds : nil
@@ -316,12 +316,12 @@ extension Outbox {
         let isUnchanged: SQL = "version = \(attempt.version)"
         if !isKept {
             let deleted = try db.run(
-                "DELETE FROM \(messages, unscoped: sending) WHERE \(attempt.isLatest) AND \(isUnchanged)")
+                "DELETE FROM \(messages, within: attempt.tenant, sending) WHERE \(attempt.isLatest) AND \(isUnchanged)")
             return deleted > 0 ? true : try release(attempt, in: db)
         }
         return try db.run(
             """
-            UPDATE \(messages, unscoped: sending)
+            UPDATE \(messages, within: attempt.tenant, sending)
             SET fence = 0, error = NULL, state = CASE WHEN \(isUnchanged) THEN 1 ELSE 0 END,
                 data = CASE WHEN \(isUnchanged) THEN '' ELSE data END,
                 settled_at = CASE WHEN \(isUnchanged) THEN \(now) ELSE settled_at END,
@@ -332,7 +332,7 @@ extension Outbox {
     }
 
     private static func release(_ attempt: OutboxAttempt, in db: DatabaseConnection) throws -> Bool {
-        try db.run("UPDATE \(messages, unscoped: sending) SET fence = 0 WHERE \(attempt.isLatest)") > 0
+        try db.run("UPDATE \(messages, within: attempt.tenant, sending) SET fence = 0 WHERE \(attempt.isLatest)") > 0
     }
 
     /// Deletes the withdrawal of the message that an accepted message replaces. It waits behind it if the clock was set
@@ -340,8 +340,8 @@ extension Outbox {
     static func deleteWithdrawal(_ slot: String, before attempt: OutboxAttempt, in db: DatabaseConnection) throws {
         try db.run(
             """
-            DELETE FROM \(messages, unscoped: sending)
-            WHERE tenant = \(attempt.tenant) AND user_id = \(attempt.userId) AND slot = \(slot)
+            DELETE FROM \(messages, within: attempt.tenant, sending)
+            WHERE user_id = \(attempt.userId) AND slot = \(slot)
                 AND lane = \(attempt.lane.name) AND number <> \(attempt.number)
             """)
     }
@@ -352,7 +352,8 @@ extension Outbox {
         at now: Timestamp, in db: DatabaseConnection
     ) throws -> Bool {
         if channel.limits.keepsDead {
-            let dead = try markDead(.expired, where: unchanged, error: reason, at: now, in: db)
+            let update: SQL = "UPDATE \(messages, within: attempt.tenant, sending)"
+            let dead = try markDead(by: update, .expired, where: unchanged, error: reason, at: now, in: db)
             return dead > 0 ? true : try release(attempt, in: db)
         }
         // The receiver may show an earlier message about the subject, which must be withdrawn one day.
@@ -360,12 +361,12 @@ extension Outbox {
     }
 
     static func markDead(
-        _ why: WebhookFailureReason, where condition: SQL, error: String? = nil, at now: Timestamp,
+        by update: SQL, _ why: WebhookFailureReason, where condition: SQL, error: String? = nil, at now: Timestamp,
         in db: DatabaseConnection
     ) throws -> Int {
         try db.run(
             """
-            UPDATE \(messages, unscoped: sending)
+            \(update)
             SET state = 2, settled_at = \(now), gives_up_at = \(now.adding(seconds: OutboxLimits.deadSeconds)), fence = 0,
                 reason = \(why.rawValue), error = coalesce(\(error), error)
             WHERE \(condition)
@@ -381,10 +382,10 @@ extension Outbox {
             let nextAt = Timestamp(microseconds: now.microseconds + Int64(pause * 1_000_000))
             try db.run(
                 """
-                UPDATE \(lanes, unscoped: sending)
+                UPDATE \(lanes, within: attempt.tenant, sending)
                 SET fence = 0, failures = failures + 1, next_at = \(nextAt), waits_from = \(now) WHERE \(own)
                 """)
-        } else if try db.exists("SELECT 1 FROM \(lanes, unscoped: sending) WHERE \(own)") {
+        } else if try db.exists("SELECT 1 FROM \(lanes, within: attempt.tenant, sending) WHERE \(own)") {
             try setTimes([attempt.laneId], at: now, in: db)
         }
     }
@@ -393,12 +394,12 @@ extension Outbox {
     static func endLeases(at now: Timestamp, in db: DatabaseConnection) throws {
         try db.run(
             """
-            UPDATE \(messages, unscoped: sending) SET fence = 0 WHERE fence <> 0 AND (tenant, lane) IN (
-                SELECT tenant, lane FROM \(lanes, unscoped: sending) WHERE fence <> 0)
+            UPDATE \(allMessages) SET fence = 0 WHERE fence <> 0 AND (tenant, lane) IN (
+                SELECT tenant, lane FROM \(allLanes) WHERE fence <> 0)
             """)
         try db.run(
             """
-            UPDATE \(lanes, unscoped: sending) SET fence = 0, next_at = \(now), waits_from = \(now) WHERE fence <> 0
+            UPDATE \(allLanes) SET fence = 0, next_at = \(now), waits_from = \(now) WHERE fence <> 0
             """)
     }
 }

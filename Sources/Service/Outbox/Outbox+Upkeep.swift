@@ -29,16 +29,16 @@ extension Outbox {
         let dueAt: SQL = "CASE WHEN due_at > created_at THEN due_at - \(step) ELSE \(now) END"
         try db.run(
             """
-            UPDATE \(messages, unscoped: sending)
+            UPDATE \(allMessages)
             SET due_at = \(dueAt),
                 patient_until = CASE WHEN patient_until = 0 THEN 0 ELSE patient_until - \(step) END,
                 gives_up_at = \(dueAt) + \(OutboxLimits.secondsToLive * 1_000_000), created_at = \(now)
             WHERE state = 0 AND \(isAhead("created_at", of: now)) AND (tenant, lane) IN (
-                SELECT tenant, lane FROM \(lanes, unscoped: sending) WHERE \(isAmong))
+                SELECT tenant, lane FROM \(allLanes) WHERE \(isAmong))
             """)
         try db.run(
             """
-            UPDATE \(lanes, unscoped: sending) SET next_at = next_at - (waits_from - \(now)), waits_from = \(now)
+            UPDATE \(allLanes) SET next_at = next_at - (waits_from - \(now)), waits_from = \(now)
             WHERE \(isAmong)
             """)
     }
@@ -50,7 +50,7 @@ extension Outbox {
     private static func lanesAhead(of now: Timestamp, in db: DatabaseConnection) throws -> [(id: Int, owner: Owner?)] {
         try db.rows(
             """
-            SELECT id, tenant, user_id FROM \(lanes, unscoped: sending) WHERE \(isAhead("waits_from", of: now))
+            SELECT id, tenant, user_id FROM \(allLanes) WHERE \(isAhead("waits_from", of: now))
             ORDER BY waits_from LIMIT \(OutboxLimits.prunedAtOnceMax)
             """
         ) { row in
@@ -88,7 +88,7 @@ extension Outbox {
             """
             SELECT tenant, count(*), \(sum(own)), \(sum(isDue)), \(sum("\(own) AND \(isDue)")),
                 min(CASE WHEN \(own) THEN NULL ELSE due_at END), min(CASE WHEN \(own) THEN due_at END)
-            FROM \(messages, unscoped: sending) WHERE state = 0 GROUP BY tenant
+            FROM \(allMessages) WHERE state = 0 GROUP BY tenant
             """
         ) { row in
             let tenant = try row.id(0) as ID<Tenant>
@@ -99,7 +99,7 @@ extension Outbox {
             return true
         }
         figures[.webhooks]?.dead =
-            try db.integer("SELECT count(*) FROM \(messages, unscoped: sending) WHERE state = 2") ?? 0
+            try db.integer("SELECT count(*) FROM \(allMessages) WHERE state = 2") ?? 0
         return figures
     }
 
@@ -131,9 +131,9 @@ extension Outbox {
     static func hasEnded(_ age: AgeTime, in db: DatabaseConnection) throws -> Bool {
         try db.exists(
             """
-            SELECT 1 FROM \(messages, unscoped: sending) WHERE gives_up_at <= \(age.now) AND \(isIdle)
+            SELECT 1 FROM \(allMessages) WHERE gives_up_at <= \(age.now) AND \(isIdle)
             UNION ALL
-            SELECT 1 FROM (SELECT 1 FROM \(messages, unscoped: sending) WHERE state = 2
+            SELECT 1 FROM (SELECT 1 FROM \(allMessages) WHERE state = 2
                 LIMIT 1 OFFSET \(OutboxLimits.deadMax)) AS dead LIMIT 1
             """)
     }
@@ -156,13 +156,13 @@ extension Outbox {
         let rest = over.filter { !$0.isWaiting }.map(\.number)
         if !rest.isEmpty {
             try db.run(
-                "DELETE FROM \(messages, unscoped: sending) WHERE number IN \(values: rest) AND state > 0 AND \(isOver)"
+                "DELETE FROM \(allMessages) WHERE number IN \(values: rest) AND state > 0 AND \(isOver)"
             )
         }
         try db.run(
             """
-            DELETE FROM \(messages, unscoped: sending) WHERE number IN (
-                SELECT number FROM outbox WHERE state = 2
+            DELETE FROM \(allMessages) WHERE number IN (
+                SELECT number FROM \(allMessages) WHERE state = 2
                 ORDER BY settled_at DESC, number DESC LIMIT \(OutboxLimits.prunedAtOnceMax) OFFSET \(deadMax))
             """)
         return pruned
@@ -182,7 +182,7 @@ extension Outbox {
         let excess = min(figures.waiting - waitingMax, max(1, most.value - second))
         try lockSenders(in: db)
         let isOwn: SQL = """
-            state = 0 AND \(isIdle) AND tenant = \(most.key)
+            tenant = \(most.key) AND state = 0 AND \(isIdle)
                 AND \(isWebhook("lane")) = \(family == .webhooks ? 1 : 0)
             """
         let oldest = try endingMessages(isOwn, orderedBy: "number", atMost: excess, in: db)
@@ -200,8 +200,10 @@ extension Outbox {
     ) throws -> Int {
         guard !numbers.isEmpty else { return 0 }
         let isAmong: SQL = "number IN \(values: numbers) AND state = 0 AND \(condition)"
-        guard family != .webhooks else { return try markDead(why, where: isAmong, at: now, in: db) }
-        return try db.run("DELETE FROM \(messages, unscoped: sending) WHERE \(isAmong)")
+        guard family != .webhooks else {
+            return try markDead(by: "UPDATE \(allMessages)", why, where: isAmong, at: now, in: db)
+        }
+        return try db.run("DELETE FROM \(allMessages) WHERE \(isAmong)")
     }
 
     private static func endingMessages(
@@ -210,7 +212,7 @@ extension Outbox {
     ) throws -> [EndingMessage] {
         try db.rows(
             """
-            SELECT number, tenant, user_id, state, \(isWebhook("lane")) FROM \(messages, unscoped: sending)
+            SELECT number, tenant, user_id, state, \(isWebhook("lane")) FROM \(allMessages)
             WHERE \(condition) ORDER BY \(order) LIMIT \(min(limit, OutboxLimits.prunedAtOnceMax))
             """
         ) { row in

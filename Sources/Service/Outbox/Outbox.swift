@@ -87,6 +87,9 @@ enum Outbox {
 
     static let adding = Unscoped.reaction("the service sends messages about the actions of all users")
     static let sending = Unscoped.bookkeeping("the sender sends the due messages of all tenants")
+    /// The tables as the sender looks at them, before it knows the tenants.
+    static let allMessages: SQL = "\(messages, unscoped: sending)"
+    static let allLanes: SQL = "\(lanes, unscoped: sending)"
 
     /// Locks users. Their messages and devices change only under this lock: a sender changes the rows of many users in one
     /// transaction, and would deadlock with requests.

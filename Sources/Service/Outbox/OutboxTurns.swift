@@ -105,18 +105,17 @@ struct OutboxTurns {
     private static func tenants(
         after tenant: ID<Tenant>, of route: String, at now: Timestamp, in db: DatabaseConnection
     ) throws -> [(tenant: ID<Tenant>, isDue: Bool)] {
-        let table: SQL = "\(Outbox.lanes, unscoped: Outbox.sending)"
         return try db.rows(
             """
             WITH RECURSIVE walk (tenant, steps) AS (
-                SELECT (SELECT l.tenant FROM \(table) AS l WHERE l.route = \(route) AND l.tenant > \(tenant)
+                SELECT (SELECT l.tenant FROM \(Outbox.allLanes) AS l WHERE l.route = \(route) AND l.tenant > \(tenant)
                     ORDER BY l.tenant LIMIT 1), 1
                 UNION ALL
-                SELECT (SELECT l.tenant FROM \(table) AS l WHERE l.route = \(route) AND l.tenant > walk.tenant
+                SELECT (SELECT l.tenant FROM \(Outbox.allLanes) AS l WHERE l.route = \(route) AND l.tenant > walk.tenant
                     ORDER BY l.tenant LIMIT 1), walk.steps + 1
                 FROM walk WHERE walk.tenant IS NOT NULL AND walk.steps < \(stepsMax)
             )
-            SELECT walk.tenant, CASE WHEN EXISTS (SELECT 1 FROM \(table) AS l WHERE l.route = \(route)
+            SELECT walk.tenant, CASE WHEN EXISTS (SELECT 1 FROM \(Outbox.allLanes) AS l WHERE l.route = \(route)
                 AND l.tenant = walk.tenant AND l.next_at <= \(now)) THEN 1 ELSE 0 END
             FROM walk WHERE walk.tenant IS NOT NULL ORDER BY walk.steps
             """

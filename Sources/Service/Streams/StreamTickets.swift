@@ -20,7 +20,7 @@ enum StreamTickets {
         let topics = String(decoding: jsonArray(topics), as: UTF8.self)
         try tx.db.run(
             """
-            INSERT INTO \(table, unscoped: bookkeeping)
+            INSERT INTO \(table, within: caller.tenant, bookkeeping)
                 (hash, tenant, user_id, role, is_service, tier, scope, token_id, session_id, token_issued_at,
                  token_expires_at, topics, expires_at)
             VALUES (\(hash(ticket)), \(caller.tenant), \(caller.userId.text), \(caller.role), \(caller.isService),
@@ -66,8 +66,8 @@ enum StreamTickets {
     static func removeExpired(_ age: AgeTime, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            DELETE FROM \(table, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND expires_at <= \(age.now.microseconds)
+            DELETE FROM \(table, within: tx.tenant, bookkeeping)
+            WHERE expires_at <= \(age.now.microseconds)
             """)
     }
 }

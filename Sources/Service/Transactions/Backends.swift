@@ -62,8 +62,8 @@ final class Backends: Sendable {
         if let known = seen.withLock({ $0[owner] }), known.keptUntil > now { return true }
         return try db.exists(
             """
-            SELECT 1 FROM \(Self.backends, unscoped: Self.bookkeeping)
-            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND kept_until > \(now)
+            SELECT 1 FROM \(Self.backends, within: owner.tenant, Self.bookkeeping)
+            WHERE user_id = \(owner.userId) AND kept_until > \(now)
             """)
     }
 
@@ -77,7 +77,7 @@ final class Backends: Sendable {
         for (owner, keptUntil) in new {
             try db.run(
                 """
-                INSERT INTO \(Self.backends, unscoped: Self.bookkeeping) (tenant, user_id, kept_until)
+                INSERT INTO \(Self.backends, within: owner.tenant, Self.bookkeeping) (tenant, user_id, kept_until)
                 VALUES (\(owner.tenant), \(owner.userId), \(keptUntil))
                 ON CONFLICT (tenant, user_id) DO UPDATE SET kept_until =
                     CASE WHEN excluded.kept_until > backends.kept_until
@@ -96,8 +96,8 @@ final class Backends: Sendable {
     static func removeExpired(_ age: AgeTime, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            DELETE FROM \(backends, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND kept_until <= \(age.now)
+            DELETE FROM \(backends, within: tx.tenant, bookkeeping)
+            WHERE kept_until <= \(age.now)
             """)
     }
 }

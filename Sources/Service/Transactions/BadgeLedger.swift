@@ -46,9 +46,7 @@ enum BadgeLedger {
     static func counts(of owner: Owner, at now: Timestamp, in db: DatabaseConnection) throws -> Badges {
         let counts = try db.row(
             """
-            SELECT messages, requests, bell, version, updated_at
-            FROM \(badges, unscoped: .bookkeeping("the counts are sent to the user's own devices"))
-            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId)
+            SELECT messages, requests, bell, version, updated_at FROM \(badges, of: owner)
             """, badges(_:))
         return counts ?? Badges(messages: 0, requests: 0, bell: 0, version: 0, asOf: now)
     }
@@ -70,14 +68,16 @@ enum BadgeLedger {
     ) throws -> Badges {
         let sum = try db.row(
             singleUserAddition.binding(
-                tenant, userId.text, max(0, change.messages), max(0, change.requests), max(0, change.bell),
+                within: tenant, tenant, userId.text, max(0, change.messages), max(0, change.requests),
+                max(0, change.bell),
                 now.microseconds, change.messages, change.requests, change.bell, versionStep), badges(_:))
         guard let sum else { throw DatabaseError(.other, "counts were written but not returned") }
         return sum
     }
 
     private static let singleUserAddition: SQL = """
-        INSERT INTO \(badges, unscoped: bookkeeping) (tenant, user_id, messages, requests, bell, version, updated_at)
+        INSERT INTO \(badges, within: .boundLater, bookkeeping)
+            (tenant, user_id, messages, requests, bell, version, updated_at)
         VALUES (?, ?, ?, ?, ?, 1, ?)
         ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + ?, requests = badges.requests + ?,
             bell = badges.bell + ?, version = badges.version + ?, updated_at = excluded.updated_at
@@ -98,12 +98,14 @@ enum BadgeLedger {
                 change.bell.sqlValue, .integer(1), .integer(now.microseconds),
             ]
         }
-        return try sums(addition.statements(of: values), in: db)
+        return try sums(addition.statements(of: values, within: tenant), in: db)
     }
 
     private static let addition = Insertion(
-        "INSERT INTO \(badges, unscoped: bookkeeping) (tenant, user_id, messages, requests, bell, version, updated_at)",
-        columns: 7,
+        """
+        INSERT INTO \(badges, within: .boundLater, bookkeeping)
+            (tenant, user_id, messages, requests, bell, version, updated_at)
+        """, columns: 7,
         """
         ON CONFLICT (tenant, user_id) DO UPDATE SET messages = badges.messages + excluded.messages,
             requests = badges.requests + excluded.requests, bell = badges.bell + excluded.bell,
@@ -122,10 +124,10 @@ enum BadgeLedger {
         try sums(
             [
                 """
-                UPDATE \(badges, unscoped: bookkeeping) SET messages = messages + \(change.messages),
+                UPDATE \(badges, within: tenant, bookkeeping) SET messages = messages + \(change.messages),
                     requests = requests + \(change.requests), bell = bell + \(change.bell), version = version + 1,
                     updated_at = \(now.microseconds)
-                WHERE tenant = \(tenant) AND user_id IN \(values: users.map(\.text))
+                WHERE user_id IN \(values: users.map(\.text))
                 RETURNING messages, requests, bell, version, updated_at, user_id
                 """
             ], in: db)

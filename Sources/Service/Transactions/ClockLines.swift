@@ -4,7 +4,7 @@ import Values
 
 /// The store of ``ClockLine``: a process that starts again on the same machine continues with what was proven.
 final class ClockLines: Sendable {
-    static let lines = Table("clock_lines", read: [], write: [], person: .nothing("times of machines"))
+    static let lines = ServiceTable("clock_lines", person: .nothing("times of machines"))
 
     static let migration = Migration(
         "0001_clock_lines",
@@ -20,7 +20,6 @@ final class ClockLines: Sendable {
             """
         ])
 
-    private static let bookkeeping = Unscoped.bookkeeping("the time of the machine belongs to no tenant")
     /// Runs of machines that are remembered. Without this limit, each start of a machine would leave a row for ever.
     private static let linesMax = 64
     /// Seconds between two looks.
@@ -38,14 +37,14 @@ final class ClockLines: Sendable {
     static func read(boot: String?, in db: DatabaseConnection) throws -> (line: ClockLine?, reached: Timestamp?) {
         let line = try db.row(
             """
-            SELECT difference, stands_since, is_proven FROM \(lines, unscoped: bookkeeping) WHERE boot = \(boot ?? "")
+            SELECT difference, stands_since, is_proven FROM \(lines) WHERE boot = \(boot ?? "")
             """
         ) { row in
             ClockLine(
                 difference: Int64(try row.integer(0)), since: .microseconds(Int64(try row.integer(1))),
                 isProven: try row.bool(2))
         }
-        let reached = try db.integer("SELECT max(reached) FROM \(lines, unscoped: bookkeeping) WHERE is_proven = 1")
+        let reached = try db.integer("SELECT max(reached) FROM \(lines) WHERE is_proven = 1")
         return (line, reached.map { Timestamp(microseconds: Int64($0)) })
     }
 
@@ -62,15 +61,15 @@ final class ClockLines: Sendable {
         try store.writeAndWait { db in
             try db.run(
                 """
-                INSERT INTO \(Self.lines, unscoped: Self.bookkeeping) (boot, difference, stands_since, is_proven, reached)
+                INSERT INTO \(Self.lines) (boot, difference, stands_since, is_proven, reached)
                 VALUES (\(boot), \(Int(line.difference)), \(Int(line.since / .microseconds(1))), \(line.isProven), \(now))
                 ON CONFLICT (boot) DO UPDATE SET difference = excluded.difference,
                     stands_since = excluded.stands_since, is_proven = excluded.is_proven, reached = excluded.reached
                 """)
             try db.run(
                 """
-                DELETE FROM \(Self.lines, unscoped: Self.bookkeeping) WHERE boot IN (
-                    SELECT boot FROM clock_lines ORDER BY reached DESC, boot LIMIT \(Self.linesMax) OFFSET \(Self.linesMax))
+                DELETE FROM \(Self.lines) WHERE boot IN (
+                    SELECT boot FROM \(Self.lines) ORDER BY reached DESC, boot LIMIT \(Self.linesMax) OFFSET \(Self.linesMax))
                 """)
         }
         stored.withLock { $0 = (line, now) }

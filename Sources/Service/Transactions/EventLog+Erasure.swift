@@ -27,7 +27,7 @@ extension EventLog {
         var (records, place): ([ErasableRecord], Int64?) = ([], nil)
         try db.forEach(
             """
-            SELECT \(content), events.shared FROM \(events, unscoped: bookkeeping)
+            SELECT \(content), events.shared FROM \(allEvents)
             WHERE sequence > \(after) AND sequence <= \(last) ORDER BY sequence LIMIT \(erasedAtOnceMax)
             """
         ) { row in
@@ -38,7 +38,7 @@ extension EventLog {
         for record in records {
             if let members = record.ownMembers, names.occur(in: members) {
                 try db.run(
-                    "UPDATE \(shared, unscoped: bookkeeping) SET members = '' WHERE sequence = \(record.sequence)")
+                    "UPDATE \(shared) SET members = '' WHERE sequence = \(record.sequence)")
             }
             var erased = record
             guard try erased.erase(names) else { continue }
@@ -55,21 +55,21 @@ extension EventLog {
         for route in before.subtracting(left) {
             try db.run(
                 """
-                DELETE FROM \(routes, unscoped: bookkeeping)
-                WHERE tenant = \(tenant) AND route = \(route) AND sequence = \(record.sequence)
+                DELETE FROM \(routes, within: tenant, bookkeeping)
+                WHERE route = \(route) AND sequence = \(record.sequence)
                 """)
         }
         for route in left.subtracting(before) {
             try db.run(
                 """
-                INSERT INTO \(routes, unscoped: bookkeeping) (tenant, route, sequence)
+                INSERT INTO \(routes, within: tenant, bookkeeping) (tenant, route, sequence)
                 VALUES (\(tenant), \(route), \(record.sequence))
                 """)
         }
         let earlier = record.earlier.isEmpty ? nil : SQLValue.utf8(record.earlier)
         try db.run(
             """
-            UPDATE \(events, unscoped: bookkeeping) SET name = \(record.name), topic = \(record.topic),
+            UPDATE \(events, within: tenant, bookkeeping) SET name = \(record.name), topic = \(record.topic),
                 audience = \(record.audience.joined(separator: " ")), collapse = \(record.collapse),
                 data = \(SQLValue.utf8(record.data)), earlier = \(earlier)
             WHERE sequence = \(record.sequence)

@@ -13,12 +13,12 @@ extension EventLog {
     }
 
     private static let oldest: SQL =
-        "SELECT sequence - coalesce(step, 1) + 1 FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT 1"
+        "SELECT sequence - coalesce(step, 1) + 1 FROM \(allEvents) ORDER BY sequence LIMIT 1"
 
     /// Returns the newest event ever, even if it is no longer retained.
     static func newestSequence(in db: DatabaseConnection) throws -> Int64 { Int64(try db.integer(newest) ?? 0) }
 
-    private static let newest: SQL = "SELECT newest FROM \(counter, unscoped: bookkeeping) WHERE id = 1"
+    private static let newest: SQL = "SELECT newest FROM \(counter) WHERE id = 1"
 
     /// A query that runs with another one, and returns the records of its snapshot that this process has not published
     /// yet, each as its number and tenant. A last record without a tenant names the given head.
@@ -28,7 +28,7 @@ extension EventLog {
 
     /// The statement of ``records(after:)``, whose text is made once, because most reads need it.
     private static let newestRecords: SQL = """
-        SELECT sequence, tenant FROM (SELECT sequence, tenant FROM \(events, unscoped: bookkeeping)
+        SELECT sequence, tenant FROM (SELECT sequence, tenant FROM \(allEvents)
             WHERE sequence > ? ORDER BY sequence DESC LIMIT ?) AS recent
         UNION ALL SELECT CAST(? AS BIGINT), ''
         """
@@ -88,21 +88,23 @@ extension EventLog {
             found = Set(all.map(\.sequence))
         } else {
             let texts = routes.texts
-            for route in texts.prefix(routesAloneMax) { try note(ofRoute.binding(tenant, route, after, end, rowsMax)) }
+            for route in texts.prefix(routesAloneMax) {
+                try note(ofRoute.binding(within: tenant, route, after, end, rowsMax))
+            }
             for group in groups(of: texts) {
                 // DISTINCT, because an event has a row for each route of the group. Repeated rows must not use up the
                 // limit and hide another event.
                 try note(
                     """
-                    SELECT DISTINCT sequence FROM \(Self.routes, unscoped: bookkeeping)
-                    WHERE tenant = \(tenant) AND route IN \(values: group)
+                    SELECT DISTINCT sequence FROM \(Self.routes, within: tenant, bookkeeping)
+                    WHERE route IN \(values: group)
                         AND sequence > \(after) AND sequence < \(end)
                     ORDER BY sequence LIMIT \(rowsMax)
                     """)
             }
         }
         guard found.count(where: { $0 <= Int(through) }) <= limit else { return nil }
-        let events = try fetch(found.sorted(), after: after, through: through, in: db)
+        let events = try fetch(found.sorted(), of: tenant, after: after, through: through, in: db)
         guard events.count <= limit, !events.contains(where: { $0.name == erasedName }) else { return nil }
         return events.filter { $0.isChange || scope.sees(tenant: $0.tenant, audience: $0.audience) }
     }
@@ -132,11 +134,12 @@ extension EventLog {
         {
             let recent = all.filter { $0.createdAt >= start }
             guard recent.count < limit, !recent.contains(where: \.isErased) else { return nil }
-            return try fetch(recent.map(\.sequence), in: db)
+            return try fetch(recent.map(\.sequence), of: tenant, in: db)
         }
         let texts = routes.texts
         for route in texts.prefix(routesAloneMax) {
-            let recent = try db.rows(recentOfRoute.binding(tenant, route, sequence, limit, start.microseconds), read)
+            let recent = try db.rows(
+                recentOfRoute.binding(within: tenant, route, sequence, limit, start.microseconds), read)
             found.formUnion(recent.lazy.filter(\.isChange).map(\.sequence))
             // If the limit is reached, a row that was cut off may be a change.
             guard recent.count < limit, found.count < limit, !isErased else { return nil }
@@ -146,39 +149,39 @@ extension EventLog {
             let recent = try db.rows(
                 """
                 SELECT event.sequence, event.name, event.created_at
-                FROM (SELECT sequence FROM \(Self.routes, unscoped: bookkeeping)
-                    WHERE tenant = \(tenant) AND route IN \(values: group)
+                FROM (SELECT sequence FROM \(Self.routes, within: tenant, bookkeeping)
+                    WHERE route IN \(values: group)
                         AND sequence > \(oldest) AND sequence <= \(sequence)
                     LIMIT \(rowsLeft)) AS recent
-                JOIN \(events, unscoped: bookkeeping) AS event ON event.sequence = recent.sequence
+                JOIN \(events, within: tenant, bookkeeping) AS event ON event.sequence = recent.sequence
                 """, read)
             rowsLeft -= recent.count
             found.formUnion(recent.lazy.filter { $0.isChange && $0.createdAt >= start }.map(\.sequence))
             guard rowsLeft > 0, found.count < limit, !isErased else { return nil }
         }
-        return try fetch(found.sorted(), in: db)
+        return try fetch(found.sorted(), of: tenant, in: db)
     }
 
     // The texts of these statements are made once, because each new stream needs them.
 
     private static let ofRoute: SQL = """
-        SELECT sequence FROM \(routes, unscoped: bookkeeping)
-        WHERE tenant = ? AND route = ? AND sequence > ? AND sequence < ?
+        SELECT sequence FROM \(routes, within: .boundLater, bookkeeping)
+        WHERE route = ? AND sequence > ? AND sequence < ?
         ORDER BY sequence LIMIT ?
         """
 
     private static let recentOfRoute: SQL = """
         SELECT event.sequence, event.name, event.created_at
-        FROM (SELECT sequence FROM \(routes, unscoped: bookkeeping)
-            WHERE tenant = ? AND route = ? AND sequence <= ?
+        FROM (SELECT sequence FROM \(routes, within: .boundLater, bookkeeping)
+            WHERE route = ? AND sequence <= ?
             ORDER BY sequence DESC LIMIT ?) AS recent
-        JOIN \(events, unscoped: bookkeeping) AS event ON event.sequence = recent.sequence
+        JOIN \(events, within: .boundLater, bookkeeping) AS event ON event.sequence = recent.sequence
         WHERE event.created_at >= ?
         """
 
     /// The time of the first record that ends at a number or later.
     private static let moment: SQL =
-        "SELECT created_at FROM \(events, unscoped: bookkeeping) WHERE sequence >= ? ORDER BY sequence LIMIT 1"
+        "SELECT created_at FROM \(allEvents) WHERE sequence >= ? ORDER BY sequence LIMIT 1"
 
     /// Returns the events after a number, oldest first and without gaps, and whether these are all. Used by replicas
     /// beside other writers.
@@ -193,7 +196,7 @@ extension EventLog {
         var (count, last): (Int, Int64) = (0, sequence)
         try db.forEach(
             """
-            SELECT \(content) FROM \(Self.events, unscoped: bookkeeping)
+            SELECT \(content) FROM \(allEvents)
             WHERE sequence > \(sequence) ORDER BY sequence LIMIT \(rowsMax)
             """
         ) { row in
@@ -213,7 +216,7 @@ extension EventLog {
         var found: [StreamEvent] = []
         try db.forEach(
             """
-            SELECT \(content) FROM \(events, unscoped: bookkeeping)
+            SELECT \(content) FROM \(allEvents)
             WHERE sequence >= \(sequence) AND sequence < \(sequence + Int64(Limits.recordSpanMax)) ORDER BY sequence
             """
         ) { row in
@@ -279,8 +282,8 @@ extension EventLog {
         var compared = 0
         try db.forEach(
             """
-            SELECT sequence, name, \(moment), topic, audience FROM \(events, unscoped: bookkeeping)
-            WHERE sequence > \(after) AND sequence < \(end) AND tenant = \(tenant) \(condition)
+            SELECT sequence, name, \(moment), topic, audience FROM \(events, within: tenant, bookkeeping)
+            WHERE sequence > \(after) AND sequence < \(end) \(condition)
             ORDER BY sequence
             """
         ) { row in
@@ -311,18 +314,18 @@ extension EventLog {
     /// Maximum number of binds of one statement, which bounds the number of distinct statement texts.
     private static let fetchedAtOnceMax = 128
 
-    /// Returns the events of records with `after < sequence ≤ through`, oldest first.
+    /// Returns the events of a tenant's records with `after < sequence ≤ through`, oldest first.
     ///
     /// - Parameter records: The numbers of their last events, in order.
     private static func fetch(
-        _ records: [Int], after: Int64 = 0, through: Int64 = .max, in db: DatabaseConnection
+        _ records: [Int], of tenant: ID<Tenant>, after: Int64 = 0, through: Int64 = .max, in db: DatabaseConnection
     ) throws -> [StreamEvent] {
         var events: [StreamEvent] = []
         for start in stride(from: 0, to: records.count, by: fetchedAtOnceMax) {
             let group = Array(records[start..<min(start + fetchedAtOnceMax, records.count)])
             try db.forEach(
                 """
-                SELECT \(content) FROM \(Self.events, unscoped: bookkeeping)
+                SELECT \(content) FROM \(Self.events, within: tenant, bookkeeping)
                 WHERE sequence IN \(values: group) ORDER BY sequence
                 """
             ) { row in
@@ -342,7 +345,7 @@ extension EventLog {
     /// The shared members of an event. Most events share no members, and need no lookup.
     private static let commonMembers: SQL = """
         CASE WHEN events.shared IS NOT NULL THEN (
-            SELECT common.members FROM \(shared, unscoped: bookkeeping) AS common
+            SELECT common.members FROM \(shared) AS common
             WHERE common.sequence = events.shared) END
         """
 

@@ -10,16 +10,16 @@ extension EventLog {
     /// after which clients know different events.
     static func epoch(at now: Timestamp, in db: DatabaseConnection) throws -> String {
         let origin = try db.origin()
-        let known = try db.row("SELECT epoch, origin FROM \(epochs, unscoped: bookkeeping)") {
+        let known = try db.row("SELECT epoch, origin FROM \(epochs)") {
             (epoch: try $0.text(0), origin: try $0.optionalText(1))
         }
         if let known, known.origin == origin || origin == nil { return known.epoch }
         // An epoch of a version that stored no origin belongs to the current origin.
         let epoch = known.flatMap { $0.origin == nil ? $0.epoch : nil } ?? randomEpoch()
-        try db.run("DELETE FROM \(epochs, unscoped: bookkeeping)")
+        try db.run("DELETE FROM \(epochs)")
         try db.run(
             """
-            INSERT INTO \(epochs, unscoped: bookkeeping) (epoch, created_at, origin)
+            INSERT INTO \(epochs) (epoch, created_at, origin)
             VALUES (\(epoch), \(now.microseconds), \(origin))
             """)
         return epoch
@@ -28,7 +28,7 @@ extension EventLog {
     /// Makes the next start give the log a new epoch. A copy of the database will assign numbers that the original
     /// assigns to other events.
     static func forgetEpoch(in db: DatabaseConnection) throws {
-        try db.run("DELETE FROM \(epochs, unscoped: bookkeeping)")
+        try db.run("DELETE FROM \(epochs)")
     }
 
     private static func randomEpoch() -> String {
@@ -51,9 +51,9 @@ extension EventLog {
         let states = try db.rows(
             """
             SELECT \(content), counter.newest, epochs.epoch, epochs.origin
-            FROM \(counter, unscoped: bookkeeping) AS counter
-            CROSS JOIN \(epochs, unscoped: bookkeeping) AS epochs
-            LEFT JOIN \(events, unscoped: bookkeeping) ON events.sequence >= \(sequence)
+            FROM \(counter) AS counter
+            CROSS JOIN \(epochs) AS epochs
+            LEFT JOIN \(allEvents) ON events.sequence >= \(sequence)
                 AND events.sequence < \(sequence + Int64(Limits.recordSpanMax))
             """
         ) { row in
@@ -77,7 +77,7 @@ extension EventLog {
     static func renewEpoch(_ old: String, at now: Timestamp, in db: DatabaseConnection) throws -> Bool {
         try db.run(
             """
-            UPDATE \(epochs, unscoped: bookkeeping)
+            UPDATE \(epochs)
             SET epoch = \(randomEpoch()), created_at = \(now.microseconds), origin = \(try db.origin())
             WHERE epoch = \(old)
             """) > 0
@@ -102,9 +102,9 @@ extension EventLog {
                 """
         }
         return """
-            SELECT 1 FROM (SELECT sequence, created_at FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT 1) AS oldest
+            SELECT 1 FROM (SELECT sequence, created_at FROM \(allEvents) ORDER BY sequence LIMIT 1) AS oldest
             WHERE \(isOver)
-                OR oldest.sequence <= (SELECT newest FROM \(counter, unscoped: bookkeeping) WHERE id = 1) - \(retention.countMax)
+                OR oldest.sequence <= (SELECT newest FROM \(counter) WHERE id = 1) - \(retention.countMax)
             """
     }
 
@@ -116,9 +116,9 @@ extension EventLog {
     private static func setBack(_ age: AgeTime, in db: DatabaseConnection) throws {
         try db.run(
             """
-            UPDATE \(events, unscoped: bookkeeping) SET created_at = \(age.now)
+            UPDATE \(allEvents) SET created_at = \(age.now)
             WHERE created_at > \(latest(age)) AND sequence IN (
-                SELECT sequence FROM \(events, unscoped: bookkeeping) ORDER BY sequence LIMIT \(Limits.prunedAtOnceMax))
+                SELECT sequence FROM \(allEvents) ORDER BY sequence LIMIT \(Limits.prunedAtOnceMax))
             """)
     }
 
@@ -131,7 +131,7 @@ extension EventLog {
         let floor = try newestSequence(in: db) - Int64(retention.countMax)
         let expired = try db.rows(
             """
-            SELECT sequence, tenant, topic, audience, created_at FROM \(events, unscoped: bookkeeping)
+            SELECT sequence, tenant, topic, audience, created_at FROM \(allEvents)
             ORDER BY sequence LIMIT \(Limits.prunedAtOnceMax)
             """
         ) { row in
@@ -147,12 +147,12 @@ extension EventLog {
             expired.flatMap { event in
                 routes(topic: event.topic, audience: event.audience).map { route in
                     """
-                    DELETE FROM \(routes, unscoped: bookkeeping)
-                    WHERE tenant = \(event.tenant) AND route = \(route) AND sequence = \(event.sequence)
+                    DELETE FROM \(routes, within: event.tenant, bookkeeping)
+                    WHERE route = \(route) AND sequence = \(event.sequence)
                     """
                 }
             })
-        try db.run("DELETE FROM \(shared, unscoped: bookkeeping) WHERE sequence <= \(last.sequence)")
-        return try db.run("DELETE FROM \(events, unscoped: bookkeeping) WHERE sequence <= \(last.sequence)")
+        try db.run("DELETE FROM \(shared) WHERE sequence <= \(last.sequence)")
+        return try db.run("DELETE FROM \(allEvents) WHERE sequence <= \(last.sequence)")
     }
 }

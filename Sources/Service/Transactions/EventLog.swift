@@ -21,14 +21,12 @@ enum EventLog {
         person: .copies("keys of events, erased with them"))
     /// The shared members of events, with the number of the last event that uses them. They are removed with that
     /// event.
-    static let shared = Table(
-        "event_shared", read: [], write: [], kept: "BELLHOP_EVENTS_KEPT_HOURS",
+    static let shared = ServiceTable(
+        "event_shared", kept: "BELLHOP_EVENTS_KEPT_HOURS",
         person: .copies("parts of events, erased with them"))
-    static let epochs = Table(
-        "event_epochs", read: [], write: [], person: .nothing("names of the log"))
+    static let epochs = ServiceTable("event_epochs", person: .nothing("names of the log"))
     /// A single row: the number of the newest event ever.
-    static let counter = Table(
-        "event_counter", read: [], write: [], person: .nothing("a number"))
+    static let counter = ServiceTable("event_counter", person: .nothing("a number"))
 
     /// The channel on which replicas listen: it carries an ``Announcement`` whenever a transaction with events is
     /// committed.
@@ -73,6 +71,8 @@ enum EventLog {
         ])
 
     static let bookkeeping = Unscoped.bookkeeping("the log is filtered by the reader's own keys")
+    private static let numbering = Unscoped.bookkeeping("the events of all tenants share one sequence")
+    static let allEvents: SQL = "\(events, unscoped: numbering)"
 
     // MARK: Writing
 
@@ -127,20 +127,19 @@ enum EventLog {
 
     /// Writes the row that each write with events needs, and changes nothing.
     static func touch(in db: DatabaseConnection) throws {
-        try db.run("UPDATE \(counter, unscoped: bookkeeping) SET newest = newest WHERE id = 1")
+        try db.run("UPDATE \(counter) SET newest = newest WHERE id = 1")
     }
 
     private static let advance: SQL =
-        "UPDATE \(counter, unscoped: bookkeeping) SET newest = newest + ? WHERE id = 1 RETURNING newest"
+        "UPDATE \(counter) SET newest = newest + ? WHERE id = 1 RETURNING newest"
     private static let intoEvents = Insertion(
         """
-        INSERT INTO \(events, unscoped: bookkeeping)
+        INSERT INTO \(allEvents)
             (sequence, tenant, name, topic, audience, collapse, data, created_at, shared, earlier, step, trace)
         """, columns: 12)
-    private static let intoShared = Insertion(
-        "INSERT INTO \(shared, unscoped: bookkeeping) (sequence, members)", columns: 2)
+    private static let intoShared = Insertion("INSERT INTO \(shared) (sequence, members)", columns: 2)
     private static let intoRoutes = Insertion(
-        "INSERT INTO \(routes, unscoped: bookkeeping) (tenant, route, sequence)", columns: 3)
+        "INSERT INTO \(routes, unscoped: numbering) (tenant, route, sequence)", columns: 3)
 
     /// The values of the rows that a group of transactions inserts.
     private struct Rows {

@@ -19,8 +19,8 @@ extension MembershipRegistry {
         let after = PairedPlace(reading: place)
         let page = try tx.db.rows(
             """
-            SELECT membership, identity, subject, row_id, object FROM \(facts, unscoped: leaving)
-            WHERE tenant = \(tx.tenant) AND (membership, identity) > (\(after.first), \(after.second))
+            SELECT membership, identity, subject, row_id, object FROM \(facts, within: tx.tenant, leaving)
+            WHERE (membership, identity) > (\(after.first), \(after.second))
             ORDER BY membership, identity LIMIT \(lookedThroughAtOnce)
             """
         ) { row in
@@ -37,7 +37,7 @@ extension MembershipRegistry {
             fact.subject == person.text && declared.contains { $0.name == fact.fact.membership }
         }
         guard !found.isEmpty else { return next }
-        let known = Int64(try tx.db.integer("SELECT max(version) FROM \(facts, unscoped: leaving)") ?? 0)
+        let known = Int64(try tx.db.integer("SELECT max(version) FROM \(allFacts)") ?? 0)
         var update = MembershipUpdate()
         update.facts = found.map(\.fact)
         for membership in declared {
@@ -49,8 +49,8 @@ extension MembershipRegistry {
         for (identity, _, fact) in found {
             try tx.db.run(
                 """
-                DELETE FROM \(facts, unscoped: leaving)
-                WHERE tenant = \(tx.tenant) AND membership = \(fact.membership) AND identity = \(identity)
+                DELETE FROM \(facts, within: tx.tenant, leaving)
+                WHERE membership = \(fact.membership) AND identity = \(identity)
                 """)
         }
         let rows = Set(found.map(\.fact.membership)).map { membership in

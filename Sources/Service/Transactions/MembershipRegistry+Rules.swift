@@ -19,7 +19,7 @@ extension MembershipRegistry {
         let stored = try runner.store.read(isSingle: true) { db in
             try db.rows(
                 """
-                SELECT DISTINCT membership FROM \(Self.facts, unscoped: Self.bookkeeping) WHERE rule IS NOT NULL
+                SELECT DISTINCT membership FROM \(Self.allFacts) WHERE rule IS NOT NULL
                 """
             ) { try $0.text(0) }
         }
@@ -28,12 +28,12 @@ extension MembershipRegistry {
         try runner.store.writeAndWait { db in
             try runner.write(as: .system(tenant: "default"), in: db) { tx in
                 try db.lock(["bellhop:memberships"])
-                let known = try db.integer("SELECT max(version) FROM \(Self.facts, unscoped: Self.bookkeeping)") ?? 0
+                let known = try db.integer("SELECT max(version) FROM \(Self.allFacts)") ?? 0
                 let version = Int64(known) + 1
                 for name in retired {
                     try db.run(
                         """
-                        UPDATE \(Self.facts, unscoped: Self.bookkeeping) SET rule = NULL, version = \(version)
+                        UPDATE \(Self.allFacts) SET rule = NULL, version = \(version)
                         WHERE membership = \(name) AND rule IS NOT NULL
                         """)
                 }

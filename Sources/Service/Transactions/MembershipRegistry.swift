@@ -40,8 +40,10 @@ final class MembershipRegistry: Sendable {
             "CREATE INDEX membership_facts_version ON membership_facts (version)",
         ])
 
-    static let bookkeeping = Unscoped.bookkeeping(
+    private static let bookkeeping = Unscoped.bookkeeping(
         "memberships determine scopes and are not returned to callers")
+    /// The facts of all tenants, which share one sequence of versions.
+    static let allFacts: SQL = "\(facts, unscoped: bookkeeping)"
 
     let catalog: TableCatalog
     /// The digests of the rules, by the name of the membership.
@@ -63,7 +65,7 @@ final class MembershipRegistry: Sendable {
             try db.forEach(
                 """
                 SELECT tenant, membership, row_id, subject, object, counts, version, rule
-                FROM \(facts, unscoped: bookkeeping) WHERE version > \(version) ORDER BY version
+                FROM \(allFacts) WHERE version > \(version) ORDER BY version
                 """
             ) { row in
                 let fact = MembershipFact(
@@ -167,7 +169,7 @@ final class MembershipRegistry: Sendable {
             }
             try tx.db.run(
                 """
-                INSERT INTO \(facts, unscoped: bookkeeping)
+                INSERT INTO \(allFacts)
                     (tenant, membership, identity, row_id, subject, object, counts, version, rule)
                 VALUES \(SQL.joined(rows, separator: ", "))
                 ON CONFLICT (tenant, membership, identity) DO UPDATE SET row_id = excluded.row_id,

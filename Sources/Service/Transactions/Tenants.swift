@@ -40,7 +40,7 @@ final class Tenants: Sendable {
         guard !known.withLock({ $0.contains(tenant) }) else { return }
         try db.run(
             """
-            INSERT INTO \(Self.tenants, unscoped: Self.bookkeeping) (tenant) VALUES (\(tenant))
+            INSERT INTO \(Self.tenants, within: tenant, Self.bookkeeping) (tenant) VALUES (\(tenant))
             ON CONFLICT (tenant) DO NOTHING
             """)
         db.afterCommit { [known] in _ = known.withLock { $0.insert(tenant) } }

@@ -49,12 +49,12 @@ private enum DemoScenario {
             return .both("CREATE TABLE \(table.name) (\(columns.joined(separator: ", "))) STRICT")
         })
 
-    /// Returns the columns that policies read: the table's own policies, and policies that find memberships in the
-    /// table.
+    /// Returns the columns that policies read: the table's own policies, policies that find memberships in the table, and
+    /// the policy for what the service does for one user.
     static func columns(of table: Table) -> [String] {
         let own = (table.read.entries + table.write.entries).flatMap(\.columns)
         let asked = grants.filter { $0.table.name == table.name }.flatMap { [$0.memberColumn, $0.ofColumn] }
-        return Set(own + asked).sorted()
+        return Set(own + asked + [table.userColumn].compactMap(\.self)).sorted()
     }
 
     struct Row {

@@ -43,7 +43,9 @@ import Values
         }
         func sharedAre(_ count: Int) throws -> Bool {
             try service.app.store.read {
-                try $0.integer("SELECT coalesce(max(count), 0) FROM rate_counts WHERE tenant = 'small'") == count
+                try $0.integer(
+                    "SELECT coalesce(max(count), 0) FROM \(RateSharing.counts, within: "small", .audit("a test"))")
+                    == count
             }
         }
         try await send(11)

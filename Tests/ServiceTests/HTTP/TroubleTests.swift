@@ -66,7 +66,7 @@ import Values
     @Test func clockThatRanAhead_doesNotStopPruning() async throws {
         let service = try TestService.start(["eventsKeptHours": "1"])
         func eventsCount() throws -> Int? {
-            try service.app.store.read { try $0.integer("SELECT count(*) FROM events") }
+            try service.app.store.read { try $0.integer("SELECT count(*) FROM \(EventLog.allEvents)") }
         }
         service.clock.advance(seconds: 3 * 86_400)
         try await service.publish("ahead", to: "u1")

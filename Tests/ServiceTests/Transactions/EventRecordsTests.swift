@@ -78,7 +78,9 @@ import Values
             // Pruning removed exactly the rows of the events before `oldest`.
             #expect(try log.service.app.store.read { try EventLog.event(oldest - 1, in: $0) } == nil)
         }
-        for table in [EventLog.events, EventLog.routes, EventLog.shared] { #expect(try log.count(of: table) == 0) }
+        for table in [EventLog.events, EventLog.routes, EventLog.shared.table] {
+            #expect(try log.count(of: table) == 0)
+        }
     }
 
     // MARK: Limits and pages
@@ -195,7 +197,7 @@ import Values
         #expect(try await service.publish(NotificationsTests.event("e1", .visitCreated, to: "u1")).status == 201)
         let created = try await live.next("notification:created")
         let counted = try await live.next("badges:update")
-        #expect(try service.app.store.read { try $0.integer("SELECT count(*) FROM events") } == 1)
+        #expect(try service.app.store.read { try $0.integer("SELECT count(*) FROM \(EventLog.allEvents)") } == 1)
         let numbers = service.sequences([created, counted])
         #expect(numbers.count == 2 && numbers[1] == numbers[0] + 1)
         let whole = try await service.listen(as: .user("u1"), lastEventID: live.ready.id)

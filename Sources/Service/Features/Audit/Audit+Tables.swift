@@ -140,7 +140,7 @@ extension AuditFeature {
     static let personStep = PersonStep.repeating("audit_counts") { person, tx in
         let why = Unscoped.reaction("an erased person is not named any more")
         let hasCounts = try tx.db.exists(
-            "SELECT 1 FROM \(counts, unscoped: why) WHERE tenant = \(tx.tenant) AND actor_id = \(person)")
+            "SELECT 1 FROM \(counts, within: tx.tenant, why) WHERE actor_id = \(person)")
         if hasCounts { tx.note(AuditNotes(tenant: tx.tenant, at: tx.now, .endOfCounts(of: person))) }
         return hasCounts
     }
@@ -163,12 +163,12 @@ extension AuditFeature {
         let oldest = age.end(ofDays: days)
         let isDue = try tx.db.exists(
             """
-            SELECT 1 FROM \(entries, unscoped: upkeep)
-            WHERE tenant = \(tx.tenant) AND noted_at < \(oldest.adding(seconds: -AuditLimits.cutSeconds))
+            SELECT 1 FROM \(entries, within: tx.tenant, upkeep)
+            WHERE noted_at < \(oldest.adding(seconds: -AuditLimits.cutSeconds))
             """)
         guard isDue, let (cut, count) = try expired(before: oldest, days, age, tx) else { return }
         try tx.db.run(
-            "DELETE FROM \(entries, unscoped: upkeep) WHERE tenant = \(tx.tenant) AND sequence <= \(cut.through)")
+            "DELETE FROM \(entries, within: tx.tenant, upkeep) WHERE sequence <= \(cut.through)")
         tx.note(AuditNotes(tenant: tx.tenant, at: tx.now, .retention(cut, count)))
     }
 
@@ -180,8 +180,8 @@ extension AuditFeature {
         let latest = age.now.adding(seconds: AuditLimits.clockSkewSeconds)
         let first = try tx.db.rows(
             """
-            SELECT sequence, hash, noted_at FROM \(entries, unscoped: upkeep)
-            WHERE tenant = \(tx.tenant) ORDER BY sequence LIMIT \(AuditLimits.prunedAtOnceMax)
+            SELECT sequence, hash, noted_at FROM \(entries, within: tx.tenant, upkeep)
+            ORDER BY sequence LIMIT \(AuditLimits.prunedAtOnceMax)
             """
         ) { AuditCut(through: try $0.integer(0), hash: try $0.text(1), at: try $0.moment(2), keptDays: days) }
         let found = first.prefix { $0.at < oldest || $0.at > latest }

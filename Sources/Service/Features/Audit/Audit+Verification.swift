@@ -43,15 +43,14 @@ extension AuditFeature {
         var checked = chain
         try db.forEach(
             """
-            SELECT \(entryColumns) FROM \(entries, unscoped: verifying)
-            WHERE tenant = \(chain.tenant) ORDER BY sequence
+            SELECT \(entryColumns) FROM \(entries, within: chain.tenant, verifying) ORDER BY sequence
             """
         ) { row in
             checked.add(try AuditEntry(row: row))
             return checked.fault == nil
         }
         let head = try db.row(
-            "SELECT sequence, hash FROM \(heads, unscoped: verifying) WHERE tenant = \(chain.tenant)"
+            "SELECT sequence, hash FROM \(heads, within: chain.tenant, verifying)"
         ) { AuditChain.Link(sequence: try $0.integer(0), hash: try $0.text(1)) }
         checked.end(at: head ?? AuditChain.Link())
         chain = checked

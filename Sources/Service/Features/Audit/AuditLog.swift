@@ -33,17 +33,20 @@ final class AuditLog: Sendable {
         let tenants = byTenant.keys.sorted()
         try db.lock(tenants.map { AuditFeature.chain.name(in: $0) })
         try backends.store(of: tenants, in: db)
-        var rows = Rows()
+        var statements: [SQL] = []
         for tenant in tenants {
             let notes = byTenant[tenant] ?? []
+            var rows = Rows()
             add(notes, to: &rows)
             let drafts = try drafts(of: notes, in: db)
             let erased = notes.reduce(into: Set()) { $0.formUnion($1.erased) }
             if !drafts.isEmpty { try add(drafts, of: tenant, without: erased, to: &rows, in: db) }
+            statements +=
+                Self.intoCounts.statements(of: rows.counts, within: tenant)
+                + Self.intoEntries.statements(of: rows.entries, within: tenant)
+                + Self.intoHeads.statements(of: rows.heads, within: tenant)
         }
-        try db.runWithCommit(
-            Self.intoCounts.statements(of: rows.counts) + Self.intoEntries.statements(of: rows.entries)
-                + Self.intoHeads.statements(of: rows.heads))
+        try db.runWithCommit(statements)
     }
 
     // MARK: Entries
@@ -84,8 +87,7 @@ final class AuditLog: Sendable {
         var head =
             try db.row(
                 """
-                SELECT sequence, hash FROM \(AuditFeature.heads, unscoped: Self.bookkeeping)
-                WHERE tenant = \(tenant)
+                SELECT sequence, hash FROM \(AuditFeature.heads, within: tenant, Self.bookkeeping)
                 """
             ) { Head(sequence: try $0.integer(0), hash: try $0.text(1)) } ?? Head()
         var values = RowValues()
@@ -154,11 +156,10 @@ final class AuditLog: Sendable {
     private func endedWindows(
         of tenant: ID<Tenant>, where condition: SQL, in db: DatabaseConnection
     ) throws -> [AuditEntry] {
-        let windows: SQL = "tenant = \(tenant) AND \(condition)"
         let ended = try db.rows(
             """
             SELECT minute, actor_kind, actor_id, action, count
-            FROM \(AuditFeature.counts, unscoped: Self.bookkeeping) WHERE \(windows)
+            FROM \(AuditFeature.counts, within: tenant, Self.bookkeeping) WHERE \(condition)
             ORDER BY minute, actor_kind, actor_id, action LIMIT \(AuditLimits.windowsAtOnceMax)
             """
         ) { row -> (window: Int, entry: AuditEntry) in
@@ -175,8 +176,8 @@ final class AuditLog: Sendable {
         for (window, entry) in ended {
             try db.run(
                 """
-                DELETE FROM \(AuditFeature.counts, unscoped: Self.bookkeeping)
-                WHERE tenant = \(tenant) AND minute = \(window) AND actor_kind = \(entry.actorKind.rawValue)
+                DELETE FROM \(AuditFeature.counts, within: tenant, Self.bookkeeping)
+                WHERE minute = \(window) AND actor_kind = \(entry.actorKind.rawValue)
                     AND actor_id = \(entry.actorId) AND action = \(entry.action)
                 """)
         }
@@ -188,14 +189,14 @@ final class AuditLog: Sendable {
     private static let bookkeeping = Unscoped.bookkeeping("the service writes the audit log, never a caller")
     private static let intoEntries = Insertion(
         """
-        INSERT INTO \(AuditFeature.entries, unscoped: bookkeeping) (tenant, \(AuditFeature.entryColumns))
+        INSERT INTO \(AuditFeature.entries, within: .boundLater, bookkeeping) (tenant, \(AuditFeature.entryColumns))
         """, columns: 19)
     private static let intoHeads = Insertion(
-        "INSERT INTO \(AuditFeature.heads, unscoped: bookkeeping) (tenant, sequence, hash)", columns: 3,
+        "INSERT INTO \(AuditFeature.heads, within: .boundLater, bookkeeping) (tenant, sequence, hash)", columns: 3,
         "ON CONFLICT (tenant) DO UPDATE SET sequence = excluded.sequence, hash = excluded.hash")
     private static let intoCounts = Insertion(
         """
-        INSERT INTO \(AuditFeature.counts, unscoped: bookkeeping)
+        INSERT INTO \(AuditFeature.counts, within: .boundLater, bookkeeping)
             (tenant, minute, actor_kind, actor_id, action, count)
         """, columns: 6,
         """

@@ -17,13 +17,13 @@ extension ChallengesFeature {
     static func place(of standing: Standing, _ board: BoardRow, _ tx: Transaction) throws -> Place {
         let better = try tx.db.integer(
             """
-            SELECT count(*) FROM \(scores, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND board_id = \(board.id) AND standing < \(standing.key)
+            SELECT count(*) FROM \(scores, within: tx.tenant, bookkeeping)
+            WHERE board_id = \(board.id) AND standing < \(standing.key)
             """)
         let earlier = try tx.db.integer(
             """
-            SELECT count(*) FROM \(scores, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND board_id = \(board.id) AND standing = \(standing.key)
+            SELECT count(*) FROM \(scores, within: tx.tenant, bookkeeping)
+            WHERE board_id = \(board.id) AND standing = \(standing.key)
                 AND reached < \(standing.reached)
             """)
         return Place(rank: (better ?? 0) + 1, position: (better ?? 0) + (earlier ?? 0) + 1)
@@ -34,8 +34,8 @@ extension ChallengesFeature {
     ) throws -> [Leaderboard.Entry] {
         var before: [Line] = try tx.db.rows(
             """
-            SELECT user_id, standing, reached FROM \(scores, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND board_id = \(board.id) AND standing IS NOT NULL
+            SELECT user_id, standing, reached FROM \(scores, within: tx.tenant, bookkeeping)
+            WHERE board_id = \(board.id) AND standing IS NOT NULL
                 AND (standing, reached) < (\(own.standing.key), \(own.standing.reached))
             ORDER BY standing DESC, reached DESC LIMIT \(count)
             """

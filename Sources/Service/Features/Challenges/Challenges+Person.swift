@@ -14,14 +14,14 @@ extension ChallengesFeature {
         PersonStep("challenges.scores") { person, place, tx in
             let last = try tx.lastID(
                 after: place, of: PersonStep.lookedUpAtOnce, column: "board_id",
-                in: "\(boardRows, unscoped: bookkeeping)")
+                in: boardRows, bookkeeping)
             guard let last else { return nil }
             let found = try tx.db.rows(
                 """
-                SELECT board.board_id, board.challenge_id FROM \(boardRows, unscoped: bookkeeping) AS board
-                JOIN \(scores, unscoped: bookkeeping) AS score ON score.tenant = board.tenant
+                SELECT board.board_id, board.challenge_id FROM \(boardRows, within: tx.tenant, bookkeeping) AS board
+                JOIN \(scores, within: tx.tenant, bookkeeping) AS score ON score.tenant = board.tenant
                     AND score.board_id = board.board_id AND score.user_id = \(person)
-                WHERE board.tenant = \(tx.tenant) AND board.board_id > \(place ?? "") AND board.board_id <= \(last)
+                WHERE board.board_id > \(place ?? "") AND board.board_id <= \(last)
                 ORDER BY board.board_id LIMIT \(erasedAtOnceMax)
                 """
             ) { (boardId: try $0.text(0), challengeId: try $0.id(1) as ID<Challenge>) }
@@ -32,10 +32,7 @@ extension ChallengesFeature {
                 } else {
                     // The scores of a deleted challenge.
                     try tx.db.run(
-                        """
-                        DELETE FROM \(scores, unscoped: bookkeeping)
-                        WHERE tenant = \(tx.tenant) AND board_id = \(boardId) AND user_id = \(person)
-                        """)
+                        "DELETE FROM \(scores, of: person, in: tx.tenant) WHERE board_id = \(boardId)")
                 }
             }
             return found.count < erasedAtOnceMax ? last : place ?? ""
@@ -52,9 +49,10 @@ extension ChallengesFeature {
         board.entries -= known.score == nil ? 0 : 1
         try tx.db.run(
             """
-            UPDATE \(scores, unscoped: bookkeeping) SET user_id = \("\(ID<User>.erased):\(board.revision)"), score = NULL,
-                standing = NULL, reached = \(board.revision), revision = \(board.revision), display_name = NULL
-            WHERE tenant = \(tx.tenant) AND board_id = \(board.id) AND user_id = \(person)
+            UPDATE \(scores, within: tx.tenant, bookkeeping)
+            SET user_id = \("\(ID<User>.erased):\(board.revision)"), score = NULL, standing = NULL,
+                reached = \(board.revision), revision = \(board.revision), display_name = NULL
+            WHERE board_id = \(board.id) AND user_id = \(person)
             """)
         // Published now, because the stored top has the person's name.
         board.publishedAt = Timestamp(microseconds: 0)

@@ -3,17 +3,21 @@ import Domain
 import Values
 
 extension ChallengesFeature {
+    private static let recounting = Unscoped.audit("a recount reads the rows of all tenants")
+    private static let allBoards: SQL = "\(boardRows, unscoped: recounting)"
+    private static let allChallenges: SQL = "\(challenges, unscoped: recounting)"
+    private static let allScores: SQL = "\(scores, unscoped: recounting)"
+
     /// Finds counters that differ from a recount, and standings that differ from their scores.
     static let boardAudit = Audit(name: "challenges") { db in
-        let why = Unscoped.audit("a recount reads all boards")
         let counters = try db.rows(
             """
             SELECT board.tenant, board.challenge_id, board.entries, board.revision,
                 coalesce(found.entries, 0), coalesce(found.revision, 0)
-            FROM \(boardRows, unscoped: why) AS board
+            FROM \(allBoards) AS board
             LEFT JOIN (
                 SELECT tenant, board_id, count(score) AS entries, max(revision) AS revision
-                FROM \(scores, unscoped: why) GROUP BY tenant, board_id
+                FROM \(allScores) GROUP BY tenant, board_id
             ) AS found ON found.tenant = board.tenant AND found.board_id = board.board_id
             WHERE board.is_removed = 0 AND (coalesce(found.entries, 0) <> board.entries
                 OR coalesce(found.revision, 0) <> board.revision)
@@ -28,8 +32,8 @@ extension ChallengesFeature {
         let standings = try db.rows(
             """
             SELECT challenge.tenant, challenge.challenge_id, score.user_id
-            FROM \(challenges, unscoped: why) AS challenge
-            JOIN \(scores, unscoped: why) AS score
+            FROM \(allChallenges) AS challenge
+            JOIN \(allScores) AS score
                 ON score.tenant = challenge.tenant AND score.board_id = challenge.board_id
             WHERE score.standing <> CASE challenge.score_order WHEN 'ascending' THEN score.score
                 ELSE -1 - score.score END OR score.reached > score.revision
@@ -42,16 +46,15 @@ extension ChallengesFeature {
     /// Compares the order that the in-memory structure makes of the rows, inserted one by one in no order, with the
     /// order of SQL.
     static let orderAudit = Audit(name: "leaderboards") { db in
-        let why = Unscoped.audit("the check sorts all boards")
         let boards = try db.rows(
-            "SELECT tenant, board_id, challenge_id FROM \(boardRows, unscoped: why) WHERE is_removed = 0"
+            "SELECT tenant, board_id, challenge_id FROM \(allBoards) WHERE is_removed = 0"
         ) { (tenant: ID<Tenant>(try $0.text(0)), id: try $0.text(1), challengeId: try $0.text(2)) }
         return try boards.flatMap { board -> [String] in
             var leaderboard = Leaderboard()
             try db.forEach(
                 """
-                SELECT user_id, standing, reached FROM \(scores, unscoped: why)
-                WHERE tenant = \(board.tenant) AND board_id = \(board.id) AND standing IS NOT NULL ORDER BY user_id
+                SELECT user_id, standing, reached FROM \(scores, within: board.tenant, recounting)
+                WHERE board_id = \(board.id) AND standing IS NOT NULL ORDER BY user_id
                 """
             ) { row in
                 leaderboard.set(try standing(row), of: try row.id(0))
@@ -75,8 +78,8 @@ extension ChallengesFeature {
             """
             SELECT user_id, rank() OVER (ORDER BY standing) AS place,
                 row_number() OVER (ORDER BY standing, reached) AS row
-            FROM \(scores, unscoped: .audit("the check sorts a board"))
-            WHERE tenant = \(tenant) AND board_id = \(boardId) AND standing IS NOT NULL
+            FROM \(scores, within: tenant, recounting)
+            WHERE board_id = \(boardId) AND standing IS NOT NULL
             """
         ) { row in
             let user = ID<User>(try row.text(0))

@@ -54,7 +54,7 @@ extension ChallengesFeature {
     static func query(_ condition: SQL, visibleTo scope: Scope) -> SQL {
         """
         SELECT \(columns) FROM \(challenges, visibleTo: scope) AS challenge
-        JOIN \(boardRows, unscoped: bookkeeping) AS board
+        JOIN \(boardRows, within: scope.tenant, bookkeeping) AS board
             ON board.tenant = challenge.tenant AND board.board_id = challenge.board_id
         WHERE challenge.challenge_id \(condition)
         """
@@ -83,8 +83,8 @@ extension ChallengesFeature {
         return try tx.db.rows(
             """
             SELECT \(columns) FROM (
-                SELECT * FROM \(boardRows, unscoped: bookkeeping)
-                WHERE tenant = \(tx.tenant) AND published_at > \(earliest) AND is_removed = 0
+                SELECT * FROM \(boardRows, within: tx.tenant, bookkeeping)
+                WHERE published_at > \(earliest) AND is_removed = 0
                 ORDER BY published_at DESC LIMIT \(LeaderboardLimits.recentlyMovedMax)
             ) AS board
             JOIN \(scores, visibleTo: tx.scope) AS score
@@ -130,7 +130,7 @@ extension ChallengesFeature {
         let id = tx.makeID(Challenge.self).text
         try tx.db.run(
             """
-            INSERT INTO \(boardRows, unscoped: bookkeeping)
+            INSERT INTO \(boardRows, within: tx.tenant, bookkeeping)
                 (tenant, board_id, challenge_id, revision, mark, entries, has_names, published_revision, published_at, is_removed)
             VALUES (\(tx.tenant), \(id), \(challengeId), 0, 0, 0, 0, 0, 0, 0)
             """)
@@ -140,18 +140,18 @@ extension ChallengesFeature {
     static func scheduleRemoval(_ board: BoardRow, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(boardRows, unscoped: bookkeeping) SET is_removed = 1
-            WHERE tenant = \(tx.tenant) AND board_id = \(board.id)
+            UPDATE \(boardRows, within: tx.tenant, bookkeeping) SET is_removed = 1
+            WHERE board_id = \(board.id)
             """)
     }
 
     static func update(_ board: BoardRow, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(boardRows, unscoped: bookkeeping) SET revision = \(board.revision), mark = \(board.mark),
+            UPDATE \(boardRows, within: tx.tenant, bookkeeping) SET revision = \(board.revision), mark = \(board.mark),
                 entries = \(board.entries), has_names = \(board.hasNames), published_revision = \(board.publishedRevision),
                 published_at = \(board.publishedAt)
-            WHERE tenant = \(tx.tenant) AND board_id = \(board.id)
+            WHERE board_id = \(board.id)
             """)
     }
 
@@ -159,8 +159,8 @@ extension ChallengesFeature {
     static func extent(of boardId: String, _ tx: Transaction) throws -> (revision: Int64, entries: Int)? {
         try tx.db.row(
             """
-            SELECT revision, entries FROM \(boardRows, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND board_id = \(boardId) AND is_removed = 0
+            SELECT revision, entries FROM \(boardRows, within: tx.tenant, bookkeeping)
+            WHERE board_id = \(boardId) AND is_removed = 0
             """
         ) { (Int64(try $0.integer(0)), try $0.integer(1)) }
     }
@@ -224,8 +224,8 @@ extension ChallengesFeature {
     static func changes(of boardId: String, after: Int64, through: Int64, _ tx: Transaction) throws -> [Change]? {
         let changes = try tx.db.rows(
             """
-            SELECT user_id, standing, reached FROM \(scores, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND board_id = \(boardId) AND revision > \(after) AND revision <= \(through)
+            SELECT user_id, standing, reached FROM \(scores, within: tx.tenant, bookkeeping)
+            WHERE board_id = \(boardId) AND revision > \(after) AND revision <= \(through)
             ORDER BY revision LIMIT \(LeaderboardLimits.caughtUpMax + 1)
             """
         ) { Change(userId: try $0.id(0), standing: $0.isNull(1) ? nil : try standing($0)) }
@@ -244,8 +244,8 @@ extension ChallengesFeature {
         let bound: SQL = if let after { "AND (standing, reached) > (\(after.key), \(after.reached))" } else { "" }
         try tx.db.forEach(
             """
-            SELECT user_id, standing, reached FROM \(scores, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND board_id = \(boardId) AND standing IS NOT NULL \(bound)
+            SELECT user_id, standing, reached FROM \(scores, within: tx.tenant, bookkeeping)
+            WHERE board_id = \(boardId) AND standing IS NOT NULL \(bound)
             ORDER BY standing, reached LIMIT \(limit)
             """
         ) { row in

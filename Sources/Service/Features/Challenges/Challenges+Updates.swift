@@ -108,8 +108,8 @@ extension ChallengesFeature {
     private static func publishedTop(of board: BoardRow, _ tx: Transaction) throws -> WatchedTop? {
         let lines = try tx.db.row(
             """
-            SELECT lines FROM \(tops, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND board_id = \(board.id) AND revision = \(board.publishedRevision)
+            SELECT lines FROM \(tops, within: tx.tenant, bookkeeping)
+            WHERE board_id = \(board.id) AND revision = \(board.publishedRevision)
             """
         ) { try $0.bytes(0) }
         return lines.flatMap { WatchedTop(reading: $0) }
@@ -120,7 +120,7 @@ extension ChallengesFeature {
         let lines = String(decoding: JSONWriter.bytes(top), as: UTF8.self)
         try tx.db.run(
             """
-            INSERT INTO \(tops, unscoped: bookkeeping) (tenant, board_id, revision, lines)
+            INSERT INTO \(tops, within: tx.tenant, bookkeeping) (tenant, board_id, revision, lines)
             VALUES (\(tx.tenant), \(board.id), \(board.revision), \(lines))
             ON CONFLICT (tenant, board_id) DO UPDATE SET revision = excluded.revision, lines = excluded.lines
             """)
@@ -169,8 +169,8 @@ extension ChallengesFeature {
     ) { tx in
         let ids: [ID<Challenge>] = try tx.db.rows(
             """
-            SELECT challenge_id FROM \(boardRows, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND \(unpublishedCondition(at: tx.now)) ORDER BY published_at LIMIT \(updatedAtOnceMax)
+            SELECT challenge_id FROM \(boardRows, within: tx.tenant, bookkeeping)
+            WHERE \(unpublishedCondition(at: tx.now)) ORDER BY published_at LIMIT \(updatedAtOnceMax)
             """
         ) { try $0.id(0) }
         for id in ids {
@@ -199,22 +199,22 @@ extension ChallengesFeature {
     ) { tx in
         let boardId = try tx.db.row(
             """
-            SELECT board_id FROM \(boardRows, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND is_removed = 1 ORDER BY board_id LIMIT 1
+            SELECT board_id FROM \(boardRows, within: tx.tenant, bookkeeping)
+            WHERE is_removed = 1 ORDER BY board_id LIMIT 1
             """
         ) { try $0.text(0) }
         guard let boardId else { return }
         let removed = try tx.db.run(
             """
-            DELETE FROM \(scores, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND board_id = \(boardId)
+            DELETE FROM \(scores, within: tx.tenant, bookkeeping) WHERE board_id = \(boardId)
                 AND user_id IN (
-                    SELECT user_id FROM \(scores, unscoped: bookkeeping)
-                    WHERE tenant = \(tx.tenant) AND board_id = \(boardId) LIMIT \(LeaderboardLimits.removedAtOnceMax))
+                    SELECT user_id FROM \(scores, within: tx.tenant, bookkeeping)
+                    WHERE board_id = \(boardId) LIMIT \(LeaderboardLimits.removedAtOnceMax))
             """)
         guard removed < LeaderboardLimits.removedAtOnceMax else { return }
         try tx.db.run(
-            "DELETE FROM \(tops, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND board_id = \(boardId)")
+            "DELETE FROM \(tops, within: tx.tenant, bookkeeping) WHERE board_id = \(boardId)")
         try tx.db.run(
-            "DELETE FROM \(boardRows, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND board_id = \(boardId)")
+            "DELETE FROM \(boardRows, within: tx.tenant, bookkeeping) WHERE board_id = \(boardId)")
     }
 }

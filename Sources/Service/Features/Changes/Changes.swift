@@ -24,7 +24,7 @@ enum ChangesFeature {
             bodyBytesMax: ChangeLimits.bodyBytesMax,
             Endpoint.serving(parts, takeChanges))
         return Feature(
-            name: "changes", tables: [deliveries, SourcePosition.positions],
+            name: "changes", tables: [deliveries, SourcePosition.positions.table],
             migrations: [migration, SourcePosition.migration], endpoints: [intake],
             ticks: [pruning, trimming],
             constants: { writer, settings in
@@ -88,6 +88,8 @@ enum ChangesFeature {
         ])
 
     private static let bookkeeping = Unscoped.bookkeeping("only the feed that sent a delivery asks for its id")
+    private static let allDeliveries: SQL =
+        "\(deliveries, unscoped: .bookkeeping("looks for the tenants with old ids"))"
 
     /// Returns the stored form of an id, which a feed may make of persons' ids.
     private static func digest(of id: String, _ tx: Transaction) -> String {
@@ -98,14 +100,14 @@ enum ChangesFeature {
     static func addDelivery(_ id: String, _ tx: Transaction) throws -> Bool {
         try tx.db.run(
             """
-            INSERT INTO \(deliveries, unscoped: bookkeeping) (tenant, id, created_at)
+            INSERT INTO \(deliveries, within: tx.tenant, bookkeeping) (tenant, id, created_at)
             VALUES (\(tx.tenant), \(digest(of: id, tx)), \(tx.now)) ON CONFLICT (tenant, id) DO NOTHING
             """) > 0
     }
 
     static func removeDelivery(_ id: String, _ tx: Transaction) throws {
         try tx.db.run(
-            "DELETE FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id = \(digest(of: id, tx))"
+            "DELETE FROM \(deliveries, within: tx.tenant, bookkeeping) WHERE id = \(digest(of: id, tx))"
         )
     }
 
@@ -115,7 +117,7 @@ enum ChangesFeature {
         due: { age in
             Tenants.all(
                 where: """
-                    EXISTS (SELECT 1 FROM \(deliveries, unscoped: bookkeeping) AS d
+                    EXISTS (SELECT 1 FROM \(allDeliveries) AS d
                         WHERE d.tenant = t.tenant AND d.created_at <= \(oldest(age)))
                     """)
         }
@@ -129,14 +131,14 @@ enum ChangesFeature {
         due: { _ in
             Tenants.all(
                 where: """
-                    EXISTS (SELECT 1 FROM \(deliveries, unscoped: bookkeeping) AS d WHERE d.tenant = t.tenant
+                    EXISTS (SELECT 1 FROM \(allDeliveries) AS d WHERE d.tenant = t.tenant
                         ORDER BY d.created_at DESC LIMIT 1 OFFSET \(ChangeDeduplication.deliveriesMax))
                     """)
         }
     ) { tx in
         let surplus = try tx.db.row(
             """
-            SELECT created_at FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant)
+            SELECT created_at FROM \(deliveries, within: tx.tenant, bookkeeping)
             ORDER BY created_at DESC LIMIT 1 OFFSET \(ChangeDeduplication.deliveriesMax)
             """
         ) { try $0.moment(0) }
@@ -146,9 +148,9 @@ enum ChangesFeature {
     private static func delete(through end: Timestamp, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            DELETE FROM \(deliveries, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id IN (
-                SELECT id FROM \(deliveries, unscoped: bookkeeping)
-                WHERE tenant = \(tx.tenant) AND created_at <= \(end)
+            DELETE FROM \(deliveries, within: tx.tenant, bookkeeping) WHERE id IN (
+                SELECT id FROM \(deliveries, within: tx.tenant, bookkeeping)
+                WHERE created_at <= \(end)
                 ORDER BY created_at LIMIT \(ChangeDeduplication.prunedAtOnceMax))
             """)
     }

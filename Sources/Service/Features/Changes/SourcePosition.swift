@@ -17,8 +17,7 @@ struct SourcePosition: Sendable, Hashable {
     /// The publication of the tables (``SourcePublication``); nil before the first is known.
     var publication: String?
 
-    static let positions = Table(
-        "source_positions", read: [], write: [], person: .nothing("positions in the app's log"))
+    static let positions = ServiceTable("source_positions", person: .nothing("positions in the app's log"))
 
     static let migration = Migration(
         "0001_source_positions",
@@ -36,12 +35,10 @@ struct SourcePosition: Sendable, Hashable {
             """
         ])
 
-    private static let bookkeeping = Unscoped.bookkeeping("the read position of the app's log belongs to no user")
-
     static func read(slot: String, in db: DatabaseConnection) throws -> SourcePosition? {
         try db.row(
             """
-            SELECT source, lsn, taken, tables, publication FROM \(positions, unscoped: bookkeeping) WHERE slot = \(slot)
+            SELECT source, lsn, taken, tables, publication FROM \(positions) WHERE slot = \(slot)
             """
         ) { row in
             SourcePosition(
@@ -61,7 +58,7 @@ struct SourcePosition: Sendable, Hashable {
         guard try Self.read(slot: slot, in: db) == known else { throw Moved() }
         try db.run(
             """
-            INSERT INTO \(Self.positions, unscoped: Self.bookkeeping) (slot, source, lsn, taken, tables, publication, stored_at)
+            INSERT INTO \(Self.positions) (slot, source, lsn, taken, tables, publication, stored_at)
             VALUES (\(slot), \(source), \(Int64(bitPattern: lsn.rawValue)), \(taken),
                 \(tables.map { "\($1) \($0)" }.sorted().joined(separator: "\n")), \(publication), \(now))
             ON CONFLICT (slot) DO UPDATE SET source = excluded.source, lsn = excluded.lsn, taken = excluded.taken,

@@ -15,10 +15,10 @@ extension ConversationsFeature {
     /// messages in each.
     static let messagesStep = PersonStep("conversations.messages") { person, place, tx in
         let step: (found: ID<Conversation>?, last: String)? = try tx.look(
-            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: "\(conversations, unscoped: leaving)",
+            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: conversations, leaving,
             where: """
-                EXISTS (SELECT 1 FROM \(messages, unscoped: leaving) AS m
-                    WHERE m.tenant = walked.tenant AND m.conversation_id = walked.id AND m.sender_id = \(person))
+                EXISTS (SELECT 1 FROM \(messages, within: tx.tenant, leaving) AS m
+                    WHERE m.conversation_id = walked.id AND m.sender_id = \(person))
                 """)
         guard let step else { return nil }
         if let found = step.found {
@@ -34,8 +34,8 @@ extension ConversationsFeature {
         guard let last = try find(id, tx)?.lastSequence else { return }
         let own = try tx.db.rows(
             """
-            SELECT \(messageColumns) FROM \(messages, unscoped: leaving)
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND sender_id = \(person)
+            SELECT \(messageColumns) FROM \(messages, within: tx.tenant, leaving)
+            WHERE conversation_id = \(id) AND sender_id = \(person)
             ORDER BY sequence LIMIT \(erasedAtOnceMax)
             """, Message.init(row:))
         for message in own where message.deletedAt == nil {
@@ -43,8 +43,8 @@ extension ConversationsFeature {
         }
         try tx.db.run(
             """
-            UPDATE \(messages, unscoped: leaving) SET sender_id = \(ID<User>.erased)
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND sender_id = \(person)
+            UPDATE \(messages, within: tx.tenant, leaving) SET sender_id = \(ID<User>.erased)
+            WHERE conversation_id = \(id) AND sender_id = \(person)
                 AND sequence <= \(own.last?.sequence ?? 0)
             """)
     }
@@ -56,8 +56,8 @@ extension ConversationsFeature {
         let (start, end) = ("\(AudienceKey.make("pair", person.text)):", ":\(AudienceKey.make(person.text))")
         try tx.db.run(
             """
-            UPDATE \(conversations, unscoped: leaving) SET pair = NULL
-            WHERE tenant = \(tx.tenant) AND id > \(first) AND id <= \(last) AND pair IS NOT NULL
+            UPDATE \(conversations, within: tx.tenant, leaving) SET pair = NULL
+            WHERE id > \(first) AND id <= \(last) AND pair IS NOT NULL
                 AND (substr(pair, 1, \(start.utf8.count)) = \(start)
                     OR substr(pair, length(pair) + 1 - \(end.utf8.count)) = \(end))
             """)
@@ -69,8 +69,8 @@ extension ConversationsFeature {
     static let membersStep = PersonStep.repeating("conversations.members") { person, tx in
         let ids: [ID<Conversation>] = try tx.db.rows(
             """
-            SELECT conversation_id FROM \(members, unscoped: leaving)
-            WHERE tenant = \(tx.tenant) AND user_id = \(person) ORDER BY conversation_id LIMIT \(leftAtOnceMax)
+            SELECT conversation_id FROM \(members, of: person, in: tx.tenant)
+            ORDER BY conversation_id LIMIT \(leftAtOnceMax)
             """
         ) { try $0.id(0) }
         try tx.lock(ids.map { .conversation($0) })

@@ -10,16 +10,16 @@ extension ConversationsFeature {
         let found = try db.row(
             """
             SELECT c.title, c.last_sequence - m.position - m.excluded, m.position
-            FROM \(members, unscoped: sending) AS m
-            JOIN \(conversations, unscoped: sending) AS c ON c.tenant = m.tenant AND c.id = m.conversation_id
-            WHERE m.tenant = \(owner.tenant) AND m.user_id = \(owner.userId) AND m.conversation_id = \(id)
+            FROM \(members, within: owner.tenant, sending) AS m
+            JOIN \(conversations, within: owner.tenant, sending) AS c ON c.tenant = m.tenant AND c.id = m.conversation_id
+            WHERE m.user_id = \(owner.userId) AND m.conversation_id = \(id)
             """
         ) { (title: try $0.optionalText(0), unread: try $0.integer(1), position: try $0.integer(2)) }
         guard let found, found.unread > 0 else { return nil }
         let newest = try db.row(
             """
-            SELECT \(messageColumns) FROM \(messages, unscoped: sending)
-            WHERE tenant = \(owner.tenant) AND conversation_id = \(id) AND sequence > \(found.position)
+            SELECT \(messageColumns) FROM \(messages, within: owner.tenant, sending)
+            WHERE conversation_id = \(id) AND sequence > \(found.position)
                 AND sender_id <> \(owner.userId) AND is_deleted = 0
             ORDER BY sequence DESC LIMIT 1
             """, Message.init(row:))

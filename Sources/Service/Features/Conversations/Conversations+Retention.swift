@@ -11,11 +11,13 @@ extension ConversationsFeature {
     /// Deletes messages that are older than the setting. The numbers of the others stay.
     static let retention = Sweep.deleting(
         "messages.retention", afterDays: { $0.messagesKeptDays }, column: "id",
-        of: "\(conversations, unscoped: expiring)",
-        oldest: """
-            SELECT m.sent_at FROM \(messages, unscoped: expiring) AS m
-            WHERE m.tenant = walked.tenant AND m.conversation_id = walked.id ORDER BY m.sequence LIMIT 1
+        of: conversations, expiring,
+        oldest: { tenant in
             """
+            SELECT m.sent_at FROM \(messages, within: tenant, expiring) AS m
+            WHERE m.conversation_id = walked.id ORDER BY m.sequence LIMIT 1
+            """
+        }
     ) { try deleteMessages(before: $0, in: $1, $2) }
 
     private static func deleteMessages(
@@ -24,8 +26,8 @@ extension ConversationsFeature {
         try tx.lock(.conversation(id))
         let oldest = try tx.db.rows(
             """
-            SELECT sequence, sent_at FROM \(messages, unscoped: expiring)
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) ORDER BY sequence LIMIT \(expiredAtOnceMax)
+            SELECT sequence, sent_at FROM \(messages, within: tx.tenant, expiring)
+            WHERE conversation_id = \(id) ORDER BY sequence LIMIT \(expiredAtOnceMax)
             """
         ) { (sequence: try $0.integer(0), sentAt: try $0.moment(1)) }
         guard let last = try find(id, tx)?.lastSequence,
@@ -34,15 +36,15 @@ extension ConversationsFeature {
         try skipUnread(through: newest, in: id, last: last, tx)
         try tx.db.run(
             """
-            DELETE FROM \(messages, unscoped: expiring)
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND sequence <= \(newest)
+            DELETE FROM \(messages, within: tx.tenant, expiring)
+            WHERE conversation_id = \(id) AND sequence <= \(newest)
             """)
         guard newest == last else { return }
         try tx.db.run(
             """
-            UPDATE \(conversations, unscoped: expiring)
+            UPDATE \(conversations, within: tx.tenant, expiring)
             SET last_message_id = NULL, last_sender_id = NULL, last_preview = NULL, last_sent_at = NULL
-            WHERE tenant = \(tx.tenant) AND id = \(id)
+            WHERE id = \(id)
             """)
     }
 

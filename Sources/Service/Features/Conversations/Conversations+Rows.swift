@@ -51,8 +51,8 @@ extension ConversationsFeature {
     static func isTaken(_ id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
         try tx.db.exists(
             """
-            SELECT 1 FROM \(conversations, unscoped: .bookkeeping("a free id must be free for all users")) AS c
-            WHERE c.tenant = \(tx.tenant) AND c.id = \(id)
+            SELECT 1 FROM \(conversations, within: tx.tenant, .bookkeeping("a free id must be free for all users")) AS c
+            WHERE c.id = \(id)
             """)
     }
 
@@ -61,8 +61,8 @@ extension ConversationsFeature {
         try tx.db.row(
             """
             SELECT \(columns)
-            FROM \(conversations, unscoped: .reaction("starting a direct conversation again returns to it")) AS c
-            WHERE c.tenant = \(tx.tenant) AND c.pair = \(pair)
+            FROM \(conversations, within: tx.tenant, .reaction("starting a direct conversation again returns to it")) AS c
+            WHERE c.pair = \(pair)
             """, conversation)
     }
 
@@ -88,8 +88,8 @@ extension ConversationsFeature {
     static func places(in id: ID<Conversation>, _ tx: Transaction) throws -> [(userId: ID<User>, place: ReadPlace)] {
         try tx.db.rows(
             """
-            SELECT user_id, joined, position, excluded FROM \(members, unscoped: countingUnread)
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) ORDER BY user_id
+            SELECT user_id, joined, position, excluded FROM \(members, within: tx.tenant, countingUnread)
+            WHERE conversation_id = \(id) ORDER BY user_id
             """
         ) { (try $0.id(0), try place($0, at: 1)) }
     }
@@ -115,8 +115,7 @@ extension ConversationsFeature {
     static func seat(_ userId: ID<User>, in id: ID<Conversation>, last: Int, _ tx: Transaction) throws {
         let count = try tx.db.integer(
             """
-            SELECT COUNT(*) FROM \(members, unscoped: .bookkeeping("the limit applies to members added by any user"))
-            WHERE tenant = \(tx.tenant) AND user_id = \(userId)
+            SELECT COUNT(*) FROM \(members, of: userId, in: tx.tenant)
             """)
         guard count ?? 0 < ConversationLimits.conversationsOfUserMax else {
             throw Failure(
@@ -126,7 +125,7 @@ extension ConversationsFeature {
         let place = ReadPlace(joining: last)
         try tx.db.run(
             """
-            INSERT INTO \(members, unscoped: .reaction("an added user becomes a member"))
+            INSERT INTO \(members, of: userId, in: tx.tenant)
                 (tenant, user_id, conversation_id, joined, position, excluded)
             VALUES (\(tx.tenant), \(userId), \(id), \(place.joined), \(place.position), \(place.excluded))
             """)
@@ -167,8 +166,8 @@ extension ConversationsFeature {
         guard let place else { return nil }
         try tx.db.run(
             """
-            DELETE FROM \(rosters, unscoped: .reaction("a former member is removed from the list"))
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND user_id = \(userId)
+            DELETE FROM \(rosters, within: tx.tenant, .reaction("a former member is removed from the list"))
+            WHERE conversation_id = \(id) AND user_id = \(userId)
             """)
         return place
     }
@@ -248,8 +247,8 @@ extension ConversationsFeature {
     static func exclude(_ erased: Message, _ tx: Transaction) throws -> [(userId: ID<User>, place: ReadPlace)] {
         try tx.db.rows(
             """
-            UPDATE \(members, unscoped: countingUnread) SET excluded = excluded + 1
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(erased.conversationId)
+            UPDATE \(members, within: tx.tenant, countingUnread) SET excluded = excluded + 1
+            WHERE conversation_id = \(erased.conversationId)
                 AND position < \(erased.sequence) AND user_id <> \(erased.senderId)
             RETURNING user_id, joined, position, excluded
             """
@@ -260,8 +259,8 @@ extension ConversationsFeature {
     static func excludeOwn(of userId: ID<User>, in id: ID<Conversation>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(members, unscoped: countingUnread) SET excluded = excluded + 1
-            WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND conversation_id = \(id)
+            UPDATE \(members, of: userId, in: tx.tenant) SET excluded = excluded + 1
+            WHERE conversation_id = \(id)
             """)
     }
 
@@ -271,11 +270,11 @@ extension ConversationsFeature {
         in run: ClosedRange<Int>, of userId: ID<User>, in id: ID<Conversation>, tenant: ID<Tenant>
     ) -> SQL {
         """
-        SELECT (SELECT COUNT(*) FROM \(messages, unscoped: counting)
-                WHERE tenant = \(tenant) AND conversation_id = \(id) AND sender_id = \(userId)
+        SELECT (SELECT COUNT(*) FROM \(messages, within: tenant, counting)
+                WHERE conversation_id = \(id) AND sender_id = \(userId)
                     AND sequence BETWEEN \(run.lowerBound) AND \(run.upperBound))
-            + (SELECT COUNT(*) FROM \(messages, unscoped: counting)
-                WHERE tenant = \(tenant) AND conversation_id = \(id) AND is_deleted = 1
+            + (SELECT COUNT(*) FROM \(messages, within: tenant, counting)
+                WHERE conversation_id = \(id) AND is_deleted = 1
                     AND sequence BETWEEN \(run.lowerBound) AND \(run.upperBound) AND sender_id <> \(userId))
         """
     }

@@ -22,7 +22,7 @@ extension ConversationsFeature {
             guard try abandoned(age, tx).contains(id) else { continue }
             guard try deleteMessages(of: id, tx) else { continue }
             try tx.db.run(
-                "DELETE FROM \(conversations, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND id = \(id)")
+                "DELETE FROM \(conversations, within: tx.tenant, bookkeeping) WHERE id = \(id)")
         }
     }
 
@@ -32,8 +32,8 @@ extension ConversationsFeature {
 
     static func abandonedConversations(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
-        SELECT id FROM \(conversations, unscoped: bookkeeping)
-        WHERE tenant = \(tenant) AND abandoned_at IS NOT NULL AND abandoned_at < \(before)
+        SELECT id FROM \(conversations, within: tenant, bookkeeping)
+        WHERE abandoned_at IS NOT NULL AND abandoned_at < \(before)
         ORDER BY abandoned_at LIMIT \(prunedAtOnceMax)
         """
     }
@@ -52,9 +52,10 @@ extension ConversationsFeature {
     private static func deleteMessages(of id: ID<Conversation>, _ tx: Transaction) throws -> Bool {
         let removed = try tx.db.run(
             """
-            DELETE FROM \(messages, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND conversation_id = \(id) AND sequence IN (
-                SELECT sequence FROM messages WHERE tenant = \(tx.tenant) AND conversation_id = \(id)
+            DELETE FROM \(messages, within: tx.tenant, bookkeeping)
+            WHERE conversation_id = \(id) AND sequence IN (
+                SELECT sequence FROM \(messages, within: tx.tenant, bookkeeping)
+                WHERE conversation_id = \(id)
                 ORDER BY sequence LIMIT \(Limits.prunedAtOnceMax))
             """)
         return removed < Limits.prunedAtOnceMax
@@ -62,7 +63,11 @@ extension ConversationsFeature {
 
     // MARK: Recounting
 
-    private static let recounting = Unscoped.audit("a recount reads the rows of all users")
+    private static let recounting = Unscoped.audit("a recount reads the rows of all tenants")
+    private static let allConversations: SQL = "\(conversations, unscoped: recounting)"
+    private static let allMembers: SQL = "\(members, unscoped: recounting)"
+    private static let allRosters: SQL = "\(rosters, unscoped: recounting)"
+    private static let allMessages: SQL = "\(messages, unscoped: recounting)"
 
     /// Compares every stored number of conversations with a recount.
     static let audit = Audit(name: "conversations") { db in
@@ -78,8 +83,8 @@ extension ConversationsFeature {
         return try db.rows(
             """
             SELECT c.tenant, c.id, c.last_sequence, COUNT(m.sequence), \(last), \(first)
-            FROM \(conversations, unscoped: recounting) AS c
-            LEFT JOIN \(messages, unscoped: recounting) AS m ON m.tenant = c.tenant AND m.conversation_id = c.id
+            FROM \(allConversations) AS c
+            LEFT JOIN \(allMessages) AS m ON m.tenant = c.tenant AND m.conversation_id = c.id
             GROUP BY c.tenant, c.id, c.last_sequence, c.last_message_id
             HAVING \(last) <> c.last_sequence OR COUNT(m.sequence) <> c.last_sequence - \(first) + 1
             """
@@ -96,15 +101,15 @@ extension ConversationsFeature {
         try db.rows(
             """
             SELECT c.tenant, c.id, c.member_count,
-                (SELECT COUNT(*) FROM \(members, unscoped: recounting) AS m
+                (SELECT COUNT(*) FROM \(allMembers) AS m
                     WHERE m.tenant = c.tenant AND m.conversation_id = c.id) AS places,
-                (SELECT COUNT(*) FROM \(rosters, unscoped: recounting) AS r
+                (SELECT COUNT(*) FROM \(allRosters) AS r
                     WHERE r.tenant = c.tenant AND r.conversation_id = c.id) AS listed,
-                (SELECT COUNT(*) FROM \(rosters, unscoped: recounting) AS r
-                    JOIN \(members, unscoped: recounting) AS m
+                (SELECT COUNT(*) FROM \(allRosters) AS r
+                    JOIN \(allMembers) AS m
                     ON m.tenant = r.tenant AND m.user_id = r.user_id AND m.conversation_id = r.conversation_id
                     WHERE r.tenant = c.tenant AND r.conversation_id = c.id) AS agreed
-            FROM \(conversations, unscoped: recounting) AS c
+            FROM \(allConversations) AS c
             """
         ) { row in
             let counts = try (2...5).map { try row.integer($0) }
@@ -120,11 +125,11 @@ extension ConversationsFeature {
         try db.forEach(
             """
             SELECT p.tenant, p.user_id, p.conversation_id, c.last_sequence - p.position - p.excluded,
-                (SELECT COUNT(*) FROM \(messages, unscoped: recounting) AS m
+                (SELECT COUNT(*) FROM \(allMessages) AS m
                     WHERE m.tenant = p.tenant AND m.conversation_id = p.conversation_id AND m.sequence > p.position
                         AND m.sender_id <> p.user_id AND m.deleted_at IS NULL)
-            FROM \(members, unscoped: recounting) AS p
-            JOIN \(conversations, unscoped: recounting) AS c ON c.tenant = p.tenant AND c.id = p.conversation_id
+            FROM \(allMembers) AS p
+            JOIN \(allConversations) AS c ON c.tenant = p.tenant AND c.id = p.conversation_id
             """
         ) { row in
             let owner = Owner(tenant: try row.id(0), userId: ID(try row.text(1)))

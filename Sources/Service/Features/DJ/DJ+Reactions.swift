@@ -91,8 +91,8 @@ extension DJFeature {
         // Ordered by id, so that transactions that lock several shops cannot deadlock.
         let shopIds: [ID<Shop>] = try tx.db.rows(
             """
-            SELECT DISTINCT shop_id FROM \(tracks, unscoped: counting)
-            WHERE tenant = \(tx.tenant) AND is_unpublished = 1 ORDER BY shop_id LIMIT \(shopsAtOnceMax)
+            SELECT DISTINCT shop_id FROM \(tracks, within: tx.tenant, counting)
+            WHERE is_unpublished = 1 ORDER BY shop_id LIMIT \(shopsAtOnceMax)
             """
         ) { try $0.id(0) }
         for shopId in shopIds {
@@ -116,22 +116,21 @@ extension DJFeature {
         guard pruned < Limits.prunedAtOnceMax else { return }
         try tx.db.run(
             """
-            DELETE FROM \(tracks, unscoped: counting) WHERE (tenant, item_id) IN (
-                SELECT track.tenant, track.item_id FROM dj_tracks AS track
-                WHERE track.tenant = \(tx.tenant) AND track.removed_at IS NOT NULL AND NOT EXISTS (
-                    SELECT 1 FROM \(votes, unscoped: counting) AS vote
-                    WHERE vote.tenant = track.tenant AND vote.item_id = track.item_id)
+            DELETE FROM \(tracks, within: tx.tenant, counting) WHERE item_id IN (
+                SELECT track.item_id FROM \(tracks, within: tx.tenant, counting) AS track
+                WHERE track.removed_at IS NOT NULL AND NOT EXISTS (
+                    SELECT 1 FROM \(votes, within: tx.tenant, counting) AS vote
+                    WHERE vote.item_id = track.item_id)
                 LIMIT \(Limits.prunedAtOnceMax))
             """)
     }
 
     static func pruningVotes(tenant: ID<Tenant>) -> SQL {
         """
-        DELETE FROM \(votes, unscoped: counting) WHERE (tenant, user_id, shop_id, item_id) IN (
-            SELECT vote.tenant, vote.user_id, vote.shop_id, vote.item_id FROM dj_votes AS vote
-            WHERE vote.tenant = \(tenant) AND vote.item_id IN (
-                SELECT item_id FROM \(tracks, unscoped: counting)
-                WHERE tenant = \(tenant) AND removed_at IS NOT NULL)
+        DELETE FROM \(votes, within: tenant, counting) WHERE (user_id, shop_id, item_id) IN (
+            SELECT vote.user_id, vote.shop_id, vote.item_id FROM \(votes, within: tenant, counting) AS vote
+            WHERE vote.item_id IN (
+                SELECT item_id FROM \(tracks, within: tenant, counting) WHERE removed_at IS NOT NULL)
             LIMIT \(Limits.prunedAtOnceMax))
         """
     }
@@ -150,17 +149,16 @@ extension DJFeature {
         body: { age, tx in
             try tx.db.run(
                 """
-                DELETE FROM \(presences, unscoped: pruning) WHERE (tenant, user_id, booking_id) IN (
-                    SELECT tenant, user_id, booking_id FROM presences
-                    WHERE tenant = \(tx.tenant) AND expires_at <= \(age.now)
+                DELETE FROM \(presences, within: tx.tenant, pruning) WHERE (user_id, booking_id) IN (
+                    SELECT user_id, booking_id FROM \(presences, within: tx.tenant, pruning)
+                    WHERE expires_at <= \(age.now)
                     ORDER BY expires_at LIMIT \(Limits.prunedAtOnceMax))
                 """)
             try tx.db.run(
                 """
-                DELETE FROM \(attempts, unscoped: pruning) WHERE (tenant, user_id) IN (
-                    SELECT tenant, user_id FROM presence_attempts
-                    WHERE tenant = \(tx.tenant) AND since <= \(oldestAttempt(age))
-                    LIMIT \(Limits.prunedAtOnceMax))
+                DELETE FROM \(attempts, within: tx.tenant, pruning) WHERE user_id IN (
+                    SELECT user_id FROM \(attempts, within: tx.tenant, pruning)
+                    WHERE since <= \(oldestAttempt(age)) LIMIT \(Limits.prunedAtOnceMax))
                 """)
         })
 

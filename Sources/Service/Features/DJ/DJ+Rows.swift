@@ -54,7 +54,7 @@ extension DJFeature {
     static func note(_ shopId: ID<Shop>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            INSERT INTO \(shops, unscoped: .reaction("the row is created together with the shop"))
+            INSERT INTO \(shops, within: tx.tenant, .reaction("the row is created together with the shop"))
                 (tenant, shop_id, requires_code, is_active, version, published_second, published_count)
             VALUES (\(tx.tenant), \(shopId), 0, 0, 0, 0, 0) ON CONFLICT (tenant, shop_id) DO NOTHING
             """)
@@ -67,11 +67,11 @@ extension DJFeature {
         let session = shop.session
         try tx.db.run(
             """
-            UPDATE \(shops, unscoped: counting) SET is_active = \(session.isActive),
+            UPDATE \(shops, within: tx.tenant, counting) SET is_active = \(session.isActive),
                 started_at = \(session.startedAt), current_item = \(session.currentItem),
                 current_since = \(session.currentSince), version = \(session.version),
                 published_second = \(shop.budget.second), published_count = \(shop.budget.publishedCount)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(session.shopId)
+            WHERE shop_id = \(session.shopId)
             """)
     }
 
@@ -137,9 +137,9 @@ extension DJFeature {
     static func storeTally(of item: DJQueueItem, isPublished: Bool, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(tracks, unscoped: counting) SET upvotes = \(item.tally.upvotes),
+            UPDATE \(tracks, within: tx.tenant, counting) SET upvotes = \(item.tally.upvotes),
                 downvotes = \(item.tally.downvotes), rank_score = \(-item.tally.score), is_unpublished = \(!isPublished)
-            WHERE tenant = \(tx.tenant) AND item_id = \(item.id)
+            WHERE item_id = \(item.id)
             """)
     }
 
@@ -207,21 +207,21 @@ extension DJFeature {
     static let personStep = PersonStep.repeating("dj.votes") { person, tx in
         let found = try tx.db.rows(
             """
-            SELECT shop_id, item_id, side FROM \(votes, unscoped: counting)
-            WHERE tenant = \(tx.tenant) AND user_id = \(person) ORDER BY shop_id, item_id LIMIT \(erasedAtOnceMax)
+            SELECT shop_id, item_id, side FROM \(votes, of: person, in: tx.tenant)
+            ORDER BY shop_id, item_id LIMIT \(erasedAtOnceMax)
             """
         ) { (shopId: try $0.id(0) as ID<Shop>, item: try $0.id(1) as ID<DJQueueItem>, side: try $0.integer(2)) }
         try tx.lock(found.map { .dj($0.shopId) })
         for (shopId, id, side) in found {
             try tx.db.run(
                 """
-                DELETE FROM \(votes, unscoped: counting)
-                WHERE tenant = \(tx.tenant) AND user_id = \(person) AND shop_id = \(shopId) AND item_id = \(id)
+                DELETE FROM \(votes, of: person, in: tx.tenant)
+                WHERE shop_id = \(shopId) AND item_id = \(id)
                 """)
             let item = try tx.db.row(
                 """
-                SELECT \(trackColumns) FROM \(tracks, unscoped: counting)
-                WHERE tenant = \(tx.tenant) AND item_id = \(id) AND removed_at IS NULL
+                SELECT \(trackColumns) FROM \(tracks, within: tx.tenant, counting)
+                WHERE item_id = \(id) AND removed_at IS NULL
                 """, DJQueueItem.init(row:))
             guard var item else { continue }
             item.tally = item.tally.replacing(DJVote(side: side) ?? .none, by: .none)
@@ -236,8 +236,8 @@ extension DJFeature {
     static func takePendingVotes(of shopId: ID<Shop>, _ tx: Transaction) throws -> [DJQueueItem] {
         try tx.db.rows(
             """
-            UPDATE \(tracks, unscoped: counting) SET is_unpublished = 0
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND is_unpublished = 1 AND removed_at IS NULL
+            UPDATE \(tracks, within: tx.tenant, counting) SET is_unpublished = 0
+            WHERE shop_id = \(shopId) AND is_unpublished = 1 AND removed_at IS NULL
             RETURNING \(trackColumns)
             """, DJQueueItem.init(row:))
     }
@@ -247,18 +247,21 @@ extension DJFeature {
     /// Recounts all votes, and looks for contradictions in sessions. A sound database has no differences.
     static let audit = Audit(name: "dj") { db in try recount(in: db) + contradictions(in: db) }
 
-    private static let looking = Unscoped.audit("a recount reads the rows of all shops")
+    private static let recounting = Unscoped.audit("a recount reads the rows of all tenants")
+    private static let allShops: SQL = "\(shops, unscoped: recounting)"
+    private static let allTracks: SQL = "\(tracks, unscoped: recounting)"
+    private static let allVotes: SQL = "\(votes, unscoped: recounting)"
 
     private static func recount(in db: DatabaseConnection) throws -> [String] {
         try db.rows(
             """
             SELECT track.tenant, track.shop_id, track.track_id, track.upvotes, track.downvotes,
                 coalesce(counted.up, 0), coalesce(counted.down, 0)
-            FROM \(tracks, unscoped: looking) AS track
+            FROM \(allTracks) AS track
             LEFT JOIN (
                 SELECT tenant, item_id, count(CASE WHEN side = 1 THEN 1 END) AS up,
                     count(CASE WHEN side = -1 THEN 1 END) AS down
-                FROM \(votes, unscoped: looking) GROUP BY tenant, item_id) AS counted
+                FROM \(allVotes) GROUP BY tenant, item_id) AS counted
                 ON counted.tenant = track.tenant AND counted.item_id = track.item_id
             WHERE track.removed_at IS NULL
                 AND (track.upvotes <> coalesce(counted.up, 0) OR track.downvotes <> coalesce(counted.down, 0))
@@ -275,8 +278,8 @@ extension DJFeature {
     private static func contradictions(in db: DatabaseConnection) throws -> [String] {
         let silent = try db.rows(
             """
-            SELECT shop.tenant, shop.shop_id FROM \(shops, unscoped: looking) AS shop
-            LEFT JOIN \(tracks, unscoped: looking) AS track
+            SELECT shop.tenant, shop.shop_id FROM \(allShops) AS shop
+            LEFT JOIN \(allTracks) AS track
                 ON track.tenant = shop.tenant AND track.item_id = shop.current_item
                 AND track.shop_id = shop.shop_id AND track.removed_at IS NULL
             WHERE shop.current_item IS NOT NULL AND track.item_id IS NULL LIMIT 100
@@ -284,16 +287,16 @@ extension DJFeature {
         ) { "\(try $0.text(0))/\(try $0.text(1)): the current track is not in the queue" }
         let closed = try db.rows(
             """
-            SELECT DISTINCT shop.tenant, shop.shop_id FROM \(shops, unscoped: looking) AS shop
-            JOIN \(tracks, unscoped: looking) AS track
+            SELECT DISTINCT shop.tenant, shop.shop_id FROM \(allShops) AS shop
+            JOIN \(allTracks) AS track
                 ON track.tenant = shop.tenant AND track.shop_id = shop.shop_id AND track.removed_at IS NULL
             WHERE shop.is_active = 0 LIMIT 100
             """
         ) { "\(try $0.text(0))/\(try $0.text(1)): has a queue but no session" }
         let orphaned = try db.rows(
             """
-            SELECT vote.tenant, vote.shop_id, count(*) FROM \(votes, unscoped: looking) AS vote
-            LEFT JOIN \(tracks, unscoped: looking) AS track
+            SELECT vote.tenant, vote.shop_id, count(*) FROM \(allVotes) AS vote
+            LEFT JOIN \(allTracks) AS track
                 ON track.tenant = vote.tenant AND track.item_id = vote.item_id
             WHERE track.item_id IS NULL GROUP BY vote.tenant, vote.shop_id LIMIT 100
             """

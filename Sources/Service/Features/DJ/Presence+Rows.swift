@@ -5,9 +5,6 @@ import Values
 import Visibility
 
 extension DJFeature {
-    private static let following = Unscoped.reaction("a booking in progress places its customer at the shop")
-    private static let bookkeeping = Unscoped.bookkeeping("wrong codes are counted per user")
-
     /// Returns the caller's longest current presence at a shop, if there is one.
     static func presence(in shopId: ID<Shop>, _ tx: Transaction) throws -> Presence? {
         try tx.db.row(
@@ -61,14 +58,14 @@ extension DJFeature {
         guard let presence else {
             try tx.db.run(
                 """
-                DELETE FROM \(presences, unscoped: following)
-                WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND booking_id = \(booking.id)
+                DELETE FROM \(presences, of: userId, in: tx.tenant)
+                WHERE booking_id = \(booking.id)
                 """)
             return
         }
         try tx.db.run(
             """
-            INSERT INTO \(presences, unscoped: following)
+            INSERT INTO \(presences, of: userId, in: tx.tenant)
                 (tenant, user_id, booking_id, shop_id, source, since, expires_at)
             VALUES (\(tx.tenant), \(userId), \(booking.id), \(presence.shopId), \(presence.source.rawValue),
                 \(presence.since), \(presence.expiresAt))
@@ -100,8 +97,7 @@ extension DJFeature {
     static func ownAttempts(_ tx: Transaction) throws -> PresenceAttempts {
         let found = try tx.db.row(
             """
-            SELECT failures, since FROM \(attempts, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND user_id = \(tx.caller.userId)
+            SELECT failures, since FROM \(attempts, of: tx.caller.userId, in: tx.tenant)
             """
         ) { PresenceAttempts(failures: try $0.integer(0), since: try $0.moment(1)) }
         return found ?? PresenceAttempts()
@@ -110,7 +106,7 @@ extension DJFeature {
     static func store(_ attempts: PresenceAttempts, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            INSERT INTO \(Self.attempts, unscoped: bookkeeping) (tenant, user_id, failures, since)
+            INSERT INTO \(Self.attempts, of: tx.caller.userId, in: tx.tenant) (tenant, user_id, failures, since)
             VALUES (\(tx.tenant), \(tx.caller.userId), \(attempts.failures), \(attempts.since))
             ON CONFLICT (tenant, user_id) DO UPDATE SET failures = excluded.failures, since = excluded.since
             """)

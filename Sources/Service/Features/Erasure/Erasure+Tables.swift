@@ -34,7 +34,8 @@ extension ErasureFeature {
         "CREATE INDEX erasures_open ON erasures (tenant, stage, requested_at) WHERE done_at IS NULL",
     ]
 
-    private static let bookkeeping = Unscoped.bookkeeping("erasures of all persons continue")
+    /// A round has the erasures of all tenants.
+    private static let all: SQL = "\(erasures, unscoped: .bookkeeping("erasures of all tenants share a round"))"
 
     /// The stages of an erasure, in the order in which they are worked on: writes that name a person wait for the end of
     /// a round.
@@ -110,7 +111,7 @@ extension ErasureFeature {
 
     static func due(at now: Timestamp) -> SQL {
         """
-        SELECT DISTINCT tenant FROM \(erasures, unscoped: bookkeeping) WHERE done_at IS NULL AND next_at <= \(now)
+        SELECT DISTINCT tenant FROM \(all) WHERE done_at IS NULL AND next_at <= \(now)
         """
     }
 
@@ -145,7 +146,7 @@ extension ErasureFeature {
 
     /// Returns the persons that transactions must not name.
     static func closing(in db: DatabaseConnection, _ seal: PersonSeal) throws -> [Owner] {
-        try db.rows("SELECT tenant, encrypted_id FROM \(erasures, unscoped: bookkeeping) WHERE \(isOfRound)") { row in
+        try db.rows("SELECT tenant, encrypted_id FROM \(all) WHERE \(isOfRound)") { row in
             let tenant: ID<Tenant> = try row.id(0)
             return try row.optionalText(1).flatMap { seal.decrypt($0, of: tenant) }
                 .map { Owner(tenant: tenant, userId: $0) }
@@ -156,7 +157,7 @@ extension ErasureFeature {
     static func storePause(seconds: Int64, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(erasures, unscoped: bookkeeping) SET next_at = \(tx.now.adding(seconds: seconds))
+            UPDATE \(all) SET next_at = \(tx.now.adding(seconds: seconds))
             WHERE done_at IS NULL AND stage = \(Stage.waiting.rawValue) AND next_at <= \(tx.now)
             """)
     }
@@ -168,7 +169,7 @@ extension ErasureFeature {
         let place = waits ? String(UInt64.random(in: .min ... .max), radix: 36) : nil
         try tx.db.run(
             """
-            UPDATE \(erasures, unscoped: bookkeeping) SET stage = \(Stage.closing.rawValue),
+            UPDATE \(all) SET stage = \(Stage.closing.rawValue),
                 step = \(waits ? fenceStep : ""), place = \(place), log_end = NULL, next_at = \(tx.now)
             WHERE done_at IS NULL AND stage = \(Stage.waiting.rawValue) AND next_at <= \(tx.now)
             """)
@@ -178,7 +179,7 @@ extension ErasureFeature {
     static func hasPass(_ tx: Transaction) throws -> Bool {
         try tx.db.exists(
             """
-            SELECT 1 FROM \(erasures, unscoped: bookkeeping) WHERE \(isOfRound) AND step <> \(fileStep) LIMIT 1
+            SELECT 1 FROM \(all) WHERE \(isOfRound) AND step <> \(fileStep) LIMIT 1
             """)
     }
 
@@ -186,19 +187,19 @@ extension ErasureFeature {
     static func storePauseAtFile(_ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(erasures, unscoped: bookkeeping) SET next_at = \(tx.now.adding(seconds: 1)) WHERE \(isAtFile)
+            UPDATE \(all) SET next_at = \(tx.now.adding(seconds: 1)) WHERE \(isAtFile)
             """)
     }
 
     static func hasChanges(in db: DatabaseConnection) throws -> Bool {
-        try db.exists("SELECT 1 FROM \(erasures, unscoped: bookkeeping) WHERE \(isAtFile) AND changed > 0 LIMIT 1")
+        try db.exists("SELECT 1 FROM \(all) WHERE \(isAtFile) AND changed > 0 LIMIT 1")
     }
 
     /// Ends the round without these erasures, which wait for another one.
     static func storeWaiting(until time: Timestamp, onlyChanged: Bool, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(erasures, unscoped: bookkeeping) SET stage = \(Stage.waiting.rawValue), step = '',
+            UPDATE \(all) SET stage = \(Stage.waiting.rawValue), step = '',
                 next_at = \(time)
             WHERE \(isAtFile) AND \(onlyChanged ? "changed > 0" : "TRUE" as SQL)
             """)
@@ -206,13 +207,13 @@ extension ErasureFeature {
 
     /// Records that the file was rewritten.
     static func storeRewritten(_ tx: Transaction) throws {
-        try tx.db.run("UPDATE \(erasures, unscoped: bookkeeping) SET changed = 0 WHERE \(isAtFile)")
+        try tx.db.run("UPDATE \(all) SET changed = 0 WHERE \(isAtFile)")
     }
 
     static func storeDone(_ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(erasures, unscoped: bookkeeping) SET encrypted_id = NULL, place = NULL, done_at = \(tx.now)
+            UPDATE \(all) SET encrypted_id = NULL, place = NULL, done_at = \(tx.now)
             WHERE \(isAtFile)
             """)
     }

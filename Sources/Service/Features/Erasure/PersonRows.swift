@@ -53,10 +53,10 @@ struct PersonRows: Sendable {
     }
 
     private func erase(_ link: PersonLink, of person: ID<User>, _ range: SQL, _ tx: Transaction) throws {
-        let rows: SQL = "tenant = \(tx.tenant) AND \(range) AND \(condition(link, person))"
+        let rows: SQL = "\(range) AND \(condition(link, person))"
         switch link.end {
         case .step: return
-        case .deleted: try tx.db.run("DELETE FROM \(table, unscoped: Self.leaving) WHERE \(rows)")
+        case .deleted: try tx.db.run("DELETE FROM \(table, within: tx.tenant, Self.leaving) WHERE \(rows)")
         case .changed(let changes):
             let values = changes.map { change -> SQL in
                 let column = SQL(unchecked: change.column)
@@ -67,8 +67,8 @@ struct PersonRows: Sendable {
                 case .next: "\(column) = \(column) + 1"
                 }
             }
-            try tx.db.run(
-                "UPDATE \(table, unscoped: Self.leaving) SET \(SQL.joined(values, separator: ", ")) WHERE \(rows)")
+            let assignments = SQL.joined(values, separator: ", ")
+            try tx.db.run("UPDATE \(table, within: tx.tenant, Self.leaving) SET \(assignments) WHERE \(rows)")
         }
     }
 
@@ -78,7 +78,7 @@ struct PersonRows: Sendable {
         let column = SQL(unchecked: content)
         let found = try tx.db.rows(
             """
-            SELECT \(keyColumns), \(column) FROM \(table, unscoped: Self.leaving) WHERE tenant = \(tx.tenant) AND \(range)
+            SELECT \(keyColumns), \(column) FROM \(table, within: tx.tenant, Self.leaving) WHERE \(range)
             """
         ) { row -> [SQLValue]? in
             names.arePerson(in: try row.bytes(policy.key.count)) ? policy.key.indices.map { row.value($0) } : nil
@@ -86,8 +86,8 @@ struct PersonRows: Sendable {
         for key in found.compactMap(\.self) {
             try tx.db.run(
                 """
-                DELETE FROM \(table, unscoped: Self.leaving)
-                WHERE tenant = \(tx.tenant) AND (\(keyColumns)) = \(values: key)
+                DELETE FROM \(table, within: tx.tenant, Self.leaving)
+                WHERE (\(keyColumns)) = \(values: key)
                 """)
         }
     }
@@ -129,8 +129,8 @@ struct PersonRows: Sendable {
         var (count, last, continues): (Int, [SQLValue]?, Bool) = (0, nil, true)
         try tx.db.forEach(
             """
-            SELECT \(keyColumns), \(table, unscoped: Self.leaving).* FROM \(SQL(unchecked: table.name))
-            WHERE tenant = \(tx.tenant) AND \(rows) ORDER BY \(keyColumns) LIMIT \(ErasureLimits.exportedAtOnceMax)
+            SELECT \(keyColumns), \(SQL(unchecked: table.name)).* FROM \(table, within: tx.tenant, Self.leaving)
+            WHERE \(rows) ORDER BY \(keyColumns) LIMIT \(ErasureLimits.exportedAtOnceMax)
             """
         ) { row in
             count += 1
@@ -149,8 +149,8 @@ struct PersonRows: Sendable {
     ) throws -> [SQLValue]? {
         try db.row(
             """
-            SELECT \(keyColumns) FROM \(table, unscoped: Self.leaving)
-            WHERE tenant = \(tenant) AND \(range(after: key, through: nil))
+            SELECT \(keyColumns) FROM \(table, within: tenant, Self.leaving)
+            WHERE \(range(after: key, through: nil))
             ORDER BY \(keyColumns) LIMIT 1 OFFSET \(count - 1)
             """
         ) { row in policy.key.indices.map { row.value($0) } }

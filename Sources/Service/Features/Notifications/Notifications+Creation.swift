@@ -72,12 +72,12 @@ extension NotificationsFeature {
             rows.append(inbox.ranking != .absent)
             rows.append(notification)
         }
-        return try tx.db.run(insertion.statements(of: rows.values))
+        return try tx.db.run(insertion.statements(of: rows.values, within: tx.tenant))
     }
 
     private static let insertion = Insertion(
         """
-        INSERT INTO \(notifications, unscoped: .reaction("the service creates notifications about the actions of other users"))
+        INSERT INTO \(notifications, within: .boundLater, .reaction("notifications tell of the actions of other users"))
             (tenant, is_ranked, \(columns))
         """, columns: 2 + Notification.columnNames.count,
         "ON CONFLICT (tenant, user_id, event_id) WHERE event_id IS NOT NULL DO NOTHING")
@@ -85,8 +85,8 @@ extension NotificationsFeature {
     private static func isStored(_ notification: Notification, _ tx: Transaction) throws -> Bool {
         try tx.db.exists(
             """
-            SELECT 1 FROM \(notifications, unscoped: .reaction("checks whether it was just inserted"))
-            WHERE tenant = \(tx.tenant) AND user_id = \(notification.userId) AND id = \(notification.id)
+            SELECT 1 FROM \(notifications, of: notification.userId, in: tx.tenant)
+            WHERE id = \(notification.id)
                 AND removed_at IS NULL
             """)
     }
@@ -96,8 +96,8 @@ extension NotificationsFeature {
     private static func first(of repeated: Notification, _ tx: Transaction) throws -> Notification {
         let found = try tx.db.row(
             """
-            SELECT \(columns) FROM \(notifications, unscoped: .reaction("a repeated event gets the response of the first"))
-            WHERE tenant = \(tx.tenant) AND user_id = \(repeated.userId) AND event_id = \(repeated.eventId)
+            SELECT \(columns) FROM \(notifications, of: repeated.userId, in: tx.tenant)
+            WHERE event_id = \(repeated.eventId)
             """, Notification.init(row:))
         guard var first = found else { throw DatabaseError(.corrupt, "no notification has the used event id") }
         let wasCreatedSeen = first.state.seenAt == first.createdAt
@@ -145,7 +145,9 @@ extension NotificationsFeature {
             ]
         }
         let inboxes = Dictionary(
-            uniqueKeysWithValues: try tx.db.rows(of: addition.statements(of: rows, followedBy: bounds)) { row in
+            uniqueKeysWithValues: try tx.db.rows(
+                of: addition.statements(of: rows, within: tx.tenant, followedBy: bounds)
+            ) { row in
                 let preferences = Preferences(
                     sound: try row.bool(1), haptics: try row.bool(2),
                     quietHours: try QuietHours(
@@ -169,7 +171,7 @@ extension NotificationsFeature {
 
     private static let addition = Insertion(
         """
-        INSERT INTO \(inboxes, unscoped: .bookkeeping("the counts of stored rows belong to the service"))
+        INSERT INTO \(inboxes, within: .boundLater, .bookkeeping("the counts of stored rows belong to the service"))
             (tenant, user_id, time_zone, newest_at, kept, evicting, sound, haptics)
         """, columns: 8,
         """
@@ -193,8 +195,8 @@ extension NotificationsFeature {
         guard change != 0 else { return }
         try tx.db.run(
             """
-            UPDATE \(inboxes, unscoped: .bookkeeping("the counts of stored rows belong to the service"))
-            SET kept = kept + \(change) WHERE tenant = \(tx.tenant) AND user_id = \(userId)
+            UPDATE \(inboxes, of: userId, in: tx.tenant)
+            SET kept = kept + \(change)
             """)
     }
 
@@ -202,7 +204,7 @@ extension NotificationsFeature {
     static func storePreferences(_ wanted: Preferences, of userId: ID<User>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            INSERT INTO \(inboxes, unscoped: .bookkeeping("a copy of the user's new settings"))
+            INSERT INTO \(inboxes, of: userId, in: tx.tenant)
                 (tenant, user_id, kept, evicting, sound, haptics, quiet_start, quiet_end, time_zone)
             VALUES (\(tx.tenant), \(userId), 0, 0, \(wanted.sound), \(wanted.haptics),
                 \(wanted.quietHours?.startMinute), \(wanted.quietHours?.endMinute), \(wanted.timeZone))
@@ -229,11 +231,10 @@ extension NotificationsFeature {
         of count: Int, before newcomer: ID<Notification>, of userId: ID<User>, tenant: ID<Tenant>, at now: Timestamp
     ) -> SQL {
         """
-        UPDATE \(notifications, unscoped: .reaction("the limit applies to notifications of every origin"))
-        SET removed_at = \(now) WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND id IN (
-            SELECT id FROM notifications
-            WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NULL AND is_ranked = 1
-                AND id <> \(newcomer)
+        UPDATE \(notifications, of: userId, in: tenant)
+        SET removed_at = \(now) WHERE removed_at IS NULL AND id IN (
+            SELECT id FROM \(notifications, of: userId, in: tenant)
+            WHERE removed_at IS NULL AND is_ranked = 1 AND id <> \(newcomer)
             ORDER BY \(evictionRank), id LIMIT \(count))
         RETURNING \(columns)
         """
@@ -244,9 +245,9 @@ extension NotificationsFeature {
     private static func rankNotifications(of userId: ID<User>, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            UPDATE \(notifications, unscoped: .reaction("the limit applies to notifications of every origin"))
+            UPDATE \(notifications, of: userId, in: tx.tenant)
             SET is_ranked = 1
-            WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND removed_at IS NULL AND is_ranked = 0
+            WHERE removed_at IS NULL AND is_ranked = 0
             """)
     }
 
@@ -276,8 +277,8 @@ extension NotificationsFeature {
         if removed.eventId == nil {
             try tx.db.run(
                 """
-                DELETE FROM \(notifications, unscoped: .reaction("the limit applies to notifications of every origin"))
-                WHERE tenant = \(tx.tenant) AND user_id = \(removed.userId) AND id = \(removed.id)
+                DELETE FROM \(notifications, of: removed.userId, in: tx.tenant)
+                WHERE id = \(removed.id)
                     AND removed_at = \(tx.now)
                 """)
         } else if isTrimDue(after: removed.id) {

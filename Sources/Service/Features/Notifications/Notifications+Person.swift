@@ -46,15 +46,12 @@ extension NotificationsFeature {
             names.arePerson(in: $0.data) || $0.isEventNaming(names)
         }
         for mention in found {
-            let isRow: SQL = """
-                tenant = \(tx.tenant) AND user_id = \(mention.userId) AND event_id = \(mention.eventId)
-                    AND removed_at IS NOT NULL
-                """
+            let isRow: SQL = "event_id = \(mention.eventId) AND removed_at IS NOT NULL"
             try tx.db.run(
                 mention.isEventNaming(names)
-                    ? "DELETE FROM \(notifications, unscoped: naming) WHERE \(isRow)"
+                    ? "DELETE FROM \(notifications, of: mention.userId, in: tx.tenant) WHERE \(isRow)"
                     : """
-                    UPDATE \(notifications, unscoped: naming)
+                    UPDATE \(notifications, of: mention.userId, in: tx.tenant)
                     SET title = '', message = '', lock_screen = '', data = '{}' WHERE \(isRow)
                     """)
         }
@@ -68,8 +65,8 @@ extension NotificationsFeature {
         let after = PairedPlace(reading: place)
         let rows = try tx.db.rows(
             """
-            SELECT user_id, id, event_id, data, \(column) FROM \(notifications, unscoped: naming)
-            WHERE tenant = \(tx.tenant) AND \(condition) AND (user_id, \(column)) > (\(after.first), \(after.second))
+            SELECT user_id, id, event_id, data, \(column) FROM \(notifications, within: tx.tenant, naming)
+            WHERE \(condition) AND (user_id, \(column)) > (\(after.first), \(after.second))
             ORDER BY user_id, \(column) LIMIT \(lookedThroughAtOnce)
             """
         ) { (mention: try Mention($0), place: PairedPlace(try $0.text(0), try $0.text(4)).text) }

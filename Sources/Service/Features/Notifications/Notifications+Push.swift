@@ -9,8 +9,8 @@ extension NotificationsFeature {
     ) throws -> PushText? {
         let found = try db.row(
             """
-            SELECT \(columns) FROM \(notifications, unscoped: .bookkeeping("a message to the notification's own user"))
-            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id) AND seen_at IS NULL
+            SELECT \(columns) FROM \(notifications, of: owner)
+            WHERE id = \(id) AND seen_at IS NULL
                 AND removed_at IS NULL
             """, Notification.init(row:))
         return found.map { notification in

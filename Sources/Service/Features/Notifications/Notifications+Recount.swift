@@ -3,6 +3,10 @@ import Domain
 import Values
 
 extension NotificationsFeature {
+    private static let recounting = Unscoped.audit("a recount reads the rows of all tenants")
+    private static let allInboxes: SQL = "\(inboxes, unscoped: recounting)"
+    private static let allNotifications: SQL = "\(notifications, unscoped: recounting)"
+
     /// Compares every stored count with a recount, for `bellhop check`: the bell of every user with counts, and the
     /// numbers of stored notifications. In an inbox that was full, all notifications must be in the order of eviction.
     static let audit = Audit(name: "counts") { db in
@@ -11,9 +15,7 @@ extension NotificationsFeature {
             bells[Owner(tenant: tenant, userId: userId)] = counts.bell
         }
         var inboxSizes: [Owner: Int] = [:]
-        try db.forEach(
-            "SELECT tenant, user_id, kept FROM \(inboxes, unscoped: .audit("a recount reads the rows of all users"))"
-        ) { row in
+        try db.forEach("SELECT tenant, user_id, kept FROM \(allInboxes)") { row in
             inboxSizes[Owner(tenant: try row.id(0), userId: try row.id(1))] = try row.integer(2)
             return true
         }
@@ -21,8 +23,7 @@ extension NotificationsFeature {
         let unranked = try db.rows(
             """
             SELECT inboxes.tenant, inboxes.user_id, COUNT(*)
-            FROM \(inboxes, unscoped: .audit("a recount reads the rows of all users"))
-            JOIN \(notifications, unscoped: .audit("a recount reads the rows of all users"))
+            FROM \(allInboxes) JOIN \(allNotifications)
                 ON notifications.tenant = inboxes.tenant AND notifications.user_id = inboxes.user_id
             WHERE inboxes.ranking > 0 AND notifications.removed_at IS NULL AND notifications.is_ranked = 0
             GROUP BY inboxes.tenant, inboxes.user_id
@@ -42,7 +43,7 @@ extension NotificationsFeature {
         try db.forEach(
             """
             SELECT tenant, user_id, category, seen_at IS NOT NULL, request_id IS NOT NULL, COUNT(*)
-            FROM \(notifications, unscoped: .audit("a recount reads the rows of all users")) WHERE removed_at IS NULL
+            FROM \(allNotifications) WHERE removed_at IS NULL
             GROUP BY 1, 2, 3, 4, 5
             """
         ) { row in

@@ -16,8 +16,8 @@ extension NotificationsFeature {
         let after = PairedPlace(reading: place)
         let rows = try tx.db.rows(
             """
-            SELECT user_id, id, created_at FROM \(notifications, unscoped: expiring)
-            WHERE tenant = \(tx.tenant) AND removed_at IS NULL
+            SELECT user_id, id, created_at FROM \(notifications, within: tx.tenant, expiring)
+            WHERE removed_at IS NULL
                 AND (user_id, id) > (\(after.first), \(after.second))
             ORDER BY user_id, id LIMIT \(Sweep.rowsAtOnceMax)
             """
@@ -38,8 +38,8 @@ extension NotificationsFeature {
     ) throws {
         let stored = try tx.db.row(
             """
-            SELECT \(columns) FROM \(notifications, unscoped: why)
-            WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND id = \(id) AND removed_at IS NULL
+            SELECT \(columns) FROM \(notifications, of: userId, in: tx.tenant)
+            WHERE id = \(id) AND removed_at IS NULL
             """, Notification.init(row:))
         if let stored { try remove(stored, within: why, tx) }
     }

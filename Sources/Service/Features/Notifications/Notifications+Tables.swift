@@ -165,8 +165,7 @@ extension NotificationsFeature {
             try tx.db.run(
                 """
                 UPDATE \(notifications, writableBy: tx.scope) SET \(SQL.joined(assignments, separator: ", "))
-                WHERE tenant = \(tx.tenant) AND user_id = \(tx.caller.userId)
-                    AND id IN \(values: ids[part]) AND removed_at IS NULL
+                WHERE user_id = \(tx.caller.userId) AND id IN \(values: ids[part]) AND removed_at IS NULL
                 """)
         }
     }
@@ -188,12 +187,12 @@ extension NotificationsFeature {
         _ notification: Notification, set columns: SQL, within why: Unscoped?, _ tx: Transaction
     ) throws {
         let update: SQL =
-            why.map { "UPDATE \(notifications, unscoped: $0)" } ?? "UPDATE \(notifications, writableBy: tx.scope)"
+            why.map { "UPDATE \(notifications, within: tx.tenant, $0)" }
+            ?? "UPDATE \(notifications, writableBy: tx.scope)"
         try tx.db.run(
             """
             \(update) SET \(columns)
-            WHERE tenant = \(tx.tenant) AND user_id = \(notification.userId) AND id = \(notification.id)
-                AND removed_at IS NULL
+            WHERE user_id = \(notification.userId) AND id = \(notification.id) AND removed_at IS NULL
             """)
     }
 }

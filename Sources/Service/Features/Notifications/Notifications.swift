@@ -51,8 +51,8 @@ enum NotificationsFeature {
         try tx.db.row(
             """
             SELECT \(columns)
-            FROM \(notifications, unscoped: .reaction("an authorized user settles the subject of a notification"))
-            WHERE tenant = \(tx.tenant) AND user_id = \(userId) AND event_id = \(event) AND removed_at IS NULL
+            FROM \(notifications, of: userId, in: tx.tenant)
+            WHERE event_id = \(event) AND removed_at IS NULL
             """, Notification.init(row:))
     }
 
@@ -73,7 +73,7 @@ enum NotificationsFeature {
 
     private static func removedCondition(before: Timestamp, andAlso condition: SQL = "") -> SQL {
         """
-        EXISTS (SELECT 1 FROM \(notifications, unscoped: .bookkeeping("removed rows belong to no user")) AS n
+        EXISTS (SELECT 1 FROM \(notifications, unscoped: forgetting) AS n
             WHERE n.tenant = t.tenant AND n.removed_at IS NOT NULL\(condition) AND n.removed_at < \(before)
             AND n.event_id IS NOT NULL)
         """
@@ -95,10 +95,10 @@ enum NotificationsFeature {
     /// Deletes a user's removed notifications beyond the latest ``removedKeptMax``, a limited number at once.
     static func trimming(of userId: ID<User>, tenant: ID<Tenant>) -> SQL {
         """
-        DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows belong to no user"))
-        WHERE tenant = \(tenant) AND user_id = \(userId) AND removed_at IS NOT NULL AND (user_id, event_id) IN (
-            SELECT user_id, event_id FROM notifications
-            WHERE tenant = \(tenant) AND user_id = \(userId) AND event_id IS NOT NULL AND removed_at IS NOT NULL
+        DELETE FROM \(notifications, of: userId, in: tenant)
+        WHERE removed_at IS NOT NULL AND event_id IN (
+            SELECT event_id FROM \(notifications, of: userId, in: tenant)
+            WHERE event_id IS NOT NULL AND removed_at IS NOT NULL
             ORDER BY removed_at DESC, id DESC LIMIT \(prunedAtOnceMax) OFFSET \(removedKeptMax))
         """
     }
@@ -106,9 +106,11 @@ enum NotificationsFeature {
     /// Rows of one step, for which all writes wait; 2,000 take some milliseconds.
     private static let prunedAtOnceMax = 2000
 
+    private static let forgetting = Unscoped.bookkeeping("removed rows belong to no user")
+
     static func erasure(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
-        UPDATE \(notifications, unscoped: .bookkeeping("removed rows belong to no user"))
+        UPDATE \(notifications, within: tenant, forgetting)
         SET title = '', message = '', lock_screen = '', data = '{}'
         WHERE \(removed(in: tenant, before: before, andAlso: " AND title <> ''"))
         """
@@ -116,7 +118,7 @@ enum NotificationsFeature {
 
     static func pruning(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
-        DELETE FROM \(notifications, unscoped: .bookkeeping("removed rows belong to no user"))
+        DELETE FROM \(notifications, within: tenant, forgetting)
         WHERE \(removed(in: tenant, before: before))
         """
     }
@@ -124,9 +126,9 @@ enum NotificationsFeature {
     /// Returns the rows that were removed before a moment, the oldest first.
     private static func removed(in tenant: ID<Tenant>, before: Timestamp, andAlso condition: SQL = "") -> SQL {
         """
-        tenant = \(tenant) AND event_id IS NOT NULL AND (user_id, event_id) IN (
-            SELECT user_id, event_id FROM notifications
-            WHERE tenant = \(tenant) AND removed_at IS NOT NULL\(condition) AND removed_at < \(before)
+        event_id IS NOT NULL AND (user_id, event_id) IN (
+            SELECT user_id, event_id FROM \(notifications, within: tenant, forgetting)
+            WHERE removed_at IS NOT NULL\(condition) AND removed_at < \(before)
             ORDER BY removed_at LIMIT \(prunedAtOnceMax))
         """
     }

@@ -61,7 +61,7 @@ extension PostsFeature {
     ) { tx in
         let ids: [ID<Post>] = try tx.db.rows(
             """
-            SELECT id FROM \(posts, unscoped: publishing) WHERE tenant = \(tx.tenant) AND \(unpublishedCondition(at: tx.now))
+            SELECT id FROM \(posts, within: tx.tenant, publishing) WHERE \(unpublishedCondition(at: tx.now))
             ORDER BY published_at LIMIT \(PostLimits.engagementsPerStepMax)
             """
         ) { try $0.id(0) }
@@ -70,8 +70,8 @@ extension PostsFeature {
         for id in ids {
             let post = try tx.db.row(
                 """
-                UPDATE \(posts, unscoped: publishing) SET is_unpublished = 0, published_at = \(tx.now)
-                WHERE tenant = \(tx.tenant) AND id = \(id) AND is_unpublished = 1 RETURNING \(columns)
+                UPDATE \(posts, within: tx.tenant, publishing) SET is_unpublished = 0, published_at = \(tx.now)
+                WHERE id = \(id) AND is_unpublished = 1 RETURNING \(columns)
                 """, Post.init(row:))
             if let post { tx.publish(post.engagementChange(readers: readers(of: post))) }
         }

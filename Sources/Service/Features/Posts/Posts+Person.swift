@@ -11,8 +11,8 @@ extension PostsFeature {
     static let postsStep = PersonStep.repeating("posts.posts") { person, tx in
         let ids: [ID<Post>] = try tx.db.rows(
             """
-            SELECT id FROM \(posts, unscoped: leaving)
-            WHERE tenant = \(tx.tenant) AND author_id = \(person) ORDER BY sequence LIMIT \(erasedAtOnceMax)
+            SELECT id FROM \(posts, within: tx.tenant, leaving)
+            WHERE author_id = \(person) ORDER BY sequence LIMIT \(erasedAtOnceMax)
             """
         ) { try $0.id(0) }
         try tx.lock(ids.map { .post($0) })
@@ -27,8 +27,8 @@ extension PostsFeature {
         let found = try ["follower_id", "author_id"].flatMap { (column: SQL) in
             try tx.db.rows(
                 """
-                SELECT follower_id, author_id, followed_at FROM \(follows, unscoped: leaving)
-                WHERE tenant = \(tx.tenant) AND \(column) = \(person) ORDER BY follower_id, author_id
+                SELECT follower_id, author_id, followed_at FROM \(follows, within: tx.tenant, leaving)
+                WHERE \(column) = \(person) ORDER BY follower_id, author_id
                 LIMIT \(erasedAtOnceMax)
                 """, following)
         }
@@ -42,14 +42,14 @@ extension PostsFeature {
     /// Ends the person's likes and reposts. It looks beside each post, because an index by user would cost every like.
     static let engagementsStep = PersonStep("posts.engagements") { person, place, tx in
         let last = try tx.lastID(
-            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: "\(posts, unscoped: leaving)")
+            after: place, of: PersonStep.lookedUpAtOnce, column: "id", in: posts, leaving)
         guard let last else { return try eraseRemains(of: person, tx) }
         let found = try tx.db.rows(
             """
-            SELECT p.id, e.kind FROM \(posts, unscoped: leaving) AS p
-            JOIN \(engagements, unscoped: leaving) AS e ON e.tenant = p.tenant AND e.post_id = p.id
+            SELECT p.id, e.kind FROM \(posts, within: tx.tenant, leaving) AS p
+            JOIN \(engagements, within: tx.tenant, leaving) AS e ON e.tenant = p.tenant AND e.post_id = p.id
                 AND e.kind IN ('like', 'repost') AND e.user_id = \(person)
-            WHERE p.tenant = \(tx.tenant) AND p.id > \(place ?? "") AND p.id <= \(last)
+            WHERE p.id > \(place ?? "") AND p.id <= \(last)
             ORDER BY p.id LIMIT \(erasedAtOnceMax)
             """
         ) { (id: try $0.id(0) as ID<Post>, kind: Engagement.Kind(rawValue: try $0.text(1)) ?? .like) }
@@ -62,9 +62,9 @@ extension PostsFeature {
     private static func eraseRemains(of person: ID<User>, _ tx: Transaction) throws -> String? {
         try tx.db.run(
             """
-            DELETE FROM \(engagements, unscoped: leaving)
-            WHERE tenant = \(tx.tenant) AND user_id = \(person) AND kind IN ('like', 'repost') AND post_id IN (
-                SELECT post_id FROM \(removals, unscoped: leaving) WHERE tenant = \(tx.tenant))
+            DELETE FROM \(engagements, within: tx.tenant, leaving)
+            WHERE user_id = \(person) AND kind IN ('like', 'repost') AND post_id IN (
+                SELECT post_id FROM \(removals, within: tx.tenant, leaving))
             """)
         return nil
     }

@@ -36,7 +36,7 @@ extension PostsFeature {
     static func takeSequence(_ tx: Transaction) throws -> Int {
         let taken = try tx.db.integer(
             """
-            INSERT INTO \(counters, unscoped: numbering) (tenant, newest) VALUES (\(tx.tenant), 1)
+            INSERT INTO \(counters, within: tx.tenant, numbering) (tenant, newest) VALUES (\(tx.tenant), 1)
             ON CONFLICT (tenant) DO UPDATE SET newest = post_counters.newest + 1 RETURNING newest
             """)
         guard let taken else { throw DatabaseError(.corrupt, "the posts have no counter") }
@@ -44,7 +44,7 @@ extension PostsFeature {
     }
 
     static func newestSequence(_ tx: Transaction) throws -> Int {
-        try tx.db.integer("SELECT newest FROM \(counters, unscoped: numbering) WHERE tenant = \(tx.tenant)") ?? 0
+        try tx.db.integer("SELECT newest FROM \(counters, within: tx.tenant, numbering)") ?? 0
     }
 
     static func insert(_ post: Post, _ tx: Transaction) throws {
@@ -65,7 +65,7 @@ extension PostsFeature {
         if removed != nil {
             try tx.db.run(
                 """
-                INSERT INTO \(removals, unscoped: .bookkeeping("the engagements of a removed post are deleted in steps")) (tenant, post_id)
+                INSERT INTO \(removals, within: tx.tenant, .bookkeeping("the engagements of a removed post are deleted in steps")) (tenant, post_id)
                 VALUES (\(tx.tenant), \(id))
                 """)
         }
@@ -146,11 +146,11 @@ extension PostsFeature {
         let pause = tx.now.adding(seconds: -PostLimits.engagementIntervalSeconds)
         return try tx.db.row(
             """
-            UPDATE \(posts, unscoped: counting)
+            UPDATE \(posts, within: tx.tenant, counting)
             SET like_count = like_count + \(likes), repost_count = repost_count + \(reposts),
                 is_unpublished = CASE WHEN published_at > \(pause) AND published_at <= \(tx.now) THEN 1 ELSE 0 END,
                 published_at = CASE WHEN published_at > \(pause) AND published_at <= \(tx.now) THEN published_at ELSE \(tx.now) END
-            WHERE tenant = \(tx.tenant) AND id = \(id)
+            WHERE id = \(id)
             RETURNING \(columns), is_unpublished
             """
         ) { row in try row.bool(columnCount) ? nil : try Post(row: row) } ?? nil
@@ -190,9 +190,9 @@ extension PostsFeature {
         // name.
         let table: SQL =
             authorId == tx.caller.userId
-            ? "DELETE FROM \(follows, unscoped: .reaction("an author removes a follower")) WHERE tenant = \(tx.tenant)"
-            : "DELETE FROM \(follows, writableBy: tx.scope) WHERE tenant = \(tx.tenant)"
-        return try tx.db.run("\(table) AND author_id = \(authorId) AND follower_id = \(followerId)") == 1
+            ? "DELETE FROM \(follows, within: tx.tenant, .reaction("an author removes a follower"))"
+            : "DELETE FROM \(follows, writableBy: tx.scope)"
+        return try tx.db.run("\(table) WHERE author_id = \(authorId) AND follower_id = \(followerId)") == 1
     }
 
     /// Returns the followers of an author, or the authors that a user follows, ordered by id and limited to those
@@ -229,14 +229,13 @@ extension PostsFeature {
         // Two statements: a row to be inserted must satisfy the checks, even if it already exists.
         try tx.db.run(
             """
-            INSERT INTO \(authors, unscoped: counting) (tenant, user_id) VALUES (\(tx.tenant), \(userId))
+            INSERT INTO \(authors, of: userId, in: tx.tenant) (tenant, user_id) VALUES (\(tx.tenant), \(userId))
             ON CONFLICT (tenant, user_id) DO NOTHING
             """)
         try tx.db.run(
             """
-            UPDATE \(authors, unscoped: counting) SET follower_count = follower_count + \(followers),
+            UPDATE \(authors, of: userId, in: tx.tenant) SET follower_count = follower_count + \(followers),
                 following_count = following_count + \(following), post_count = post_count + \(posts)
-            WHERE tenant = \(tx.tenant) AND user_id = \(userId)
             """)
     }
 }

@@ -3,7 +3,10 @@ import Values
 
 extension PostsFeature {
     private static let bookkeeping = Unscoped.bookkeeping("the remains of a removed post belong to no user")
-    private static let recounting = Unscoped.audit("a recount reads the rows of all users")
+    private static let recounting = Unscoped.audit("a recount reads the rows of all tenants")
+    private static let allPosts: SQL = "\(posts, unscoped: recounting)"
+    private static let allEngagements: SQL = "\(engagements, unscoped: recounting)"
+    private static let allFollows: SQL = "\(follows, unscoped: recounting)"
 
     // MARK: Pruning
 
@@ -13,19 +16,20 @@ extension PostsFeature {
         due: { _ in "SELECT tenant FROM \(removals, unscoped: bookkeeping)" }
     ) { tx in
         let removed = try tx.db.row(
-            "SELECT post_id FROM \(removals, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) ORDER BY post_id LIMIT 1"
+            "SELECT post_id FROM \(removals, within: tx.tenant, bookkeeping) ORDER BY post_id LIMIT 1"
         ) { try $0.text(0) }
         guard let removed else { return }
         let count = try tx.db.run(
             """
-            DELETE FROM \(engagements, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND post_id = \(removed) AND (kind, user_id) IN (
-                SELECT kind, user_id FROM post_engagements WHERE tenant = \(tx.tenant) AND post_id = \(removed)
+            DELETE FROM \(engagements, within: tx.tenant, bookkeeping)
+            WHERE post_id = \(removed) AND (kind, user_id) IN (
+                SELECT kind, user_id FROM \(engagements, within: tx.tenant, bookkeeping)
+                WHERE post_id = \(removed)
                 ORDER BY kind, user_id LIMIT \(Limits.prunedAtOnceMax))
             """)
         guard count < Limits.prunedAtOnceMax else { return }
         try tx.db.run(
-            "DELETE FROM \(removals, unscoped: bookkeeping) WHERE tenant = \(tx.tenant) AND post_id = \(removed)")
+            "DELETE FROM \(removals, within: tx.tenant, bookkeeping) WHERE post_id = \(removed)")
     }
 
     // MARK: Recounting
@@ -39,11 +43,11 @@ extension PostsFeature {
         try db.rows(
             """
             SELECT p.tenant, p.id, p.like_count, p.repost_count, COALESCE(e.likes, 0), COALESCE(e.reposts, 0)
-            FROM \(posts, unscoped: recounting) AS p
+            FROM \(allPosts) AS p
             LEFT JOIN (
                 SELECT tenant, post_id, SUM(CASE WHEN kind = 'like' THEN 1 ELSE 0 END) AS likes,
                     SUM(CASE WHEN kind = 'repost' THEN 1 ELSE 0 END) AS reposts
-                FROM \(engagements, unscoped: recounting) GROUP BY tenant, post_id
+                FROM \(allEngagements) GROUP BY tenant, post_id
             ) AS e ON e.tenant = p.tenant AND e.post_id = p.id
             WHERE p.like_count <> COALESCE(e.likes, 0) OR p.repost_count <> COALESCE(e.reposts, 0)
             """
@@ -58,8 +62,8 @@ extension PostsFeature {
     private static func orphans(in db: DatabaseConnection) throws -> [String] {
         try db.rows(
             """
-            SELECT e.tenant, e.post_id, COUNT(*) FROM \(engagements, unscoped: recounting) AS e
-            WHERE NOT EXISTS (SELECT 1 FROM \(posts, unscoped: recounting) AS p
+            SELECT e.tenant, e.post_id, COUNT(*) FROM \(allEngagements) AS e
+            WHERE NOT EXISTS (SELECT 1 FROM \(allPosts) AS p
                     WHERE p.tenant = e.tenant AND p.id = e.post_id)
                 AND NOT EXISTS (SELECT 1 FROM \(removals, unscoped: recounting) AS r
                     WHERE r.tenant = e.tenant AND r.post_id = e.post_id)
@@ -74,9 +78,9 @@ extension PostsFeature {
             """
             SELECT tenant, user_id, sum(followers), sum(following), sum(posts) FROM (
                 SELECT tenant, author_id AS user_id, 1 AS followers, 0 AS following, 0 AS posts
-                FROM \(follows, unscoped: recounting)
-                UNION ALL SELECT tenant, follower_id, 0, 1, 0 FROM \(follows, unscoped: recounting)
-                UNION ALL SELECT tenant, author_id, 0, 0, 1 FROM \(posts, unscoped: recounting)) AS one
+                FROM \(allFollows)
+                UNION ALL SELECT tenant, follower_id, 0, 1, 0 FROM \(allFollows)
+                UNION ALL SELECT tenant, author_id, 0, 0, 1 FROM \(allPosts)) AS one
             GROUP BY tenant, user_id
             """
         ) { row in
@@ -106,7 +110,7 @@ extension PostsFeature {
     private static func numberDifferences(in db: DatabaseConnection) throws -> [String] {
         try db.rows(
             """
-            SELECT p.tenant, MAX(p.sequence), COALESCE(MAX(c.newest), 0) FROM \(posts, unscoped: recounting) AS p
+            SELECT p.tenant, MAX(p.sequence), COALESCE(MAX(c.newest), 0) FROM \(allPosts) AS p
             LEFT JOIN \(counters, unscoped: recounting) AS c ON c.tenant = p.tenant
             GROUP BY p.tenant HAVING MAX(p.sequence) > COALESCE(MAX(c.newest), 0)
             """

@@ -66,8 +66,7 @@ enum PreferencesFeature {
         try db.withRows(
             """
             SELECT sound, haptics, quiet_start, quiet_end, time_zone
-            FROM \(preferences, unscoped: .bookkeeping("a message to the user's own devices"))
-            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId)
+            FROM \(preferences, of: owner)
             """
         ) { try preferences(in: $0) }
     }

@@ -70,9 +70,8 @@ extension PushFeature {
     private static func delete(_ registration: Registration, in db: DatabaseConnection) throws {
         try db.run(
             """
-            DELETE FROM \(devices, unscoped: .reaction("a device belongs to the user who registered it last"))
-            WHERE tenant = \(registration.owner.tenant) AND user_id = \(registration.owner.userId)
-                AND id = \(registration.id) AND fingerprint = \(registration.fingerprint)
+            DELETE FROM \(devices, of: registration.owner)
+            WHERE id = \(registration.id) AND fingerprint = \(registration.fingerprint)
             """)
     }
 }

@@ -30,8 +30,8 @@ extension PushFeature {
             // The device may have been registered with a new token since it was read. Then the new one stays.
             let count = try db.run(
                 """
-                UPDATE \(devices, unscoped: rotating) SET address = \(address)
-                WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id) AND address = \(former)
+                UPDATE \(devices, of: owner) SET address = \(address)
+                WHERE id = \(id) AND address = \(former)
                 """)
             if count > 0 { changed[owner.tenant, default: 0] += count }
         }

@@ -87,8 +87,8 @@ extension PushFeature {
     ) throws -> [RegisteredDevice] {
         try db.rows(
             """
-            SELECT user_id, id, platform, route, badge_at FROM \(devices, unscoped: Outbox.adding)
-            WHERE tenant = \(tenant) AND \(condition) LIMIT \(limit)
+            SELECT user_id, id, platform, route, badge_at FROM \(devices, within: tenant, Outbox.adding)
+            WHERE \(condition) LIMIT \(limit)
             """
         ) { row in
             RegisteredDevice(
@@ -104,8 +104,8 @@ extension PushFeature {
         for part in RowParts.ranges(of: users.count, most: OutboxLimits.rowsAtOnceMax) {
             try tx.db.forEach(
                 """
-                SELECT user_id, count(*) FROM \(devices, unscoped: Outbox.adding)
-                WHERE tenant = \(tx.tenant) AND user_id IN \(values: users[part].map(\.text)) GROUP BY user_id
+                SELECT user_id, count(*) FROM \(devices, within: tx.tenant, Outbox.adding)
+                WHERE user_id IN \(values: users[part].map(\.text)) GROUP BY user_id
                 """
             ) { row in
                 counts[try row.id(0)] = try row.integer(1)

@@ -84,8 +84,8 @@ enum PushFeature {
         try RowParts.ranges(of: subjects.count, most: OutboxLimits.rowsAtOnceMax).reduce(0) { sum, part in
             let waiting = try tx.db.rows(
                 """
-                SELECT user_id, route, count(*) FROM \(Outbox.messages, unscoped: Outbox.adding)
-                WHERE tenant = \(tx.tenant) AND user_id IN \(values: subjects[part].map(\.userId.text))
+                SELECT user_id, route, count(*) FROM \(Outbox.messages, within: tx.tenant, Outbox.adding)
+                WHERE user_id IN \(values: subjects[part].map(\.userId.text))
                     AND slot IN \(values: Set(subjects[part].map { slot(type, $0.subject) }).sorted())
                     AND state = 0 AND fence = 0 GROUP BY user_id, route
                 """

@@ -39,7 +39,7 @@ final class PushChannel: Channel {
         """
         NOT EXISTS (
             SELECT 1 FROM \(PushFeature.devices, unscoped: Outbox.sending) AS d
-            JOIN \(Outbox.messages, unscoped: Outbox.sending) AS m
+            JOIN \(Outbox.allMessages) AS m
                 ON m.tenant = l.tenant AND m.lane = l.lane AND m.state = 0
             WHERE d.tenant = l.tenant AND d.user_id = m.user_id AND d.id = m.device_id
                 AND \(PushFeature.isUnreadable("d.address", push.keys)))
@@ -102,8 +102,8 @@ final class PushChannel: Channel {
     ) throws -> [(number: Int, tag: String)] {
         try db.rows(
             """
-            SELECT number, subject FROM \(Outbox.messages, unscoped: Outbox.sending)
-            WHERE tenant = \(attempt.tenant) AND lane = \(attempt.lane.name) AND state = 0
+            SELECT number, subject FROM \(Outbox.messages, within: attempt.tenant, Outbox.sending)
+            WHERE lane = \(attempt.lane.name) AND state = 0
                 AND type = \(PushType.withdrawal.rawValue) AND number <> \(attempt.number)
             ORDER BY number LIMIT \(PushOutboxLimits.withdrawalsMax)
             """
@@ -192,14 +192,13 @@ struct PushDelivery: OutboxDelivery {
             try update("error = \(reason), error_at = \(now)", in: db)
         case .removed:
             try db.run(
-                "DELETE FROM \(PushFeature.devices, unscoped: Outbox.sending) WHERE \(isOwn) AND \(isSameRegistration)"
-            )
+                "DELETE FROM \(PushFeature.devices, of: owner) WHERE id = \(device) AND \(isSameRegistration)")
         case .interrupted: break
         }
     }
 
     private func deleteMessages(_ condition: SQL, in db: DatabaseConnection) throws {
-        try db.run("DELETE FROM \(Outbox.messages, unscoped: Outbox.sending) WHERE \(condition)")
+        try db.run("DELETE FROM \(Outbox.messages, within: attempt.tenant, Outbox.sending) WHERE \(condition)")
     }
 
     private func noteBadge(at now: Timestamp, in db: DatabaseConnection) throws {
@@ -208,14 +207,13 @@ struct PushDelivery: OutboxDelivery {
         )
     }
 
-    private var isOwn: SQL { "tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(device)" }
     private var isSameRegistration: SQL { "registered_at = \(registeredAt)" }
 
     private func update(_ assignments: SQL, if condition: SQL? = nil, in db: DatabaseConnection) throws {
         try db.run(
             """
-            UPDATE \(PushFeature.devices, unscoped: Outbox.sending) SET \(assignments)
-            WHERE \(SQL.all([isOwn, condition]))
+            UPDATE \(PushFeature.devices, of: owner) SET \(assignments)
+            WHERE \(SQL.all(["id = \(device)", condition]))
             """)
     }
 }
@@ -232,8 +230,7 @@ extension PushFeature {
     static func storedDevice(_ id: ID<Device>, _ owner: Owner, in db: DatabaseConnection) throws -> StoredDevice? {
         try db.row(
             """
-            SELECT address, badge, registered_at FROM \(devices, unscoped: Outbox.sending)
-            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id)
+            SELECT address, badge, registered_at FROM \(devices, of: owner) WHERE id = \(id)
             """
         ) { row in
             StoredDevice(
@@ -244,10 +241,7 @@ extension PushFeature {
     /// Notes that it is unknown which number a device shows: a message may be accepted without an answer.
     static func forgetBadge(of id: ID<Device>, _ owner: Owner, in db: DatabaseConnection) throws {
         try db.run(
-            """
-            UPDATE \(devices, unscoped: Outbox.sending) SET badge = NULL
-            WHERE tenant = \(owner.tenant) AND user_id = \(owner.userId) AND id = \(id)
-            """)
+            "UPDATE \(devices, of: owner) SET badge = NULL WHERE id = \(id)")
     }
 }
 

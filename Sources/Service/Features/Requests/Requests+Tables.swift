@@ -174,10 +174,10 @@ extension RequestsFeature {
 
     static func pruning(tenant: ID<Tenant>, before: Timestamp) -> SQL {
         """
-        DELETE FROM \(requests, unscoped: bookkeeping)
-        WHERE tenant = \(tenant) AND id IN (
-            SELECT id FROM user_requests
-            WHERE tenant = \(tenant) AND answered_at IS NOT NULL AND answered_at < \(before)
+        DELETE FROM \(requests, within: tenant, bookkeeping)
+        WHERE id IN (
+            SELECT id FROM \(requests, within: tenant, bookkeeping)
+            WHERE answered_at IS NOT NULL AND answered_at < \(before)
             ORDER BY answered_at LIMIT \(Limits.prunedAtOnceMax))
         """
     }

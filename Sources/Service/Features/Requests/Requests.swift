@@ -144,8 +144,8 @@ enum RequestsFeature {
         let found = try ["from_user_id", "to_user_id"].flatMap { (column: SQL) in
             try tx.db.rows(
                 """
-                SELECT \(columns) FROM \(requests, unscoped: .reaction("an erased person's requests end for both users"))
-                WHERE tenant = \(tx.tenant) AND \(column) = \(person) ORDER BY id LIMIT \(erasedAtOnceMax)
+                SELECT \(columns) FROM \(requests, within: tx.tenant, .reaction("an erased person's requests end for both users"))
+                WHERE \(column) = \(person) ORDER BY id LIMIT \(erasedAtOnceMax)
                 """, UserRequest.init(row:))
         }
         try tx.lock(found.flatMap { [.user($0.fromUserId), .user($0.toUserId)] })

@@ -60,8 +60,8 @@ extension ShopsFeature {
         // need not be read.
         let earliest = booking.scheduledStart.adding(minutes: -Int64(BookingLimits.durationMinutes.upperBound))
         return """
-            SELECT 1 FROM \(bookings, unscoped: .reaction("an overlap counts even if the caller may not read the other booking"))
-            WHERE tenant = \(tenant) AND shop_id = \(booking.shopId) AND barber_id = \(booking.barberId)
+            SELECT 1 FROM \(bookings, within: tenant, .reaction("an overlap counts even if the caller may not read the other booking"))
+            WHERE shop_id = \(booking.shopId) AND barber_id = \(booking.barberId)
                 AND status IN ('pending', 'confirmed', 'in-progress') AND source = 'online'
                 AND scheduled_start > \(earliest) AND scheduled_start < \(booking.endsAt)
                 AND ends_at > \(booking.scheduledStart) AND id <> \(booking.id)
@@ -74,11 +74,11 @@ extension ShopsFeature {
         // The same bound as for one booking. Without it, each booking would be compared with all pending ones of its
         // barber.
         let longest = BookingLimits.durationMinutes.upperBound * 60_000_000
+        let all: SQL = "\(bookings, unscoped: .audit("the check reads the bookings of all tenants"))"
         return try db.rows(
             """
             SELECT a.tenant, a.shop_id, a.barber_id, a.id, b.id
-            FROM \(bookings, unscoped: .audit("the check reads the bookings of all shops")) AS a
-            JOIN \(bookings, unscoped: .audit("the check reads the bookings of all shops")) AS b
+            FROM \(all) AS a JOIN \(all) AS b
                 ON b.tenant = a.tenant AND b.shop_id = a.shop_id AND b.barber_id = a.barber_id AND b.id > a.id
                 AND b.scheduled_start < a.ends_at AND b.ends_at > a.scheduled_start
                 AND b.scheduled_start > a.scheduled_start - \(longest)
@@ -94,8 +94,8 @@ extension ShopsFeature {
     static func hasActiveBookings(_ barberId: ID<Barber>, of shopId: ID<Shop>, _ tx: Transaction) throws -> Bool {
         try tx.db.exists(
             """
-            SELECT 1 FROM \(bookings, unscoped: .reaction("only the existence of bookings is returned"))
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND barber_id = \(barberId)
+            SELECT 1 FROM \(bookings, within: tx.tenant, .reaction("only the existence of bookings is returned"))
+            WHERE shop_id = \(shopId) AND barber_id = \(barberId)
                 AND status IN ('pending', 'confirmed', 'in-progress') LIMIT 1
             """)
     }
@@ -141,7 +141,7 @@ extension ShopsFeature {
         entry.barberId = booking.barberId
         try tx.db.run(
             """
-            INSERT INTO \(history, unscoped: .bookkeeping("the history records every change of a booking"))
+            INSERT INTO \(history, within: tx.tenant, .bookkeeping("the history records every change of a booking"))
                 (tenant, booking_id, user_id, shop_id, \(historyColumns))
             VALUES (\(tx.tenant), \(booking.id), \(booking.userId), \(booking.shopId), \(entry.values))
             """)

@@ -82,8 +82,8 @@ struct ShopQueue {
         let day = TimeZones.day(of: tx.now, in: shop.timeZone)
         return RowQuery(
             """
-            SELECT \(ShopsFeature.bookingColumns) FROM \(ShopsFeature.bookings, unscoped: everybody)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shop.id)
+            SELECT \(ShopsFeature.bookingColumns) FROM \(ShopsFeature.bookings, within: tx.tenant, everybody)
+            WHERE shop_id = \(shop.id)
                 AND scheduled_start >= \(day.lowerBound) AND scheduled_start < \(day.upperBound)
                 AND status IN ('confirmed', 'in-progress')
             ORDER BY scheduled_start, id LIMIT \(bookingsMax)
@@ -101,8 +101,8 @@ struct ShopQueue {
         RowQuery(
             """
             SELECT completed_at - started_at, duration_minutes
-            FROM \(ShopsFeature.bookings, unscoped: everybody)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId) AND completed_at IS NOT NULL
+            FROM \(ShopsFeature.bookings, within: tx.tenant, everybody)
+            WHERE shop_id = \(shopId) AND completed_at IS NOT NULL
                 AND started_at IS NOT NULL AND \(condition)
             ORDER BY completed_at DESC LIMIT \(WaitLimits.samplesMax)
             """
@@ -148,8 +148,8 @@ struct ShopQueue {
         RowQuery(
             """
             SELECT tier, count(*), count(DISTINCT scheduled_start / 3600000000)
-            FROM \(ShopsFeature.bookings, unscoped: everybody)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId)
+            FROM \(ShopsFeature.bookings, within: tx.tenant, everybody)
+            WHERE shop_id = \(shopId)
                 AND scheduled_start >= \(tx.now.adding(seconds: -28 * 86_400))
                 AND scheduled_start <= \(tx.now) AND started_at IS NOT NULL AND \(condition)
             GROUP BY tier

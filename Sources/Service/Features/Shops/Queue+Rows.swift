@@ -24,8 +24,8 @@ extension ShopsFeature {
     static func storedQueueQuery(_ shopId: ID<Shop>, _ tx: Transaction) -> RowQuery<StoredQueue> {
         RowQuery(
             """
-            SELECT content, updated_at, calibration FROM \(queues, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shopId)
+            SELECT content, updated_at, calibration FROM \(queues, within: tx.tenant, bookkeeping)
+            WHERE shop_id = \(shopId)
             """, storedQueue)
     }
 
@@ -38,7 +38,7 @@ extension ShopsFeature {
         let isMoving = status.currentlyServing > 0 || status.queueLength > 0 || status.inService > 0
         try tx.db.runWithCommit([
             """
-            INSERT INTO \(queues, unscoped: bookkeeping)
+            INSERT INTO \(queues, within: tx.tenant, bookkeeping)
                 (tenant, shop_id, content, updated_at, is_moving, calibration)
             VALUES (\(tx.tenant), \(status.shopId), \(String(decoding: content, as: UTF8.self)),
                 \(tx.now), \(isMoving), 1)
@@ -54,8 +54,8 @@ extension ShopsFeature {
     static func movingShops(computedBefore due: Timestamp, limit: Int, _ tx: Transaction) throws -> [ID<Shop>] {
         try tx.db.rows(
             """
-            SELECT shop_id FROM \(queues, unscoped: bookkeeping) AS queue
-            WHERE tenant = \(tx.tenant) AND \(movingCondition(at: tx.now, computedBefore: due))
+            SELECT shop_id FROM \(queues, within: tx.tenant, bookkeeping) AS queue
+            WHERE \(movingCondition(at: tx.now, computedBefore: due))
             ORDER BY updated_at LIMIT \(limit)
             """
         ) { try $0.id(0) }
@@ -87,7 +87,7 @@ extension ShopsFeature {
     static func storeEstimate(_ wait: WaitEstimate, formula: Int, for booking: Booking, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            INSERT INTO \(estimates, unscoped: bookkeeping)
+            INSERT INTO \(estimates, within: tx.tenant, bookkeeping)
                 (tenant, booking_id, shop_id, lane, p50, p90, formula, joined_at)
             VALUES (\(tx.tenant), \(booking.id), \(booking.shopId), \(booking.tier.lane.rawValue),
                 \(wait.p50), \(wait.p90), \(Double(formula)), \(tx.now))
@@ -100,9 +100,9 @@ extension ShopsFeature {
         guard let startedAt = booking.startedAt else { return }
         let outcome = try tx.db.row(
             """
-            UPDATE \(estimates, unscoped: bookkeeping)
+            UPDATE \(estimates, within: tx.tenant, bookkeeping)
             SET waited_minutes = (\(startedAt) - joined_at) / 60000000.0
-            WHERE tenant = \(tx.tenant) AND booking_id = \(booking.id) AND waited_minutes IS NULL
+            WHERE booking_id = \(booking.id) AND waited_minutes IS NULL
             RETURNING lane, p50, p90, formula, waited_minutes
             """, outcome)
         guard let outcome else { return }
@@ -112,8 +112,8 @@ extension ShopsFeature {
         dropComputed(booking.shopId, tx)
         try tx.db.run(
             """
-            UPDATE \(queues, unscoped: bookkeeping) SET calibration = \(calibration.factor)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(booking.shopId)
+            UPDATE \(queues, within: tx.tenant, bookkeeping) SET calibration = \(calibration.factor)
+            WHERE shop_id = \(booking.shopId)
             """)
     }
 
@@ -121,8 +121,8 @@ extension ShopsFeature {
     static func dropEstimate(of booking: Booking, _ tx: Transaction) throws {
         try tx.db.run(
             """
-            DELETE FROM \(estimates, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND booking_id = \(booking.id) AND waited_minutes IS NULL
+            DELETE FROM \(estimates, within: tx.tenant, bookkeeping)
+            WHERE booking_id = \(booking.id) AND waited_minutes IS NULL
             """)
     }
 

@@ -8,14 +8,14 @@ extension ShopsFeature {
     /// Removes an erased barber from every shop, whose queue is then computed again.
     static let personStep = PersonStep("shops.barbers") { person, place, tx in
         let last = try tx.lastID(
-            after: place, of: PersonStep.lookedUpAtOnce, column: "shop_id", in: "\(shops, unscoped: leaving)")
+            after: place, of: PersonStep.lookedUpAtOnce, column: "shop_id", in: shops, leaving)
         guard let last else { return nil }
         let found: [ID<Shop>] = try tx.db.rows(
             """
-            SELECT shop.shop_id FROM \(shops, unscoped: leaving) AS shop
-            JOIN \(barbers, unscoped: leaving) AS barber ON barber.tenant = shop.tenant
+            SELECT shop.shop_id FROM \(shops, within: tx.tenant, leaving) AS shop
+            JOIN \(barbers, within: tx.tenant, leaving) AS barber ON barber.tenant = shop.tenant
                 AND barber.shop_id = shop.shop_id AND barber.barber_id = \(person)
-            WHERE shop.tenant = \(tx.tenant) AND shop.shop_id > \(place ?? "") AND shop.shop_id <= \(last)
+            WHERE shop.shop_id > \(place ?? "") AND shop.shop_id <= \(last)
             ORDER BY shop.shop_id
             """
         ) { try $0.id(0) }

@@ -11,19 +11,21 @@ extension ShopsFeature {
     /// Deletes bookings that ended longer ago than the setting, with their history and their estimates.
     static let retention = Sweep.deleting(
         "bookings.retention", afterDays: { $0.bookingsKeptDays }, column: "shop_id",
-        of: "\(shops, unscoped: expiring)",
-        oldest: """
-            SELECT b.ends_at FROM \(bookings, unscoped: expiring) AS b
-            WHERE b.tenant = walked.tenant AND b.shop_id = walked.shop_id ORDER BY b.scheduled_start, b.id LIMIT 1
+        of: shops, expiring,
+        oldest: { tenant in
             """
+            SELECT b.ends_at FROM \(bookings, within: tenant, expiring) AS b
+            WHERE b.shop_id = walked.shop_id ORDER BY b.scheduled_start, b.id LIMIT 1
+            """
+        }
     ) { try deleteBookings(before: $0, of: $1, $2) }
 
     private static func deleteBookings(before end: Timestamp, of shop: ID<Shop>, _ tx: Transaction) throws {
         try tx.lock(.shop(shop))
         let expired: [ID<Booking>] = try tx.db.rows(
             """
-            SELECT id FROM \(bookings, unscoped: expiring)
-            WHERE tenant = \(tx.tenant) AND shop_id = \(shop) AND scheduled_start < \(end) AND ends_at < \(end)
+            SELECT id FROM \(bookings, within: tx.tenant, expiring)
+            WHERE shop_id = \(shop) AND scheduled_start < \(end) AND ends_at < \(end)
             ORDER BY scheduled_start, id LIMIT \(expiredAtOnceMax)
             """
         ) { try $0.id(0) }
@@ -31,16 +33,16 @@ extension ShopsFeature {
         let ids = expired.map(\.text)
         try tx.db.run(
             """
-            DELETE FROM \(estimates, unscoped: expiring)
-            WHERE tenant = \(tx.tenant) AND booking_id IN \(values: ids)
+            DELETE FROM \(estimates, within: tx.tenant, expiring)
+            WHERE booking_id IN \(values: ids)
             """)
         try tx.db.run(
-            "DELETE FROM \(bookings, unscoped: expiring) WHERE tenant = \(tx.tenant) AND id IN \(values: ids)")
+            "DELETE FROM \(bookings, within: tx.tenant, expiring) WHERE id IN \(values: ids)")
         // A trigger keeps the history of bookings that exist.
         try tx.db.run(
             """
-            DELETE FROM \(history, unscoped: expiring)
-            WHERE tenant = \(tx.tenant) AND booking_id IN \(values: ids)
+            DELETE FROM \(history, within: tx.tenant, expiring)
+            WHERE booking_id IN \(values: ids)
             """)
         tx.record(.shopQueueTouched(shop))
     }

@@ -324,8 +324,8 @@ extension ShopsFeature {
     /// Returns the condition that the shop has a barber on duty.
     static func hasBarberOnDuty(_ shopId: ID<Shop>, _ tx: Transaction) -> SQL {
         """
-        EXISTS (SELECT 1 FROM \(barbers, unscoped: .reaction("only whether the shop is open is used"))
-            WHERE barbers.tenant = \(tx.tenant) AND barbers.shop_id = \(shopId) AND barbers.on_duty = 1)
+        EXISTS (SELECT 1 FROM \(barbers, within: tx.tenant, .reaction("only whether the shop is open is used"))
+            WHERE barbers.shop_id = \(shopId) AND barbers.on_duty = 1)
         """
     }
 

@@ -52,8 +52,8 @@ extension StreamsFeature {
         let days = max(Limits.tokenDays, tx.settings.serviceTokenDays)
         try tx.db.run(
             """
-            DELETE FROM \(revocations, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND created_at < \(age.end(ofDays: days))
+            DELETE FROM \(revocations, within: tx.tenant, bookkeeping)
+            WHERE created_at < \(age.end(ofDays: days))
             """)
     }
 
@@ -63,7 +63,7 @@ extension StreamsFeature {
     {
         try connection.run(
             """
-            INSERT INTO \(revocations, unscoped: bookkeeping) (tenant, kind, subject, issued_before, created_at)
+            INSERT INTO \(revocations, within: revocation.tenant, bookkeeping) (tenant, kind, subject, issued_before, created_at)
             VALUES (\(revocation.tenant), \(revocation.kind.rawValue), \(revocation.subject),
                 \(revocation.issuedBefore?.microseconds ?? 0), \(now))
             ON CONFLICT (tenant, kind, subject) DO UPDATE SET
@@ -78,8 +78,8 @@ extension StreamsFeature {
     static func deleteRevocation(_ revocation: Revocation, in connection: DatabaseConnection) throws -> Bool {
         try connection.run(
             """
-            DELETE FROM \(revocations, unscoped: bookkeeping)
-            WHERE tenant = \(revocation.tenant) AND kind = \(revocation.kind.rawValue)
+            DELETE FROM \(revocations, within: revocation.tenant, bookkeeping)
+            WHERE kind = \(revocation.kind.rawValue)
                 AND subject = \(revocation.subject)
             """) > 0
     }

@@ -156,7 +156,7 @@ import Values
                 """) ?? 0
         }
         let shared = try service.app.store.read { db in
-            try db.rows("SELECT length(members) FROM \(EventLog.shared, unscoped: looking)") { try $0.integer(0) }
+            try db.rows("SELECT length(members) FROM \(EventLog.shared)") { try $0.integer(0) }
         }
         #expect(shared.count == 1)
         #expect((shared.first ?? 0) > text.utf8.count)
@@ -176,7 +176,7 @@ import Values
         func count(_ table: Table) throws -> Int {
             try service.app.store.read { try $0.integer("SELECT count(*) FROM \(table, unscoped: looking)") ?? 0 }
         }
-        #expect(try count(EventLog.shared) == 2)
+        #expect(try count(EventLog.shared.table) == 2)
         // Prunes half of the second message's events; the remaining ones are complete.
         let newest = try service.app.store.read { try EventLog.newestSequence(in: $0) }
         func prune(keeping countMax: Int) throws {
@@ -188,14 +188,14 @@ import Values
             } while removed > 0
         }
         try prune(keeping: Self.size * 2 - 100)
-        #expect(try count(EventLog.shared) == 1)
+        #expect(try count(EventLog.shared.table) == 1)
         let whole = try service.app.store.read { db in
             try EventLog.following(newest - 400, limit: 400, in: db).events.filter { $0.name == "message:created" }
         }
         #expect(!whole.isEmpty)
         #expect(whole.allSatisfy { String(decoding: $0.data, as: UTF8.self).contains("\"second\"") })
         try prune(keeping: 0)
-        #expect(try count(EventLog.shared) == 0)
+        #expect(try count(EventLog.shared.table) == 0)
     }
 
     /// A single user cannot fill the log within the rate limit: messages to many members are limited by their events

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import Service
 
 /// The command `bellhop`.

@@ -1,4 +1,3 @@
-import Foundation
 import Threads
 
 /// A connection to PostgreSQL, inside only one transaction can run at a time.

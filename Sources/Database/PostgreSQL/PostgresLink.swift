@@ -1,5 +1,4 @@
 import CPostgreSQL
-import Foundation
 
 /// One connection of libpq, always in pipeline mode: commands are sent together and answered together.
 ///

@@ -1,4 +1,3 @@
-import Foundation
 import Threads
 
 /// The turn to commit, among the writers of one process.

@@ -1,5 +1,4 @@
 import CSQLite
-import Foundation
 
 /// A prepared statement, the single owner of its `sqlite3_stmt`.
 ///

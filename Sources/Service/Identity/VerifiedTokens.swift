@@ -1,5 +1,4 @@
 import Database
-import Foundation
 import Threads
 
 /// A cache of recently verified tokens, by the hash of their bytes.

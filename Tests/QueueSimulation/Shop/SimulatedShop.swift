@@ -1,5 +1,4 @@
 import Domain
-import Foundation
 import Values
 
 /// The true parameters of a simulated shop, which the estimator never sees.

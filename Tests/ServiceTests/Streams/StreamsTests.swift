@@ -1,10 +1,8 @@
 import BellhopClient
 import Database
-import Domain
 import Foundation
 import MicroHTTP
 import Realtime
-import Rows
 import TestSupport
 import Testing
 

@@ -4,8 +4,6 @@ import TestSupport
 import Testing
 import Values
 
-@testable import Service
-
 /// A small town whose people have entered marked texts, each visible to some callers only. ``VisibilityMatrixTests``
 /// searches for them in every answer and event.
 struct VisibilityWorld {

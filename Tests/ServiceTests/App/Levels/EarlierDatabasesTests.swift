@@ -4,7 +4,6 @@ import Foundation
 import PostgresServer
 import TestSupport
 import Testing
-import Values
 
 @testable import Database
 @testable import Service

@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 
 /// The streams of a server that has none.

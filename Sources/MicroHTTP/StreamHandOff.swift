@@ -1,4 +1,5 @@
 import CMicroHTTPD
+import Foundation
 
 /// The receiver of stream sockets from the reactors. It ends them with the server.
 protocol StreamAcceptor: Sendable {

@@ -1,3 +1,5 @@
+import Foundation
+
 extension String {
     /// Returns how often a text occurs, compared by bytes. Foundation's search takes a hundred times as long.
     public func occurrences(of text: String) -> Int {

@@ -1,4 +1,5 @@
 import CPostgreSQL
+import Foundation
 
 /// The reason for which a PostgreSQL server refuses a login, by SQLSTATE. The server's message depends on its language.
 public struct LoginRefusal: Sendable, Equatable {

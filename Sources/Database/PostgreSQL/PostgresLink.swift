@@ -1,4 +1,5 @@
 import CPostgreSQL
+import Foundation
 
 /// One connection of libpq, always in pipeline mode: commands are sent together and answered together.
 ///

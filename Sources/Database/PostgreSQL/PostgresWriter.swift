@@ -1,3 +1,4 @@
+import Foundation
 import Threads
 
 /// The turn to commit, among the writers of one process.

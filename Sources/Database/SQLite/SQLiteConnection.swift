@@ -1,4 +1,5 @@
 import CSQLite
+import Foundation
 import Values
 
 /// The text of a statement as a hash key. The texts are long, few, and only our own, so hashing some bytes of each is

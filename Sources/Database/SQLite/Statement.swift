@@ -1,4 +1,5 @@
 import CSQLite
+import Foundation
 
 /// A prepared statement, the single owner of its `sqlite3_stmt`.
 ///

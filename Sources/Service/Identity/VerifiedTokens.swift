@@ -1,4 +1,5 @@
 import Database
+import Foundation
 import Threads
 
 /// A cache of recently verified tokens, by the hash of their bytes.

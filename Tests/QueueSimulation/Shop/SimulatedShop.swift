@@ -1,4 +1,5 @@
 import Domain
+import Foundation
 import Values
 
 /// The true parameters of a simulated shop, which the estimator never sees.

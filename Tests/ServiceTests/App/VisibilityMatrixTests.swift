@@ -15,6 +15,15 @@ import Testing
     /// A stream is opened and read separately, not as a request.
     private static let stream = "GET /v1/stream"
 
+    /// The operations that no caller here can call with success: the stream is opened by itself, and no webhook is dead.
+    private static let refused = ["GET /v1/stream", "POST /v1/webhooks/dead/{id}/retry"]
+
+    /// The callers that have found each text, and the operations that some caller has called with success.
+    private struct Seen {
+        var marks: [Mark: Set<Caller>] = [:]
+        var answered: Set<String> = []
+    }
+
     /// A feature whose texts are not in the matrix fails here.
     @Test func everyTable_isInTheMatrix() throws {
         let matrix = try VisibilityMatrix.shared.get()
@@ -27,7 +36,7 @@ import Testing
 
     @Test func everyCaller_seesItsVisibleRowsOnly() async throws {
         let world = try await VisibilityWorld.make()
-        var seen: [Mark: Set<Caller>] = [:]
+        var seen = Seen()
         for (caller, events) in try await world.receivedByStreams() {
             for event in events { note(world.marks(in: event.data), to: caller, "the event \(event.name)", &seen) }
         }
@@ -38,7 +47,7 @@ import Testing
         }
         // Every permitted reader must find the text, because a text that is never found proves nothing.
         for mark in world.marks {
-            let missing = mark.readers.subtracting(seen[mark] ?? []).map(\.rawValue).sorted()
+            let missing = mark.readers.subtracting(seen.marks[mark] ?? []).map(\.rawValue).sorted()
             #expect(missing == [], "\(mark) is missing for callers that may see it")
         }
 
@@ -52,13 +61,13 @@ import Testing
             }
         }
         // The writes of strangers have not changed the texts.
-        var left: [Mark: Set<Caller>] = [:]
+        var left = Seen()
         for operation in operations where operation.hasPrefix("GET ") {
             for caller in [Caller.ada, .ben, .fay, .staff] { try await ask(operation, as: caller, in: world, &left) }
         }
         for mark in world.marks where mark.name != "row" {
             #expect(
-                left[mark] == mark.readers.intersection([.ada, .ben, .fay, .staff]),
+                left.marks[mark] == mark.readers.intersection([.ada, .ben, .fay, .staff]),
                 "\(mark) after the writes of callers without access")
         }
         // A public action shows the user's name, so the name is not a secret from here on.
@@ -73,12 +82,14 @@ import Testing
                 note(world.marks(in: event.data).filter(secrets.contains), to: caller, "the event \(event.name)", &seen)
             }
         }
+        // An operation that refuses all callers proves nothing.
+        #expect(Set(operations).subtracting(seen.answered).sorted() == Self.refused)
         try world.service.expectExactCounts()
     }
 
     private func ask(
         _ operation: String, as caller: Caller, in world: VisibilityWorld, only marks: Set<Mark>? = nil,
-        _ seen: inout [Mark: Set<Caller>]
+        _ seen: inout Seen
     ) async throws {
         let method = String(operation.prefix { $0 != " " })
         if operation == Self.stream, caller.hasToken { return }
@@ -95,14 +106,15 @@ import Testing
                 marks?.contains(mark) != false && !(isExport && ["notification", "device"].contains(mark.name))
             }
             note(found, to: caller, name, &seen)
+            if answer.isSuccess { seen.answered.insert(operation) }
             expectGate(operation, caller, answer, name)
         }
     }
 
-    private func note(_ marks: [Mark], to caller: Caller, _ place: String, _ seen: inout [Mark: Set<Caller>]) {
+    private func note(_ marks: [Mark], to caller: Caller, _ place: String, _ seen: inout Seen) {
         for mark in marks {
             #expect(mark.readers.contains(caller), "\(place) discloses \(mark) to \(caller)")
-            seen[mark, default: []].insert(caller)
+            seen.marks[mark, default: []].insert(caller)
         }
     }
 

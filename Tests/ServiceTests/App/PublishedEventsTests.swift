@@ -1,5 +1,4 @@
 import BellhopClient
-import Realtime
 import TestSupport
 import Testing
 

@@ -59,7 +59,8 @@ import Testing
         let url = try database.name.map { try PostgresServer.shared().url("bellhop_owner", $0) } ?? database.url
         let store = try DatabaseStore.open(DatabaseURL(url), options: options, tables: Catalog.tables)
         defer { store.close() }
-        #expect(try store.migrate(Catalog.migrations + [later], tables: Catalog.tables) == [later.id])
+        // On SQLite, nothing has applied the migrations that are newer than the level.
+        #expect(try store.migrate(Catalog.migrations + [later], tables: Catalog.tables).last == later.id)
         #expect(try store.migrate(Catalog.migrations + [later], tables: Catalog.tables).isEmpty)
         let query = "SELECT user_id || ' ' || mood FROM preferences"
         let found =

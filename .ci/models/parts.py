@@ -1,36 +1,62 @@
 """Joins the parts of the contract (Sources/Contract) into one document."""
+import json
 import pathlib
 import re
 
 import yaml
 
 NOTE = "# Written by .ci/client-models from Sources/Contract: change that, and run it.\n"
-PLACE = re.compile(r"^( *)\$parts: \[([^\]]*)\]$", re.MULTILINE)
+PLACE = re.compile(r"^( *)\$parts: (.+)$", re.MULTILINE)
+NAMES = re.compile(r"\{\$names: (.+)\}$", re.MULTILINE)
+EXAMPLES = re.compile(r"^( *)(.*) \{\$examples: (.+)\}$", re.MULTILINE)
 ALTERNATIVES = re.compile(r"^( *)\$alternatives$", re.MULTILINE)
 # The prefix of events between replicas, which no stream delivers. Apps cannot use it either.
 INTERNAL = "bellhop"
 
 
 def joined(folder):
-    """Returns openapi.yaml of the folder, with each `$parts` replaced by the files that it lists, and `$alternatives`
-    by the form of each event."""
+    """Returns openapi.yaml of the folder. These are replaced:
+
+    - `$parts: paths/*` by the files of a folder: those with the name of a tag in the order of the tags, then the others.
+    - `{$names: config/*}` by the names at the top of these files, and `{$examples: config/*}` by the example of each.
+    - `$alternatives` by the form of each event."""
     folder = pathlib.Path(folder)
+    top = (folder / "openapi.yaml").read_text()
+    tags = re.findall(r"^  - (?:\{name: |name: )(\w+)", top[top.index("\ntags:"):top.index("\npaths:")], re.MULTILINE)
     unused = set(folder.rglob("*.yaml")) - {folder / "openapi.yaml"}
+
+    def files(pattern):
+        found = sorted(folder.glob(f"{pattern}.yaml"), key=lambda path: (place_of(path.stem), path.stem))
+        if not found:
+            raise SystemExit(f"client-models: no file is {pattern}.yaml")
+        return found
+
+    def place_of(name):
+        return tags.index(name) if name in tags else len(tags)
+
+    def members(pattern):
+        return {name: value for path in files(pattern) for name, value in yaml.safe_load(path.read_text()).items()}
 
     def part(path, indent):
         if path not in unused:
-            raise SystemExit(f"client-models: {path} is missing or used twice")
+            raise SystemExit(f"client-models: {path} is used twice")
         unused.remove(path)
-        return re.sub("^(?=.)", indent, PLACE.sub(place, path.read_text()), flags=re.MULTILINE)
+        return re.sub("^(?=.)", indent, replaced(path.read_text()), flags=re.MULTILINE)
 
-    def place(found):
-        indent, names = found.groups()
-        parts = [part(folder / f"{name}.yaml", indent) for name in re.split(r",\s+", names)]
-        return "\n".join(parts).removesuffix("\n")
+    def parts(found):
+        return "".join(part(path, found[1]) for path in files(found[2])).removesuffix("\n")
 
-    text = NOTE + PLACE.sub(place, (folder / "openapi.yaml").read_text())
+    def examples(found):
+        lines = [f"{found[1]}  {name}: {json.dumps(value['example'])}" for name, value in members(found[3]).items()]
+        return "\n".join([found[1] + found[2], *lines])
+
+    def replaced(text):
+        text = NAMES.sub(lambda found: f"[{', '.join(members(found[1]))}]", EXAMPLES.sub(examples, text))
+        return PLACE.sub(parts, text)
+
+    text = NOTE + replaced(top)
     if unused:
-        raise SystemExit(f"client-models: no `$parts` lists {sorted(map(str, unused))}")
+        raise SystemExit(f"client-models: no `$parts` takes {sorted(map(str, unused))}")
     described = yaml.safe_load(ALTERNATIVES.sub("", text))["paths"]["/v1/stream"]["get"]["x-events"]
     text = ALTERNATIVES.sub(lambda found: re.sub("^", found[1], alternatives(described), flags=re.MULTILINE), text)
     if cut := list(cut_texts(yaml.safe_load(text))):

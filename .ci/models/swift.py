@@ -269,7 +269,7 @@ def codes(writer, codes):
     writer.doc(4, "What a problem is about, as a word that never changes its meaning.")
     writer.add(4, "public struct Code: Bellhop.Word {", "    public let rawValue: String", "",
                "    public init(rawValue: String) { self.rawValue = rawValue }")
-    for code, about in codes.items():
+    for code, about in sorted(codes.items()):
         writer.add(0, "")
         writer.doc(8, f"{about['status']}: {about['meaning']}")
         writer.add(8, f"public static let {escaped(camel(code))} = Code(rawValue: {quoted(code)})")

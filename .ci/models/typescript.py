@@ -133,7 +133,7 @@ def typescript(contract, operations, events):
         if field.name == "code":
             field.type = Type("", "ProblemCode")
     writer.model(problem)
-    writer.union("export type ProblemCode =", [quoted(code) for code in codes] + ["Word"])
+    writer.union("export type ProblemCode =", [quoted(code) for code in sorted(codes)] + ["Word"])
     writer.add(0, "", "/** The events of a stream, by their names, with their data. */", "export interface Events {")
     for name, type in events:
         writer.add(2, f"{quoted(name)}: {type.in_typescript};")

@@ -1,5 +1,3 @@
-import Foundation
-
 /// The engine of a store. Code asks for it only where one SQL text cannot serve both engines; each such place gives the
 /// reason.
 public enum DatabaseEngine: String, Sendable {

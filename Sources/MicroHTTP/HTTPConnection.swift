@@ -1,5 +1,3 @@
-import CMicroHTTPD
-
 /// A client's connection, from acceptance to its end. It owns the current request, because libmicrohttpd silently drops
 /// some requests whose heads it refuses, but announces the end of every connection.
 ///

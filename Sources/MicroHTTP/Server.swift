@@ -3,8 +3,8 @@ import Synchronization
 
 /// The streams of a server that has none.
 private struct NoStreams: StreamAcceptor {
-    func reserve(_ opening: StreamOpening) -> StreamHandOff? { nil }
-    func stop(deadlineSeconds: Double) {}
+    func reserve(_: StreamOpening) -> StreamHandOff? { nil }
+    func stop(deadlineSeconds _: Double) {}
 }
 
 /// An HTTP server with event streams: reactors accept requests, shards own the streams.

@@ -61,5 +61,5 @@ public protocol StreamProgram: AnyObject, SendableMetatype {
 
 extension StreamProgram {
     public var wakesAt: UInt64? { nil }
-    public func woken(_ now: UInt64) {}
+    public func woken(_: UInt64) {}
 }

@@ -1,5 +1,3 @@
-import CMicroHTTPD
-import Foundation
 import Synchronization
 
 /// The threads that own streams, and the count of streams over all of them.

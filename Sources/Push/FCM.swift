@@ -1,6 +1,5 @@
 import Cryptography
 import OutboundHTTP
-import Threads
 import Values
 
 /// Firebase Cloud Messaging, HTTP v1: the requests, and the meaning of its answers.

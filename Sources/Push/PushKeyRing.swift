@@ -1,5 +1,4 @@
 import Cryptography
-import Values
 
 /// The keys with which device tokens are encrypted in the database. The first encrypts, all decrypt, so keys can be
 /// replaced one after the other.

@@ -65,13 +65,13 @@ extension MemberVisitor {
 
 extension JSONWriter: MemberVisitor {
     @inlinable
-    public mutating func member(_ name: StaticString, in column: StaticString?, _ value: inout some MemberValue) {
+    public mutating func member(_ name: StaticString, in _: StaticString?, _ value: inout some MemberValue) {
         key(name)
         value.write(to: &self)
     }
 
     @inlinable
-    public mutating func hidden(_ name: StaticString, in column: StaticString?, _ value: inout some MemberValue) {}
+    public mutating func hidden(_: StaticString, in _: StaticString?, _: inout some MemberValue) {}
 
     @inlinable
     public mutating func derived(_ name: StaticString, _ value: @autoclosure () -> some JSONWritable) {

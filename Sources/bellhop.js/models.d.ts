@@ -284,26 +284,6 @@ export interface AnswerRequestBody {
   status: "accepted" | "declined" | Word;
 }
 
-export interface Preferences {
-  sound: boolean;
-  haptics: boolean;
-  quietHours: QuietHours | null;
-  timeZone: string;
-}
-
-export interface QuietHours {
-  start: string;
-  /** Must differ from `start`. */
-  end: string;
-}
-
-export interface PreferencesDraft {
-  sound?: boolean | null;
-  haptics?: boolean | null;
-  quietHours?: QuietHours | null;
-  timeZone?: string | null;
-}
-
 export interface PushDevices {
   items: PushDevice[];
 }
@@ -463,42 +443,6 @@ export interface Published {
   accepted: number;
 }
 
-export interface WebhookState {
-  /** Whether a webhook address is configured. Without one, the service stores no webhooks. */
-  enabled: boolean;
-  /** Webhooks that the receiver has not accepted yet, including those not due yet. */
-  waiting: number;
-  oldestDueAt: string | null;
-  /** Highest number of attempts among the waiting webhooks. */
-  attemptsMax: number;
-  dead: number;
-  /**
-   * Last error among waiting and failed webhooks: `status_` followed by the status of the receiver's answer,
-   * `private_address`, `name_not_found`, `unreachable`, `timeout`, `tls` or `no_answer`.
-   */
-  lastError: string | null;
-  lastErrorAt: string | null;
-}
-
-export interface DeadWebhook {
-  /** The `webhook-id` of the webhook. */
-  id: string;
-  type: WebhookType;
-  userId: string | null;
-  /** Id of the notification, the conversation or the booking. */
-  subjectId: string;
-  reason: "expired" | "outbox.full" | Word;
-  attempts: number;
-  lastError: string | null;
-  createdAt: string;
-  triedAt: string | null;
-  diedAt: string;
-}
-
-export type WebhookType =
-  | "notification.unreached" | "notification.withdrawn" | "message.unreached" | "message.withdrawn"
-  | "booking.changed" | Word;
-
 export interface AuditEntry {
   /** Number of the entry in the chain of the tenant. */
   sequence: number;
@@ -549,69 +493,6 @@ export interface AuditCut {
   at: string;
   /** Days for which entries were kept. */
   keptDays: number;
-}
-
-export interface Erasure {
-  userId: string;
-  state: ErasureState;
-  requestedAt: string;
-  doneAt: string | null;
-}
-
-export type ErasureState = "pending" | "done" | Word;
-
-export interface ExplainBody {
-  eventId: string;
-  token?: string;
-  claims?: { [name: string]: unknown };
-  topics?: string[];
-  tables?: WantedTable[];
-}
-
-export interface Explanation {
-  delivered: boolean;
-  reason: string;
-  event: ExplanationEvent;
-  caller: ExplanationCaller;
-  /** All keys that could deliver the event. */
-  keys: ExplanationKey[];
-  /** The queries that the change makes stale. */
-  invalidations?: ExplanationInvalidation[];
-  row?: { [name: string]: unknown } | null;
-  subscriptions?: { [name: string]: unknown }[];
-}
-
-export interface ExplanationEvent {
-  id: string;
-  name: string;
-  topic?: string | null;
-  audience?: string[];
-}
-
-export interface ExplanationCaller {
-  tenant: string;
-  userId: string;
-  role: string;
-}
-
-export interface ExplanationKey {
-  key: string;
-  /** Whether the caller has the key. */
-  granted: boolean;
-  origin: "claim" | "membership" | "refuted" | Word | null;
-  membership: string | null;
-}
-
-export interface ExplanationInvalidation {
-  /** The key of the query. */
-  key: string[];
-  /** Whether the caller's streams get it. */
-  received: boolean;
-  /** The caller's key that lets it through. */
-  by: string | null;
-  /** Whether they also get the changed row's id. */
-  causeReceived: boolean;
-  audience: string[];
 }
 
 export interface Shop {
@@ -1070,6 +951,15 @@ export interface UserProfile {
   followsYou: boolean;
 }
 
+export interface Erasure {
+  userId: string;
+  state: ErasureState;
+  requestedAt: string;
+  doneAt: string | null;
+}
+
+export type ErasureState = "pending" | "done" | Word;
+
 export interface Following {
   followerId: string;
   authorId: string;
@@ -1101,15 +991,11 @@ export interface Me {
 }
 
 export interface Config {
-  polling: ConfigPolling;
-  rateLimit: ConfigRateLimit;
-  stream: ConfigStream;
-  requests: ConfigRequests;
   conversations: ConfigConversations;
   userRequests: ConfigUserRequests;
-  posts: ConfigPosts;
-  dj: ConfigDj;
-  leaderboards: ConfigLeaderboards;
+  /** Push messages to devices. */
+  push: ConfigPush;
+  stream: ConfigStream;
   /** Limits of one stream's subscriptions and filters. Exceeding one is 422. */
   subscriptions: ConfigSubscriptions;
   /** How the service collects stale query keys before it sends them. */
@@ -1118,32 +1004,12 @@ export interface Config {
   changes: ConfigChanges;
   /** Limits of the events that an app publishes. */
   publish: ConfigPublish;
-  /** Push messages to devices. */
-  push: ConfigPush;
-}
-
-export interface ConfigPolling {
-  connectedSeconds: number;
-  disconnectedSeconds: number;
-  tabSwitchStaleSeconds: number;
-}
-
-export interface ConfigRateLimit {
-  requests: number;
-  windowSeconds: number;
-}
-
-export interface ConfigStream {
-  heartbeatSeconds: number;
-  retryMilliseconds: number;
-  resumableHours: number;
-  topicsMax: number;
-  perUserMax: number;
-}
-
-export interface ConfigRequests {
-  bodyBytesMax: number;
-  idempotencyKeySeconds: number;
+  dj: ConfigDj;
+  leaderboards: ConfigLeaderboards;
+  posts: ConfigPosts;
+  polling: ConfigPolling;
+  rateLimit: ConfigRateLimit;
+  requests: ConfigRequests;
 }
 
 export interface ConfigConversations {
@@ -1162,42 +1028,22 @@ export interface ConfigUserRequests {
   seenAtOnceMax: number;
 }
 
-export interface ConfigPosts {
-  textBytesMax: number;
-  mediaMax: number;
-  /** Maximum length of one media URL. */
-  mediaBytesMax: number;
-  /** Maximum number of authors that a user can follow. */
-  followedMax: number;
-  /** Maximum value of `newCount`. If there are more, `newCountIsMore` is true. */
-  newCountMax: number;
-  pageMax: number;
-  /** Minimum seconds between two engagement updates of a post. */
-  tellingSeconds: number;
+/** Push messages to devices. */
+export interface ConfigPush {
+  /** Whether devices can be registered. */
+  enabled: boolean;
+  /** The platforms that are set up. */
+  platforms: PushPlatform[];
+  /** The `applicationServerKey` for `PushManager.subscribe`, in base64url; null without Web Push. */
+  webPushKey: string | null;
 }
 
-export interface ConfigDj {
-  tracksMax: number;
-  tracksPerUserMax: number;
-  /** Maximum number of vote updates per shop. Further votes are combined into one update a second. */
-  updatesPerSecondMax: number;
-  /** Seconds for which a confirmed presence is valid. */
-  presenceSeconds: number;
-  /** Seconds for which a shop displays a code. */
-  codeSeconds: number;
-}
-
-export interface ConfigLeaderboards {
-  entriesMax: number;
-  topDefault: number;
-  topMax: number;
-  /** Number of entries on each side of the caller. */
-  aroundDefault: number;
-  aroundMax: number;
-  /** Number of lines that subscribers of a leaderboard receive live. */
-  watchedTop: number;
-  /** Seconds between two updates of a leaderboard. */
-  updateSeconds: number;
+export interface ConfigStream {
+  heartbeatSeconds: number;
+  retryMilliseconds: number;
+  resumableHours: number;
+  topicsMax: number;
+  perUserMax: number;
 }
 
 /** Limits of one stream's subscriptions and filters. Exceeding one is 422. */
@@ -1247,49 +1093,169 @@ export interface ConfigPublish {
   keysMax: number;
 }
 
-/** Push messages to devices. */
-export interface ConfigPush {
-  /** Whether devices can be registered. */
-  enabled: boolean;
-  /** The platforms that are set up. */
-  platforms: PushPlatform[];
-  /** The `applicationServerKey` for `PushManager.subscribe`, in base64url; null without Web Push. */
-  webPushKey: string | null;
+export interface ConfigDj {
+  tracksMax: number;
+  tracksPerUserMax: number;
+  /** Maximum number of vote updates per shop. Further votes are combined into one update a second. */
+  updatesPerSecondMax: number;
+  /** Seconds for which a confirmed presence is valid. */
+  presenceSeconds: number;
+  /** Seconds for which a shop displays a code. */
+  codeSeconds: number;
 }
 
-export interface StreamReady {
-  streamId: string;
-  userId: string;
-  /** The tenant of the token. */
+export interface ConfigLeaderboards {
+  entriesMax: number;
+  topDefault: number;
+  topMax: number;
+  /** Number of entries on each side of the caller. */
+  aroundDefault: number;
+  aroundMax: number;
+  /** Number of lines that subscribers of a leaderboard receive live. */
+  watchedTop: number;
+  /** Seconds between two updates of a leaderboard. */
+  updateSeconds: number;
+}
+
+export interface ConfigPosts {
+  textBytesMax: number;
+  mediaMax: number;
+  /** Maximum length of one media URL. */
+  mediaBytesMax: number;
+  /** Maximum number of authors that a user can follow. */
+  followedMax: number;
+  /** Maximum value of `newCount`. If there are more, `newCountIsMore` is true. */
+  newCountMax: number;
+  pageMax: number;
+  /** Minimum seconds between two engagement updates of a post. */
+  tellingSeconds: number;
+}
+
+export interface ConfigPolling {
+  connectedSeconds: number;
+  disconnectedSeconds: number;
+  tabSwitchStaleSeconds: number;
+}
+
+export interface ConfigRateLimit {
+  requests: number;
+  windowSeconds: number;
+}
+
+export interface ConfigRequests {
+  bodyBytesMax: number;
+  idempotencyKeySeconds: number;
+}
+
+export interface ExplainBody {
+  eventId: string;
+  token?: string;
+  claims?: { [name: string]: unknown };
+  topics?: string[];
+  tables?: WantedTable[];
+}
+
+export interface Explanation {
+  delivered: boolean;
+  reason: string;
+  event: ExplanationEvent;
+  caller: ExplanationCaller;
+  /** All keys that could deliver the event. */
+  keys: ExplanationKey[];
+  /** The queries that the change makes stale. */
+  invalidations?: ExplanationInvalidation[];
+  row?: { [name: string]: unknown } | null;
+  subscriptions?: { [name: string]: unknown }[];
+}
+
+export interface ExplanationEvent {
+  id: string;
+  name: string;
+  topic?: string | null;
+  audience?: string[];
+}
+
+export interface ExplanationCaller {
   tenant: string;
-  identity: string;
-  topics: string[];
-  replayed: number;
-  omittedKeys?: number;
-  badges: Badges;
-  serverTime: string;
+  userId: string;
+  role: string;
 }
 
-export interface StreamResync {
-  reason: "gap" | "epoch" | "overflow" | Word;
+export interface ExplanationKey {
+  key: string;
+  /** Whether the caller has the key. */
+  granted: boolean;
+  origin: "claim" | "membership" | "refuted" | Word | null;
+  membership: string | null;
 }
 
-export interface StreamScope {
-  /** First keys in lexical order. GET /v1/me returns all of them. */
-  scope: string[];
-  /** Number of all keys of the stream. */
-  keyCount: number;
-  omittedKeys: number;
+export interface ExplanationInvalidation {
+  /** The key of the query. */
+  key: string[];
+  /** Whether the caller's streams get it. */
+  received: boolean;
+  /** The caller's key that lets it through. */
+  by: string | null;
+  /** Whether they also get the changed row's id. */
+  causeReceived: boolean;
+  audience: string[];
 }
 
-export interface StreamExpiring {
-  expiresAt: string;
+export interface Preferences {
+  sound: boolean;
+  haptics: boolean;
+  quietHours: QuietHours | null;
+  timeZone: string;
 }
 
-export interface StreamClosing {
-  reason: "expired" | "revoked" | "shutdown" | "unavailable" | "slow" | Word;
-  retryAfterMs: number;
+export interface QuietHours {
+  start: string;
+  /** Must differ from `start`. */
+  end: string;
 }
+
+export interface PreferencesDraft {
+  sound?: boolean | null;
+  haptics?: boolean | null;
+  quietHours?: QuietHours | null;
+  timeZone?: string | null;
+}
+
+export interface WebhookState {
+  /** Whether a webhook address is configured. Without one, the service stores no webhooks. */
+  enabled: boolean;
+  /** Webhooks that the receiver has not accepted yet, including those not due yet. */
+  waiting: number;
+  oldestDueAt: string | null;
+  /** Highest number of attempts among the waiting webhooks. */
+  attemptsMax: number;
+  dead: number;
+  /**
+   * Last error among waiting and failed webhooks: `status_` followed by the status of the receiver's answer,
+   * `private_address`, `name_not_found`, `unreachable`, `timeout`, `tls` or `no_answer`.
+   */
+  lastError: string | null;
+  lastErrorAt: string | null;
+}
+
+export interface DeadWebhook {
+  /** The `webhook-id` of the webhook. */
+  id: string;
+  type: WebhookType;
+  userId: string | null;
+  /** Id of the notification, the conversation or the booking. */
+  subjectId: string;
+  reason: "expired" | "outbox.full" | Word;
+  attempts: number;
+  lastError: string | null;
+  createdAt: string;
+  triedAt: string | null;
+  diedAt: string;
+}
+
+export type WebhookType =
+  | "notification.unreached" | "notification.withdrawn" | "message.unreached" | "message.withdrawn"
+  | "booking.changed" | Word;
 
 export interface NotificationUpdated {
   ids: string[];
@@ -1333,13 +1299,70 @@ export interface ConversationRemoved {
   badges?: Badges;
 }
 
-export interface BookingStatusChange {
-  bookingId: string;
-  status: BookingStatus;
-  previousStatus: BookingStatus | null;
-  version: number;
-  epoch: string;
-  estimatedCompletion: string | null;
+export interface StreamReady {
+  streamId: string;
+  userId: string;
+  /** The tenant of the token. */
+  tenant: string;
+  identity: string;
+  topics: string[];
+  replayed: number;
+  omittedKeys?: number;
+  badges: Badges;
+  serverTime: string;
+}
+
+export interface StreamResync {
+  reason: "gap" | "epoch" | "overflow" | Word;
+}
+
+export interface StreamScope {
+  /** First keys in lexical order. GET /v1/me returns all of them. */
+  scope: string[];
+  /** Number of all keys of the stream. */
+  keyCount: number;
+  omittedKeys: number;
+}
+
+export interface StreamExpiring {
+  expiresAt: string;
+}
+
+export interface StreamClosing {
+  reason: "expired" | "revoked" | "shutdown" | "unavailable" | "slow" | Word;
+  retryAfterMs: number;
+}
+
+export interface QueryInvalidate {
+  keys: string[][];
+  causes: ChangeCause[];
+  /** False if a cause is withheld or left out. The client must then not treat the event as an echo of its own change. */
+  causesComplete: boolean;
+}
+
+/** A change that made query keys stale. It contains no column of the row. */
+export interface ChangeCause {
+  schema: string;
+  table: string;
+  type: "INSERT" | "UPDATE" | "DELETE" | Word;
+  recordId: string | null;
+  actorId: string | null;
+  /** The `X-Client-Id` of the client that made the change. */
+  originId: string | null;
+}
+
+export interface TableChange {
+  subscriptionIds: string[];
+  schema: string;
+  table: string;
+  type: "INSERT" | "UPDATE" | "DELETE" | Word;
+  /** Effect on the subscriber, considering the filter and the subscriber's access. */
+  change: "enter" | "update" | "leave" | Word;
+  /** The selected columns; null if the row left. */
+  record: { [name: string]: unknown } | null;
+  /** The previous row. For a row that left, only its primary key. */
+  oldRecord: { [name: string]: unknown } | null;
+  commitTimestamp: string | null;
 }
 
 /**
@@ -1392,6 +1415,15 @@ export interface TrackRemoved {
   reason: "played" | "removed" | Word;
   version: number;
   epoch: string;
+}
+
+export interface BookingStatusChange {
+  bookingId: string;
+  status: BookingStatus;
+  previousStatus: BookingStatus | null;
+  version: number;
+  epoch: string;
+  estimatedCompletion: string | null;
 }
 
 /**
@@ -1452,38 +1484,6 @@ export interface LeaderboardChangeMoved {
   score?: number;
   rank: number;
   position: number;
-}
-
-export interface QueryInvalidate {
-  keys: string[][];
-  causes: ChangeCause[];
-  /** False if a cause is withheld or left out. The client must then not treat the event as an echo of its own change. */
-  causesComplete: boolean;
-}
-
-/** A change that made query keys stale. It contains no column of the row. */
-export interface ChangeCause {
-  schema: string;
-  table: string;
-  type: "INSERT" | "UPDATE" | "DELETE" | Word;
-  recordId: string | null;
-  actorId: string | null;
-  /** The `X-Client-Id` of the client that made the change. */
-  originId: string | null;
-}
-
-export interface TableChange {
-  subscriptionIds: string[];
-  schema: string;
-  table: string;
-  type: "INSERT" | "UPDATE" | "DELETE" | Word;
-  /** Effect on the subscriber, considering the filter and the subscriber's access. */
-  change: "enter" | "update" | "leave" | Word;
-  /** The selected columns; null if the row left. */
-  record: { [name: string]: unknown } | null;
-  /** The previous row. For a row that left, only its primary key. */
-  oldRecord: { [name: string]: unknown } | null;
-  commitTimestamp: string | null;
 }
 
 export interface EngagementUpdate {
@@ -1563,23 +1563,18 @@ export type ProblemCode =
   | "keys.unavailable" | "message.id_taken" | "message.not_yours" | "not_found" | "not_permitted" | "not_ready"
   | "origin.not_allowed" | "post.not_yours" | "post.too_many" | "precondition.required" | "precondition.stale"
   | "presence.code_required" | "presence.no_code" | "presence.too_many_codes" | "presence.wrong_code" | "push.off"
-  | "rate_limited" | "request.answered" | "request.invalid" | "request.malformed" | "request.malformed_json"
-  | "request.content_encoding" | "request.media_type" | "request.no_room" | "request.not_yours"
-  | "request.too_large" | "request.too_many_effects" | "request.too_many" | "request.too_slow"
-  | "revocations.unknown" | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow"
-  | "shop.full" | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid"
-  | "stream.token_pending" | "stream.too_many" | "stream.unanswered" | "subscriptions.full"
-  | "subscriptions.too_many" | "tenant.rate_limited" | "tenant.storage_full" | "tenant.too_many_streams"
-  | "topic.forbidden" | "unauthenticated" | "unavailable" | "unavailable.undecided" | "user.is_service"
-  | "validation" | "webhook.off" | "webhook.refused" | Word;
+  | "rate_limited" | "request.answered" | "request.content_encoding" | "request.invalid" | "request.malformed"
+  | "request.malformed_json" | "request.media_type" | "request.no_room" | "request.not_yours" | "request.too_large"
+  | "request.too_many" | "request.too_many_effects" | "request.too_slow" | "revocations.unknown"
+  | "route.method_not_allowed" | "route.not_found" | "score.not_judge" | "score.overflow" | "shop.full"
+  | "storage.full" | "storage.moved" | "stream.capacity" | "stream.ticket_invalid" | "stream.token_pending"
+  | "stream.too_many" | "stream.unanswered" | "subscriptions.full" | "subscriptions.too_many"
+  | "tenant.rate_limited" | "tenant.storage_full" | "tenant.too_many_streams" | "topic.forbidden"
+  | "unauthenticated" | "unavailable" | "unavailable.undecided" | "user.is_service" | "validation" | "webhook.off"
+  | "webhook.refused" | Word;
 
 /** The events of a stream, by their names, with their data. */
 export interface Events {
-  "stream:ready": StreamReady;
-  "stream:resync": StreamResync;
-  "stream:scope": StreamScope;
-  "stream:expiring": StreamExpiring;
-  "stream:closing": StreamClosing;
   "badges:update": Badges;
   "notification:created": Notification;
   "notification:updated": NotificationUpdated;
@@ -1593,16 +1588,21 @@ export interface Events {
   "request:created": UserRequest;
   "request:updated": UserRequest;
   "request:removed": UserRequest;
-  "booking:status_change": BookingStatusChange;
+  "stream:ready": StreamReady;
+  "stream:resync": StreamResync;
+  "stream:scope": StreamScope;
+  "stream:expiring": StreamExpiring;
+  "stream:closing": StreamClosing;
+  "query:invalidate": QueryInvalidate;
+  "table:change": TableChange;
   "queue:update": QueueStatus;
   "dj:session": DJSession;
   "dj:queue_update": DjQueueUpdate;
   "track:added": TrackAdded;
   "track:playing": TrackPlaying;
   "track:removed": TrackRemoved;
+  "booking:status_change": BookingStatusChange;
   "leaderboard:update": LeaderboardUpdate;
-  "query:invalidate": QueryInvalidate;
-  "table:change": TableChange;
   "engagement_update": EngagementUpdate;
   "feed:new_post": FeedNewPost;
   "feed:post_removed": FeedPostRemoved;
@@ -1797,20 +1797,6 @@ export interface Operations {
     status: 200;
     answer: BadgesAfter;
   };
-  /** Get preferences */
-  "GET /v1/preferences": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: Preferences;
-  };
-  /** Replace preferences */
-  "PUT /v1/preferences": {
-    query: {};
-    body: PreferencesDraft;
-    status: 200;
-    answer: Preferences;
-  };
   /** List devices */
   "GET /v1/devices": {
     query: {};
@@ -1909,27 +1895,6 @@ export interface Operations {
     status: 202;
     answer: Published;
   };
-  /** Get the webhook state */
-  "GET /v1/webhooks": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: WebhookState;
-  };
-  /** List failed webhooks */
-  "GET /v1/webhooks/dead": {
-    query: { limit?: number; cursor?: string };
-    body: undefined;
-    status: 200;
-    answer: Page<DeadWebhook>;
-  };
-  /** Retry a failed webhook */
-  "POST /v1/webhooks/dead/{id}/retry": {
-    query: {};
-    body: undefined;
-    status: 202;
-    answer: DeadWebhook;
-  };
   /** List audit entries */
   "GET /v1/audit": {
     query: {
@@ -1944,20 +1909,6 @@ export interface Operations {
     body: undefined;
     status: 200;
     answer: Page<AuditEntry>;
-  };
-  /** Get the erasure of a user */
-  "GET /v1/users/{id}/erasure": {
-    query: {};
-    body: undefined;
-    status: 200;
-    answer: Erasure;
-  };
-  /** Explain a delivery */
-  "POST /v1/explain": {
-    query: {};
-    body: ExplainBody;
-    status: 200;
-    answer: Explanation;
   };
   /** List shops */
   "GET /v1/shops": {
@@ -2337,6 +2288,55 @@ export interface Operations {
     body: undefined;
     status: 200;
     answer: Config;
+  };
+  /** Get the erasure of a user */
+  "GET /v1/users/{id}/erasure": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Erasure;
+  };
+  /** Explain a delivery */
+  "POST /v1/explain": {
+    query: {};
+    body: ExplainBody;
+    status: 200;
+    answer: Explanation;
+  };
+  /** Get preferences */
+  "GET /v1/preferences": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: Preferences;
+  };
+  /** Replace preferences */
+  "PUT /v1/preferences": {
+    query: {};
+    body: PreferencesDraft;
+    status: 200;
+    answer: Preferences;
+  };
+  /** Get the webhook state */
+  "GET /v1/webhooks": {
+    query: {};
+    body: undefined;
+    status: 200;
+    answer: WebhookState;
+  };
+  /** List failed webhooks */
+  "GET /v1/webhooks/dead": {
+    query: { limit?: number; cursor?: string };
+    body: undefined;
+    status: 200;
+    answer: Page<DeadWebhook>;
+  };
+  /** Retry a failed webhook */
+  "POST /v1/webhooks/dead/{id}/retry": {
+    query: {};
+    body: undefined;
+    status: 202;
+    answer: DeadWebhook;
   };
 }
 

@@ -2,8 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import BellhopClient
-
 /// Runs the machines with the same vectors as the JavaScript client.
 @Suite(.timed) struct VectorTests {
     private static let folder = repository.appendingPathComponent("Tests/Fixtures/Client")

@@ -51,7 +51,7 @@ final class EchoServer: @unchecked Sendable {
             self.shard = shard
         }
 
-        func streamOpened(_ stream: StreamHandle, context: any Sendable) {
+        func streamOpened(_ stream: StreamHandle, context _: any Sendable) {
             streams.insert(stream)
             shard.send(SharedBytes(Array("opened\n".utf8)), to: stream)
         }

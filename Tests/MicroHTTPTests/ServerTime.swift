@@ -1,5 +1,4 @@
 import Synchronization
-import TestSupport
 
 @testable import MicroHTTP
 

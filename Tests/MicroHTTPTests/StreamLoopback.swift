@@ -137,7 +137,7 @@ final class RecordingProgram: StreamProgram {
         return overflowAction
     }
 
-    func ticked(_ now: UInt64) { record.add(.ticked) }
+    func ticked(_: UInt64) { record.add(.ticked) }
     func shardWillStop() { atStop(self) }
 
     func sendAll(_ text: String, collapse: UInt64 = 0) {

@@ -9,7 +9,7 @@ public struct TimedTrait: SuiteTrait, TestTrait, TestScoping {
     public let isRecursive = true
 
     public func provideScope(
-        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+        for test: Test, testCase _: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         let start = ContinuousClock.now
         defer { Self.note(ContinuousClock.now - start, of: test) }

@@ -1,5 +1,3 @@
-import Foundation
-
 /// A map of the types that each file in Sources uses. It reads the text, without the compiler, and ignores nested
 /// types.
 struct SourceMap {

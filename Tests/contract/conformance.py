@@ -20,7 +20,7 @@ from harness.contract import Contract, formats
 from harness.events import events_of
 from harness.services import request
 from harness.tokens import issued
-from harness.waiting import PATIENCE_SECONDS
+from harness.waiting import PATIENCE_SECONDS, Failed, wait_until
 
 
 class Document:
@@ -409,6 +409,21 @@ def posts(backend, dora, ben):
     dora.call("DELETE", "/v1/users/ben/followers/me", expect=204)
 
 
+def devices(service, dora):
+    content = service.document.open["paths"]["/v1/devices/{id}"]["put"]["requestBody"]["content"]["application/json"]
+    body = content["examples"]["webpush"]["value"]
+    # Nothing listens there.
+    here = {**body, "subscription": {**body["subscription"], "endpoint": "https://127.0.0.1:1/day"}}
+    dora.call("PUT", "/v1/devices/day", body, 422)
+    dora.call("PUT", "/v1/devices/day", here, 201)
+    dora.call("PUT", "/v1/devices/day", here, 200)
+    for path in ("/v1/devices", "/v1/devices/day"):
+        dora.call("GET", path, expect=200)
+    dora.call("POST", "/v1/devices/day/test", expect=202)
+    dora.call("DELETE", "/v1/devices/day", expect=204)
+    dora.call("GET", "/v1/devices/day", expect=404)
+
+
 def row(kind, table, record=None, old=None):
     return {"type": kind, "schema": "public", "table": table, "record": record, "old_record": old}
 
@@ -510,6 +525,60 @@ def streams(service, backend, dora):
     dora.call("GET", "/v1/me", expect=401)
 
 
+# Operations that this test cannot call, each with the reason.
+UNANSWERED = {
+    "GET /v1/stream": "a stream does not end; Listener opens them",
+    "POST /v1/webhooks/dead/{id}/retry": "no webhook is dead; WebhookTroubleTests",
+    "GET /console/{name}": "the pages name the files; ConsoleTests",
+}
+VERBS = ("post", "put", "get", "patch", "delete")
+
+
+class Rest:
+    """Sends the example of each operation that no story above has called with success: what is created first, what is
+    removed last. So the contract alone covers a new operation. What is created is created twice, and one stays, for events that
+    come later."""
+
+    def __init__(self, service, persons):
+        self.document, self.persons = service.document, persons
+        self.paths = self.document.open["paths"]
+        self.ids = {}
+        self.count = 0
+
+    def send(self):
+        ended = [(verb, pattern) for verb in VERBS for pattern in self.paths if verb in self.paths[pattern]]
+        for verb, pattern in sorted(ended, key=lambda one: (one[0] == "delete", one[1].count("{"), VERBS.index(one[0]))):
+            if not self.is_answered(verb, pattern) and f"{verb.upper()} {pattern}" not in UNANSWERED:
+                self.call(verb, pattern)
+                if verb in ("post", "put"):
+                    self.call(verb, pattern, "stays")
+
+    def is_answered(self, verb, pattern):
+        return any(name == f"{verb.upper()} {pattern}" and status[0] in "23" for name, status in self.document.answered)
+
+    def call(self, verb, pattern, name="rest"):
+        operation = self.paths[pattern][verb]
+        content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+        examples = [one["value"] for one in content.get("examples", {}).values()]
+        answer = None
+        for body in examples or [content.get("example")]:
+            for person in self.persons:
+                self.count += 1
+                key = {"Idempotency-Key": f"rest-{self.count}"}
+                answer, _ = person.call(verb.upper(), self.address(pattern, name), body, headers=key)
+                if self.is_answered(verb, pattern):
+                    if verb == "post" and name == "rest" and isinstance(answer, dict) and "id" in answer:
+                        self.ids[pattern.rsplit("/", 1)[1]] = answer["id"]
+                    return
+        self.document.fail(f"{verb.upper()} {pattern} refuses its example: {answer}")
+
+    def address(self, pattern, name):
+        """Returns an address of a pattern: with ids of what was created here, and `name` where the caller chooses the id."""
+        parts = pattern.split("/")
+        return "/".join(self.ids.get(before, name) if part.startswith("{") else part
+                        for before, part in zip([""] + parts, parts))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", required=True)
@@ -521,9 +590,7 @@ def main():
     staff = service.person("sam", "--role", "staff", "--claim", 'app_metadata.shop_ids=["day"]')
     dora = service.person("dora")
     ben = service.person("ben")
-    for path in ("/v1/me", "/v1/config", "/healthz", "/readyz", "/metrics", "/openapi.yaml", "/asyncapi.json", "/"):
-        dora.call("GET", path, expect=200)
-    stream = dora.listen("?topics=queue:day,dj:day,leaderboard:cuts")
+    dora.listen("?topics=queue:day,dj:day,leaderboard:cuts")
     notifications(backend, dora)
     bookings(backend, staff, dora)
     music(staff, dora)
@@ -531,17 +598,17 @@ def main():
     conversations(backend, dora, ben)
     requests(backend, dora, ben)
     posts(backend, dora, ben)
-    stream.expect("feed:new_post", "feed:post_removed", "follow:changed")
-    stream.expect("message:created", "message:deleted", "conversation:read", "conversation:updated",
-                  "conversation:removed", "request:created", "request:updated", "request:removed")
-    stream.expect("badges:update", "notification:created", "notification:updated", "notification:removed",
-                  "booking:status_change", "queue:update", "dj:session", "dj:queue_update", "track:added",
-                  "track:playing", "track:removed", "leaderboard:update")
+    devices(service, dora)
     changes(service, backend)
     streams(service, backend, dora)
+    remy = service.person("remy")
+    remy.listen()
+    Rest(service, (remy, staff, backend)).send()
     described = set(document.open["paths"]["/v1/stream"]["get"]["x-events"])
-    if unseen := described - document.events_seen:
-        document.fail(f"events that did not come: {', '.join(sorted(unseen))}")
+    try:
+        wait_until(lambda: described <= document.events_seen, lambda: "all events")
+    except Failed:
+        document.fail(f"events that did not come: {', '.join(sorted(described - document.events_seen))}")
     print(f"{len(document.answered)} kinds of answers, {len(document.events_seen)} kinds of events, "
           f"{len(document.failures)} differences")
     if document.failures:

@@ -1,5 +1,3 @@
-import Foundation
-
 extension Bell {
     /// The options of a bell, besides its address and its token.
     public struct Options: Sendable {

@@ -1,5 +1,3 @@
-import Foundation
-
 /// The result of a command, which the caller may await or ignore.
 public struct Command: Sendable {
     let promise: Promise<Result<ServiceAnswer, any Error>>?

@@ -3,86 +3,6 @@
 import Foundation
 
 extension Bellhop {
-    public struct WebhookState: Codable, Sendable, Hashable {
-        /// Whether a webhook address is configured. Without one, the service stores no webhooks.
-        public internal(set) var enabled: Bool
-        /// Webhooks that the receiver has not accepted yet, including those not due yet.
-        public internal(set) var waiting: Int
-        public internal(set) var oldestDueAt: Date?
-        /// Highest number of attempts among the waiting webhooks.
-        public internal(set) var attemptsMax: Int
-        public internal(set) var dead: Int
-        /// Last error among waiting and failed webhooks: `status_` followed by the status of the receiver's answer,
-        /// `private_address`, `name_not_found`, `unreachable`, `timeout`, `tls` or `no_answer`.
-        public internal(set) var lastError: String?
-        public internal(set) var lastErrorAt: Date?
-
-        public init(
-            enabled: Bool, waiting: Int, oldestDueAt: Date? = nil, attemptsMax: Int, dead: Int,
-            lastError: String? = nil, lastErrorAt: Date? = nil
-        ) {
-            self.enabled = enabled
-            self.waiting = waiting
-            self.oldestDueAt = oldestDueAt
-            self.attemptsMax = attemptsMax
-            self.dead = dead
-            self.lastError = lastError
-            self.lastErrorAt = lastErrorAt
-        }
-    }
-
-    public struct DeadWebhook: Codable, Sendable, Hashable {
-        /// The `webhook-id` of the webhook.
-        public internal(set) var id: String
-        public internal(set) var type: WebhookType
-        public internal(set) var userId: String?
-        /// Id of the notification, the conversation or the booking.
-        public internal(set) var subjectId: String
-        public internal(set) var reason: DeadWebhook.Reason
-        public internal(set) var attempts: Int
-        public internal(set) var lastError: String?
-        public internal(set) var createdAt: Date
-        public internal(set) var triedAt: Date?
-        public internal(set) var diedAt: Date
-
-        public init(
-            id: String, type: WebhookType, userId: String? = nil, subjectId: String, reason: DeadWebhook.Reason,
-            attempts: Int, lastError: String? = nil, createdAt: Date, triedAt: Date? = nil, diedAt: Date
-        ) {
-            self.id = id
-            self.type = type
-            self.userId = userId
-            self.subjectId = subjectId
-            self.reason = reason
-            self.attempts = attempts
-            self.lastError = lastError
-            self.createdAt = createdAt
-            self.triedAt = triedAt
-            self.diedAt = diedAt
-        }
-
-        public struct Reason: Word {
-            public let rawValue: String
-
-            public init(rawValue: String) { self.rawValue = rawValue }
-
-            public static let expired = Reason(rawValue: "expired")
-            public static let outboxFull = Reason(rawValue: "outbox.full")
-        }
-    }
-
-    public struct WebhookType: Word {
-        public let rawValue: String
-
-        public init(rawValue: String) { self.rawValue = rawValue }
-
-        public static let notificationUnreached = WebhookType(rawValue: "notification.unreached")
-        public static let notificationWithdrawn = WebhookType(rawValue: "notification.withdrawn")
-        public static let messageUnreached = WebhookType(rawValue: "message.unreached")
-        public static let messageWithdrawn = WebhookType(rawValue: "message.withdrawn")
-        public static let bookingChanged = WebhookType(rawValue: "booking.changed")
-    }
-
     public struct Erasure: Codable, Sendable, Hashable {
         public internal(set) var userId: String
         public internal(set) var state: ErasureState
@@ -144,15 +64,11 @@ extension Bellhop {
     }
 
     public struct Config: Codable, Sendable, Hashable {
-        public internal(set) var polling: Config.Polling
-        public internal(set) var rateLimit: Config.RateLimit
-        public internal(set) var stream: Config.Stream
-        public internal(set) var requests: Config.Requests
         public internal(set) var conversations: Config.Conversations
         public internal(set) var userRequests: Config.UserRequests
-        public internal(set) var posts: Config.Posts
-        public internal(set) var dj: Config.Dj
-        public internal(set) var leaderboards: Config.Leaderboards
+        /// Push messages to devices.
+        public internal(set) var push: Config.Push
+        public internal(set) var stream: Config.Stream
         /// Limits of one stream's subscriptions and filters. Exceeding one is 422.
         public internal(set) var subscriptions: Config.Subscriptions
         /// How the service collects stale query keys before it sends them.
@@ -161,79 +77,33 @@ extension Bellhop {
         public internal(set) var changes: Config.Changes
         /// Limits of the events that an app publishes.
         public internal(set) var publish: Config.Publish
-        /// Push messages to devices.
-        public internal(set) var push: Config.Push
+        public internal(set) var dj: Config.Dj
+        public internal(set) var leaderboards: Config.Leaderboards
+        public internal(set) var posts: Config.Posts
+        public internal(set) var polling: Config.Polling
+        public internal(set) var rateLimit: Config.RateLimit
+        public internal(set) var requests: Config.Requests
 
         public init(
-            polling: Config.Polling, rateLimit: Config.RateLimit, stream: Config.Stream, requests: Config.Requests,
-            conversations: Config.Conversations, userRequests: Config.UserRequests, posts: Config.Posts, dj: Config.Dj,
-            leaderboards: Config.Leaderboards, subscriptions: Config.Subscriptions, invalidations: Config.Invalidations,
-            changes: Config.Changes, publish: Config.Publish, push: Config.Push
+            conversations: Config.Conversations, userRequests: Config.UserRequests, push: Config.Push,
+            stream: Config.Stream, subscriptions: Config.Subscriptions, invalidations: Config.Invalidations,
+            changes: Config.Changes, publish: Config.Publish, dj: Config.Dj, leaderboards: Config.Leaderboards,
+            posts: Config.Posts, polling: Config.Polling, rateLimit: Config.RateLimit, requests: Config.Requests
         ) {
-            self.polling = polling
-            self.rateLimit = rateLimit
-            self.stream = stream
-            self.requests = requests
             self.conversations = conversations
             self.userRequests = userRequests
-            self.posts = posts
-            self.dj = dj
-            self.leaderboards = leaderboards
+            self.push = push
+            self.stream = stream
             self.subscriptions = subscriptions
             self.invalidations = invalidations
             self.changes = changes
             self.publish = publish
-            self.push = push
-        }
-
-        public struct Polling: Codable, Sendable, Hashable {
-            public internal(set) var connectedSeconds: Int
-            public internal(set) var disconnectedSeconds: Int
-            public internal(set) var tabSwitchStaleSeconds: Int
-
-            public init(connectedSeconds: Int, disconnectedSeconds: Int, tabSwitchStaleSeconds: Int) {
-                self.connectedSeconds = connectedSeconds
-                self.disconnectedSeconds = disconnectedSeconds
-                self.tabSwitchStaleSeconds = tabSwitchStaleSeconds
-            }
-        }
-
-        public struct RateLimit: Codable, Sendable, Hashable {
-            public internal(set) var requests: Int
-            public internal(set) var windowSeconds: Int
-
-            public init(requests: Int, windowSeconds: Int) {
-                self.requests = requests
-                self.windowSeconds = windowSeconds
-            }
-        }
-
-        public struct Stream: Codable, Sendable, Hashable {
-            public internal(set) var heartbeatSeconds: Int
-            public internal(set) var retryMilliseconds: Int
-            public internal(set) var resumableHours: Int
-            public internal(set) var topicsMax: Int
-            public internal(set) var perUserMax: Int
-
-            public init(
-                heartbeatSeconds: Int, retryMilliseconds: Int, resumableHours: Int, topicsMax: Int, perUserMax: Int
-            ) {
-                self.heartbeatSeconds = heartbeatSeconds
-                self.retryMilliseconds = retryMilliseconds
-                self.resumableHours = resumableHours
-                self.topicsMax = topicsMax
-                self.perUserMax = perUserMax
-            }
-        }
-
-        public struct Requests: Codable, Sendable, Hashable {
-            public internal(set) var bodyBytesMax: Int
-            public internal(set) var idempotencyKeySeconds: Int
-
-            public init(bodyBytesMax: Int, idempotencyKeySeconds: Int) {
-                self.bodyBytesMax = bodyBytesMax
-                self.idempotencyKeySeconds = idempotencyKeySeconds
-            }
+            self.dj = dj
+            self.leaderboards = leaderboards
+            self.posts = posts
+            self.polling = polling
+            self.rateLimit = rateLimit
+            self.requests = requests
         }
 
         public struct Conversations: Codable, Sendable, Hashable {
@@ -268,77 +138,37 @@ extension Bellhop {
             }
         }
 
-        public struct Posts: Codable, Sendable, Hashable {
-            public internal(set) var textBytesMax: Int
-            public internal(set) var mediaMax: Int
-            /// Maximum length of one media URL.
-            public internal(set) var mediaBytesMax: Int
-            /// Maximum number of authors that a user can follow.
-            public internal(set) var followedMax: Int
-            /// Maximum value of `newCount`. If there are more, `newCountIsMore` is true.
-            public internal(set) var newCountMax: Int
-            public internal(set) var pageMax: Int
-            /// Minimum seconds between two engagement updates of a post.
-            public internal(set) var tellingSeconds: Int
+        /// Push messages to devices.
+        public struct Push: Codable, Sendable, Hashable {
+            /// Whether devices can be registered.
+            public internal(set) var enabled: Bool
+            /// The platforms that are set up.
+            public internal(set) var platforms: [PushPlatform]
+            /// The `applicationServerKey` for `PushManager.subscribe`, in base64url; null without Web Push.
+            public internal(set) var webPushKey: String?
 
-            public init(
-                textBytesMax: Int, mediaMax: Int, mediaBytesMax: Int, followedMax: Int, newCountMax: Int, pageMax: Int,
-                tellingSeconds: Int
-            ) {
-                self.textBytesMax = textBytesMax
-                self.mediaMax = mediaMax
-                self.mediaBytesMax = mediaBytesMax
-                self.followedMax = followedMax
-                self.newCountMax = newCountMax
-                self.pageMax = pageMax
-                self.tellingSeconds = tellingSeconds
+            public init(enabled: Bool, platforms: [PushPlatform], webPushKey: String? = nil) {
+                self.enabled = enabled
+                self.platforms = platforms
+                self.webPushKey = webPushKey
             }
         }
 
-        public struct Dj: Codable, Sendable, Hashable {
-            public internal(set) var tracksMax: Int
-            public internal(set) var tracksPerUserMax: Int
-            /// Maximum number of vote updates per shop. Further votes are combined into one update a second.
-            public internal(set) var updatesPerSecondMax: Int
-            /// Seconds for which a confirmed presence is valid.
-            public internal(set) var presenceSeconds: Int
-            /// Seconds for which a shop displays a code.
-            public internal(set) var codeSeconds: Int
+        public struct Stream: Codable, Sendable, Hashable {
+            public internal(set) var heartbeatSeconds: Int
+            public internal(set) var retryMilliseconds: Int
+            public internal(set) var resumableHours: Int
+            public internal(set) var topicsMax: Int
+            public internal(set) var perUserMax: Int
 
             public init(
-                tracksMax: Int, tracksPerUserMax: Int, updatesPerSecondMax: Int, presenceSeconds: Int, codeSeconds: Int
+                heartbeatSeconds: Int, retryMilliseconds: Int, resumableHours: Int, topicsMax: Int, perUserMax: Int
             ) {
-                self.tracksMax = tracksMax
-                self.tracksPerUserMax = tracksPerUserMax
-                self.updatesPerSecondMax = updatesPerSecondMax
-                self.presenceSeconds = presenceSeconds
-                self.codeSeconds = codeSeconds
-            }
-        }
-
-        public struct Leaderboards: Codable, Sendable, Hashable {
-            public internal(set) var entriesMax: Int
-            public internal(set) var topDefault: Int
-            public internal(set) var topMax: Int
-            /// Number of entries on each side of the caller.
-            public internal(set) var aroundDefault: Int
-            public internal(set) var aroundMax: Int
-            /// Number of lines that subscribers of a leaderboard receive live.
-            public internal(set) var watchedTop: Int
-            /// Seconds between two updates of a leaderboard.
-            public internal(set) var updateSeconds: Int
-
-            public init(
-                entriesMax: Int, topDefault: Int, topMax: Int, aroundDefault: Int, aroundMax: Int, watchedTop: Int,
-                updateSeconds: Int
-            ) {
-                self.entriesMax = entriesMax
-                self.topDefault = topDefault
-                self.topMax = topMax
-                self.aroundDefault = aroundDefault
-                self.aroundMax = aroundMax
-                self.watchedTop = watchedTop
-                self.updateSeconds = updateSeconds
+                self.heartbeatSeconds = heartbeatSeconds
+                self.retryMilliseconds = retryMilliseconds
+                self.resumableHours = resumableHours
+                self.topicsMax = topicsMax
+                self.perUserMax = perUserMax
             }
         }
 
@@ -428,20 +258,190 @@ extension Bellhop {
             }
         }
 
-        /// Push messages to devices.
-        public struct Push: Codable, Sendable, Hashable {
-            /// Whether devices can be registered.
-            public internal(set) var enabled: Bool
-            /// The platforms that are set up.
-            public internal(set) var platforms: [PushPlatform]
-            /// The `applicationServerKey` for `PushManager.subscribe`, in base64url; null without Web Push.
-            public internal(set) var webPushKey: String?
+        public struct Dj: Codable, Sendable, Hashable {
+            public internal(set) var tracksMax: Int
+            public internal(set) var tracksPerUserMax: Int
+            /// Maximum number of vote updates per shop. Further votes are combined into one update a second.
+            public internal(set) var updatesPerSecondMax: Int
+            /// Seconds for which a confirmed presence is valid.
+            public internal(set) var presenceSeconds: Int
+            /// Seconds for which a shop displays a code.
+            public internal(set) var codeSeconds: Int
 
-            public init(enabled: Bool, platforms: [PushPlatform], webPushKey: String? = nil) {
-                self.enabled = enabled
-                self.platforms = platforms
-                self.webPushKey = webPushKey
+            public init(
+                tracksMax: Int, tracksPerUserMax: Int, updatesPerSecondMax: Int, presenceSeconds: Int, codeSeconds: Int
+            ) {
+                self.tracksMax = tracksMax
+                self.tracksPerUserMax = tracksPerUserMax
+                self.updatesPerSecondMax = updatesPerSecondMax
+                self.presenceSeconds = presenceSeconds
+                self.codeSeconds = codeSeconds
             }
         }
+
+        public struct Leaderboards: Codable, Sendable, Hashable {
+            public internal(set) var entriesMax: Int
+            public internal(set) var topDefault: Int
+            public internal(set) var topMax: Int
+            /// Number of entries on each side of the caller.
+            public internal(set) var aroundDefault: Int
+            public internal(set) var aroundMax: Int
+            /// Number of lines that subscribers of a leaderboard receive live.
+            public internal(set) var watchedTop: Int
+            /// Seconds between two updates of a leaderboard.
+            public internal(set) var updateSeconds: Int
+
+            public init(
+                entriesMax: Int, topDefault: Int, topMax: Int, aroundDefault: Int, aroundMax: Int, watchedTop: Int,
+                updateSeconds: Int
+            ) {
+                self.entriesMax = entriesMax
+                self.topDefault = topDefault
+                self.topMax = topMax
+                self.aroundDefault = aroundDefault
+                self.aroundMax = aroundMax
+                self.watchedTop = watchedTop
+                self.updateSeconds = updateSeconds
+            }
+        }
+
+        public struct Posts: Codable, Sendable, Hashable {
+            public internal(set) var textBytesMax: Int
+            public internal(set) var mediaMax: Int
+            /// Maximum length of one media URL.
+            public internal(set) var mediaBytesMax: Int
+            /// Maximum number of authors that a user can follow.
+            public internal(set) var followedMax: Int
+            /// Maximum value of `newCount`. If there are more, `newCountIsMore` is true.
+            public internal(set) var newCountMax: Int
+            public internal(set) var pageMax: Int
+            /// Minimum seconds between two engagement updates of a post.
+            public internal(set) var tellingSeconds: Int
+
+            public init(
+                textBytesMax: Int, mediaMax: Int, mediaBytesMax: Int, followedMax: Int, newCountMax: Int, pageMax: Int,
+                tellingSeconds: Int
+            ) {
+                self.textBytesMax = textBytesMax
+                self.mediaMax = mediaMax
+                self.mediaBytesMax = mediaBytesMax
+                self.followedMax = followedMax
+                self.newCountMax = newCountMax
+                self.pageMax = pageMax
+                self.tellingSeconds = tellingSeconds
+            }
+        }
+
+        public struct Polling: Codable, Sendable, Hashable {
+            public internal(set) var connectedSeconds: Int
+            public internal(set) var disconnectedSeconds: Int
+            public internal(set) var tabSwitchStaleSeconds: Int
+
+            public init(connectedSeconds: Int, disconnectedSeconds: Int, tabSwitchStaleSeconds: Int) {
+                self.connectedSeconds = connectedSeconds
+                self.disconnectedSeconds = disconnectedSeconds
+                self.tabSwitchStaleSeconds = tabSwitchStaleSeconds
+            }
+        }
+
+        public struct RateLimit: Codable, Sendable, Hashable {
+            public internal(set) var requests: Int
+            public internal(set) var windowSeconds: Int
+
+            public init(requests: Int, windowSeconds: Int) {
+                self.requests = requests
+                self.windowSeconds = windowSeconds
+            }
+        }
+
+        public struct Requests: Codable, Sendable, Hashable {
+            public internal(set) var bodyBytesMax: Int
+            public internal(set) var idempotencyKeySeconds: Int
+
+            public init(bodyBytesMax: Int, idempotencyKeySeconds: Int) {
+                self.bodyBytesMax = bodyBytesMax
+                self.idempotencyKeySeconds = idempotencyKeySeconds
+            }
+        }
+    }
+
+    public struct WebhookState: Codable, Sendable, Hashable {
+        /// Whether a webhook address is configured. Without one, the service stores no webhooks.
+        public internal(set) var enabled: Bool
+        /// Webhooks that the receiver has not accepted yet, including those not due yet.
+        public internal(set) var waiting: Int
+        public internal(set) var oldestDueAt: Date?
+        /// Highest number of attempts among the waiting webhooks.
+        public internal(set) var attemptsMax: Int
+        public internal(set) var dead: Int
+        /// Last error among waiting and failed webhooks: `status_` followed by the status of the receiver's answer,
+        /// `private_address`, `name_not_found`, `unreachable`, `timeout`, `tls` or `no_answer`.
+        public internal(set) var lastError: String?
+        public internal(set) var lastErrorAt: Date?
+
+        public init(
+            enabled: Bool, waiting: Int, oldestDueAt: Date? = nil, attemptsMax: Int, dead: Int,
+            lastError: String? = nil, lastErrorAt: Date? = nil
+        ) {
+            self.enabled = enabled
+            self.waiting = waiting
+            self.oldestDueAt = oldestDueAt
+            self.attemptsMax = attemptsMax
+            self.dead = dead
+            self.lastError = lastError
+            self.lastErrorAt = lastErrorAt
+        }
+    }
+
+    public struct DeadWebhook: Codable, Sendable, Hashable {
+        /// The `webhook-id` of the webhook.
+        public internal(set) var id: String
+        public internal(set) var type: WebhookType
+        public internal(set) var userId: String?
+        /// Id of the notification, the conversation or the booking.
+        public internal(set) var subjectId: String
+        public internal(set) var reason: DeadWebhook.Reason
+        public internal(set) var attempts: Int
+        public internal(set) var lastError: String?
+        public internal(set) var createdAt: Date
+        public internal(set) var triedAt: Date?
+        public internal(set) var diedAt: Date
+
+        public init(
+            id: String, type: WebhookType, userId: String? = nil, subjectId: String, reason: DeadWebhook.Reason,
+            attempts: Int, lastError: String? = nil, createdAt: Date, triedAt: Date? = nil, diedAt: Date
+        ) {
+            self.id = id
+            self.type = type
+            self.userId = userId
+            self.subjectId = subjectId
+            self.reason = reason
+            self.attempts = attempts
+            self.lastError = lastError
+            self.createdAt = createdAt
+            self.triedAt = triedAt
+            self.diedAt = diedAt
+        }
+
+        public struct Reason: Word {
+            public let rawValue: String
+
+            public init(rawValue: String) { self.rawValue = rawValue }
+
+            public static let expired = Reason(rawValue: "expired")
+            public static let outboxFull = Reason(rawValue: "outbox.full")
+        }
+    }
+
+    public struct WebhookType: Word {
+        public let rawValue: String
+
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        public static let notificationUnreached = WebhookType(rawValue: "notification.unreached")
+        public static let notificationWithdrawn = WebhookType(rawValue: "notification.withdrawn")
+        public static let messageUnreached = WebhookType(rawValue: "message.unreached")
+        public static let messageWithdrawn = WebhookType(rawValue: "message.withdrawn")
+        public static let bookingChanged = WebhookType(rawValue: "booking.changed")
     }
 }

@@ -1,72 +1,6 @@
 // Written by .ci/client-models from openapi.yaml: change that, and run it.
 
 extension BellhopClient {
-    /// Get the webhook state
-    ///
-    /// Requires a service token. Returns the state of the outbox of the token's tenant: notifications that did not
-    /// reach their user, withdrawals of such notifications, and changes of bookings. The section `webhooks` describes
-    /// the payloads.
-    ///
-    /// `GET /v1/webhooks`
-    public func getWebhooks() async throws -> Bellhop.Answer<Bellhop.WebhookState> {
-        let call = try Bellhop.Call("GET", "/v1/webhooks")
-        return try await answer(call)
-    }
-
-    /// List failed webhooks
-    ///
-    /// Requires a service token. Lists webhooks that the service has given up on, the newest first. Either the receiver
-    /// did not accept them within a day, or the outbox was full. The service stores them for seven days, at most 10,000
-    /// of them, and removes each as soon as its notification is seen. The payload is omitted because it belongs to the
-    /// user.
-    ///
-    /// `GET /v1/webhooks/dead`
-    ///
-    /// - Parameters:
-    ///   - limit: maximum number of items on a page.
-    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
-    public func listDeadWebhooks(limit: Int? = nil, cursor: String? = nil) async throws
-        -> Bellhop.Answer<Bellhop.Page<Bellhop.DeadWebhook>>
-    {
-        var call = try Bellhop.Call("GET", "/v1/webhooks/dead")
-        call.query("limit", limit)
-        call.query("cursor", cursor)
-        return try await answer(call)
-    }
-
-    /// List failed webhooks, page by page; `limit` is the number of items on a page.
-    public func deadWebhookPages(limit: Int? = nil) -> Bellhop.Pages<Bellhop.Page<Bellhop.DeadWebhook>> {
-        Bellhop.Pages { cursor in try await listDeadWebhooks(limit: limit, cursor: cursor) }
-    }
-
-    /// Retry a failed webhook
-    ///
-    /// Requires a service token. The service tries the webhook again for one more day from now.
-    ///
-    /// `POST /v1/webhooks/dead/{id}/retry`
-    ///
-    /// - Parameters:
-    ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
-    @discardableResult
-    public func retryDeadWebhook(id: String, idempotencyKey: String? = nil) async throws
-        -> Bellhop.Answer<Bellhop.DeadWebhook>
-    {
-        var call = try Bellhop.Call("POST", "/v1/webhooks/dead/{id}/retry", ["id": id])
-        try call.header("Idempotency-Key", idempotencyKey)
-        return try await answer(call)
-    }
-
-    /// Get the erasure of a user
-    ///
-    /// Requires a service token or the role `admin`. A finished erasure is forgotten once no token of the user can be
-    /// valid any more.
-    ///
-    /// `GET /v1/users/{id}/erasure`
-    public func getErasure(id: String) async throws -> Bellhop.Answer<Bellhop.Erasure> {
-        let call = try Bellhop.Call("GET", "/v1/users/{id}/erasure", ["id": id])
-        return try await answer(call)
-    }
-
     /// Erase a user
     ///
     /// Requires a service token or the role `admin`. Erases everything that the tenant stores about the user, in many
@@ -120,5 +54,71 @@ extension BellhopClient {
         var call = try Bellhop.Call("GET", "/v1/config")
         try call.header("If-None-Match", ifNoneMatch)
         return try await answerUnlessCurrent(call)
+    }
+
+    /// Get the erasure of a user
+    ///
+    /// Requires a service token or the role `admin`. A finished erasure is forgotten once no token of the user can be
+    /// valid any more.
+    ///
+    /// `GET /v1/users/{id}/erasure`
+    public func getErasure(id: String) async throws -> Bellhop.Answer<Bellhop.Erasure> {
+        let call = try Bellhop.Call("GET", "/v1/users/{id}/erasure", ["id": id])
+        return try await answer(call)
+    }
+
+    /// Get the webhook state
+    ///
+    /// Requires a service token. Returns the state of the outbox of the token's tenant: notifications that did not
+    /// reach their user, withdrawals of such notifications, and changes of bookings. The section `webhooks` describes
+    /// the payloads.
+    ///
+    /// `GET /v1/webhooks`
+    public func getWebhooks() async throws -> Bellhop.Answer<Bellhop.WebhookState> {
+        let call = try Bellhop.Call("GET", "/v1/webhooks")
+        return try await answer(call)
+    }
+
+    /// List failed webhooks
+    ///
+    /// Requires a service token. Lists webhooks that the service has given up on, the newest first. Either the receiver
+    /// did not accept them within a day, or the outbox was full. The service stores them for seven days, at most 10,000
+    /// of them, and removes each as soon as its notification is seen. The payload is omitted because it belongs to the
+    /// user.
+    ///
+    /// `GET /v1/webhooks/dead`
+    ///
+    /// - Parameters:
+    ///   - limit: maximum number of items on a page.
+    ///   - cursor: value of `next` of the previous page. Use it with the same filters.
+    public func listDeadWebhooks(limit: Int? = nil, cursor: String? = nil) async throws
+        -> Bellhop.Answer<Bellhop.Page<Bellhop.DeadWebhook>>
+    {
+        var call = try Bellhop.Call("GET", "/v1/webhooks/dead")
+        call.query("limit", limit)
+        call.query("cursor", cursor)
+        return try await answer(call)
+    }
+
+    /// List failed webhooks, page by page; `limit` is the number of items on a page.
+    public func deadWebhookPages(limit: Int? = nil) -> Bellhop.Pages<Bellhop.Page<Bellhop.DeadWebhook>> {
+        Bellhop.Pages { cursor in try await listDeadWebhooks(limit: limit, cursor: cursor) }
+    }
+
+    /// Retry a failed webhook
+    ///
+    /// Requires a service token. The service tries the webhook again for one more day from now.
+    ///
+    /// `POST /v1/webhooks/dead/{id}/retry`
+    ///
+    /// - Parameters:
+    ///   - idempotencyKey: the same call with the same key is done once; the answer is kept for 24 hours.
+    @discardableResult
+    public func retryDeadWebhook(id: String, idempotencyKey: String? = nil) async throws
+        -> Bellhop.Answer<Bellhop.DeadWebhook>
+    {
+        var call = try Bellhop.Call("POST", "/v1/webhooks/dead/{id}/retry", ["id": id])
+        try call.header("Idempotency-Key", idempotencyKey)
+        return try await answer(call)
     }
 }

@@ -200,6 +200,9 @@ extension Bellhop.Problem {
         /// 409: The request has already been answered.
         public static let requestAnswered = Code(rawValue: "request.answered")
 
+        /// 415: The body is compressed. Send it as it is.
+        public static let requestContentEncoding = Code(rawValue: "request.content_encoding")
+
         /// 422: Some values are invalid. `errors` lists them.
         public static let requestInvalid = Code(rawValue: "request.invalid")
 
@@ -208,9 +211,6 @@ extension Bellhop.Problem {
 
         /// 400: The body is not valid JSON.
         public static let requestMalformedJson = Code(rawValue: "request.malformed_json")
-
-        /// 415: The body is compressed. Send it as it is.
-        public static let requestContentEncoding = Code(rawValue: "request.content_encoding")
 
         /// 415: The content type of the body is not supported.
         public static let requestMediaType = Code(rawValue: "request.media_type")
@@ -224,11 +224,11 @@ extension Bellhop.Problem {
         /// 413: The body has too many bytes.
         public static let requestTooLarge = Code(rawValue: "request.too_large")
 
-        /// 413: The request would change too much at once. Divide it.
-        public static let requestTooManyEffects = Code(rawValue: "request.too_many_effects")
-
         /// 409: The user has the maximum number of open requests.
         public static let requestTooMany = Code(rawValue: "request.too_many")
+
+        /// 413: The request would change too much at once. Divide it.
+        public static let requestTooManyEffects = Code(rawValue: "request.too_many_effects")
 
         /// 408: The request did not arrive within its time limit.
         public static let requestTooSlow = Code(rawValue: "request.too_slow")

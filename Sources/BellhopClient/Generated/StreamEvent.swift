@@ -4,16 +4,6 @@ extension Bellhop {
     /// An event of a stream, read. Where a newer service sends one that is not known here, or of another form, it stays
     /// as it came.
     public enum StreamEvent: Sendable, Hashable {
-        /// `stream:ready`
-        case streamReady(StreamReady)
-        /// `stream:resync`
-        case streamResync(StreamResync)
-        /// `stream:scope`
-        case streamScope(StreamScope)
-        /// `stream:expiring`
-        case streamExpiring(StreamExpiring)
-        /// `stream:closing`
-        case streamClosing(StreamClosing)
         /// `badges:update`
         case badgesUpdate(Badges)
         /// `notification:created`
@@ -40,8 +30,20 @@ extension Bellhop {
         case requestUpdated(UserRequest)
         /// `request:removed`
         case requestRemoved(UserRequest)
-        /// `booking:status_change`
-        case bookingStatusChange(BookingStatusChange)
+        /// `stream:ready`
+        case streamReady(StreamReady)
+        /// `stream:resync`
+        case streamResync(StreamResync)
+        /// `stream:scope`
+        case streamScope(StreamScope)
+        /// `stream:expiring`
+        case streamExpiring(StreamExpiring)
+        /// `stream:closing`
+        case streamClosing(StreamClosing)
+        /// `query:invalidate`
+        case queryInvalidate(QueryInvalidate)
+        /// `table:change`
+        case tableChange(TableChange)
         /// `queue:update`
         case queueUpdate(QueueStatus)
         /// `dj:session`
@@ -54,12 +56,10 @@ extension Bellhop {
         case trackPlaying(TrackPlaying)
         /// `track:removed`
         case trackRemoved(TrackRemoved)
+        /// `booking:status_change`
+        case bookingStatusChange(BookingStatusChange)
         /// `leaderboard:update`
         case leaderboardUpdate(LeaderboardUpdate)
-        /// `query:invalidate`
-        case queryInvalidate(QueryInvalidate)
-        /// `table:change`
-        case tableChange(TableChange)
         /// `engagement_update`
         case engagementUpdate(EngagementUpdate)
         /// `feed:new_post`
@@ -76,11 +76,6 @@ extension Bellhop {
 
         private static func read(_ event: ServerSentEvent) throws -> StreamEvent {
             switch event.name {
-            case "stream:ready": .streamReady(try event.model())
-            case "stream:resync": .streamResync(try event.model())
-            case "stream:scope": .streamScope(try event.model())
-            case "stream:expiring": .streamExpiring(try event.model())
-            case "stream:closing": .streamClosing(try event.model())
             case "badges:update": .badgesUpdate(try event.model())
             case "notification:created": .notificationCreated(try event.model())
             case "notification:updated": .notificationUpdated(try event.model())
@@ -94,16 +89,21 @@ extension Bellhop {
             case "request:created": .requestCreated(try event.model())
             case "request:updated": .requestUpdated(try event.model())
             case "request:removed": .requestRemoved(try event.model())
-            case "booking:status_change": .bookingStatusChange(try event.model())
+            case "stream:ready": .streamReady(try event.model())
+            case "stream:resync": .streamResync(try event.model())
+            case "stream:scope": .streamScope(try event.model())
+            case "stream:expiring": .streamExpiring(try event.model())
+            case "stream:closing": .streamClosing(try event.model())
+            case "query:invalidate": .queryInvalidate(try event.model())
+            case "table:change": .tableChange(try event.model())
             case "queue:update": .queueUpdate(try event.model())
             case "dj:session": .djSession(try event.model())
             case "dj:queue_update": .djQueueUpdate(try event.model())
             case "track:added": .trackAdded(try event.model())
             case "track:playing": .trackPlaying(try event.model())
             case "track:removed": .trackRemoved(try event.model())
+            case "booking:status_change": .bookingStatusChange(try event.model())
             case "leaderboard:update": .leaderboardUpdate(try event.model())
-            case "query:invalidate": .queryInvalidate(try event.model())
-            case "table:change": .tableChange(try event.model())
             case "engagement_update": .engagementUpdate(try event.model())
             case "feed:new_post": .feedNewPost(try event.model())
             case "feed:post_removed": .feedPostRemoved(try event.model())

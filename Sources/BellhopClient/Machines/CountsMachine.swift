@@ -37,7 +37,7 @@ public struct CountsMachine: ShownMachine {
         self.user = user
     }
 
-    public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
+    public mutating func receive(_ input: FeatureInput, now _: Int) -> [FeatureAction] {
         switch input {
         case .start(let user, let isLive):
             self.user = user ?? self.user

@@ -148,7 +148,7 @@ struct ClassifiedAnswer {
     /// Decodes the body; nil if it has another form.
     func model<Model: Decodable>(_ type: Model.Type = Model.self) -> Model? { body.model(type) }
 
-    func page<Item: Decodable>(of type: Item.Type = Item.self) -> LoadedPage<Item> {
+    func page<Item: Decodable>(of _: Item.Type = Item.self) -> LoadedPage<Item> {
         body.model() ?? LoadedPage()
     }
 

@@ -15,7 +15,7 @@
             self.playSound = playSound
         }
 
-        public func play(haptic: Bellhop.Haptic?, sound: Bool, text: NotificationText?) async {
+        public func play(haptic: Bellhop.Haptic?, sound: Bool, text _: NotificationText?) async {
             if let haptic { try? play(haptic) }
             if sound { await playSound() }
         }

@@ -26,7 +26,7 @@
         init(_ receiver: Receiver) { self.receiver = receiver }
 
         func urlSession(
-            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+            _: URLSession, dataTask _: URLSessionDataTask, didReceive response: URLResponse,
             completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
         ) {
             if let response = response as? HTTPURLResponse {
@@ -35,11 +35,11 @@
             completionHandler(.allow)
         }
 
-        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        func urlSession(_: URLSession, dataTask _: URLSessionDataTask, didReceive data: Data) {
             receiver.deliver(.bytes(data))
         }
 
-        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        func urlSession(_ session: URLSession, task _: URLSessionTask, didCompleteWithError error: (any Error)?) {
             receiver.finish(error.map { .failure(ExchangeFailure.transport($0.localizedDescription)) } ?? .success(()))
             session.finishTasksAndInvalidate()
         }

@@ -1,4 +1,5 @@
 import Foundation
+import Threads
 import Values
 
 /// A connection to PostgreSQL, inside only one transaction can run at a time.

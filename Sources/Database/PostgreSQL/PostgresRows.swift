@@ -68,7 +68,7 @@ final class PostgresRows: RowColumns {
     }
 
     /// Returns the bytes of a text or blob. They are valid until the next row or, for a blob, the next call.
-    func bytes(at index: Int, isText: Bool) -> UnsafeRawBufferPointer {
+    func bytes(at index: Int, isText _: Bool) -> UnsafeRawBufferPointer {
         let text = UnsafeRawBufferPointer(value(at: index))
         guard types[index] == OID.bytea else { return text }
         // `\x` and two digits for each byte.

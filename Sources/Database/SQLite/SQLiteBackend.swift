@@ -59,7 +59,7 @@ final class SQLiteBackend: StoreBackend {
     var trouble: DatabaseError? { file.trouble }
     var hasRoom: Bool { file.hasRoom }
 
-    func read<Value>(isSingle: Bool, isVital: Bool, _ body: (DatabaseConnection) throws -> Value) throws -> Value {
+    func read<Value>(isSingle _: Bool, isVital _: Bool, _ body: (DatabaseConnection) throws -> Value) throws -> Value {
         try read { try body($0.db) }
     }
 
@@ -73,7 +73,7 @@ final class SQLiteBackend: StoreBackend {
     }
 
     func query(
-        _ woven: SQL.Woven, with records: SQL?, as scope: Scope,
+        _ woven: SQL.Woven, with records: SQL?, as _: Scope,
         completion: @escaping @Sendable (Result<RowCursor, any Error>) -> Void
     ) throws(StoreBusy) {
         do {
@@ -89,7 +89,7 @@ final class SQLiteBackend: StoreBackend {
     var isOnWriter: Bool { writer.isCurrent }
 
     /// Returns nil, because one process owns the file and no other process writes.
-    func listen(to channel: String, _ wake: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? { nil }
+    func listen(to _: String, _: @escaping @Sendable (String?) -> Void) -> (@Sendable () -> Void)? { nil }
 
     func rewrite() throws {
         // The copy, and the same pages in the write-ahead log. Without this check, other writes would find the disk
@@ -127,8 +127,8 @@ final class SQLiteBackend: StoreBackend {
     var path: String { file.path }
 
     func schemaChanged() { readers.drop() }
-    func prepareMigrations(in connection: DatabaseConnection) throws {}
-    func finishMigrations(of tables: [Table], in connection: DatabaseConnection) throws {}
+    func prepareMigrations(in _: DatabaseConnection) throws {}
+    func finishMigrations(of _: [Table], in _: DatabaseConnection) throws {}
 
     func close() {
         queue.close()

@@ -158,11 +158,11 @@ final class SQLiteConnection: DatabaseDriver {
 
     // Statements carry their policy. There is one writer in one process, so nothing is locked or notified, and the
     // origin of a file cannot be determined.
-    func enter(_ scope: Scope?) throws {}
-    func lock(_ subjects: () -> [String]) throws {}
-    func notify(_ channel: StaticString, _ payload: String) throws {}
+    func enter(_: Scope?) throws {}
+    func lock(_: () -> [String]) throws {}
+    func notify(_: StaticString, _: String) throws {}
     func prepareGroupSteps() throws {}
-    func origin(in db: DatabaseConnection) throws -> String? { nil }
+    func origin(in _: DatabaseConnection) throws -> String? { nil }
 
     // MARK: Upkeep, for the store
 

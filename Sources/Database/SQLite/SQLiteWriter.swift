@@ -1,5 +1,3 @@
-import Threads
-
 /// The single writing thread. It takes the waiting jobs, runs each in a savepoint, commits once, and then answers all
 /// of them.
 ///

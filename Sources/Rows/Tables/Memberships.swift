@@ -1,5 +1,4 @@
 import Values
-import Visibility
 
 /// The state of one row in a membership, or the fact that a subject is known. The last fact of each ``identity`` is
 /// stored durably and loaded by ``Memberships/restore(_:)``.

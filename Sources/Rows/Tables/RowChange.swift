@@ -1,5 +1,4 @@
 import Values
-import Visibility
 
 /// A change of one row within one tenant, as the event log stores it, with its audience and the query keys that it
 /// makes stale. Both are computed once, when the change arrives.

@@ -356,7 +356,7 @@ extension Fields {
 
 extension Fields {
     private mutating func object<Result>(
-        _ name: String, required: Bool, _ read: (inout Fields) -> Result
+        _ name: String, required _: Bool, _ read: (inout Fields) -> Result
     ) -> Result? {
         guard value(name) == nil else { return object(name, read) }
         reject(name, "is missing")

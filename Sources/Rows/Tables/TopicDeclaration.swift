@@ -1,4 +1,3 @@
-import Values
 import Visibility
 
 /// Topics that an app defines, such as `order:{id}`, with the audience that may subscribe to them.

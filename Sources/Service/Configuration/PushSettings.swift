@@ -3,7 +3,6 @@ import Domain
 import Foundation
 import OutboundHTTP
 import Push
-import Rows
 import Values
 
 /// The providers, the content and the encryption of push messages.

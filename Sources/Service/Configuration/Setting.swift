@@ -201,7 +201,7 @@ extension Settings {
             if name.isEmpty { name = String(property.drop { $0 == "_" }) }
         }
 
-        func read(_ values: SettingsReader) throws {}
+        func read(_: SettingsReader) throws {}
     }
 
     /// The reason why a text is not a value of its setting.

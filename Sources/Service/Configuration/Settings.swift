@@ -2,7 +2,6 @@ import Configuration
 import Cryptography
 import Database
 import Domain
-import Foundation
 import Logging
 import Push
 import Rows

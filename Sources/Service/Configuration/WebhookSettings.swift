@@ -1,7 +1,6 @@
 import Domain
 import OutboundHTTP
 import Rows
-import Values
 
 /// The destination, the content and the signing of webhooks.
 struct WebhookSettings: Sendable {

@@ -1,5 +1,4 @@
 import MicroHTTP
-import Realtime
 import Values
 
 /// One request as its handler sees it: the caller, and typed views of its contents.

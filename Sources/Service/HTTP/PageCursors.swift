@@ -1,6 +1,5 @@
 import Cryptography
 import MicroHTTP
-import Rows
 import Values
 
 /// Creates and verifies the cursors of lists. They are opaque, signed, and bound to the caller and the filters, so that

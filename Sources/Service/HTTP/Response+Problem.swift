@@ -1,7 +1,5 @@
 import Database
-import Domain
 import MicroHTTP
-import Rows
 import Values
 
 /// Converts failures into `application/problem+json` (RFC 9457). No other place does.

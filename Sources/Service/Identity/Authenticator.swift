@@ -1,7 +1,5 @@
 import Cryptography
-import Foundation
 import Logging
-import Rows
 import Values
 
 /// Verifies tokens, and caches the verified ones until they expire.

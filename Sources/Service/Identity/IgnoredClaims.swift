@@ -1,6 +1,5 @@
 import Logging
 import Threads
-import Values
 
 /// The claims of verified tokens that would give a right, but that no setting names.
 ///

@@ -1,5 +1,4 @@
 import Database
-import Domain
 import Logging
 import Values
 
@@ -52,9 +51,9 @@ extension Channel {
     var hasRequests: Bool { true }
     var recoveryLine: OutboxLine? { nil }
 
-    func count(in db: DatabaseConnection) throws {}
-    func prepare(_ store: DatabaseStore) {}
-    func line(for outcome: OutboxOutcome) -> OutboxLine? { nil }
+    func count(in _: DatabaseConnection) throws {}
+    func prepare(_: DatabaseStore) {}
+    func line(for _: OutboxOutcome) -> OutboxLine? { nil }
 
     /// Whether messages of a route leave by this channel.
     func isOn(_ route: String) -> Bool { route == name || route.hasPrefix("\(name) ") }

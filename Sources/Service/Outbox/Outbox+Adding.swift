@@ -1,5 +1,4 @@
 import Database
-import Domain
 import Values
 
 /// What transactions of other features write.

@@ -348,7 +348,7 @@ extension Outbox {
 
     /// Ends a message that is not accepted.
     private static func give(
-        up attempt: OutboxAttempt, _ reason: String, _ end: OutboxEnd, _ unchanged: SQL, _ channel: any Channel,
+        up attempt: OutboxAttempt, _ reason: String, _: OutboxEnd, _ unchanged: SQL, _ channel: any Channel,
         at now: Timestamp, in db: DatabaseConnection
     ) throws -> Bool {
         if channel.limits.keepsDead {

@@ -1,7 +1,5 @@
 import Database
-import Domain
 import Values
-import Visibility
 
 /// The outbox: messages to other systems, such as webhooks and push messages (decision 0033).
 ///

@@ -82,7 +82,7 @@ struct StreamDirectory: StreamRequests {
         }
     }
 
-    func send(_ bytes: SharedBytes, to id: String, tenant: ID<Tenant>) {
+    func send(_ bytes: SharedBytes, to id: String, tenant _: ID<Tenant>) {
         guard let (shard, place) = find(id) else { return }
         shard.post(.send(bytes, to: place))
     }

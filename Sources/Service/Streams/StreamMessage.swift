@@ -1,5 +1,4 @@
 import Database
-import Domain
 import MicroHTTP
 import Realtime
 import Rows

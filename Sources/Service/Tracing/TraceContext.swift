@@ -1,5 +1,3 @@
-import Values
-
 /// The position of an operation in a distributed trace, as one service passes it to the next: W3C Trace Context, level
 /// 1 (https://www.w3.org/TR/trace-context/).
 struct TraceContext: Sendable, Hashable {

@@ -1,4 +1,3 @@
-import Threads
 import Values
 
 /// Begins spans, and receives ended ones. There is no tracer if nothing is traced.

@@ -1,5 +1,4 @@
 import Database
-import Domain
 import Values
 
 /// A request of a caller with a position, for the audit log. The dispatcher makes one for each, before the handler runs.

@@ -1,6 +1,5 @@
 import Database
 import Domain
-import Rows
 import Values
 
 /// The stored counts of every user. The transactions that change the counted rows also change the counts.

@@ -1,5 +1,4 @@
 import Threads
-import Values
 
 /// The newest known version of each user's counts, so that a poll that already has it needs no query.
 ///

@@ -1,4 +1,3 @@
-import Domain
 import Realtime
 import Rows
 import Values

@@ -1,6 +1,4 @@
 import Database
-import Domain
-import Realtime
 import Rows
 import Values
 import Visibility

@@ -1,5 +1,4 @@
 import Database
-import Domain
 import Logging
 import Realtime
 import Synchronization

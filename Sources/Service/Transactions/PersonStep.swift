@@ -1,4 +1,3 @@
-import Database
 import Values
 
 /// A step of an erasure: rows of a person that a feature erases itself, because rows, counts or streams of other users

@@ -57,15 +57,15 @@ struct RowValues {
 }
 
 extension RowValues: MemberVisitor, ColumnWriter {
-    mutating func member(_ name: StaticString, in column: StaticString?, _ value: inout some MemberValue) {
+    mutating func member(_: StaticString, in column: StaticString?, _ value: inout some MemberValue) {
         value.write(column: &self)
     }
 
-    mutating func hidden(_ name: StaticString, in column: StaticString?, _ value: inout some MemberValue) {
+    mutating func hidden(_: StaticString, in column: StaticString?, _ value: inout some MemberValue) {
         value.write(column: &self)
     }
 
-    mutating func derived(_ name: StaticString, _ value: @autoclosure () -> some JSONWritable) {}
+    mutating func derived(_: StaticString, _: @autoclosure () -> some JSONWritable) {}
 
     mutating func null() { values.append(.null) }
     mutating func text(_ value: String) { values.append(.text(value)) }
@@ -81,15 +81,15 @@ private struct RowMembers: MemberVisitor {
     var index: Int
     var fault: (any Error)?
 
-    mutating func member(_ name: StaticString, in column: StaticString?, _ value: inout some MemberValue) {
+    mutating func member(_: StaticString, in _: StaticString?, _ value: inout some MemberValue) {
         read(&value)
     }
 
-    mutating func hidden(_ name: StaticString, in column: StaticString?, _ value: inout some MemberValue) {
+    mutating func hidden(_: StaticString, in _: StaticString?, _ value: inout some MemberValue) {
         read(&value)
     }
 
-    mutating func derived(_ name: StaticString, _ value: @autoclosure () -> some JSONWritable) {}
+    mutating func derived(_: StaticString, _: @autoclosure () -> some JSONWritable) {}
 
     private mutating func read<Value: MemberValue>(_ value: inout Value) {
         do { value = try Value(column: Column(row: row, index: index)) } catch { fault = fault ?? error }
@@ -114,15 +114,15 @@ private struct RowMembers: MemberVisitor {
 private struct ColumnNames: MemberVisitor {
     var names: [String] = []
 
-    mutating func member(_ name: StaticString, in column: StaticString?, _ value: inout some MemberValue) {
+    mutating func member(_ name: StaticString, in column: StaticString?, _: inout some MemberValue) {
         append(name, column)
     }
 
-    mutating func hidden(_ name: StaticString, in column: StaticString?, _ value: inout some MemberValue) {
+    mutating func hidden(_ name: StaticString, in column: StaticString?, _: inout some MemberValue) {
         append(name, column)
     }
 
-    mutating func derived(_ name: StaticString, _ value: @autoclosure () -> some JSONWritable) {}
+    mutating func derived(_: StaticString, _: @autoclosure () -> some JSONWritable) {}
 
     private mutating func append(_ name: StaticString, _ column: StaticString?) {
         let snake = "\(name)".map { $0.isUppercase ? "_\($0.lowercased())" : "\($0)" }.joined()

@@ -1,5 +1,4 @@
 import Rows
-import Values
 import Visibility
 
 /// A kind of shared topic, such as `queue:{shopId}`.

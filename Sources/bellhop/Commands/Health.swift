@@ -1,5 +1,4 @@
 import ArgumentParser
-import Service
 
 struct Health: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,4 @@
 import ArgumentParser
-import BellhopClient
 import Service
 
 struct Push: ParsableCommand {

@@ -1,4 +1,3 @@
-import Foundation
 import PostgresServer
 import TestSupport
 import Testing

@@ -1,5 +1,4 @@
 import PostgresServer
-import Rows
 import TestSupport
 import Testing
 import Values

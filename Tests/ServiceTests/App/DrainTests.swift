@@ -1,4 +1,3 @@
-import BellhopClient
 import Foundation
 import TestSupport
 import Testing

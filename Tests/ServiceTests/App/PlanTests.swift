@@ -1,6 +1,5 @@
 import Database
 import Domain
-import Rows
 import TestSupport
 import Testing
 import Values

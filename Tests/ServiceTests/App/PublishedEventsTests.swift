@@ -1,5 +1,4 @@
 import BellhopClient
-import Realtime
 import TestSupport
 import Testing
 
@@ -61,6 +60,74 @@ import Testing
         try await service.expectEvents([:]) { try await ada.deleteMessage(id: id, messageId: message) }
     }
 
+    @Test func membersOfAConversation() async throws {
+        let id = try await service.converse("ada", "ben")
+        try await service.expectEvents(["conversation:updated": 1]) {
+            try await ada.addMember(id: id, userId: "cem")
+        }
+        try await service.expectEvents([:]) { try await ada.addMember(id: id, userId: "cem") }
+        // One for the member who leaves, one for those who stay.
+        try await service.expectEvents(["conversation:removed": 1, "conversation:updated": 1]) {
+            try await service.client("cem").removeMember(id: id, userId: "cem")
+        }
+        #expect(
+            try await service.expectEvents([:]) {
+                try await status(of: await ada.removeMember(id: id, userId: "ben"))
+            } == 403)
+    }
+
+    @Test func bookings() async throws {
+        try await backend.replaceShop(id: "s1", .init(name: "The Cut Club", timeZone: "UTC"))
+        try await service.expectEvents(["queue:update": 1]) {
+            try await backend.replaceBarber(id: "s1", barberId: "b1", .init(onDuty: true))
+        }
+        let staff = service.client(as: .staff(of: "s1"))
+        // The customer's devices show the own booking as well. It counts nothing.
+        let made = try await service.expectEvents(["booking:status_change": 1, "notification:created": 1]) {
+            try await ada.createBooking(BookingsTests.draft("2026-01-10T12:00:00Z")).value
+        }
+        #expect(
+            try await service.expectEvents([:]) {
+                try await status(of: await ben.createBooking(BookingsTests.draft("2026-01-10T12:10:00Z")))
+            } == 409)
+        let answered = [
+            "booking:status_change": 1, "queue:update": 1, "notification:created": 1, "badges:update": 1,
+        ]
+        let confirmed = try await service.expectEvents(answered) {
+            try await staff.change(made, .init(status: .confirmed)).value
+        }
+        #expect(
+            try await service.expectEvents([:]) {
+                try await status(of: await staff.change(made, .init(status: .cancelled)))
+            } == 412)
+        try await service.expectEvents(answered) {
+            try await staff.change(confirmed, .init(arrived: true))
+        }
+    }
+
+    @Test func memberships() async throws {
+        let probe = try FeedProbe()
+        func member(_ id: String, of team: String) -> JSON {
+            School.insert(
+                "members", ["id": .string(id), "tenant": "default", "user_id": "ada", "team_id": .string(team)])
+        }
+        // The keys of open streams change by an internal event.
+        let first = try await probe.service.expectEvents([EventLog.change.description: 1]) {
+            try await probe.send(member("m1", of: "t1"))
+        }
+        #expect(first.counts == [202, 1, 0, 0])
+        // Of a batch, the accepted row alone.
+        let unknown = School.insert("salaries", ["id": "1"])
+        let batch = try await probe.service.expectEvents([EventLog.change.description: 1]) {
+            try await probe.send(.array([unknown, member("m2", of: "t2")]))
+        }
+        #expect(batch.counts == [202, 1, 0, 1])
+        let refused = try await probe.service.expectEvents([:]) {
+            try await probe.send(member("m3", of: "t3"), with: ["X-Webhook-Secret": "wrong"])
+        }
+        #expect(refused.status == 401)
+    }
+
     @Test func requests() async throws {
         let id = try await service.expectEvents(
             ["request:created": 1, "notification:created": 1, "badges:update": 1]
@@ -88,6 +155,12 @@ import Testing
         #expect(
             try await service.expectEvents([:]) { try await status(of: await backend.publish(order(to: "ada"))) } == 422
         )
+    }
+
+    @Test func followers() async throws {
+        try await service.expectEvents(["follow:changed": 1]) { try await ben.follow(id: "ada", followerId: "me") }
+        try await service.expectEvents([:]) { try await ben.follow(id: "ada", followerId: "me") }
+        try await service.expectEvents(["follow:changed": 1]) { try await ben.unfollow(id: "ada", followerId: "me") }
     }
 
     @Test func posts() async throws {

@@ -3,8 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Service
-
 /// Names that look alike and are equal as Swift's `String`, but differ in bytes. Two tenants with such names share
 /// nothing, over real sockets and on either store, and neither do two users.
 @Suite(.timed) struct TwinsTests {

@@ -3,8 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Service
-
 /// Calls each family of the client's methods once, as an app does, against the real service.
 @Suite(.timed) struct TypedClientTests {
     let service: TestService

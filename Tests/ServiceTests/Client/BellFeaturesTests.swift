@@ -4,8 +4,6 @@ import TestSupport
 import Testing
 import Values
 
-@testable import Service
-
 /// Each store of a bell against the real service: its content, and the effects of its commands. R-VIS-FR-4.1 to
 /// R-VIS-FR-4.3: a notification plays its haptic pattern.
 @MainActor @Suite(.timed, .timeLimit(.minutes(3)))
@@ -36,7 +34,7 @@ struct BellFeaturesTests {
     /// R-VIS-FR-4.1 to R-VIS-FR-4.3: each notification is played once.
     private struct Player: NotificationPlayer {
         let played = Collected<Bellhop.Haptic?>()
-        func play(haptic: Bellhop.Haptic?, sound: Bool, text: NotificationText?) async { played.append(haptic) }
+        func play(haptic: Bellhop.Haptic?, sound _: Bool, text _: NotificationText?) async { played.append(haptic) }
     }
 
     @Test func notifications_areShown_changed_andPlayedOnce() async throws {

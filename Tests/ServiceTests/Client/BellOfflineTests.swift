@@ -1,10 +1,7 @@
 import BellhopClient
-import Foundation
 import TestSupport
 import Testing
 import Values
-
-@testable import Service
 
 /// What a bell keeps and loads beyond its newest state, against the real service.
 @MainActor @Suite(.timed, .timeLimit(.minutes(3)))
@@ -154,7 +151,7 @@ struct BellOfflineTests {
     @Test func player_receivesTheText() async throws {
         struct Player: NotificationPlayer {
             let texts = Collected<NotificationText?>()
-            func play(haptic: Bellhop.Haptic?, sound: Bool, text: NotificationText?) async { texts.append(text) }
+            func play(haptic _: Bellhop.Haptic?, sound _: Bool, text: NotificationText?) async { texts.append(text) }
         }
         let player = Player()
         var options = Bell.Options()

@@ -1,10 +1,7 @@
 import BellhopClient
-import Foundation
 import TestSupport
 import Testing
 import Values
-
-@testable import Service
 
 /// A bell connected to a test service, and the events it has received.
 @MainActor final class BellProbe {

@@ -5,8 +5,6 @@ import Testing
 import Threads
 import Values
 
-@testable import Service
-
 /// A bell at the real service: restarts, token expiry, offline periods, and a change of the user.
 @MainActor @Suite(.timed, .timeLimit(.minutes(3)))
 struct BellTests {

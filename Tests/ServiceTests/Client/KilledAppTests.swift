@@ -2,9 +2,6 @@ import BellhopClient
 import Foundation
 import TestSupport
 import Testing
-import Values
-
-@testable import Service
 
 /// An app that is killed while it writes and then restarted, while the service restarts too (R-VIS-NFR-2.3).
 @Suite(.timed, .timeLimit(.minutes(5)))

@@ -3,9 +3,6 @@ import Foundation
 import PostgresServer
 import TestSupport
 import Testing
-import Values
-
-@testable import Service
 
 /// The log at its most verbose level, of a service with planted secrets that refuses requests and is refused in many
 /// ways.

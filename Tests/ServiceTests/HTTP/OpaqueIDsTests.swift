@@ -1,6 +1,5 @@
 import BellhopClient
 import Database
-import Foundation
 import Realtime
 import TestSupport
 import Testing

@@ -1,10 +1,7 @@
 import BellhopClient
-import Configuration
 import Database
-import Foundation
 import Logging
 import PostgresServer
-import Rows
 import TestSupport
 import Testing
 import Values

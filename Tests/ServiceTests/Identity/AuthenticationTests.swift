@@ -1,7 +1,6 @@
 import BellhopClient
 import Foundation
 import Logging
-import Rows
 import TestSupport
 import Testing
 import Values

@@ -1,7 +1,6 @@
 import PostgresServer
 import Testing
 
-@testable import Service
 @testable import TestSupport
 
 @Suite(.timed) struct EventRouterSimulationTests {

@@ -1,5 +1,4 @@
 import Database
-import Foundation
 import Logging
 import TestSupport
 import Testing

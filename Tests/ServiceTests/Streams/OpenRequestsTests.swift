@@ -1,5 +1,4 @@
 import BellhopClient
-import Database
 import TestSupport
 import Testing
 import Values

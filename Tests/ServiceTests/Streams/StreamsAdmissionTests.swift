@@ -1,6 +1,5 @@
 import CAllocations
 import Database
-import Rows
 import TestSupport
 import Testing
 import Values

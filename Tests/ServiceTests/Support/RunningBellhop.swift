@@ -1,8 +1,5 @@
 import BellhopClient
 import Foundation
-import TestSupport
-import Testing
-import Values
 
 /// The built service on a free port, with the system's clocks.
 struct RunningBellhop {

@@ -2,7 +2,6 @@ import Database
 import Glibc
 import Logging
 import Realtime
-import TestSupport
 import Values
 
 @testable import MicroHTTP

@@ -1,9 +1,6 @@
 import BellhopClient
 import Foundation
 import Testing
-import Values
-
-@testable import Service
 
 /// A service that tests call: ``TestService`` in this process, or ``RunningBellhop`` in its own.
 protocol CalledService {

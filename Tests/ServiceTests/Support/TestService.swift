@@ -7,7 +7,6 @@ import Logging
 import MicroHTTP
 import PostgresServer
 import Realtime
-import Rows
 import TestSupport
 import Testing
 import Values

@@ -4,8 +4,6 @@ import TestSupport
 import Testing
 import Values
 
-@testable import Service
-
 /// A small town whose people have entered marked texts, each visible to some callers only. ``VisibilityMatrixTests``
 /// searches for them in every answer and event.
 struct VisibilityWorld {
@@ -36,25 +34,7 @@ struct VisibilityWorld {
         var isOfA: Bool { hasToken && ![.adaElsewhere, .backendElsewhere, .backendOfAll].contains(self) }
     }
 
-    /// A text that its owner has entered, and the callers that may see it, as listed in `Tests/VisibilityMatrix.md`.
-    enum Mark: String, CaseIterable {
-        case notification, booking, walkIn, conversation, message, request, followersPost, follower, row, presenceCode
-        case publicPost, shop, barber, track, score, challenge, device
-
-        var readers: Set<Caller> {
-            switch self {
-            case .notification, .device: [.ada]
-            case .booking: [.ada, .staff, .admin, .backend]
-            case .walkIn: [.staff, .admin, .backend]
-            case .conversation, .message, .request: [.ada, .ben, .backend]
-            case .followersPost: [.ada, .fay, .admin, .backend]
-            case .follower: [.ada, .fay, .backend]
-            case .row: [.pupil, .teacher, .parent, .admin]
-            case .presenceCode: [.staff, .admin, .backend]
-            case .publicPost, .shop, .barber, .track, .score, .challenge: Set(Caller.allCases.filter(\.isOfA))
-            }
-        }
-    }
+    typealias Mark = VisibilityMatrix.Mark
 
     struct Request {
         let path: String
@@ -67,7 +47,12 @@ struct VisibilityWorld {
     private var tokens: [Caller: String] = [:]
     private(set) var streams: [Caller: StreamListener] = [:]
     private var texts: [Mark: String] = [:]
-    private var ids: [String: String] = [:]
+    /// The ids of resources by the part of the path before them. Created ones have their mark's name as well.
+    private var ids = [
+        "shops": "s1", "barbers": "b1", "challenges": "c1", "scores": "ada", "tracks": "t1", "devices": "tablet",
+        "users": "ada", "members": "me", "followers": "me", "likes": "me", "reposts": "me", "dead": "w1",
+        "console": "app.js",
+    ]
 
     // MARK: Identities
 
@@ -121,7 +106,8 @@ struct VisibilityWorld {
             ["changesSecret": School.secret, "tables": "school"].merging(PushProbe.browsers) { $1 },
             at: TestService.morning)
         var world = VisibilityWorld(service: service, school: try await School(service))
-        for mark in Mark.allCases { world.texts[mark] = "mark-\(mark.rawValue.lowercased())-end" }
+        world.texts = try Dictionary(
+            uniqueKeysWithValues: VisibilityMatrix.shared.get().marks.map { ($0, $0.text) })
         try await world.prepare()
         try await world.openStreams()
         try await world.putIn()
@@ -134,10 +120,10 @@ struct VisibilityWorld {
         for caller in Caller.allCases { tokens[caller] = Self.token(caller, service) }
     }
 
-    private func text(_ mark: Mark) -> JSON { .string(texts[mark] ?? "") }
+    var marks: [Mark] { Array(texts.keys) }
 
     /// Returns the marks whose texts occur in an answer or an event.
-    func marks(in text: String) -> [Mark] { Mark.allCases.filter { text.occurrences(of: texts[$0] ?? "") > 0 } }
+    func marks(in text: String) -> [Mark] { texts.filter { text.occurrences(of: $0.value) > 0 }.map(\.key) }
 
     @discardableResult
     private func send(
@@ -152,7 +138,6 @@ struct VisibilityWorld {
     private func prepare() async throws {
         try await send(.backend, "PUT", "/v1/shops/s1", ["name": "One", "timeZone": "UTC"])
         try await send(.backend, "PUT", "/v1/shops/s2", ["name": "Two", "timeZone": "UTC"])
-        try await send(.staff, "PUT", "/v1/shops/s1/barbers/b1", ["name": text(.barber), "onDuty": true])
         try await send(.backend, "POST", "/v1/revocations", ["tokenId": "the revoked one"])
         try await send(.staff, "PUT", "/v1/shops/s1/dj", ["isActive": true])
         try await send(.ada, "PUT", "/v1/shops/s1/presence/me")
@@ -166,58 +151,41 @@ struct VisibilityWorld {
             try await stream.subscribe([["table": "attendance"], ["table": "posts", "schema": "bellhop"]])
             streams[caller] = stream
         }
-        ids["stream"] = streams[.ada]?.ready.json["streamId"].string
+        ids["streams"] = streams[.ada]?.ready.json["streamId"].string
     }
 
     /// Enters each text as its owner.
     private mutating func putIn() async throws {
-        let notified = try await send(
-            .backend, "POST", "/v1/notifications", Self.notification(text(.notification), to: "ada"))
-        ids["notification"] = notified["notification"]["id"].string
-        ids["booking"] = try await send(
-            .ada, "POST", "/v1/bookings",
-            [
-                "shopId": "s1", "barberId": "b1", "service": text(.booking), "scheduledStart": "2026-01-10T12:00:00Z",
-                "durationMinutes": 30, "tier": "standard",
-            ])["id"].string
-        try await send(
-            .staff, "POST", "/v1/shops/s1/queue/entries", ["customerName": text(.walkIn), "service": "cut"])
-        let conversation =
-            try await send(
-                .ada, "POST", "/v1/conversations", ["memberIds": ["ben"], "title": text(.conversation)])["id"].string
-            ?? ""
-        ids["conversation"] = conversation
-        ids["message"] = try await send(
-            .ada, "POST", "/v1/conversations/\(conversation)/messages", ["text": text(.message)])["id"].string
-        ids["request"] = try await send(
-            .ada, "POST", "/v1/requests", ["kind": "friend", "toUserId": "ben", "fromName": text(.request)]
-        )["request"]["id"].string
-        for (name, visibility) in [(Mark.followersPost, "followers"), (.publicPost, "public")] {
-            ids[name.rawValue] = try await send(
-                .ada, "POST", "/v1/posts", ["text": text(name), "visibility": .string(visibility)])["id"].string
+        for mark in try VisibilityMatrix.shared.get().marks {
+            guard let operation = mark.operation, let creator = mark.creator else { continue }
+            let parts = operation.split(separator: " ").map(String.init)
+            let answer = try await send(creator, parts[0], path(parts[1]), mark.body())
+            let nested = answer.object?.values.lazy.compactMap { $0["id"].string }.first
+            guard parts[0] == "POST", let id = answer["id"].string ?? nested else { continue }
+            ids[mark.name] = id
+            let collection = String(parts[1].split(separator: "/").last ?? "")
+            ids[collection] = ids[collection] ?? id
         }
-        try await send(
-            .ada, "POST", "/v1/shops/s1/dj/tracks",
-            ["trackId": "t1", "trackName": text(.track), "artistName": "x", "albumArt": "https://c.example/a"])
-        try await send(
-            .backend, "PUT", "/v1/challenges/c1",
-            [
-                "name": text(.challenge), "startsAt": "2026-01-01T00:00:00Z", "endsAt": "2026-02-01T00:00:00Z",
-                "mode": "add",
-            ])
-        try await send(
-            .backend, "POST", "/v1/challenges/c1/scores", ["userId": "ada", "score": 5, "displayName": text(.score)])
-        for device in [texts[.device] ?? "", "tablet"] {
+        try await putInOthers()
+    }
+
+    /// Enters the texts that no operation with an example enters.
+    private mutating func putInOthers() async throws {
+        let special = Dictionary(uniqueKeysWithValues: texts.keys.map { ($0.name, $0) })
+        for device in [special["device"]?.text ?? "", "tablet"] {
             try await send(
                 .ada, "PUT", "/v1/devices/\(device)", PushProbe.subscription("https://127.0.0.1:1/\(device)"))
         }
         try await send(.staff, "PUT", "/v1/shops/s1/presence", ["codeRequired": true])
-        texts[.presenceCode] = try await send(.staff, "GET", "/v1/shops/s1/presence/code")["code"].string
-        try await send(.staff, "PUT", "/v1/shops/s1", ["name": text(.shop), "timeZone": "UTC"])
+        let code = try await send(.staff, "GET", "/v1/shops/s1/presence/code")["code"].string
+        if let mark = special["presenceCode"] { texts[mark] = code }
         try await school.send(
             School.insert(
                 "attendance",
-                ["id": "a1", "school_id": "A", "student_id": "s1", "status": "late", "note": text(.row)]))
+                [
+                    "id": "a1", "school_id": "A", "student_id": "s1", "status": "late",
+                    "note": .string(special["row"]?.text ?? ""),
+                ]))
     }
 
     static func notification(_ text: JSON, to user: String) -> JSON {
@@ -246,172 +214,88 @@ struct VisibilityWorld {
 
     // MARK: Requests
 
-    /// Returns the id of a created resource, or `unknown` if its creation failed, which the test has then already
-    /// reported.
-    private func id(_ name: String) -> String { ids[name] ?? "unknown" }
+    /// Returns a path with the ids of the world: those of ada and of the resources that concern her.
+    private func path(_ pattern: String) -> String {
+        var collection = ""
+        return pattern.split(separator: "/", omittingEmptySubsequences: false).map { part -> String in
+            defer { collection = String(part) }
+            return part.hasPrefix("{") ? ids[collection] ?? "unknown" : String(part)
+        }.joined(separator: "/")
+    }
 
-    /// Returns one or more requests for an operation of `openapi.yaml`, about the data of ada and the others.
+    /// Returns one or more requests for an operation of `openapi.yaml`, about the data of ada and the others: the
+    /// contract's example, unless the world needs another one.
     ///
-    /// A writing request contains new values each time, without the marked texts.
-    func requests(_ operation: String, as caller: Caller) -> [Request]? {
+    /// A writing request never contains a marked text.
+    func requests(_ operation: String, as caller: Caller) throws -> [Request] {
         let new = "new-\(UUID().uuidString.prefix(8).lowercased())"
-        let parts = operation.split(separator: " ").map(String.init)
-        guard parts.count == 2 else { return nil }
-        let path = parts[1]
-        func at(_ replaced: KeyValuePairs<String, String>, _ body: JSON? = nil) -> [Request] {
-            let full = replaced.reduce(path) { $0.replacingOccurrences(of: "{\($1.key)}", with: $1.value) }
-            return [Request(path: full, body: body, headers: body == nil ? [:] : ["Idempotency-Key": new])]
-        }
-        if path.hasPrefix("/v1/shops") { return shopRequests(operation, new, at) }
-        if path.hasPrefix("/v1/stream") || ["/v1/changes", "/v1/explain", "/v1/revocations"].contains(path) {
-            return streamRequests(operation, new, caller, at)
-        }
-        return personalRequests(operation, new, at) ?? publicRequests(operation, new, at)
+        if let requests = special(operation, new, caller) { return requests }
+        let pattern = String(operation.drop { $0 != " " }.dropFirst())
+        let body = try ContractDocument.shared.get().body(operation, with: members(operation, new))
+        let headers = operation.hasPrefix("GET ") ? [:] : ["Idempotency-Key": new]
+        return [Request(path: path(pattern), body: body, headers: headers)]
+            + (queries[operation] ?? []).map { Request(path: path(pattern) + $0) }
     }
 
-    private typealias At = (KeyValuePairs<String, String>, JSON?) -> [Request]
+    /// Further lists that an operation shows.
+    private var queries: [String: [String]] {
+        [
+            "GET /v1/badges": ["?include=conversations"], "GET /v1/notifications": ["?state=all&limit=100"],
+            "GET /v1/requests": ["?direction=outgoing"], "GET /v1/bookings": ["?shopId=s1", "?userId=ada"],
+            "GET /v1/posts": ["?authorId=ada&limit=100"],
+        ]
+    }
 
-    private func personalRequests(_ operation: String, _ new: String, _ at: At) -> [Request]? {
-        let conversation: KeyValuePairs = ["id": id("conversation"), "userId": "me", "messageId": id("message")]
+    /// Returns the members in which a body differs from the contract's example: ids of the world, new ids, and times that
+    /// are to come.
+    private func members(_ operation: String, _ new: String) -> [String: JSON] {
+        func id(_ name: String) -> JSON { .string(ids[name] ?? "unknown") }
         return switch operation {
-        case "GET /v1/badges": [Request(path: "/v1/badges"), Request(path: "/v1/badges?include=conversations")]
-        case "POST /v1/events":
-            at(
-                [:],
-                ["id": .string(new), "type": "visit.created", "userId": "nobody", "data": ["visitId": .string(new)]])
-        case "GET /v1/notifications": [Request(path: "/v1/notifications?state=all&limit=100")]
-        case "POST /v1/notifications": at([:], Self.notification(.string(new), to: "nobody"))
-        case "PATCH /v1/notifications": at([:], ["upTo": .string(id("notification")), "set": ["seen": true]])
-        case "GET /v1/notifications/{id}", "DELETE /v1/notifications/{id}": at(["id": id("notification")], nil)
-        case "PATCH /v1/notifications/{id}": at(["id": id("notification")], ["read": true])
-        case "GET /v1/conversations": at([:], nil)
-        case "POST /v1/conversations": at([:], ["memberIds": ["nobody"], "title": .string(new)])
-        case "GET /v1/conversations/{id}", "GET /v1/conversations/{id}/messages",
-            "DELETE /v1/conversations/{id}/messages/{messageId}":
-            at(conversation, nil)
-        case "PUT /v1/conversations/{id}/members/{userId}": at(conversation, nil)
-        case "DELETE /v1/conversations/{id}/members/{userId}": at(conversation, nil)
-        case "PATCH /v1/conversations/{id}": at(conversation, ["title": .string(new)])
-        case "POST /v1/conversations/{id}/messages": at(conversation, ["text": .string(new)])
-        case "PUT /v1/conversations/{id}/read-position": at(conversation, ["sequence": 1])
-        case "GET /v1/requests": [Request(path: "/v1/requests"), Request(path: "/v1/requests?direction=outgoing")]
-        case "POST /v1/requests": at([:], ["kind": "friend", "toUserId": .string(new), "fromName": "x"])
-        case "PATCH /v1/requests": at([:], ["seenUpTo": .string(id("request"))])
-        case "GET /v1/requests/{id}", "DELETE /v1/requests/{id}": at(["id": id("request")], nil)
-        case "PATCH /v1/requests/{id}": at(["id": id("request")], ["status": "accepted"])
-        case "GET /v1/preferences": at([:], nil)
-        case "PUT /v1/preferences": at([:], ["sound": false, "haptics": true, "timeZone": "UTC"])
-        case "GET /v1/devices": at([:], nil)
-        case "GET /v1/devices/{id}", "DELETE /v1/devices/{id}", "POST /v1/devices/{id}/test":
-            at(["id": "tablet"], nil)
-        case "PUT /v1/devices/{id}": at(["id": "tablet"], PushProbe.subscription("https://127.0.0.1:1/\(new)"))
-        case "GET /v1/bookings":
-            [
-                Request(path: "/v1/bookings"), Request(path: "/v1/bookings?shopId=s1"),
-                Request(path: "/v1/bookings?userId=ada"),
-            ]
-        case "POST /v1/bookings":
-            at(
-                [:],
-                [
-                    "shopId": "s1", "barberId": nil, "service": "cut", "scheduledStart": "2026-01-12T12:00:00Z",
-                    "durationMinutes": 30, "tier": "standard",
-                ])
-        case "GET /v1/bookings/{id}", "GET /v1/bookings/{id}/history": at(["id": id("booking")], nil)
-        case "PATCH /v1/bookings/{id}":
-            [
-                Request(
-                    path: "/v1/bookings/\(id("booking"))", body: ["durationMinutes": 45], headers: ["If-Match": "\"1\""]
-                )
-            ]
-        default: nil
+        case "POST /v1/events": ["id": .string(new), "userId": "nobody"]
+        case "PATCH /v1/notifications": ["upTo": id("notifications")]
+        case "PATCH /v1/requests": ["seenUpTo": id("requests")]
+        case "POST /v1/requests": ["toUserId": .string(new)]
+        case "PUT /v1/conversations/{id}/read-position": ["sequence": 1]
+        case "POST /v1/bookings": ["barberId": nil, "scheduledStart": "2026-01-12T12:00:00Z"]
+        case "POST /v1/challenges/{id}/scores": ["userId": nil, "score": 1, "displayName": .string(new)]
+        case "POST /v1/shops/{id}/dj/tracks": ["trackId": .string(new)]
+        case "POST /v1/posts": ["visibility": "followers"]
+        case "POST /v1/publish": ["to": ["user:nobody"]]
+        case "POST /v1/revocations": ["tokenId": .string(new)]
+        default: [:]
         }
     }
 
-    private func publicRequests(_ operation: String, _ new: String, _ at: At) -> [Request]? {
-        let posts: KeyValuePairs = ["id": id("followersPost"), "userId": "me"]
-        return switch operation {
-        case "GET /v1/challenges", "GET /v1/posts", "GET /v1/feed", "GET /v1/me", "GET /v1/config", "GET /healthz",
-            "GET /readyz", "GET /metrics", "GET /openapi.yaml", "GET /openapi.json", "GET /", "GET /docs",
-            "GET /asyncapi.json", "GET /console/tokens", "GET /bellhop.js",
-            "GET /bellhop-core.js", "GET /bellhop-features.js", "GET /bellhop-tabs.js", "GET /bellhop-worker.js",
-            "GET /bellhop-offline.js", "GET /bellhop-push.js", "GET /bellhop-sw.js",
-            "GET /v1/webhooks", "GET /v1/webhooks/dead", "GET /v1/audit":
-            at([:], nil)
-        case "POST /v1/webhooks/dead/{id}/retry": at(["id": "w1"], nil)
-        case "GET /console/{name}": at(["name": "app.js"], nil)
-        case "POST /v1/publish": at([:], ["event": "tidings", "to": ["user:nobody"], "data": .string(new)])
-        case "GET /v1/challenges/{id}", "DELETE /v1/challenges/{id}", "GET /v1/challenges/{id}/leaderboard",
-            "DELETE /v1/challenges/{id}/scores/{userId}":
-            at(["id": "c1", "userId": "ada"], nil)
-        case "PUT /v1/challenges/{id}":
-            at(
-                ["id": "c1"],
-                [
-                    "name": .string(new), "startsAt": "2026-01-01T00:00:00Z", "endsAt": "2026-02-01T00:00:00Z",
-                    "mode": "add",
-                ])
-        case "POST /v1/challenges/{id}/scores": at(["id": "c1"], ["score": 1, "displayName": .string(new)])
-        case "POST /v1/posts": at([:], ["text": .string(new), "visibility": "followers"])
-        case "GET /v1/posts/{id}":
-            at(posts, nil) + [
-                Request(path: "/v1/posts/\(id("publicPost"))"), Request(path: "/v1/posts?authorId=ada&limit=100"),
-            ]
-        case "DELETE /v1/posts/{id}", "PUT /v1/posts/{id}/likes/{userId}", "DELETE /v1/posts/{id}/likes/{userId}",
-            "PUT /v1/posts/{id}/reposts/{userId}", "DELETE /v1/posts/{id}/reposts/{userId}":
-            at(posts, nil)
-        case "GET /v1/users/{id}", "GET /v1/users/{id}/followers", "GET /v1/users/{id}/following":
-            at(["id": "ada"], nil)
-        // No one's: an erasure of ada would end the test.
-        case "DELETE /v1/users/{id}", "GET /v1/users/{id}/erasure": at(["id": "nobody"], nil)
-        case "GET /v1/users/{id}/export": at(["id": "ada"], nil)
-        case "GET /v1/users/{id}/followers/{followerId}": at(["id": "ada", "followerId": "me"], nil)
-        case "PUT /v1/users/{id}/followers/{followerId}", "DELETE /v1/users/{id}/followers/{followerId}":
-            at(["id": "sam", "followerId": "me"], nil)
-        default: nil
-        }
-    }
-
-    private func shopRequests(_ operation: String, _ new: String, _ at: At) -> [Request]? {
-        let shop: KeyValuePairs = ["id": "s1", "barberId": "b1", "trackId": "t1"]
-        let parts = operation.split(separator: " ").map(String.init)
-        switch (parts[0], parts[1].replacingOccurrences(of: "/v1/shops", with: "")) {
-        case ("GET", ""), ("GET", "/{id}"), ("GET", "/{id}/barbers"), ("GET", "/{id}/queue"),
-            ("GET", "/{id}/queue/entries"), ("GET", "/{id}/queue/accuracy"), ("GET", "/{id}/presence"),
-            ("GET", "/{id}/presence/code"), ("GET", "/{id}/presence/me"), ("GET", "/{id}/dj"),
-            ("DELETE", "/{id}/barbers/{barberId}"), ("DELETE", "/{id}/presence/me"),
-            ("DELETE", "/{id}/dj/tracks/{trackId}"):
-            return at(shop, nil)
-        case ("PUT", "/{id}"): return at(shop, ["name": .string(new), "timeZone": "UTC"])
-        case ("PUT", "/{id}/barbers/{barberId}"): return at(shop, ["name": .string(new), "onDuty": true])
-        case ("POST", "/{id}/queue/entries"): return at(shop, ["customerName": .string(new), "service": "cut"])
-        case ("PUT", "/{id}/presence"): return at(shop, ["codeRequired": true])
-        case ("PUT", "/{id}/presence/me"): return at(shop, ["code": "000000"])
-        case ("PUT", "/{id}/dj"): return at(shop, ["isActive": true])
-        case ("PUT", "/{id}/dj/current-track"): return at(shop, ["trackId": "t1"])
-        case ("POST", "/{id}/dj/current-track"): return at(shop, ["after": nil])
-        case ("POST", "/{id}/dj/tracks"):
-            return at(shop, ["trackId": .string(new), "trackName": "x", "artistName": "x", "albumArt": nil])
-        case ("PUT", "/{id}/dj/tracks/{trackId}/vote"): return at(shop, ["vote": "up"])
-        default: return nil
-        }
-    }
-
-    private func streamRequests(_ operation: String, _ new: String, _ caller: Caller, _ at: At) -> [Request]? {
-        let stream: KeyValuePairs = ["id": id("stream")]
+    /// Returns the requests of operations that need more than another body; nil for the others.
+    private func special(_ operation: String, _ new: String, _ caller: Caller) -> [Request]? {
         switch operation {
-        case "POST /v1/stream-tickets": return at([:], ["topics": ["queue:s1"]])
-        case "GET /v1/streams/{id}", "GET /v1/streams/{id}/subscriptions": return at(stream, nil)
-        case "PUT /v1/streams/{id}/subscriptions": return at(stream, ["topics": ["queue:s1"]])
+        case "PUT /v1/devices/{id}":
+            return [
+                Request(path: "/v1/devices/tablet", body: PushProbe.subscription("https://127.0.0.1:1/\(new)"))
+            ]
+        case "PATCH /v1/bookings/{id}":
+            return [
+                Request(
+                    path: path("/v1/bookings/{id}"), body: ["durationMinutes": 45], headers: ["If-Match": "\"1\""])
+            ]
+        case "GET /v1/posts/{id}":
+            return ["followersPost", "publicPost"].map { Request(path: "/v1/posts/\(ids[$0] ?? "unknown")") }
+        // No one's: an erasure of ada would end the test.
+        case "DELETE /v1/users/{id}": return [Request(path: "/v1/users/nobody")]
+        case "GET /v1/users/{id}/erasure": return [Request(path: "/v1/users/nobody/erasure")]
+        // Followers of ada may see her posts.
+        case "PUT /v1/users/{id}/followers/{followerId}", "DELETE /v1/users/{id}/followers/{followerId}":
+            return [Request(path: "/v1/users/sam/followers/me")]
+        case "PUT /v1/streams/{id}/subscriptions":
+            return [Request(path: path("/v1/streams/{id}/subscriptions"), body: ["topics": ["queue:s1"]])]
         case "PUT /v1/streams/{id}/token":
-            return at(stream, ["token": .string(service.token(for: Self.identity(caller)))])
-        case "POST /v1/revocations": return at([:], ["tokenId": .string(new)])
+            let token = service.token(for: Self.identity(caller))
+            return [Request(path: path("/v1/streams/{id}/token"), body: ["token": .string(token)])]
         case "DELETE /v1/revocations": return [Request(path: "/v1/revocations?tokenId=\(new)")]
         case "POST /v1/changes":
             // A row of another person, so that no caller here receives it. The feed authenticates with its secret.
-            let row = School.own("homework", new, of: "s0")
             let proof = caller == .feed ? ["X-Webhook-Secret": School.secret] : [:]
-            return [Request(path: "/v1/changes", body: row, headers: proof)]
+            return [Request(path: "/v1/changes", body: School.own("homework", new, of: "s0"), headers: proof)]
         case "POST /v1/explain":
             let events = streams[.ada]?.received.filter { $0.name == "notification:created" }.map(\.id) ?? []
             let rows = streams[.pupil]?.received.filter { $0.name == "table:change" }.map(\.id) ?? []

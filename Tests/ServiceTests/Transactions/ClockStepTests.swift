@@ -1,10 +1,8 @@
 import BellhopClient
 import Database
 import Foundation
-import Rows
 import TestSupport
 import Testing
-import Values
 
 /// The wall clock of the built service is set back and forth while it runs, as by NTP or by hand.
 @Suite(.timed) struct ClockStepTests {

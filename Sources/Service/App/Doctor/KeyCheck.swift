@@ -1,5 +1,3 @@
-import Foundation
-
 /// A check of the keys that verify tokens.
 struct KeyCheck {
     private let settings: Settings

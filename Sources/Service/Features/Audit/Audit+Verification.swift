@@ -1,6 +1,5 @@
 import Cryptography
 import Database
-import Domain
 import Values
 
 extension AuditFeature {

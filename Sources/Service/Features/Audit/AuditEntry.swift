@@ -1,5 +1,4 @@
 import Cryptography
-import Domain
 import Values
 
 /// An entry of the audit log: what a caller with a position did to whose data.

@@ -3,7 +3,6 @@ import Logging
 import Rows
 import Synchronization
 import Threads
-import Values
 
 /// A reader of an app's log, on its own thread. It acquires the slot, or stands by while another replica holds it.
 final class SourceReader: Sendable {

@@ -1,6 +1,5 @@
 import Cryptography
 import Database
-import Values
 
 /// The secret that proves that `bellhop.notify` or `bellhop.publish` wrote a message: any role of a database may write
 /// messages into its log.

@@ -1,4 +1,3 @@
-import Database
 import Realtime
 import Rows
 import Values

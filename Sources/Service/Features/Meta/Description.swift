@@ -1,5 +1,4 @@
 import MicroHTTP
-import Realtime
 import Values
 import Yams
 

@@ -1,5 +1,4 @@
 import MicroHTTP
-import Realtime
 import Values
 
 /// Data about the service: the caller of a token, the constants for clients, health, metrics, and the API description.

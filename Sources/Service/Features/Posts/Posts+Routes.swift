@@ -1,7 +1,6 @@
 import Database
 import Domain
 import MicroHTTP
-import Realtime
 import Values
 import Visibility
 

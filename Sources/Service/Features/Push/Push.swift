@@ -3,7 +3,6 @@ import Domain
 import OutboundHTTP
 import Push
 import Values
-import Visibility
 
 /// Push messages to the devices of users: notifications and messages that they have not seen, the number on the icon,
 /// and the withdrawal of what was seen elsewhere. Each is a message of the ``Outbox`` in the lane of its device.

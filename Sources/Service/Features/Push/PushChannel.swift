@@ -2,7 +2,6 @@ import Database
 import Domain
 import Logging
 import Push
-import Threads
 import Values
 
 /// Push messages by one provider.

@@ -60,7 +60,7 @@ final class PushFanOut: Channel {
             patientUntil: patientUntil)
     }
 
-    func isAlert(_ type: String) -> Bool { false }
+    func isAlert(_: String) -> Bool { false }
 
     func delivery(
         of attempt: OutboxAttempt, at now: Timestamp, in db: DatabaseConnection

@@ -143,9 +143,9 @@ struct WebhookDelivery: OutboxDelivery {
         }
     }
 
-    func isDestinationPresent(in db: DatabaseConnection) throws -> Bool { true }
+    func isDestinationPresent(in _: DatabaseConnection) throws -> Bool { true }
 
-    func note(_ result: OutboxResult, isLatest: Bool, at now: Timestamp, in db: DatabaseConnection) throws {
+    func note(_ result: OutboxResult, isLatest: Bool, at _: Timestamp, in db: DatabaseConnection) throws {
         guard case .accepted = result, isLatest, type == .messageUnreached else { return }
         try Outbox.deleteWithdrawal(
             WebhooksFeature.slot(.messageWithdrawn, attempt.subject), before: attempt, in: db)

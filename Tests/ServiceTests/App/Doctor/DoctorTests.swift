@@ -1,9 +1,7 @@
 import BellhopClient
 import Foundation
-import PostgresServer
 import TestSupport
 import Testing
-import Values
 
 @testable import Service
 

@@ -13,8 +13,8 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
     static let folder = repository.appendingPathComponent("Tests/Fixtures/Databases")
 
     let number: Int
-    /// The ids of the applied migrations.
-    let migrations: [String]
+    /// The applied migrations, each with the checksums of its texts (``line(of:)``).
+    let lines: [String]
     /// The position of Ada's stream before the rest of her events.
     let cursor: String
     /// SQL that creates the rows in a database with only the migrations applied.
@@ -31,13 +31,22 @@ struct DatabaseLevel: Sendable, CustomStringConvertible {
     private init(reading file: URL) throws {
         let text = try String(contentsOf: file, encoding: .utf8)
         number = try #require(Int(file.deletingPathExtension().lastPathComponent))
-        func entry(_ name: String) throws -> String {
+        func entries(_ name: String) -> [String] {
             let mark = "-- \(name): "
-            return try String(#require(text.split(separator: "\n").first { $0.hasPrefix(mark) }).dropFirst(mark.count))
+            return text.split(separator: "\n").filter { $0.hasPrefix(mark) }.map { String($0.dropFirst(mark.count)) }
         }
-        migrations = try entry("migrations").split(separator: " ").map(String.init)
-        cursor = try entry("cursor")
+        lines = entries("migration")
+        cursor = try #require(entries("cursor").first)
         rows = text
+    }
+
+    /// The ids of the applied migrations.
+    var migrations: [String] { lines.map { String($0.prefix { $0 != " " }) } }
+
+    /// Returns the id of a migration with the checksums of its texts.
+    static func line(of migration: Migration) -> String {
+        let (sqlite, postgres) = (migration.checksum(for: .sqlite), migration.checksum(for: .postgreSQL))
+        return "\(migration.id) sqlite:\(sqlite) postgres:\(postgres)"
     }
 
     private var applied: [Migration] { Catalog.migrations.filter { migrations.contains($0.id) } }
@@ -104,8 +113,7 @@ extension DatabaseLevel {
     /// Writes the stored rows of a service. Fails if a table is empty.
     static func store(_ number: Int, cursor: String, of service: TestService) async throws {
         let tables = try tables(of: Catalog.migrations).sorted { $0.key < $1.key }
-        let migrations = Catalog.migrations.map(\.id)
-        var lines = ["-- migrations: \(migrations.joined(separator: " "))", "-- cursor: \(cursor)"]
+        var lines = Catalog.migrations.map { "-- migration: \(line(of: $0))" } + ["-- cursor: \(cursor)"]
         // In one transaction, because periodic work would delete what remains.
         let stored = try await service.app.store.write { db in
             for statement in LevelStory.chapters.flatMap(\.remaining) { _ = try db.run(SQL(unchecked: statement)) }

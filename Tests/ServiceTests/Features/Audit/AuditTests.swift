@@ -102,7 +102,7 @@ import Values
             for caller in [VisibilityWorld.Caller.backend, .admin, .staff] {
                 // Administrators and staff may also act as ordinary users, on their own rows.
                 guard caller == .backend || route.access != "bearer" else { continue }
-                for request in world.requests("\(route.method) \(route.pattern)", as: caller) ?? [] {
+                for request in try world.requests("\(route.method) \(route.pattern)", as: caller) {
                     let before = try noted()
                     let answer = try await world.service.call(
                         route.method, request.path, as: world.identity(caller), request.body, headers: request.headers)

@@ -1,10 +1,6 @@
 import BellhopClient
-import Rows
 import TestSupport
 import Testing
-import Values
-
-@testable import Service
 
 /// R-CNT-G3, R-CNT-COUNTS-1, R-CNT-RT-3, R-CNT-D-1 over real HTTP.
 @Suite(.timed) struct BadgesRouteTests {

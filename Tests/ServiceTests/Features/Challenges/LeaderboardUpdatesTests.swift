@@ -1,7 +1,6 @@
 import BellhopClient
 import Domain
 import Foundation
-import Rows
 import TestSupport
 import Testing
 

@@ -3,8 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Service
-
 /// R-ENG-E-1: the counts of the posts on the screen, filtered by the service.
 @Suite(.timed, .serialized) struct ChangesEngagementTests {
     private static let reader = TestService.Identity.user("ann")

@@ -1,7 +1,5 @@
 import BellhopClient
 import Database
-import Foundation
-import Rows
 import TestSupport
 import Testing
 

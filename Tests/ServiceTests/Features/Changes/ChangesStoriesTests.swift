@@ -1,9 +1,6 @@
 import BellhopClient
-import Foundation
 import TestSupport
 import Testing
-
-@testable import Service
 
 /// The acceptance scenarios of R-SCH-US1 to R-SCH-US6: one user acts, which reaches the service as a webhook of the
 /// school's database, while another has a screen open. R-SCH-NFR-001, R-SCH-SC-001, R-SCH-SC-002: within 5 seconds.

@@ -3,8 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Service
-
 /// `POST /v1/explain`: the key, membership, filter or topic that decides.
 @Suite(.timed) struct ExplainTests {
     let school: School

@@ -1,11 +1,8 @@
 import BellhopClient
 import Foundation
-import Rows
 import TestSupport
 import Testing
 import Values
-
-@testable import Service
 
 /// The credentials that may send rows, and the tenants they are valid for.
 @Suite(.timed) struct FeedCredentialsTests {

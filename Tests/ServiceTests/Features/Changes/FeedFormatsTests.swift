@@ -4,8 +4,6 @@ import Rows
 import TestSupport
 import Testing
 
-@testable import Service
-
 /// R-SCH-A-001, R-SCH-A-008: every format that a feed may send, from the delivery to the stream, over real HTTP.
 @Suite(.timed) struct FeedFormatsTests {
     let probe: FeedProbe

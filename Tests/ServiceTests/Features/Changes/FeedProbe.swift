@@ -6,8 +6,6 @@ import TestSupport
 import Testing
 import Values
 
-@testable import Service
-
 /// A service with the tables of the recorded payloads, and a feed that sends to it.
 ///
 /// Every row is visible to its whole tenant and invalidates one key, which has the name of the table. Windows are

@@ -1,9 +1,6 @@
 import BellhopClient
-import Foundation
 import TestSupport
 import Testing
-
-@testable import Service
 
 /// Table changes from their delivery to the streams, over real HTTP.
 @Suite(.timed) struct TableChangesTests {

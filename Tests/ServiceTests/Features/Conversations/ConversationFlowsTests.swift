@@ -1,12 +1,7 @@
 import BellhopClient
-import Database
 import Foundation
-import Rows
 import TestSupport
 import Testing
-import Values
-
-@testable import Service
 
 /// The flows R-CNT-C1 to R-CNT-C3 and the acceptance criteria R-CNT-AC-1 to R-CNT-AC-5, with devices that are online,
 /// offline or late.

@@ -1,6 +1,4 @@
 import Database
-import Domain
-import Rows
 
 @testable import Service
 

@@ -2,10 +2,8 @@ import BellhopClient
 import Database
 import Domain
 import Foundation
-import Rows
 import TestSupport
 import Testing
-import Values
 
 @testable import Service
 

@@ -3,7 +3,6 @@ import Database
 import Domain
 import Foundation
 import Realtime
-import Rows
 import TestSupport
 import Testing
 import Values

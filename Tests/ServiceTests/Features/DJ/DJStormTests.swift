@@ -1,12 +1,9 @@
 import BellhopClient
-import Database
 import Foundation
-import Rows
 import TestSupport
 import Testing
 import Values
 
-@testable import Service
 @testable import Domain
 
 /// Many concurrent votes: the counts equal a recount, the order is total, and watchers are not flooded.

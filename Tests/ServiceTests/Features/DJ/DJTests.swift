@@ -2,7 +2,6 @@ import BellhopClient
 import Database
 import Domain
 import Foundation
-import Rows
 import TestSupport
 import Testing
 import Values

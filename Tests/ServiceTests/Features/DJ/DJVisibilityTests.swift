@@ -1,8 +1,6 @@
 import Database
 import Domain
-import Foundation
 import PostgresServer
-import Rows
 import TestSupport
 import Testing
 import Values

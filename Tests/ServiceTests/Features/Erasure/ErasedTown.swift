@@ -3,7 +3,6 @@ import Database
 import Foundation
 import TestSupport
 import Testing
-import Values
 
 @testable import Service
 

@@ -30,6 +30,19 @@ import Testing
         #expect(Catalog.undeclared(Catalog.tables).isEmpty)
     }
 
+    /// `Docs/privacy.md` lists each table with rows about users, and no table that does not exist.
+    @Test func everyTableAboutUsers_isInThePrivacyPage() throws {
+        let page = try String(contentsOf: repository.appendingPathComponent("Docs/privacy.md"), encoding: .utf8)
+        let rows = page.split(separator: "\n").filter { $0.hasPrefix("| `") }
+        let cells = rows.compactMap { $0.split(separator: "|").first }
+        let named = Set(cells.flatMap { $0.matches(of: /`(?<table>\w+)`/).map { String($0.table) } })
+        let about = Catalog.tables.filter { table in
+            table.person.map { !$0.links.isEmpty || !$0.summary.hasPrefix("nothing") } ?? true
+        }
+        #expect(about.map(\.name).filter { !named.contains($0) } == [])
+        #expect(named.subtracting(Catalog.tables.map(\.name)) == [])
+    }
+
     /// A table that a migration creates has a declaration, and its columns exist. Rows that stay say of each text what
     /// becomes of it.
     @Test func declarations_areThoseOfTheTables() throws {

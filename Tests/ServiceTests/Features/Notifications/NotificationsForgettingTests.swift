@@ -1,6 +1,5 @@
 import BellhopClient
 import Database
-import Rows
 import TestSupport
 import Testing
 import Values

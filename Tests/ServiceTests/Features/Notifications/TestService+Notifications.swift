@@ -1,11 +1,7 @@
 import BellhopClient
 import Domain
-import Rows
 import TestSupport
 import Testing
-import Values
-
-@testable import Service
 
 extension TestService {
     /// Publishes an event as the tenant's backend, which creates a notification.

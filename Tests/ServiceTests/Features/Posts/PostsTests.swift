@@ -1,10 +1,8 @@
 import BellhopClient
 import Database
 import Domain
-import Rows
 import TestSupport
 import Testing
-import Values
 
 @testable import Service
 

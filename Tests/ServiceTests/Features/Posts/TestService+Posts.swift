@@ -1,8 +1,6 @@
 import BellhopClient
 import Testing
 
-@testable import Service
-
 /// The steps that prepare the tests of posts.
 extension TestService {
     @discardableResult

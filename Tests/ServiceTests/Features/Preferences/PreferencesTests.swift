@@ -1,10 +1,7 @@
 import BellhopClient
-import Rows
 import TestSupport
 import Testing
 import Values
-
-@testable import Service
 
 /// R-VIS-FR-5.2, R-VIS-FR-5.3 and quiet hours over real HTTP, with a clock that the test controls.
 @Suite(.timed) struct PreferencesTests {

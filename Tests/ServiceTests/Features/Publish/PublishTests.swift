@@ -3,8 +3,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Service
-
 /// `POST /v1/publish`: an app's own events, to keys and to declared topics.
 @Suite(.timed) struct PublishTests {
     /// Orders, whose customers and shop may subscribe. Rows determine which user has placed which order.

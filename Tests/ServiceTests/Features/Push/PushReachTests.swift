@@ -3,7 +3,6 @@ import Database
 import Domain
 import TestSupport
 import Testing
-import Values
 
 @testable import Service
 

@@ -1,8 +1,6 @@
 import BellhopClient
 import Database
-import Domain
 import Foundation
-import Rows
 import TestSupport
 import Testing
 import Values

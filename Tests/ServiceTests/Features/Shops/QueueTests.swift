@@ -1,11 +1,8 @@
 import BellhopClient
 import Foundation
-import Rows
 import TestSupport
 import Testing
 import Values
-
-@testable import Service
 
 /// Queue waits over real HTTP (R-CUT-Q-1 to R-CUT-Q-6; ).
 @Suite(.timed) struct QueueTests {

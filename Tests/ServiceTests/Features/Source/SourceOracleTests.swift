@@ -3,8 +3,6 @@ import PostgresServer
 import TestSupport
 import Testing
 
-@testable import Service
-
 /// A stream receives the same from the log as from webhooks for the same rows.
 @Suite(.timed) struct SourceOracleTests {
     /// SQL that makes the database record each change as its webhook would send it.

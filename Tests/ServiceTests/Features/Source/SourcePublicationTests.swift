@@ -1,9 +1,6 @@
 import BellhopClient
-import PostgresServer
 import TestSupport
 import Testing
-
-@testable import Service
 
 /// Rows that the app's server does not publish for a while.
 @Suite(.timed) struct SourcePublicationTests {

@@ -2,8 +2,6 @@ import BellhopClient
 import TestSupport
 import Testing
 
-@testable import Service
-
 /// The webhooks about messages that a member has not read, and the counts of every webhook, with a real receiver.
 @Suite(.timed) struct WebhookMessagesTests {
     private static let ben = TestService.Identity.user("ben")

@@ -4,7 +4,6 @@ import Database
 import Foundation
 import TestSupport
 import Testing
-import Values
 
 @testable import Service
 

@@ -6,8 +6,6 @@ import TestSupport
 import Testing
 import Values
 
-@testable import Service
-
 /// The webhooks that an app receives for unreached notifications, with a real receiver.
 @Suite(.timed) struct WebhooksTests {
     // MARK: Sent webhooks

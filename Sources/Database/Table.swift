@@ -14,13 +14,16 @@ public struct Table: Sendable {
     public let person: PersonPolicy?
     /// How long its rows are kept, for `bellhop policies`; nil if nothing deletes them because of their age.
     public let kept: String?
+    /// Whether it stores what callers send about their own rows. No write policy opens it, and yet its rows count as the
+    /// tenant's.
+    public let storesSentRows: Bool
 
     /// Creates a table.
     ///
     /// - Parameter name: Lower-case letters, digits and `_`, because SQL uses the name without quotes.
     public init(
         _ name: String, tenantColumn: String = Table.tenantColumnDefault, read: Policy, write: Policy,
-        kept: String? = nil, person: PersonPolicy? = nil
+        kept: String? = nil, storesSentRows: Bool = false, person: PersonPolicy? = nil
     ) {
         precondition(isSQLIdentifier(name), "a table cannot be named \(name)")
         for column in [tenantColumn] + (read.entries + write.entries).flatMap(\.columns) {
@@ -30,7 +33,7 @@ public struct Table: Sendable {
         self.tenantColumn = tenantColumn
         self.read = read
         self.write = write
-        (self.kept, self.person) = (kept, person)
+        (self.kept, self.storesSentRows, self.person) = (kept, storesSentRows, person)
         userColumns = write.templates.filter(\.namesUser).flatMap(\.columns)
     }
 

@@ -4,7 +4,7 @@ import Threads
 import Values
 
 /// The named backends that have used the service. No act on a user may concern their ids
-/// (``Transaction/requirePerson(_:)``).
+/// (`Transaction.requirePerson`).
 ///
 /// A backend is known to this process once its token is verified. It is stored with the tenant's next write.
 final class Backends: Sendable {
@@ -93,27 +93,11 @@ final class Backends: Sendable {
     }
 
     /// Deletes backends that are no longer known.
-    static func removeExpired(_ age: AgeTime, _ tx: Transaction) throws {
-        try tx.db.run(
+    static func removeExpired(_ age: AgeTime, of tenant: ID<Tenant>, in db: DatabaseConnection) throws {
+        try db.run(
             """
             DELETE FROM \(backends, unscoped: bookkeeping)
-            WHERE tenant = \(tx.tenant) AND kept_until <= \(age.now)
+            WHERE tenant = \(tenant) AND kept_until <= \(age.now)
             """)
-    }
-}
-
-extension Transaction {
-    /// Checks that a user id belongs to a person: who may end the access of a user must not be able to end that of a
-    /// backend, of a feed or of the service itself.
-    func requirePerson(_ userId: ID<User>) throws {
-        guard !Caller.serviceNames.contains(userId.text),
-            try !backends.contains(Owner(tenant: tenant, userId: userId), at: now, in: db)
-        else {
-            throw Failure.forbidden(
-                """
-                \(userId) acts as a backend or as the service, not as a user. To end the access of a backend, revoke its \
-                token by tokenId.
-                """, code: "user.is_service")
-        }
     }
 }

@@ -87,7 +87,7 @@ let package = Package(
         .target(name: "Visibility", swiftSettings: strict),
         .target(name: "Values", swiftSettings: strict),
         .target(name: "Rows", dependencies: ["Values", "Visibility"], swiftSettings: strict),
-        .target(name: "Domain", dependencies: ["Values", "Rows", "Visibility"], swiftSettings: strict),
+        .target(name: "Domain", dependencies: ["Values"], swiftSettings: strict),
         .target(name: "Realtime", dependencies: ["Values"], swiftSettings: strict),
         .target(
             name: "Service",
@@ -137,7 +137,7 @@ let package = Package(
             name: "DatabaseTests", dependencies: ["Database", "PostgresServer", "TestSupport", "Values", "Visibility"],
             swiftSettings: strict),
         .testTarget(
-            name: "DomainTests", dependencies: ["Values", "Rows", "Domain", "QueueSimulation", "TestSupport"],
+            name: "DomainTests", dependencies: ["Values", "Domain", "QueueSimulation", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "RowsTests",

@@ -2,7 +2,6 @@ import TestSupport
 import Testing
 
 @testable import Domain
-@testable import Rows
 @testable import Values
 
 /// The permitted changes to a booking, by actor and status, and the notifications that its customer receives (R-1 and

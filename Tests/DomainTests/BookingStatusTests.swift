@@ -2,7 +2,6 @@ import TestSupport
 import Testing
 
 @testable import Domain
-@testable import Rows
 @testable import Values
 
 /// R-1, R-CUT-B-1: all 36 transitions, for both actors.

@@ -2,7 +2,6 @@ import TestSupport
 import Testing
 
 @testable import Domain
-@testable import Rows
 @testable import Values
 
 /// How a score is computed, and which submissions a challenge refuses (R-CUT-L-1).

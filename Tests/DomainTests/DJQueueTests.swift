@@ -2,7 +2,6 @@ import TestSupport
 import Testing
 
 @testable import Domain
-@testable import Rows
 @testable import Values
 
 /// The order of a shop's tracks and their vote counts (R-CUT-D-1 to R-CUT-D-5, R-9 and R-10).

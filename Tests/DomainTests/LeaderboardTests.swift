@@ -2,7 +2,6 @@ import TestSupport
 import Testing
 
 @testable import Domain
-@testable import Rows
 @testable import Values
 
 /// The order of a board, compared with a sorted array (R-CUT-L-1, R-CUT-L-2; R-11).

@@ -2,7 +2,6 @@ import TestSupport
 import Testing
 
 @testable import Domain
-@testable import Rows
 @testable import Values
 
 /// The users present at a shop, and the code that proves presence (R-CUT-D-2, R-13).

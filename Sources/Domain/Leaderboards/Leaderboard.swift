@@ -1,4 +1,3 @@
-import Rows
 import Values
 
 /// The entries of a challenge in memory, in order. Lookups of a place take time logarithmic in the number of entries.

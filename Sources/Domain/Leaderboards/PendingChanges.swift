@@ -1,4 +1,3 @@
-import Rows
 import Values
 
 /// Decided but uncommitted changes of a leaderboard. The order in memory contains only committed changes.

@@ -1,5 +1,3 @@
-import Rows
-
 /// The sort key of an entry on a leaderboard; smaller is better.
 public struct Standing: Sendable, Hashable, Comparable {
     /// The score, transformed so that smaller is better (`Challenge.Order.key`).

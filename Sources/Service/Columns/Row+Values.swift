@@ -1,5 +1,4 @@
 import Database
-import Rows
 import Values
 
 extension Row {

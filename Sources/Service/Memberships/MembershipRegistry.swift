@@ -18,7 +18,8 @@ final class MembershipRegistry: Sendable {
     static let event: StaticString = "bellhop:memberships"
 
     static let facts = Table(
-        "membership_facts", read: [], write: [], storesSentRows: true, person: .copies("a step erases what the app's rows say"))
+        "membership_facts", read: [], write: [], storesSentRows: true,
+        person: .copies("a step erases what the app's rows say"))
 
     static let migration = Migration(
         "0001_memberships",

@@ -1,7 +1,6 @@
 import Domain
 import Foundation
 import QueueSimulation
-import Rows
 
 /// Compares the wait estimates with the plain formula on simulated shops, and prints one row for each number of
 /// barbers and load.

@@ -1,7 +1,6 @@
 import Domain
 import Foundation
 import QueueSimulation
-import Rows
 
 /// One row of the table.
 struct Cell: Sendable {

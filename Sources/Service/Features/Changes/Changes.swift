@@ -24,8 +24,7 @@ enum ChangesFeature {
             bodyBytesMax: ChangeLimits.bodyBytesMax,
             Endpoint.serving(parts, takeChanges))
         return Feature(
-            name: "changes", tables: [deliveries, SourcePosition.positions],
-            migrations: [migration, SourcePosition.migration], endpoints: [intake],
+            name: "changes", tables: [deliveries], migrations: [migration], endpoints: [intake],
             ticks: [pruning, trimming],
             constants: { writer, settings in
                 writer.member(

@@ -80,7 +80,7 @@ struct SourceIntake: Sendable {
     ///   - also: Further writes in the transaction.
     /// - Throws: ``SourcePosition/Moved``, `StoreBusy`, and errors of the database. Then nothing is stored.
     func write(
-        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, seen: SourceRowsSeen? = nil,
+        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, seen: AcceptedRows? = nil,
         also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
     ) throws -> Outcome {
         let answer = Locked<Result<Outcome, any Error>?>(nil)
@@ -101,7 +101,7 @@ struct SourceIntake: Sendable {
     /// Writes like ``write(_:from:to:seen:also:meanwhile:)``, and waits for room in the queue of writes while a thread
     /// runs.
     func writeWaitingForRoom(
-        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, seen: SourceRowsSeen? = nil,
+        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, seen: AcceptedRows? = nil,
         on thread: LoopThread,
         also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
     ) throws -> Outcome {
@@ -115,7 +115,7 @@ struct SourceIntake: Sendable {
         }
     }
 
-    private func take(_ items: [SourceItem], _ seen: SourceRowsSeen?, in db: DatabaseConnection) throws -> Outcome {
+    private func take(_ items: [SourceItem], _ seen: AcceptedRows?, in db: DatabaseConnection) throws -> Outcome {
         var outcome = Outcome()
         var rest = items[...]
         while let first = rest.first {
@@ -133,7 +133,7 @@ struct SourceIntake: Sendable {
 
     /// Takes in consecutive changes of rows in one transaction.
     private func take(
-        _ rows: ArraySlice<SourceItem>, _ seen: SourceRowsSeen?, in db: DatabaseConnection, _ outcome: inout Outcome
+        _ rows: ArraySlice<SourceItem>, _ seen: AcceptedRows?, in db: DatabaseConnection, _ outcome: inout Outcome
     ) throws {
         var changes: [TableChange] = []
         for case .change(let change) in rows { changes.append(change) }

@@ -3,24 +3,6 @@ import Rows
 import Threads
 import Values
 
-/// The rows of a snapshot that were accepted, as hashes. A million rows take some 20 MB until the table is read.
-final class SourceRowsSeen: Sendable {
-    private let hashes = Locked(Set<Int>())
-
-    func insert(_ tenant: ID<Tenant>, _ row: String) { hashes.withLock { _ = $0.insert(Self.hash(tenant, row)) } }
-
-    func contains(_ tenant: ID<Tenant>, _ row: String) -> Bool {
-        hashes.withLock { $0.contains(Self.hash(tenant, row)) }
-    }
-
-    private static func hash(_ tenant: ID<Tenant>, _ row: String) -> Int {
-        var hasher = Hasher()
-        hasher.combine(tenant)
-        hasher.combine(ID<SourceRowsSeen>(row))
-        return hasher.finalize()
-    }
-}
-
 /// A reader of the current rows of tables with memberships: first the snapshot, then the changes.
 struct SourceSnapshot {
     /// What becomes of the stored rows of a table.
@@ -57,7 +39,7 @@ struct SourceSnapshot {
         for table in tables {
             let truncation = SourceItem.change(
                 .truncation(of: table.schema, table.name, isResnapshot: true))
-            let seen = earlier == .compared ? SourceRowsSeen() : nil
+            let seen = earlier == .compared ? AcceptedRows() : nil
             var part = Part(mark: mark, seen: seen, seen == nil ? [truncation] : [])
             if let relation = try server.relation(table) {
                 rejected += try read(table, try types.rows(of: relation), &part)
@@ -85,11 +67,11 @@ struct SourceSnapshot {
     /// Rows that are stored at once.
     private struct Part {
         let mark: SourcePosition
-        let seen: SourceRowsSeen?
+        let seen: AcceptedRows?
         var items: [SourceItem]
         private var bytes = 0
 
-        init(mark: SourcePosition, seen: SourceRowsSeen?, _ items: [SourceItem]) {
+        init(mark: SourcePosition, seen: AcceptedRows?, _ items: [SourceItem]) {
             (self.mark, self.seen, self.items) = (mark, seen, items)
         }
 

@@ -17,6 +17,8 @@ struct SourcePosition: Sendable, Hashable {
     /// The publication of the tables (``SourcePublication``); nil before the first is known.
     var publication: String?
 
+    static let feature = Feature(name: "source", tables: [positions], migrations: [migration])
+
     static let positions = Table(
         "source_positions", read: [], write: [], person: .nothing("positions in the app's log"))
 

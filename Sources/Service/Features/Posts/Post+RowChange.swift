@@ -1,12 +1,13 @@
+import Domain
 import Rows
 import Values
 
 extension Post {
     /// The schema and the table under which streams subscribe to posts:
     /// `{"schema": "bellhop", "table": "posts", "event": "UPDATE", "filter": "id=in.(…)"}` (R-ENG-E-1).
-    public static let subscribable = (schema: "bellhop", table: "posts")
+    static let subscribable = (schema: "bellhop", table: "posts")
 
-    public static let rowColumns: ColumnTypes = [
+    static let rowColumns: ColumnTypes = [
         "id": .text, "author_id": .text, "visibility": .text, "sequence": .bigint, "like_count": .bigint,
         "repost_count": .bigint,
     ]
@@ -24,14 +25,14 @@ extension Post {
     /// `engagement_update` (R-ENG-E-8).
     ///
     /// - Parameter readers: The keys that may see the post.
-    public func engagementChange(readers: [String]) -> RowChange {
+    func engagementChange(readers: [String]) -> RowChange {
         RowChange(
             ofOwn: Self.subscribable, .update, recordId: id.text, old: row, new: row, readers: readers,
             windowMilliseconds: PostLimits.engagementWindowMilliseconds,
             countColumns: ["likeCount": "like_count", "repostCount": "repost_count"])
     }
 
-    public func removalChange(readers: [String], at moment: Timestamp) -> RowChange {
+    func removalChange(readers: [String], at moment: Timestamp) -> RowChange {
         RowChange(
             ofOwn: Self.subscribable, .delete, recordId: id.text, old: row, new: nil, readers: readers, at: moment)
     }

@@ -349,12 +349,11 @@ public struct NotificationsMachine: ShownMachine {
         if change.isRemoval { return items.filter { !(change.ids ?? []).contains($0.id) } }
         let place = items.firstIndex { $0.id == change.upTo }
         return items.enumerated().map { index, item in
-            isCovered(change, item, index, place) ? item.with(change.set, at: change.at) : item
+            isCovered(change, item, at: index, place: place) ? item.with(change.set, at: change.at) : item
         }
     }
 
-    private static func isCovered(_ change: Pending, _ item: Bellhop.Notification, _ index: Int, _ place: Int?) -> Bool
-    {
+    private static func isCovered(_ change: Pending, _ item: Bellhop.Notification, at index: Int, place: Int?) -> Bool {
         if let ids = change.ids { return ids.contains(item.id) }
         if let category = change.category, category != item.category { return false }
         // Ids grow with time, so an id that is no longer in the list still defines the order.

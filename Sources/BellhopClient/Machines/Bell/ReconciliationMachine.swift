@@ -68,7 +68,7 @@ struct ReconciliationMachine: Sendable, Hashable {
         case .answer(let asked, let status, let etag, let body, let wait):
             // The user of this answer has signed out.
             if let asked, asked != askedAt { return [] }
-            return answered(status, etag, body, wait, now)
+            return answered(status, etag: etag, body: body, wait: wait, at: now)
         case .user:
             self = ReconciliationMachine(isForeground: isForeground, limits: limits)
             return soon(now)
@@ -101,7 +101,7 @@ struct ReconciliationMachine: Sendable, Hashable {
     }
 
     private mutating func answered(
-        _ status: Int, _ etag: String?, _ body: JSON, _ wait: Int, _ now: Int
+        _ status: Int, etag: String?, body: JSON, wait: Int, at now: Int
     ) -> [Action] {
         let wasDue = isDue
         (isAsking, isDue, notBefore) = (false, false, now + wait)

@@ -143,7 +143,7 @@ struct OutboxMachine: Sendable, Hashable {
             guard sending == item.key else { return [.remove(item)] }
             items = items.map { $0.key == item.key ? item : $0 }
             return [OutboxMachine.timer(nil), .request(item)]
-        case .answer(let key, let outcome, let wait): return answered(key, outcome, wait, now, random)
+        case .answer(let key, let outcome, let wait): return answered(key, outcome, wait: wait, at: now, random: random)
         case .timer: return next(now)
         case .forget:
             let outcome = Outcome(status: 0, body: ["code": "outbox.signed_out"])
@@ -193,7 +193,7 @@ struct OutboxMachine: Sendable, Hashable {
     }
 
     private mutating func answered(
-        _ key: String, _ outcome: Outcome, _ wait: Int, _ now: Int, _ random: Double
+        _ key: String, _ outcome: Outcome, wait: Int, at now: Int, random: Double
     ) -> [Action] {
         guard sending == key, let index = items.firstIndex(where: { $0.key == key }) else { return [] }
         sending = nil

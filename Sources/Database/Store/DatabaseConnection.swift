@@ -22,7 +22,7 @@ public final class DatabaseConnection {
     private var violation: DatabaseError?
 
     /// The record of what the present caller does to rows of other users; nil if it is not recorded.
-    private var oversight: Oversight?
+    private var accesses: RowAccesses?
 
     /// Examines the values of each statement that stores something, and refuses it with an error; nil examines nothing.
     private var examination: (([SQLValue]) throws -> Void)?
@@ -166,8 +166,8 @@ public final class DatabaseConnection {
     }
 
     private func perform(_ sql: SQL, _ body: (Row) throws -> Bool) throws -> Int {
-        let woven = sql.woven(showingUsers: oversight != nil)
-        oversight?.noteReads(of: woven.scoped)
+        let woven = sql.woven(showingUsers: accesses != nil)
+        accesses?.noteReads(of: woven.scoped)
         guard woven.hiddenColumns > 0 else { return try driver.perform(woven, body) }
         var continues = true
         // Rows of RETURNING arrive after all changes are made, but each still carries its check.
@@ -179,7 +179,7 @@ public final class DatabaseConnection {
                 throw error
             }
             if woven.users > 0, let target = sql.target {
-                try oversight?.noteWrite(target.verb, of: target.table, users: row.users(woven.users))
+                try accesses?.noteWrite(target.verb, of: target.table, users: row.users(woven.users))
             }
             if continues { continues = try body(row) }
             return true
@@ -195,11 +195,11 @@ public final class DatabaseConnection {
     /// else is needed. On PostgreSQL, row-level security checks the policy once more.
     public func enter(_ scope: Scope?) throws { try driver.enter(scope) }
 
-    /// Runs a body and records what it does to rows of other users; without a record, only runs it.
-    public func recording<Value>(into record: Oversight?, _ body: () throws -> Value) rethrows -> Value {
-        let former = oversight
-        oversight = record
-        defer { oversight = former }
+    /// Runs a body and records its accesses to rows of other users; without a record, only runs it.
+    public func recording<Value>(into accesses: RowAccesses?, _ body: () throws -> Value) rethrows -> Value {
+        let former = self.accesses
+        self.accesses = accesses
+        defer { self.accesses = former }
         return try body()
     }
 
@@ -229,7 +229,7 @@ public final class DatabaseConnection {
 
     /// Records that a statement without a scope inserted a row of a user.
     public func noteInsertion(into table: Table, of user: String) {
-        oversight?.noteWrite(.insert, of: table, users: [user])
+        accesses?.noteWrite(.insert, of: table, users: [user])
     }
 
     /// Acquires the locks of these names until the transaction ends, and waits for transactions that hold them.
@@ -247,7 +247,7 @@ public final class DatabaseConnection {
     /// Makes the body's changes atomic: an error undoes them and is rethrown. Savepoints may be nested.
     public func savepoint<Value>(_ body: () throws -> Value) throws -> Value {
         try driver.control(.savepoint)
-        let (actionsBefore, itemsBefore, actsBefore) = (commitActions.count, items.count, oversight?.mark)
+        let (actionsBefore, itemsBefore, accessesBefore) = (commitActions.count, items.count, accesses?.mark)
         do {
             let value = try body()
             if let violation { throw violation }
@@ -256,7 +256,7 @@ public final class DatabaseConnection {
         } catch {
             commitActions.removeSubrange(min(actionsBefore, commitActions.count)...)
             items.removeSubrange(min(itemsBefore, items.count)...)
-            if let actsBefore { oversight?.returnTo(actsBefore) }
+            if let accessesBefore { accesses?.returnTo(accessesBefore) }
             violation = nil
             // After a full disk, an I/O error or a lost server, the whole transaction has already ended, and the
             // savepoint with it.

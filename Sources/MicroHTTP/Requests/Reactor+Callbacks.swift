@@ -79,7 +79,7 @@ func accessHandler(
     if request.connection == nil {
         guard let target, let method, let version else { return .NO }
         request.method = HTTPMethod(rawValue: String(cString: method))
-        let head = readHead(of: request, handle, method, target, version)
+        let head = readHead(of: request, handle, method: method, target: target, version: version)
         return reactor.begin(request, handle, head)
     }
     guard uploadSize.pointee > 0 else { return reactor.proceed(request) }
@@ -92,8 +92,8 @@ func accessHandler(
 }
 
 func readHead(
-    of request: Request, _ handle: OpaquePointer, _ method: UnsafePointer<CChar>, _ target: UnsafePointer<CChar>,
-    _ version: UnsafePointer<CChar>
+    of request: Request, _ handle: OpaquePointer, method: UnsafePointer<CChar>, target: UnsafePointer<CChar>,
+    version: UnsafePointer<CChar>
 ) -> RequestHead {
     var head = RequestHead(
         method: method, target: target, targetCount: request.received.count, version: version,

@@ -65,12 +65,11 @@ enum BadgeLedger {
     ///
     /// - Parameter versionStep: 1 for the transaction's first change of the user, 0 for later ones.
     static func add(
-        _ change: BadgeChange, versionStep: Int, to userId: ID<User>, tenant: ID<Tenant>, at now: Timestamp,
-        in db: DatabaseConnection
+        _ change: BadgeChange, versionStep: Int, to owner: Owner, at now: Timestamp, in db: DatabaseConnection
     ) throws -> Badges {
         let sum = try db.row(
             singleUserAddition.binding(
-                tenant, userId.text, max(0, change.messages), max(0, change.requests), max(0, change.bell),
+                owner.tenant, owner.userId.text, max(0, change.messages), max(0, change.requests), max(0, change.bell),
                 now.microseconds, change.messages, change.requests, change.bell, versionStep), badges(_:))
         guard let sum else { throw DatabaseError(.other, "counts were written but not returned") }
         return sum

@@ -51,7 +51,7 @@ extension MembershipRegistry {
             text.family(
                 "bellhop_membership_rows_outdated", .gauge,
                 "Rows that give no key because the rule of their membership has changed since they arrived.",
-                by: "membership", known.memberships.outdated.map { ($0.membership, $0.rows) })
+                by: "membership", samples: known.memberships.outdated.map { ($0.membership, $0.rows) })
         }
         for found in known.memberships.outdated {
             logger.warning(

@@ -259,7 +259,7 @@ final class Transaction {
     private func storeCounts(of user: ID<User>) throws {
         guard let change = changes.removeValue(forKey: user), !change.isNone else { return }
         counts[user] = try BadgeLedger.add(
-            change, versionStep: counts[user] == nil ? 1 : 0, to: user, tenant: tenant, at: now, in: db)
+            change, versionStep: counts[user] == nil ? 1 : 0, to: Owner(tenant: tenant, userId: user), at: now, in: db)
     }
 
     // MARK: The end

@@ -18,7 +18,7 @@ final class TenantRows: Sendable {
             text.family(
                 "bellhop_tenant_rows", .gauge,
                 "Stored rows of a tenant, for the tenants with the most, if a limit is set.",
-                by: "tenant", rows.largest.map { ($0.0.text, $0.1) })
+                by: "tenant", samples: rows.largest.map { ($0.0.text, $0.1) })
         }
         rows.recount.add(thread)
     }

@@ -72,22 +72,35 @@ struct SourceIntake: Sendable {
         return Set(memberships.outdated.map { "\($0.schema).\($0.table)" })
     }
 
-    /// Writes items and advances the position. Calls `meanwhile` from time to time while it waits.
+    /// Items, and how they advance the position.
+    struct Step {
+        let items: [SourceItem]
+        let known: SourcePosition?
+        /// Nil for items that come before there is a position.
+        let position: SourcePosition?
+        /// The rows of a snapshot that follows known rows; see ``ChangeIntake/take(_:seen:_:)``.
+        let seen: AcceptedRows?
+
+        init(
+            _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, seen: AcceptedRows? = nil
+        ) {
+            (self.items, self.known, self.position, self.seen) = (items, known, position, seen)
+        }
+    }
+
+    /// Writes a step. Calls `meanwhile` from time to time while it waits.
     ///
-    /// - Parameters:
-    ///   - position: Nil for items that come before there is a position.
-    ///   - seen: The rows of a snapshot that follows known rows; see ``ChangeIntake/take(_:seen:_:)``.
-    ///   - also: Further writes in the transaction.
+    /// - Parameter also: Further writes in the transaction.
     /// - Throws: ``SourcePosition/Moved``, `StoreBusy`, and errors of the database. Then nothing is stored.
     func write(
-        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, seen: AcceptedRows? = nil,
-        also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
+        _ step: Step, also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in },
+        meanwhile: () throws -> Void = {}
     ) throws -> Outcome {
         let answer = Locked<Result<Outcome, any Error>?>(nil)
         try runner.store.write { db in
-            try position?.store(replacing: known, slot: slot, at: runner.clock.now(), in: db)
+            try step.position?.store(replacing: step.known, slot: slot, at: runner.clock.now(), in: db)
             try also(db)
-            return try take(items, seen, in: db)
+            return try take(step.items, step.seen, in: db)
         } completion: { result in
             answer.withLock { $0 = result }
             answer.signal()
@@ -98,16 +111,15 @@ struct SourceIntake: Sendable {
         }
     }
 
-    /// Writes like ``write(_:from:to:seen:also:meanwhile:)``, and waits for room in the queue of writes while a thread
+    /// Writes like ``write(_:also:meanwhile:)``, and waits for room in the queue of writes while a thread
     /// runs.
     func writeWaitingForRoom(
-        _ items: [SourceItem], from known: SourcePosition?, to position: SourcePosition?, seen: AcceptedRows? = nil,
-        on thread: LoopThread,
+        _ step: Step, on thread: LoopThread,
         also: @escaping @Sendable (DatabaseConnection) throws -> Void = { _ in }, meanwhile: () throws -> Void = {}
     ) throws -> Outcome {
         while true {
             do {
-                return try write(items, from: known, to: position, seen: seen, also: also, meanwhile: meanwhile)
+                return try write(step, also: also, meanwhile: meanwhile)
             } catch let busy as StoreBusy {
                 guard thread.pause(for: SourceLimits.congestionPause) else { throw busy }
                 try meanwhile()
@@ -139,7 +151,7 @@ struct SourceIntake: Sendable {
         for case .change(let change) in rows { changes.append(change) }
         for case .rejected(let reason) in rows { outcome.rejected.append(reason) }
         guard !changes.isEmpty else { return }
-        let outcomes = try runner.write(as: Self.caller, in: db, acts: [Self.act]) {
+        let outcomes = try runner.write(as: Self.caller, in: db, for: Self.audited) {
             try self.changes.take(changes, seen: seen, $0)
         }
         for (change, result) in zip(changes, outcomes) {
@@ -161,7 +173,7 @@ struct SourceIntake: Sendable {
             }
             try runner.reader.rows.requireRoom(for: message.tenant)
             try db.savepoint {
-                try runner.write(as: .system(tenant: message.tenant), in: db, acts: [Self.act]) {
+                try runner.write(as: .system(tenant: message.tenant), in: db, for: Self.audited) {
                     try receiver(message.members, $0)
                 }
             }
@@ -172,9 +184,12 @@ struct SourceIntake: Sendable {
     }
 
     /// What the audit log counts.
-    private static let act = AuditedAct(
-        office: .service, actor: "source", action: "bellhop source", requestId: nil, isAlwaysNoted: true,
-        isCounted: true)
+    private static let audited = PerformedRequests(
+        acts: [
+            PrivilegedAct(
+                privilege: .service, actor: "source", action: "bellhop source", requestId: nil, isAlwaysNoted: true,
+                isCounted: true)
+        ])
 
     static func reason(of failure: Failure, in subject: String) -> String {
         let place = failure.fields.first.map { "\($0.pointer) \($0.detail)" }

@@ -137,9 +137,9 @@ final class SourceReader: Sendable {
         }
         var position = try parts.intake.position()
         let publication = try server.publication(of: tables)
-        if try continuity(of: position, found, server, identity, publication) != .resumes {
+        if try continuity(of: position, slot: found, on: server, identity, publication) != .resumes {
             guard try server.lock(slot) else { return nil }
-            position = try remake(server, identity, publication, shouldStop)
+            position = try remake(server, identity: identity, publication: publication, shouldStop)
             try server.unlock(slot)
         }
         guard var position else { return nil }
@@ -169,7 +169,7 @@ final class SourceReader: Sendable {
     }
 
     private func continuity(
-        of position: SourcePosition?, _ slot: SourceServer.Slot?, _ server: SourceServer, _ identity: SourceIdentity,
+        of position: SourcePosition?, slot: SourceServer.Slot?, on server: SourceServer, _ identity: SourceIdentity,
         _ publication: SourcePublication
     ) throws -> SourceContinuity {
         let continuity = SourceContinuity(
@@ -187,24 +187,24 @@ final class SourceReader: Sendable {
         let names = Set(membershipTables.map(\.qualifiedName))
         position.tables = position.tables.filter { names.contains($0.key) }
         guard position != known else { return known }
-        _ = try parts.intake.writeWaitingForRoom([], from: known, to: position, on: thread)
+        _ = try parts.intake.writeWaitingForRoom(.init([], from: known, to: position), on: thread)
         return position
     }
 
     /// Recreates the slot, reads the snapshot at which it begins, and stores the position. Called under the lock.
     private func remake(
-        _ server: SourceServer, _ identity: SourceIdentity, _ publication: SourcePublication,
+        _ server: SourceServer, identity: SourceIdentity, publication: SourcePublication,
         _ shouldStop: @escaping () -> Bool
     ) throws -> SourcePosition? {
         let (known, found) = (try parts.intake.position(), try server.slot(named: slot))
-        let continuity = try continuity(of: known, found, server, identity, publication)
+        let continuity = try continuity(of: known, slot: found, on: server, identity, publication)
         // Another replica has created the slot meanwhile.
         if continuity == .resumes { return known }
         if found?.isActive == true { return nil }
         if case .lost(let loss) = continuity { note(loss) }
         // Stored before the slot is touched. If a slot exists while its mark is stored, its start is unknown.
         let mark = SourcePosition.making(isFirst: continuity == .begins)
-        _ = try parts.intake.writeWaitingForRoom([], from: known, to: mark, on: thread)
+        _ = try parts.intake.writeWaitingForRoom(.init([], from: known, to: mark), on: thread)
         if found != nil { try server.drop(slot) }
         let states = try server.states(of: membershipTables, by: parts.intake.changes.memberships.rules)
         let link = try SourceConnection(parts.url, replicates: true, shouldStop: shouldStop)
@@ -221,7 +221,7 @@ final class SourceReader: Sendable {
         // Rows were missed.
         let restartStreams = parts.intake.changes.restartStreams
         _ = try parts.intake.writeWaitingForRoom(
-            [], from: mark, to: position, on: thread,
+            .init([], from: mark, to: position), on: thread,
             also: { if continuity != .begins { try restartStreams($0) } })
         lossIsNoted.store(false, ordering: .relaxed)
         hasGap.store(false, ordering: .relaxed)
@@ -260,7 +260,7 @@ final class SourceReader: Sendable {
         notices.rejected(try state.read(at: nil, while: known))
         var position = known
         position.tables.merge(outdated) { $1 }
-        _ = try parts.intake.writeWaitingForRoom([], from: known, to: position, on: thread)
+        _ = try parts.intake.writeWaitingForRoom(.init([], from: known, to: position), on: thread)
         metrics.add(tables.count, to: metrics.tablesRead)
         notices.info(
             "Tables with memberships were read again, because their rows or the file had changed without a message in the log.",

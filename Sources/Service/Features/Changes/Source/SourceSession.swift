@@ -176,7 +176,7 @@ struct SourceSession {
     private mutating func store(_ items: [SourceItem], to position: SourcePosition) throws {
         let intake = intake
         let outcome = try intake.writeWaitingForRoom(
-            items, from: known, to: position, on: thread, meanwhile: { try sendStatusIfDue() })
+            .init(items, from: known, to: position), on: thread, meanwhile: { try sendStatusIfDue() })
         known = position
         if position.taken == 0 { confirmed = position.lsn }
         storedAt = clock.uptime()

@@ -92,7 +92,7 @@ struct SourceSnapshot {
         let items = part.takeItems()
         guard !items.isEmpty else { return [] }
         return try intake.writeWaitingForRoom(
-            items, from: part.mark, to: part.mark, seen: part.seen, on: thread
+            .init(items, from: part.mark, to: part.mark, seen: part.seen), on: thread
         ).rejected
     }
 

@@ -5,7 +5,7 @@ import Values
 @testable import Database
 
 /// The record of what a caller does to rows of other users.
-@Suite(.timed) struct OversightTests {
+@Suite(.timed) struct RowAccessTests {
     private static let notes = Table(
         "notes", read: ["user:{user_id}", "tenant:admin"], write: ["user:{user_id}", "tenant:admin"])
     private static let admin = Scope(tenant: "t", keys: ["user:kim", "tenant:admin"])
@@ -27,16 +27,16 @@ import Values
         defer { stores.close() }
         let found = try stores.both.map { store in
             try store.writeAndWait { db in
-                let oversight = Oversight(of: "kim", readable: readable, actsMax: most)
+                let accesses = RowAccesses(of: "kim", readable: readable, countMax: most)
                 try db.enter(Self.admin)
                 for (id, user) in [(1, "kim"), (2, "ada"), (3, nil)] {
                     try Self.insert(id, user, db)
                 }
-                try db.recording(into: oversight) { try body(db) }
+                try db.recording(into: accesses) { try body(db) }
                 // Not recorded.
                 try Self.insert(100, "eve", db)
-                let acts = oversight.acts.map { "\($0.verb) \($0.table) \($0.user?.text ?? "-")" }
-                return (acts: acts, omitted: oversight.omitted)
+                let acts = accesses.all.map { "\($0.verb) \($0.table) \($0.user?.text ?? "-")" }
+                return (acts: acts, omitted: accesses.omitted)
             }
         }
         #expect(found[0] == found[1])

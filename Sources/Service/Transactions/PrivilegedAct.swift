@@ -2,9 +2,9 @@ import Database
 import Domain
 import Values
 
-/// A request of a caller with a position, for the audit log. The dispatcher makes one for each, before the handler runs.
-struct AuditedAct: Sendable {
-    let office: Office
+/// A request of a privileged caller, for the audit log. The dispatcher makes one for each, before the handler runs.
+struct PrivilegedAct: Sendable {
+    let privilege: Privilege
     let actor: ID<User>
     /// The name of the endpoint.
     let action: String
@@ -19,36 +19,36 @@ struct AuditedAct: Sendable {
     /// The user that the request concerns; nil if its rows name their users.
     var subject: ID<User>?
 
-    /// Returns the record of the act's rows; nil if the act is only counted.
-    func oversight(of caller: Caller) -> Oversight? {
+    /// Returns an empty record of the rows of others that the act touches; nil if the act is only counted.
+    func accesses(of caller: Caller) -> RowAccesses? {
         isCounted
-            ? nil : Oversight(of: ID(caller.userId.text), readable: readable ?? [], actsMax: Limits.auditedUsersMax)
+            ? nil : RowAccesses(of: ID(caller.userId.text), readable: readable ?? [], countMax: Limits.auditedUsersMax)
     }
 
     /// Returns the act as a read; nil if the settings do not ask for reads.
     ///
     /// - Parameter isRoleBound: Whether the endpoint is open to certain roles only, so that each answer is noted.
-    func reading(as caller: Caller, _ reader: TransactionReader, isRoleBound: Bool) -> AuditedAct? {
+    func reading(as caller: Caller, _ reader: TransactionReader, isRoleBound: Bool) -> PrivilegedAct? {
         guard reader.settings.auditReads else { return nil }
         var act = self
         (act.isAlwaysNoted, act.isCounted) = (isRoleBound, false)
-        let keys = caller.scope.keys.filter(Office.opens)
+        let keys = caller.scope.keys.filter(Privilege.opens)
         act.readable = Set(reader.tables.filter { $0.opensOthers(to: keys) }.map(\.name))
         return act
     }
 
     /// Returns the notes of a transaction.
     ///
-    /// - Parameter oversight: The record of the first act.
-    static func notes(of acts: [AuditedAct], _ oversight: Oversight?, _ tx: Transaction) -> [AuditNotes] {
+    /// - Parameter accesses: What the acts did to rows of others.
+    static func notes(of acts: [PrivilegedAct], _ accesses: RowAccesses?, _ tx: Transaction) -> [AuditNotes] {
         guard let first = acts.first else { return [] }
-        guard let oversight else {
+        guard let accesses else {
             return Dictionary(grouping: acts, by: \.action).values.map { acts in
                 AuditNotes(tenant: tx.tenant, at: tx.now, .count(acts[0], acts.count))
             }
         }
-        var items = oversight.acts.map(AuditNotes.Item.init)
-        if oversight.omitted > 0 { items.append(AuditNotes.Item(outcome: .accepted, count: oversight.omitted)) }
+        var items = accesses.all.map(AuditNotes.Item.init)
+        if accesses.omitted > 0 { items.append(AuditNotes.Item(outcome: .accepted, count: accesses.omitted)) }
         let isRead = first.readable != nil
         if items.isEmpty, first.isAlwaysNoted { items.append(AuditNotes.Item(outcome: isRead ? .shown : .accepted)) }
         for index in items.indices where items[index].userId == nil { items[index].userId = first.subject }
@@ -60,9 +60,9 @@ struct AuditedAct: Sendable {
 struct AuditNotes: Sendable {
     enum Kind: Sendable {
         /// An entry for each item.
-        case each(AuditedAct, [Item])
+        case each(PrivilegedAct, [Item])
         /// A number of requests, which the entry of their minute counts.
-        case count(AuditedAct, Int)
+        case count(PrivilegedAct, Int)
         /// No entry, but backends of the tenant to store (``Backends``).
         case seenBackends
         /// The entries of all minutes before this moment.
@@ -105,14 +105,14 @@ enum AuditOutcome: String, Sendable, CaseIterable, MemberValue {
 }
 
 extension AuditNotes.Item {
-    fileprivate init(_ act: Oversight.Act) {
+    fileprivate init(_ access: RowAccess) {
         outcome =
-            switch act.verb {
+            switch access.verb {
             case .insert: .stored
             case .update: .changed
             case .delete: .removed
             case .read: .shown
             }
-        (table, userId) = (act.table, act.user.map { ID($0.text) })
+        (table, userId) = (access.table, access.user.map { ID($0.text) })
     }
 }

@@ -6,7 +6,7 @@ import Values
 enum ServiceRoutes {
     /// - Returns: The server of the API, and the one of `/metrics` if that has an address of its own.
     static func servers(
-        _ dispatcher: Dispatcher, features: [Feature], streams: StreamDependencies, metrics: HTTPMetrics,
+        _ dispatcher: Dispatcher, _ features: [Feature], _ streams: StreamDependencies, metrics: HTTPMetrics,
         shards: StreamShards<StreamHub>
     ) throws -> (api: Server, metrics: Server?) {
         let settings = dispatcher.runner.settings

@@ -40,7 +40,7 @@ extension ServiceStart {
     }
 
     func streams(
-        _ reader: TransactionReader, workers: WorkerPool, authenticator: Authenticator, boards: Leaderboards,
+        _ reader: TransactionReader, _ workers: WorkerPool, _ authenticator: Authenticator, boards: Leaderboards,
         admission: StreamAdmission
     ) -> StreamDependencies {
         StreamDependencies(
@@ -56,7 +56,7 @@ extension ServiceStart {
 
     /// Returns the parts of the service that features use beyond transactions.
     func dependencies(
-        _ report: ServiceReport, pipeline: EventPipeline, streams: StreamDependencies,
+        _ report: ServiceReport, _ pipeline: EventPipeline, _ streams: StreamDependencies,
         requests: any StreamRequests
     ) -> Dependencies {
         Dependencies(

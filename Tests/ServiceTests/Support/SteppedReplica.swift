@@ -23,7 +23,7 @@ struct SteppedService {
             app.store, settings: app.runner.settings, clock: service.clock.clock, metrics: MetricsRegistry(),
             logger: logger)
         streams = start.streams(
-            app.runner.reader, workers: start.workers(), authenticator: try start.authenticator(), boards: app.boards,
+            app.runner.reader, start.workers(), try start.authenticator(), boards: app.boards,
             admission: StreamAdmission())
     }
 }

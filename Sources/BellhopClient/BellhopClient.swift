@@ -121,12 +121,12 @@ public struct BellhopClient: Sendable {
             }
             return unknown.answer
         }
-        let answer = try await once(method, path, bytes, headers, bearer)
+        let answer = try await once(method, path, body: bytes, headers: headers, bearer: bearer)
         guard answer.status == 401, let bearer, !token.isFixed else { return answer }
         // Without another token the refusal is the answer.
         let spent = SpentToken(token: bearer, answer: answer)
         guard let fresh = try? await token.checked(spent), fresh != bearer else { return answer }
-        return try await once(method, path, bytes, headers, fresh)
+        return try await once(method, path, body: bytes, headers: headers, bearer: fresh)
     }
 
     /// Sends one call; returns status 0 if there was no answer.
@@ -143,7 +143,7 @@ public struct BellhopClient: Sendable {
     }
 
     private func once(
-        _ method: String, _ path: String, _ bytes: Data?, _ headers: [String: String], _ bearer: String?
+        _ method: String, _ path: String, body bytes: Data?, headers: [String: String], bearer: String?
     ) async throws -> ServiceAnswer {
         var request = try request(method, path, headers: headers, bearer: bearer)
         request.httpBody = bytes

@@ -42,24 +42,24 @@ public final class PushClient: Sendable {
             let request = apns.request(message, token: token, topic: topic, isSandbox: isSandbox, at: clock())
             let used = request.headers.first { $0.name == "authorization" }?.value
             observer?(message, target, request)
-            submit(request, leavesBy, complete) {
+            submit(request, leavingBy: leavesBy, complete) {
                 apns.outcome(status: $0, retryAfterSeconds: $1, body: $2, used: used)
             }
         case .fcm(let token):
             guard let fcm else { return complete(.refused(reason: "fcm_off")) }
-            send(message, to: token, fcm, leavesBy, complete)
+            send(message, to: token, by: fcm, leavingBy: leavesBy, complete)
         case .webPush(let subscription):
             guard let webPush else { return complete(.refused(reason: "web_push_off")) }
             let request = webPush.request(message, to: subscription, at: clock())
             observer?(message, target, request)
-            submit(request, leavesBy, complete) {
+            submit(request, leavingBy: leavesBy, complete) {
                 webPush.outcome(status: $0, retryAfterSeconds: $1, body: $2)
             }
         }
     }
 
     private func submit(
-        _ request: OutboundPost, _ leavesBy: ContinuousClock.Instant, _ complete: @escaping Completion,
+        _ request: OutboundPost, leavingBy leavesBy: ContinuousClock.Instant, _ complete: @escaping Completion,
         _ meaning: @escaping @Sendable (Int, Int?, [UInt8]) -> PushOutcome
     ) {
         http.submit(request, leavingBy: leavesBy) { outcome, body in
@@ -74,13 +74,13 @@ public final class PushClient: Sendable {
     // MARK: FCM
 
     private func send(
-        _ message: PushMessage, to token: String, _ fcm: FCM, _ leavesBy: ContinuousClock.Instant,
+        _ message: PushMessage, to token: String, by fcm: FCM, leavingBy leavesBy: ContinuousClock.Instant,
         _ complete: @escaping Completion
     ) {
         let post: @Sendable (String) -> Void = { [self] accessToken in
             let request = fcm.request(message, token: token, accessToken: accessToken)
             observer?(message, .fcm(token: token), request)
-            submit(request, leavesBy, complete) { status, seconds, body in
+            submit(request, leavingBy: leavesBy, complete) { status, seconds, body in
                 let outcome = fcm.outcome(status: status, retryAfterSeconds: seconds, body: body, used: accessToken)
                 if outcome == .accepted { fcm.access.noteServed() }
                 return outcome

@@ -11,11 +11,9 @@ extension TidyTests {
         "Features/Erasure/Erasure+Tables.swift", "Features/Notifications/Notifications+Retention.swift",
         "Features/Notifications/Notifications.swift", "Features/Requests/Requests+Tables.swift",
         "Features/Shops/Shops+Retention.swift", "Features/Streams/Streams+Tables.swift",
-        "HTTP/Idempotency.swift", "Identity/RateSharing.swift", "Outbox/Outbox+Attempts.swift",
-        "Outbox/Outbox+Upkeep.swift", "Outbox/OutboxSender.swift",
-        "Streams/StreamTickets.swift", "Transactions/Backends.swift", "Transactions/EventLog+Upkeep.swift",
-        "Transactions/Sweep.swift",
-        "Transactions/Ticker.swift", "Transactions/Transaction.swift",
+        "HTTP/Idempotency.swift", "Identity/Backends.swift", "Identity/RateSharing.swift", "Log/EventLog+Upkeep.swift",
+        "Outbox/Outbox+Attempts.swift", "Outbox/Outbox+Upkeep.swift", "Outbox/OutboxSender.swift",
+        "Streams/StreamTickets.swift", "Transactions/Transaction.swift", "Upkeep/Sweep.swift", "Upkeep/Ticker.swift",
     ]
 
     /// Deletions that compare a time for another reason than age.

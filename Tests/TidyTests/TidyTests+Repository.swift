@@ -10,7 +10,7 @@ extension TidyTests {
     /// Returns the feature folder of a file in module Service, or nil.
     private static func feature(of file: File) -> String? {
         let parts = file.path.split(separator: "/")
-        return parts.count == 5 && parts[2] == "Features" ? String(parts[3]) : nil
+        return parts.count >= 5 && parts[2] == "Features" ? String(parts[3]) : nil
     }
 
     /// A type that two features need belongs to the domain or to a layer below.

@@ -17,7 +17,7 @@
  * writer reads and its commit. With the client, a request of a replica and its answer are one step.
  *
  * Stands for: Sources/Realtime/LogFollower.swift, Cursor.swift (Resumption), StreamReplay.swift;
- * Sources/Service/Transactions/EventPump.swift, EventLog.swift (append), EventLog+Upkeep.swift (epochs);
+ * Sources/Service/Log/EventPump.swift, EventLog.swift (append), EventLog+Upkeep.swift (epochs);
  * Sources/Service/Streams/StreamReader.swift (start); Docs/decisions/0005-commit-order.md.
  *
  * BUG_B1: a replica polls only after a second without announcements.

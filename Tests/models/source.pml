@@ -14,7 +14,7 @@
  * Leaves out: transactions of several changes, the publication, tables that are added later, the limits of the log that
  * is kept, the other reader's foreign slots.
  *
- * Stands for: Sources/Rows/Source/SourceContinuity.swift; Sources/Service/Features/Changes/SourceReader.swift,
+ * Stands for: Sources/Rows/Source/SourceContinuity.swift; Sources/Service/Features/Changes/Source/SourceReader.swift,
  * SourceSession.swift, SourcePosition.swift, SourceIntake.swift; Docs/decisions/0022-who-has-the-slot.md.
  *
  * BUG_B3: a server that lies behind the position counts as usable, whatever its timeline, and a slot without a mark is

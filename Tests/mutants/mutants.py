@@ -286,12 +286,12 @@ MUTANTS = [
          "the id of a delivery is stored as it is"),
     ),
     *of(
-        "Service/Transactions/MembershipRegistry+Rules.swift", f"{SOURCES}/replicaWithTheNewFile_isNarrow_untilItReads",
+        "Service/Memberships/MembershipRegistry+Rules.swift", f"{SOURCES}/replicaWithTheNewFile_isNarrow_untilItReads",
         ("text in\n            «SHA256.hash(text.utf8).prefix(7).reduce(0) { $0 << 8 | Int64($1) } >> 3»", "0",
          "facts of another rule give memberships"),
     ),
     *of(
-        "Service/Features/Changes/SourceServer+States.swift", f"{SOURCES}/partitionDropped_whileNotReading_leavesNoKey",
+        "Service/Features/Changes/Source/SourceServer+States.swift", f"{SOURCES}/partitionDropped_whileNotReading_leavesNoKey",
         ("let ofCatalog = «found.first { $0[0] == table.schema && $0[1] == table.name }?[2] ?? \"missing\"»", "\"present\"",
          "a table whose partitions have changed is not read again"),
     ),

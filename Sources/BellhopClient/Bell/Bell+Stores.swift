@@ -9,6 +9,9 @@ struct EarlyWrite: Sendable {
     let headers: [String: String]
     let done: @Sendable (Result<ServiceAnswer, any Error>) -> Void
 
+    /// A new `Idempotency-Key`.
+    static var newKey: String { UUID().uuidString.lowercased() }
+
     var item: OutboxItem {
         OutboxItem(
             key: key, order: "", method: method, path: path, body: body, headers: headers.isEmpty ? nil : headers,
@@ -70,19 +73,13 @@ extension Bell {
         }
     }
 
-    func deliver(
-        _ method: String, _ path: String, _ body: JSON?, key: String? = nil, headers: [String: String] = [:],
-        done: @escaping @Sendable (Result<ServiceAnswer, any Error>) -> Void
-    ) {
-        let write = EarlyWrite(
-            method: method, path: path, body: body, key: key ?? UUID().uuidString.lowercased(), headers: headers,
-            done: done)
+    func deliver(_ write: EarlyWrite) {
         if let outbox {
             write.put(into: outbox)
         } else if !isSignedIn {
-            done(.failure(UnsentWrite(reason: .signedOut, key: write.key)))
+            write.done(.failure(UnsentWrite(reason: .signedOut, key: write.key)))
         } else if early.count >= 1000 {
-            done(.failure(UnsentWrite(reason: .full, key: write.key)))
+            write.done(.failure(UnsentWrite(reason: .full, key: write.key)))
         } else {
             early.append(write)
         }
@@ -95,7 +92,7 @@ extension Bell {
         yield(Event(name: name, data: data, id: ""))
     }
 
-    func play(_ haptic: Bellhop.Haptic?, _ sound: Bool, _ key: String, _ text: NotificationText?) {
+    func play(_ haptic: Bellhop.Haptic?, _ sound: Bool, key: String, text: NotificationText?) {
         guard let player = options.player, let left = played.take(key, haptic: haptic != nil, sound: sound)
         else { return }
         Task { await player.play(haptic: left.haptic ? haptic : nil, sound: left.sound, text: text) }

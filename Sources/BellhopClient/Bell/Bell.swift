@@ -374,7 +374,10 @@ import Foundation
         _ method: String, _ path: String, _ body: JSON? = nil, key: String? = nil, headers: [String: String] = [:]
     ) async throws -> ServiceAnswer {
         let promise = Promise<Result<ServiceAnswer, any Error>>()
-        deliver(method, path, body, key: key, headers: headers) { promise.fulfil($0) }
+        deliver(
+            EarlyWrite(method: method, path: path, body: body, key: key ?? EarlyWrite.newKey, headers: headers) {
+                promise.fulfil($0)
+            })
         return try await promise.value.get()
     }
 

@@ -150,22 +150,24 @@ final class Promise<Value: Sendable>: Sendable {
     private func perform(_ action: FeatureAction, _ cause: FeatureInput) -> Promise<Result<ServiceAnswer, any Error>>? {
         let user = users
         switch action {
-        case .fetch(let path, let name): return call("GET", path, nil, name)
+        case .fetch(let path, let name): return call("GET", path, body: nil, name: name)
         case .call(let method, let path, let body, let name):
-            let promise = call(method, path, body, name)
+            let promise = call(method, path, body: body, name: name)
             bell.registering = promise
             return promise
         case .push(let action): bell.changeScreen { await action.perform(on: $0) }
         case .send(let method, let path, let body, let headers, let name):
             let promise = Promise<Result<ServiceAnswer, any Error>>()
-            bell.deliver(method, path, body, headers: headers) { [weak self] result in
-                promise.fulfil(result)
-                Task { @MainActor in self?.answered(name, result, user) }
-            }
+            bell.deliver(
+                EarlyWrite(method: method, path: path, body: body, key: EarlyWrite.newKey, headers: headers) {
+                    [weak self] result in
+                    promise.fulfil(result)
+                    Task { @MainActor in self?.answered(name, result, user) }
+                })
             return promise
         case .timer(let name, let at):
             timers.set(name, at: at, bell.clock) { [weak self] number in await self?.fire(name, number) }
-        case .play(let haptic, let sound, let key): bell.play(haptic, sound, key, NotificationText(cause))
+        case .play(let haptic, let sound, let key): bell.play(haptic, sound, key: key, text: NotificationText(cause))
         case .tell(let name, let data): bell.tell(name, data)
         case .subscribe(let topics):
             bell.want(self, topics: topics)
@@ -180,7 +182,7 @@ final class Promise<Value: Sendable>: Sendable {
     }
 
     private func call(
-        _ method: String, _ path: String, _ body: JSON?, _ name: String
+        _ method: String, _ path: String, body: JSON?, name: String
     ) -> Promise<Result<ServiceAnswer, any Error>> {
         let promise = Promise<Result<ServiceAnswer, any Error>>()
         let (user, client) = (users, bell.client)

@@ -195,7 +195,8 @@ public struct ConnectionMachine: Sendable, Hashable {
         case .bytes(let at):
             lastHeardAt = at
             return []
-        case .head(let status, let problem, let wait): return head(status, problem, wait, now, random)
+        case .head(let status, let problem, let wait):
+            return head(status, problem: problem, wait: wait, at: now, random: random)
         case .ready(let id, let topics, let userId, let identity):
             // A stream of another user, or with other rights, is not used.
             let isOther = user ?? userId != userId ?? user || self.identity ?? identity != identity ?? self.identity
@@ -285,7 +286,7 @@ public struct ConnectionMachine: Sendable, Hashable {
     }
 
     private mutating func head(
-        _ status: Int, _ problem: JSON, _ wait: Int, _ now: Int, _ random: Double
+        _ status: Int, problem: JSON, wait: Int, at now: Int, random: Double
     ) -> [Action] {
         let reason = ConnectionMachine.refusal(status, problem)
         switch status {

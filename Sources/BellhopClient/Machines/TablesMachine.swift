@@ -72,7 +72,7 @@ struct TablesMachine: Sendable, Hashable {
         case .answer(let count, let status, let body, let wait):
             guard count == self.count, let asked else { return [] }
             self.asked = nil
-            return handleAnswer(asked, status, body, wait, now)
+            return handleAnswer(to: asked, status: status, body: body, wait: wait, at: now)
         }
     }
 
@@ -121,7 +121,7 @@ struct TablesMachine: Sendable, Hashable {
         .answered(Outcome(status: response.status, body: response.body, refused: refused.mapValues(\.problem)))
     }
 
-    private mutating func handleAnswer(_ asked: [JSON], _ status: Int, _ body: JSON, _ wait: Int, _ now: Int)
+    private mutating func handleAnswer(to asked: [JSON], status: Int, body: JSON, wait: Int, at now: Int)
         -> [Action]
     {
         if status == 0 || status >= 500 || status == 429 {
@@ -147,7 +147,7 @@ struct TablesMachine: Sendable, Hashable {
                 let pointer = error.pointer ?? ""
                 return pointer == place || pointer.hasPrefix("\(place)/")
             }
-            if let own { refuse(table, status, refusal, own) }
+            if let own { refuse(table, status: status, refusal, at: own) }
         }
         if refused.count > before { return put() }
         // The service no longer knows the event, so the changes since are not sent.
@@ -166,11 +166,11 @@ struct TablesMachine: Sendable, Hashable {
         // The total is too large: if one table does not fit, the tables behind it do not fit either.
         let isFull = errors.contains { $0.pointer == "/tables" }
         let behind = left.drop { $0 != first }.filter { !taken.contains($0) }
-        for table in isFull ? behind : unknown { refuse(table, status, refusal, errors.first) }
+        for table in isFull ? behind : unknown { refuse(table, status: status, refusal, at: errors.first) }
         return put()
     }
 
-    private mutating func refuse(_ table: JSON, _ status: Int, _ refusal: Refusal, _ place: Refusal.Place?) {
+    private mutating func refuse(_ table: JSON, status: Int, _ refusal: Refusal, at place: Refusal.Place?) {
         let problem: JSON = [
             "status": .integer(Int64(status)), "code": .string(refusal.code ?? "http.\(status)"),
             "detail": .string((place == nil ? refusal.detail : place?.detail) ?? ""),

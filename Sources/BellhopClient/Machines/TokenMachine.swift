@@ -80,7 +80,8 @@ struct TokenMachine: Sendable, Hashable {
             if token != nil, token == spent { refusal = problem ?? .init(code: "token.wrong") }
             guard let token, refusal == nil, expiresAt.map({ now < $0 }) ?? true else { return ask(spent: token) }
             return [.give(token)]
-        case .token(let token, let subject, let identity, let life): return take(token, subject, identity, life, now)
+        case .token(let token, let subject, let identity, let life):
+            return take(token, subject: subject, identity: identity, life: life, at: now)
         case .refused(let token, let problem):
             // The app is asked for another one, once.
             guard spent == nil else { return fail(problem, now) }
@@ -126,7 +127,7 @@ struct TokenMachine: Sendable, Hashable {
     private var timer: Action { .timer(name: "token", at: streamId == nil ? nil : refreshAt) }
 
     private mutating func take(
-        _ token: String, _ subject: String?, _ identity: String?, _ life: Int?, _ now: Int
+        _ token: String, subject: String?, identity: String?, life: Int?, at now: Int
     ) -> [Action] {
         let isOld = token == spent
         if isOld, let refusal { return fail(refusal, now) }

@@ -232,7 +232,7 @@ actor StreamRunner {
             while isCurrent(attempt) {
                 switch try await exchange.next() {
                 case .head(let status, let headers):
-                    guard try await begin(status, headers, exchange, attempt) else { return }
+                    guard try await begin(status, headers: headers, exchange, attempt: attempt) else { return }
                 case .bytes(let data):
                     guard isCurrent(attempt) else { return }
                     try take(data, attempt, since)
@@ -278,7 +278,7 @@ actor StreamRunner {
 
     /// Returns false if no connection was established.
     private func begin(
-        _ status: Int, _ headers: [String: String], _ exchange: StreamingExchange, _ attempt: Int
+        _ status: Int, headers: [String: String], _ exchange: StreamingExchange, attempt: Int
     ) async throws -> Bool {
         guard status == 200 else {
             // The body of a refusal is bounded, because it only serves as a message.

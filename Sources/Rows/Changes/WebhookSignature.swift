@@ -64,7 +64,16 @@ public enum WebhookSignature {
         }
     }
 
-    /// Verifies the three headers against the body, which must be the bytes as received.
+    /// The three headers of a signed delivery; nil for a missing one.
+    public struct Headers {
+        let id, timestamp, signatures: String?
+
+        public init(id: String?, timestamp: String?, signatures: String?) {
+            (self.id, self.timestamp, self.signatures) = (id, timestamp, signatures)
+        }
+    }
+
+    /// Verifies the headers against the body, which must be the bytes as received.
     ///
     /// - Parameters:
     ///   - secrets: Any of them may have signed; two are usual during a rotation. Secrets beyond ``secretsMax`` are not
@@ -72,18 +81,17 @@ public enum WebhookSignature {
     ///   - now: The time against which old and early deliveries are detected.
     /// - Returns: The id, which identifies duplicates.
     public static func verify(
-        id: String?, timestamp: String?, signatures: String?, body: [UInt8], secrets: [Secret], now: Timestamp,
-        hmac: HMAC
+        _ headers: Headers, body: [UInt8], secrets: [Secret], now: Timestamp, hmac: HMAC
     ) throws(Refusal) -> String {
-        guard let id, !id.isEmpty else { throw .missingID }
+        guard let id = headers.id, !id.isEmpty else { throw .missingID }
         guard isUsable(id) else { throw .badID }
-        guard let timestamp, !timestamp.isEmpty else { throw .missingTimestamp }
+        guard let timestamp = headers.timestamp, !timestamp.isEmpty else { throw .missingTimestamp }
         guard timestamp.utf8.count <= 12, timestamp.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 }),
             let seconds = Int64(timestamp)
         else { throw .badTimestamp }
         guard seconds >= now.seconds - toleranceSeconds else { throw .tooOld }
         guard seconds <= now.seconds + toleranceSeconds else { throw .tooNew }
-        guard let signatures, !signatures.isEmpty else { throw .missingSignature }
+        guard let signatures = headers.signatures, !signatures.isEmpty else { throw .missingSignature }
         let candidates = try candidates(signatures)
         let message = message(id: id, timestamp: timestamp, body: body)
         // Every signature is compared with that of every secret, so that the duration reveals nothing.

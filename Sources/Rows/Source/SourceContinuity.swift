@@ -66,7 +66,7 @@ public enum SourceContinuity: Sendable, Hashable {
         case .none, .making(isFirst: true): self = .begins
         case .making(isFirst: false): self = .lost(.interrupted)
         case .read(let source, let lsn, let wasPublished):
-            if let loss = Self.loss(source, lsn, slot, identity, end) {
+            if let loss = Self.loss(source: source, lsn: lsn, slot: slot, identity, end) {
                 self = .lost(loss)
             } else if !wasPublished {
                 self = .lost(.unpublished)
@@ -77,7 +77,7 @@ public enum SourceContinuity: Sendable, Hashable {
     }
 
     private static func loss(
-        _ source: String, _ lsn: LSN, _ slot: Slot?, _ identity: SourceIdentity, _ end: LSN
+        source: String, lsn: LSN, slot: Slot?, _ identity: SourceIdentity, _ end: LSN
     ) -> Loss? {
         guard identity.isSame(as: source) else { return identity.isSameLog(as: source) ? .otherTimeline : .otherLog }
         guard let slot else { return .noSlot }

@@ -134,14 +134,14 @@ extension Memberships {
                 return nil
             }
             let key = rule.declaration.grantKey(before.object)
-            guard readers.keys.contains(key), !isGrantedElsewhere(before, index, old, table) else { return nil }
+            guard readers.keys.contains(key), !isGrantedElsewhere(before, by: index, in: old, table) else { return nil }
             return KeyLoss(holder: rule.declaration.subjectKey(before.subject), key: key)
         }
     }
 
     /// Whether another row than the old one grants the same key.
     private func isGrantedElsewhere(
-        _ grant: (subject: String, object: String), _ index: Int, _ old: TableDeclaration.Side,
+        _ grant: (subject: String, object: String), by index: Int, in old: TableDeclaration.Side,
         _ table: TableDeclaration
     ) -> Bool {
         let subject = SubjectName(membership: index, tenant: old.tenant, value: grant.subject)

@@ -168,7 +168,7 @@ public struct Memberships: Sendable {
                     tenant: new.tenant, membership: declaration.name, row: newId,
                     subject: new.row[declaration.subjectColumn]?.keyText,
                     object: new.row[declaration.grantColumn]?.keyText, counts: declaration.when.holds(for: new.row))
-                set(index, newId, fact, &update)
+                set(index, newId, to: fact, &update)
                 for column in [declaration.subjectColumn, declaration.grantColumn] {
                     guard case .array? = new.row[column] else { continue }
                     update.refusal = .invalid(
@@ -224,7 +224,7 @@ public struct Memberships: Sendable {
         if let row = fact.row {
             var fact = fact
             if !isCurrent { (fact.counts, fact.isOutdated) = (false, true) }
-            set(index, row, fact, &update)
+            set(index, row, to: fact, &update)
         } else if let subject = fact.subject {
             let name = SubjectName(membership: index, tenant: fact.tenant, value: subject)
             if subjects[name] == nil, entryCount < entriesMax { subjects[name] = [:] }
@@ -254,11 +254,11 @@ public struct Memberships: Sendable {
         let known = facts[FactName(membership: index, row: row)]?.first { $0.tenant == tenant }
         guard var fact = known, fact.counts || fact.isOutdated else { return }
         (fact.counts, fact.isOutdated) = (false, false)
-        set(index, row, fact, &update)
+        set(index, row, to: fact, &update)
     }
 
     private mutating func set(
-        _ index: Int, _ row: String, _ fact: MembershipFact, _ update: inout MembershipUpdate
+        _ index: Int, _ row: String, to fact: MembershipFact, _ update: inout MembershipUpdate
     ) {
         let name = FactName(membership: index, row: row)
         let rule = memberships[index]

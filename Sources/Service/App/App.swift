@@ -79,7 +79,7 @@ public final class App: Sendable {
         start.memberships.reportOutdated(in: metrics, logger, isRead: settings.source != nil)
 
         // The streams.
-        let streams = start.streams(reader, workers, authenticator, boards, admission)
+        let streams = start.streams(reader, workers, authenticator, boards: boards, admission: admission)
         let directory = StreamDirectory(shards: shards, dependencies: streams)
         replicas = pipeline.mailbox.map {
             ReplicaRequests(directory: directory, mailbox: $0, publish: runner.notifyReplicas)
@@ -92,12 +92,12 @@ public final class App: Sendable {
         rows = TenantRows(reader, metrics: metrics, logger: logger)
         let dispatcher = Dispatcher(
             runner: runner, authenticator: authenticator, feeds: FeedCredentials(settings), bodies: bodies,
-            workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer,
-            logger: logger)
-        let features = Catalog.features(servedBy: start.dependencies(report, pipeline, streams, replicas ?? directory))
+            workers: workers, cursors: PageCursors(secret: start.cursorSecret), tracer: tracer, logger: logger)
+        let parts = start.dependencies(report, pipeline, streams, requests: replicas ?? directory)
+        let features = Catalog.features(servedBy: parts)
         let http = HTTPMetrics(metrics)
         (server, metricsServer) = try patience.attempt {
-            try ServiceRoutes.servers(dispatcher, features, streams, http, shards, logger: logger)
+            try ServiceRoutes.servers(dispatcher, features, streams, metrics: http, shards: shards)
         }
         start.register(server, pipeline)
         (ticker, clockLines) = (start.ticker(runner, features), start.clockLines)

@@ -18,6 +18,7 @@ enum Catalog {
             ChallengesFeature.feature(dependencies?.boards),
             StreamsFeature.feature(dependencies?.streams),
             ChangesFeature.feature(dependencies?.changes),
+            SourcePosition.feature,
             ExplainFeature.feature(dependencies?.explain),
             ConversationsFeature.feature,
             RequestsFeature.feature,

@@ -148,8 +148,8 @@ public enum Operations {
         return try withStore(settings, .exclusive) { store in
             try store.writeAndWait { db in
                 let (changed, unreadable) = try PushFeature.rotate(push.keys, in: db)
-                let act = AuditedAct(
-                    office: .operator, actor: "bellhop", action: "bellhop push rotate", requestId: nil,
+                let act = PrivilegedAct(
+                    privilege: .operator, actor: "bellhop", action: "bellhop push rotate", requestId: nil,
                     isAlwaysNoted: true, isCounted: false)
                 let notes = changed.map { tenant, count in
                     AuditNotes(

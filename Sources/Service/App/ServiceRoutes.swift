@@ -6,11 +6,11 @@ import Values
 enum ServiceRoutes {
     /// - Returns: The server of the API, and the one of `/metrics` if that has an address of its own.
     static func servers(
-        _ dispatcher: Dispatcher, _ features: [Feature], _ streams: StreamDependencies, _ metrics: HTTPMetrics,
-        _ shards: StreamShards<StreamHub>, logger: Logger
+        _ dispatcher: Dispatcher, _ features: [Feature], _ streams: StreamDependencies, metrics: HTTPMetrics,
+        shards: StreamShards<StreamHub>
     ) throws -> (api: Server, metrics: Server?) {
         let settings = dispatcher.runner.settings
-        var configuration = configuration(settings, metrics, logger: logger)
+        var configuration = configuration(settings, metrics, logger: dispatcher.logger)
         func isElsewhere(_ endpoint: Endpoint) -> Bool {
             settings.metricsListen != nil && endpoint.pattern == MetaFeature.metricsPath
         }

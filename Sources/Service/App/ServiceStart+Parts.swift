@@ -40,8 +40,8 @@ extension ServiceStart {
     }
 
     func streams(
-        _ reader: TransactionReader, _ workers: WorkerPool, _ authenticator: Authenticator, _ boards: Leaderboards,
-        _ admission: StreamAdmission
+        _ reader: TransactionReader, _ workers: WorkerPool, _ authenticator: Authenticator, boards: Leaderboards,
+        admission: StreamAdmission
     ) -> StreamDependencies {
         StreamDependencies(
             reader: reader, workers: workers, log: log, memberships: memberships, revocations: revocations,
@@ -57,7 +57,7 @@ extension ServiceStart {
     /// Returns the parts of the service that features use beyond transactions.
     func dependencies(
         _ report: ServiceReport, _ pipeline: EventPipeline, _ streams: StreamDependencies,
-        _ requests: any StreamRequests
+        requests: any StreamRequests
     ) -> Dependencies {
         Dependencies(
             report: report, boards: pipeline.boards,
@@ -151,20 +151,23 @@ extension ServiceStart {
         let (shards, boards) = (pipeline.shards, pipeline.boards)
         metrics.register { text in
             text.single(
-                "bellhop_http_requests_read_total", .counter, "Requests with a complete head.", server.requestCount)
+                "bellhop_http_requests_read_total", .counter, "Requests with a complete head.",
+                value: server.requestCount)
             text.single(
-                "bellhop_http_requests_open", .gauge, "Requests in progress.", server.requestsOpen)
+                "bellhop_http_requests_open", .gauge, "Requests in progress.", value: server.requestsOpen)
             let counters = shards.counters
-            text.single("bellhop_streams_max", .gauge, "Maximum number of open streams.", shards.streamsMax)
+            text.single("bellhop_streams_max", .gauge, "Maximum number of open streams.", value: shards.streamsMax)
             text.single(
-                "bellhop_stream_sends_total", .counter, "System calls that sent to streams.", counters.sends)
-            text.single("bellhop_stream_sent_bytes_total", .counter, "Bytes sent to streams.", counters.sentBytes)
+                "bellhop_stream_sends_total", .counter, "System calls that sent to streams.", value: counters.sends)
+            text.single(
+                "bellhop_stream_sent_bytes_total", .counter, "Bytes sent to streams.", value: counters.sentBytes)
             text.single(
                 "bellhop_stream_stalls_total", .counter, "Number of times that a stream's socket buffer was full.",
-                counters.stalls)
+                value: counters.stalls)
             text.single(
-                "bellhop_stream_collapsed_total", .counter, "Queued states replaced by newer ones.", counters.collapsed)
-            text.single("bellhop_stream_inbox_depth", .gauge, "Messages queued for shards.", counters.inboxDepth)
+                "bellhop_stream_collapsed_total", .counter, "Queued states replaced by newer ones.",
+                value: counters.collapsed)
+            text.single("bellhop_stream_inbox_depth", .gauge, "Messages queued for shards.", value: counters.inboxDepth)
             boards.write(to: &text)
         }
     }

@@ -44,24 +44,24 @@ struct MetricsText {
 
     /// Writes a family with a sample for each value of a label.
     mutating func family(
-        _ name: String, _ kind: Kind, _ help: String, by label: String, _ samples: some Sequence<(String, Int)>
+        _ name: String, _ kind: Kind, _ help: String, by label: String, samples: some Sequence<(String, Int)>
     ) {
         family(name, kind, help)
         for (text, value) in samples { sample(name, [(label, text)], Double(value)) }
     }
 
     /// Writes a family with one sample.
-    mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
+    mutating func single(_ name: String, _ kind: Kind, _ help: String, value: Double) {
         family(name, kind, help)
         sample(name, [], value)
     }
 
-    mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
-        single(name, kind, help, Double(value))
+    mutating func single(_ name: String, _ kind: Kind, _ help: String, value: some BinaryInteger) {
+        single(name, kind, help, value: Double(value))
     }
 
-    mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: borrowing Atomic<Int>) {
-        single(name, kind, help, Double(value.load(ordering: .relaxed)))
+    mutating func single(_ name: String, _ kind: Kind, _ help: String, value: borrowing Atomic<Int>) {
+        single(name, kind, help, value: Double(value.load(ordering: .relaxed)))
     }
 
     /// Writes a histogram.

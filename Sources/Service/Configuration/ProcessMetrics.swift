@@ -15,19 +15,20 @@ enum ProcessMetrics {
             text.sample("bellhop_build_info", build, 1)
             text.single(
                 "process_start_time_seconds", .gauge, "Start time of the process in seconds since 1970.",
-                Double(startedAt.microseconds / 1000) / 1000)
+                value: Double(startedAt.microseconds / 1000) / 1000)
             text.single(
                 "process_cpu_seconds_total", .counter, "CPU time of the process in seconds.",
-                ProcessUsage.processorSeconds)
+                value: ProcessUsage.processorSeconds)
             text.single(
-                "process_resident_memory_bytes", .gauge, "Resident memory of the process.", ProcessUsage.residentBytes)
-            text.single("process_open_fds", .gauge, "Open file descriptors.", ProcessUsage.openDescriptors)
+                "process_resident_memory_bytes", .gauge, "Resident memory of the process.",
+                value: ProcessUsage.residentBytes)
+            text.single("process_open_fds", .gauge, "Open file descriptors.", value: ProcessUsage.openDescriptors)
             text.single(
                 "process_max_fds", .gauge, "Maximum number of open file descriptors.",
-                ServerConfiguration.descriptorsMax)
+                value: ServerConfiguration.descriptorsMax)
             text.single(
                 "bellhop_process_allocated_bytes", .gauge, "Allocated memory that was not freed; grows with a leak.",
-                ProcessUsage.allocatedBytes)
+                value: ProcessUsage.allocatedBytes)
         }
     }
 }

@@ -156,10 +156,11 @@ final class SteadyClock: Sendable {
             let line = line
             text.single(
                 "bellhop_clock_trusted", .gauge,
-                "1 if rows are deleted by their age, 0 while the time is in doubt.", line.isTrusted ? 1 : 0)
+                "1 if rows are deleted by their age, 0 while the time is in doubt.", value: line.isTrusted ? 1 : 0)
             text.single(
                 "bellhop_clock_step_seconds", .gauge,
-                "Seconds by which the clock of the machine is ahead of the time of the service.", line.stepSeconds)
+                "Seconds by which the clock of the machine is ahead of the time of the service.",
+                value: line.stepSeconds)
         }
     }
 

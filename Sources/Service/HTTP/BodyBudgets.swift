@@ -49,7 +49,7 @@ final class BodyBudgets: Sendable {
             }
             text.family(
                 "bellhop_http_body_bytes", .gauge, "Bytes reserved for request bodies, by sender.",
-                by: "sender", sums.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
+                by: "sender", samples: sums.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
         }
     }
 

@@ -30,9 +30,10 @@ final class Call: Sendable {
         return id.text == "me" ? caller.userId : id
     }
 
-    /// Returns the user that the request concerns; nil if it names no user.
-    func subject(in place: Endpoint.Subject) -> ID<User>? {
-        switch place {
+    /// Returns the user that a request of an endpoint concerns; nil if it names no user.
+    func subject(of endpoint: Endpoint) -> ID<User>? {
+        switch endpoint.subject {
+        case nil: return nil
         case .path: return try? pathUser(0)
         case .query: return try? query.id("userId", User.self)
         case .body:

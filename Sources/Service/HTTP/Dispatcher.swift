@@ -175,79 +175,49 @@ struct Dispatcher: Sendable {
     // MARK: Responses
 
     private func answer(_ call: Call, _ trace: RequestTrace, _ endpoint: Endpoint) throws -> Reply {
-        let claim = endpoint.method == .get ? nil : try Idempotency.claim(of: call, route: endpoint.name)
+        var request = try RequestContext(call, endpoint, trace)
         // A repeated request adds nothing. Whether it is one is known in its transaction.
-        if endpoint.adds, claim == nil { try runner.reader.rows.requireRoom(for: call.caller.tenant) }
-        let act = act(of: call, trace, endpoint)
+        if endpoint.adds, request.claim == nil { try runner.reader.rows.requireRoom(for: call.caller.tenant) }
         switch try endpoint.handler(call) {
         case .now(let response): return .response(conditional(response, call.request))
         case .later(let start):
             return .deferred { responder in start { complete(responder, trace, $0) } }
         case .read(let body):
-            if let noted = act?.reading(as: call.caller, runner.reader, isRoleBound: endpoint.access.isRoleBound) {
-                return reading(call, trace, noted, body)
-            }
+            if let audited = request.audited(by: runner.reader) { return reading(audited, body) }
             guard isInstant(endpoint) else { return waiting(call, trace) { try read(call, body) } }
             return .response(conditional(try read(call, body), call.request))
         case .query(let sql, let body):
-            if let noted = act?.reading(as: call.caller, runner.reader, isRoleBound: endpoint.access.isRoleBound) {
-                return reading(call, trace, noted) { tx in try tx.db.withRows(sql) { try body($0) } }
+            if let audited = request.audited(by: runner.reader) {
+                return reading(audited) { tx in try tx.db.withRows(sql) { try body($0) } }
             }
-            guard runner.store.engine == .sqlite else { return querying(call, trace, sql, body) }
+            guard runner.store.engine == .sqlite else { return querying(sql, for: call, trace, body) }
             guard isInstant(endpoint) else { return waiting(call, trace) { try rows(of: sql, call, body) } }
             return .response(conditional(try rows(of: sql, call, body), call.request))
         case .pieces(var response, let next):
             response.body = .pieces(pieces(call, trace, next))
-            var act = act
-            act?.readable = []
-            let lane = LockKey.user(call.caller.userId).lane(in: call.caller.tenant)
-            return writing(trace) { [response, act] span, completion throws(StoreBusy) in
-                try runner.store.write(
-                    lane: lane, { try write(call, endpoint, nil, nil, span, act, { _ in response }, $0) },
-                    completion: completion)
-            }
+            request.act?.readable = []
+            return writing(request) { [response] _ in response }
         case .write(let key, let body):
-            let lane = (key ?? .user(call.caller.userId)).lane(in: call.caller.tenant)
-            return writing(trace) { span, completion throws(StoreBusy) in
-                try runner.store.write(
-                    lane: lane, { try write(call, endpoint, claim, key, span, act, body, $0) }, completion: completion)
-            }
-        case .writeTogether(let key, let request):
-            let lane = key.lane(in: call.caller.tenant)
-            return writing(trace) { span, completion throws(StoreBusy) in
-                // A traced write gets its own transaction: events of several requests belong to several traces.
-                guard claim != nil || span != nil else {
-                    return try request.queue(call.caller, runner, act, lane, completion)
-                }
-                try runner.store.write(
-                    lane: lane, { try write(call, endpoint, claim, key, span, act, request.answerAlone, $0) },
-                    completion: completion)
-            }
-        }
-    }
-
-    /// Returns the act for the audit log; nil for an ordinary user, who acts on data of other users by no position.
-    private func act(of call: Call, _ trace: RequestTrace, _ endpoint: Endpoint) -> AuditedAct? {
-        call.caller.office.map { office in
-            AuditedAct(
-                office: office, actor: call.caller.userId, action: endpoint.name, requestId: trace.storedId,
-                isAlwaysNoted: endpoint.access.isRoleBound || office == .service,
-                isCounted: endpoint.noting == .count && office == .service,
-                subject: endpoint.subject.flatMap { call.subject(in: $0) })
+            request.lock = key
+            return writing(request, body)
+        case .writeTogether(let key, let batched):
+            request.lock = key
+            return writingTogether(request, batched)
         }
     }
 
     /// Reads in a transaction that also writes the entry of the audit log: the answer leaves after the entry is on disk.
     private func reading(
-        _ call: Call, _ trace: RequestTrace, _ act: AuditedAct,
-        _ body: @escaping @Sendable (Transaction) throws -> Response
+        _ request: RequestContext, _ body: @escaping @Sendable (Transaction) throws -> Response
     ) -> Reply {
-        writing(trace) { span, completion throws(StoreBusy) in
+        queueing(request) { _, completion throws(StoreBusy) in
             try runner.store.write(
-                lane: LockKey.user(call.caller.userId).lane(in: call.caller.tenant),
+                lane: request.lane,
                 { db in
+                    let call = request.call
                     let known = call.knownPosition
-                    return try runner.write(as: call.caller, in: db, acts: [act]) { tx in
+                    let requests = PerformedRequests(acts: [request.act].compactMap(\.self))
+                    return try runner.write(as: call.caller, in: db, for: requests) { tx in
                         // Read first: statements of a writing transaction see later commits too.
                         let records = try tx.db.records(EventLog.records(after: known.head))
                         let response = try body(tx)
@@ -259,12 +229,33 @@ struct Dispatcher: Sendable {
     }
 
     private func writing(
-        _ trace: RequestTrace,
-        _ queue:
-            @escaping @Sendable (OpenSpan?, @escaping @Sendable (Result<Response, any Error>) -> Void)
-            throws(StoreBusy) -> Void
+        _ request: RequestContext, _ handle: @escaping @Sendable (Transaction) throws -> Response
     ) -> Reply {
-        .deferred { responder in
+        queueing(request) { span, completion throws(StoreBusy) in
+            try runner.store.write(
+                lane: request.lane, { try write(request, span, in: $0, handle) }, completion: completion)
+        }
+    }
+
+    private func writingTogether(_ request: RequestContext, _ batched: any BatchedRequest) -> Reply {
+        queueing(request) { span, completion throws(StoreBusy) in
+            // A traced write gets its own transaction: events of several requests belong to several traces.
+            guard request.claim != nil || span != nil else {
+                return try batched.enqueue(request, by: runner, completion: completion)
+            }
+            try runner.store.write(
+                lane: request.lane,
+                { db in try write(request, span, in: db) { try batched.answer(in: $0) } }, completion: completion)
+        }
+    }
+
+    /// Suspends the connection until a queued write is done, and measures it as a part of the trace.
+    private func queueing(
+        _ request: RequestContext,
+        _ queue: @escaping @Sendable (OpenSpan?, @escaping RequestContext.Completion) throws(StoreBusy) -> Void
+    ) -> Reply {
+        let trace = request.trace
+        return .deferred { responder in
             do throws(StoreBusy) {
                 let span = trace.span?.beginChild()
                 try queue(span) { result in
@@ -331,7 +322,7 @@ struct Dispatcher: Sendable {
     }
 
     private func querying(
-        _ call: Call, _ trace: RequestTrace, _ sql: SQL, _ body: @escaping @Sendable (RowCursor) throws -> Response
+        _ sql: SQL, for call: Call, _ trace: RequestTrace, _ body: @escaping @Sendable (RowCursor) throws -> Response
     ) -> Reply {
         .deferred { responder in
             let known = call.knownPosition
@@ -352,28 +343,25 @@ struct Dispatcher: Sendable {
     }
 
     private func write(
-        _ call: Call, _ endpoint: Endpoint, _ claim: Idempotency.Claim?, _ key: LockKey?, _ span: OpenSpan?,
-        _ act: AuditedAct?, _ handle: (Transaction) throws -> Response, _ db: DatabaseConnection
+        _ request: RequestContext, _ span: OpenSpan?, in db: DatabaseConnection,
+        _ handle: (Transaction) throws -> Response
     ) throws -> Response {
-        try db.lock([key?.name(in: call.caller.tenant), claim?.lockName].compactMap(\.self))
-        let traceparent = span?.context.traceparent
-        let acts = [act].compactMap(\.self)
-        let subject = endpoint.decidesAccess ? endpoint.subject.flatMap { call.subject(in: $0) } : nil
+        let (call, endpoint) = (request.call, request.endpoint)
+        try db.lock([request.lock?.name(in: call.caller.tenant), request.claim?.lockName].compactMap(\.self))
+        let requests = PerformedRequests(
+            traceparent: span?.context.traceparent, acts: [request.act].compactMap(\.self))
+        let subject = endpoint.decidesAccess ? call.subject(of: endpoint) : nil
         func body(_ tx: Transaction) throws -> Response {
             if let subject { try tx.requirePerson(subject) }
             return try handle(tx)
         }
-        guard let claim else {
-            return try runner.write(as: call.caller, in: db, traceparent: traceparent, acts: acts, body)
-        }
+        guard let claim = request.claim else { return try runner.write(as: call.caller, in: db, for: requests, body) }
         if let stored = try Idempotency.find(claim, runner.clock.age(), in: db) { return stored }
         if endpoint.adds { try runner.reader.rows.requireRoom(for: call.caller.tenant) }
         let response: Response
         do {
             // The savepoint lets a refusal undo the started work and still be stored as the answer.
-            response = try db.savepoint {
-                try runner.write(as: call.caller, in: db, traceparent: traceparent, acts: acts, body)
-            }
+            response = try db.savepoint { try runner.write(as: call.caller, in: db, for: requests, body) }
         } catch {
             // Transient errors are not stored: a retry may succeed.
             guard (error as? DatabaseError)?.isTransient != true, let failure = Failure(error),

@@ -12,15 +12,6 @@ final class Endpoint: Sendable {
         case body, query
     }
 
-    /// How the audit log notes the calls of callers with a position (``Office``).
-    enum Noting: Sendable {
-        /// An entry for each.
-        case each
-        /// The number of each minute for a backend, which sends such calls in large numbers; an entry for each call of
-        /// others.
-        case count
-    }
-
     /// The kind of thread that answers.
     enum Effort: Sendable {
         /// The reactor's thread: takes microseconds and only reads. With a database server, a worker instead.
@@ -41,7 +32,9 @@ final class Endpoint: Sendable {
     let adds: Bool
     let query: QueryNames
     let effort: Effort
-    let noting: Noting
+    /// Whether the audit log has the number of a backend's calls of each minute instead of an entry for each. A backend
+    /// sends such calls in large numbers.
+    let countsCalls: Bool
     let bodyBytesMax: Int
     let handler: @Sendable (Call) throws -> Answer
 
@@ -51,7 +44,7 @@ final class Endpoint: Sendable {
     init(
         _ method: HTTPMethod, _ pattern: String, access: Access, subject: Subject? = nil, decidesAccess: Bool = false,
         adds: Bool = false, query: QueryNames = [], effort: Effort = .work,
-        noting: Noting = .each, bodyBytesMax: Int = Limits.bodyBytesMax,
+        countsCalls: Bool = false, bodyBytesMax: Int = Limits.bodyBytesMax,
         _ handler: @escaping @Sendable (Call) throws -> Answer
     ) {
         name = "\(method.rawValue) \(pattern)"
@@ -63,7 +56,7 @@ final class Endpoint: Sendable {
         self.adds = adds
         self.query = query
         self.effort = effort
-        self.noting = noting
+        self.countsCalls = countsCalls
         self.bodyBytesMax = method == .get ? 0 : bodyBytesMax
         self.handler = handler
     }
@@ -99,5 +92,5 @@ enum Answer {
     case pieces(Response, _ next: @Sendable (Transaction) throws -> [UInt8]?)
     /// Writes together with other requests of its kind in the same group of writes. It locks the rows it changes; the
     /// key selects the writer.
-    case writeTogether(locking: LockKey, BatchedRequest)
+    case writeTogether(locking: LockKey, any BatchedRequest)
 }

@@ -10,7 +10,7 @@ final class RequestBatch<Item: Sendable>: Sendable {
         let item: Item
         let caller: Caller
         let runner: TransactionRunner
-        let act: AuditedAct?
+        let act: PrivilegedAct?
     }
 
     private let body: @Sendable (Transaction, [Item]) throws -> [Response]
@@ -23,13 +23,20 @@ final class RequestBatch<Item: Sendable>: Sendable {
         write = BatchedWrite { db, entries in try Self.answer(entries, in: db, body) }
     }
 
-    func request(_ item: Item) -> BatchedRequest {
-        BatchedRequest(
-            answerAlone: { [body] tx in try body(tx, [item])[0] },
-            queue: { [write] caller, runner, act, lane, completion throws(StoreBusy) in
-                let entry = Entry(item: item, caller: caller, runner: runner, act: act)
-                try runner.store.write(lane: lane, entry, in: write, completion: completion)
-            })
+    func request(_ item: Item) -> any BatchedRequest { Batched(item: item, batch: self) }
+
+    private struct Batched: BatchedRequest {
+        let item: Item
+        let batch: RequestBatch
+
+        func answer(in tx: Transaction) throws -> Response { try batch.body(tx, [item])[0] }
+
+        func enqueue(
+            _ request: RequestContext, by runner: TransactionRunner, completion: @escaping RequestContext.Completion
+        ) throws(StoreBusy) {
+            let entry = Entry(item: item, caller: request.call.caller, runner: runner, act: request.act)
+            try runner.store.write(lane: request.lane, entry, in: batch.write, completion: completion)
+        }
     }
 
     private static func answer(
@@ -37,7 +44,9 @@ final class RequestBatch<Item: Sendable>: Sendable {
     ) throws -> [Response] {
         guard let first = entries.first else { return [] }
         if entries.allSatisfy({ $0.caller.writesTogether(with: first.caller) }) {
-            return try first.runner.write(as: first.caller, in: db, acts: entries.compactMap(\.act)) {
+            return try first.runner.write(
+                as: first.caller, in: db, for: PerformedRequests(acts: entries.compactMap(\.act))
+            ) {
                 try body($0, entries.map { $0.item })
             }
         }
@@ -56,15 +65,13 @@ final class RequestBatch<Item: Sendable>: Sendable {
 }
 
 /// One request of a batch.
-struct BatchedRequest: Sendable {
-    typealias Completion = @Sendable (Result<Response, any Error>) -> Void
-
-    /// Answers the request in its own transaction.
-    let answerAlone: @Sendable (Transaction) throws -> Response
-    /// Queues the request for the next group of writes of a lane.
-    let queue:
-        @Sendable (Caller, TransactionRunner, AuditedAct?, _ lane: WriteLane, @escaping Completion) throws(StoreBusy) ->
-            Void
+protocol BatchedRequest: Sendable {
+    /// Answers the request in a transaction of its own.
+    func answer(in tx: Transaction) throws -> Response
+    /// Queues the request for the next group of writes of its lane.
+    func enqueue(
+        _ request: RequestContext, by runner: TransactionRunner, completion: @escaping RequestContext.Completion
+    ) throws(StoreBusy)
 }
 
 extension Caller {

@@ -9,7 +9,7 @@ extension Response {
         let listed = failure.fields.prefix(Limits.problemErrorsMax)
         let isCut = listed.count < failure.fields.count
         let cut = isCut ? " `errors` lists the first \(listed.count) of \(failure.fields.count) errors." : ""
-        var response = problem(status, title, failure.code, failure.detail + cut) { writer in
+        var response = problem(status, title, code: failure.code, detail: failure.detail + cut) { writer in
             if let allowed = failure.allowed { writer.member("allowed", allowed) }
             guard !listed.isEmpty else { return }
             writer.key("errors")
@@ -35,8 +35,7 @@ extension Response {
     }
 
     static func problem(
-        _ status: Int, _ title: String, _ code: String, _ detail: String,
-        headers: HeaderFields = [], _ more: (inout JSONWriter) -> Void = { _ in }
+        _ status: Int, _ title: String, code: String, detail: String, _ more: (inout JSONWriter) -> Void = { _ in }
     ) -> Response {
         let body = JSONWriter.object { writer in
             writer.member("type", "urn:bellhop:problem:\(code)")
@@ -46,15 +45,13 @@ extension Response {
             writer.member("code", code)
             more(&writer)
         }
-        var headers = headers
-        headers.append("Content-Type", ProblemBody.mediaType)
-        return Response(status: status, headers: headers, body: .bytes(body))
+        return Response(status: status, headers: [("Content-Type", ProblemBody.mediaType)], body: .bytes(body))
     }
 
     /// The response to an unexpected error. It has no detail, because the detail belongs in the log.
     static let internalProblem = problem(
-        500, "Internal Server Error", "internal",
-        "An internal error occurred. The service's log contains it under the request id.")
+        500, "Internal Server Error", code: "internal",
+        detail: "An internal error occurred. The service's log contains it under the request id.")
 }
 
 /// The members of a problem that depend on the request, added to the outgoing response.

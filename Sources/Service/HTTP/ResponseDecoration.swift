@@ -85,25 +85,27 @@ struct ResponseDecoration: Sendable {
     /// Makes the answer to a request that MicroHTTP refuses before any handler.
     func problem(_ problem: TransportProblem) -> Response {
         switch problem {
-        case .notFound: .problem(Failure(.notFound, "route.not_found", "There is no resource at this address."))
+        case .notFound: return .problem(Failure(.notFound, "route.not_found", "There is no resource at this address."))
         case .methodNotAllowed(let allow):
-            .problem(
-                405, "Method Not Allowed", "route.method_not_allowed", "This address supports only \(allow).",
-                headers: [("Allow", allow)])
+            var response = Response.problem(
+                405, "Method Not Allowed", code: "route.method_not_allowed",
+                detail: "This address supports only \(allow).")
+            response.headers.append("Allow", allow)
+            return response
         case .bodyTooLarge(let max):
-            .problem(Failure(.tooLarge, "request.too_large", "The request body must have at most \(max) bytes."))
-        case .malformed(let detail): .problem(Failure(.malformed, "request.malformed", detail))
+            return .problem(Failure(.tooLarge, "request.too_large", "The request body must have at most \(max) bytes."))
+        case .malformed(let detail): return .problem(Failure(.malformed, "request.malformed", detail))
         case .tooManyStreams:
-            .problem(
+            return .problem(
                 .unavailable(
                     "The service has reached its maximum number of streams. Try again later.", code: "stream.capacity",
                     retryAfterSeconds: 5))
         case .tooSlow:
-            .problem(
-                408, "Request Timeout", "request.too_slow",
-                "The request arrived too slowly. Send its head within 10 seconds and its body without a pause.")
-        case .noRoomForBody: .problem(BodyBudgets.noRoom)
-        case .unanswered: .problem(.unavailable("The service did not answer the request in time."))
+            return .problem(
+                408, "Request Timeout", code: "request.too_slow",
+                detail: "The request arrived too slowly. Send its head within 10 seconds and its body without a pause.")
+        case .noRoomForBody: return .problem(BodyBudgets.noRoom)
+        case .unanswered: return .problem(.unavailable("The service did not answer the request in time."))
         }
     }
 }

@@ -21,7 +21,7 @@ enum Access: String, Sendable {
         if !isRoleBound || caller.isService { return true }
         return switch self {
         case .staffOrService: caller.isStaff
-        case .adminOrService: caller.office == .administrator
+        case .adminOrService: caller.privilege == .administrator
         case .anyone, .bearer, .service, .feed: false
         }
     }

@@ -76,7 +76,7 @@ final class Authenticator: Sendable {
                 )
             }
         }
-        if principal !== found { verified.store(principal, hash, token, generation) }
+        if principal !== found { verified.store(principal, hash: hash, token: token, generation: generation) }
         try revocations.requireValid(principal.caller, at: now)
         return .known(principal)
     }

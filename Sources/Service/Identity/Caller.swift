@@ -18,8 +18,8 @@ final class Caller: Sendable {
     let spansTenants: Bool
     /// Whether it is a backend whose token has no `sub`; its role then serves as its id.
     let isAnonymous: Bool
-    /// The position by which it may act on data of other users; nil for an ordinary user.
-    let office: Office?
+    /// Its right to act on data of other users; nil for an ordinary user.
+    let privilege: Privilege?
     /// `standard` or `blackCard`, if the token has a tier.
     let tier: String?
     /// The caller's keys, which alone decide what it may see and change.
@@ -52,7 +52,7 @@ final class Caller: Sendable {
         (self.tier, self.scope, self.claims) = (tier, scope, claims)
         (self.omittedKeys, self.tokenId, self.sessionId) = (omittedKeys, tokenId, sessionId)
         (self.issuedAt, self.expiresAt) = (issuedAt, expiresAt)
-        office = Office(isService: isService, keys: scope.keys)
+        privilege = Privilege(isService: isService, keys: scope.keys)
         // The separator is unambiguous, because ids contain no NUL.
         digest = [userId.text, role].reduce(FNV1a.hash(tenant.text.utf8)) { hash, part in
             FNV1a.hash(part.utf8, after: FNV1a.hash(CollectionOfOne(0), after: hash))
@@ -171,8 +171,8 @@ extension SQL.StringInterpolation {
     }
 }
 
-/// A position by which a caller may act on data of other users.
-enum Office: String, Sendable, CaseIterable, MemberValue {
+/// A right to act on data of other users.
+enum Privilege: String, Sendable, CaseIterable, MemberValue {
     /// A backend of the tenant.
     case service
     case administrator
@@ -183,7 +183,7 @@ enum Office: String, Sendable, CaseIterable, MemberValue {
     /// The service itself.
     case bellhop
 
-    /// Returns the position that the keys of a scope give; nil without one.
+    /// Returns the privilege that the keys of a scope give; nil without one.
     fileprivate init?(isService: Bool, keys: Set<String>) {
         if isService {
             self = .service
@@ -196,6 +196,6 @@ enum Office: String, Sendable, CaseIterable, MemberValue {
         }
     }
 
-    /// Whether a key opens rows by a position, and not because they are the caller's own or everyone's.
+    /// Whether a key opens rows by a privilege, and not because they are the caller's own or everyone's.
     static func opens(by key: String) -> Bool { key.hasPrefix("tenant:") || key.hasPrefix("shop:") }
 }

@@ -30,8 +30,9 @@ struct FeedCredentials: Sendable {
         if !signingSecrets.isEmpty, let signature = request.header(Self.signatureHeader) {
             do throws(WebhookSignature.Refusal) {
                 _ = try WebhookSignature.verify(
-                    id: request.header("webhook-id"), timestamp: request.header("webhook-timestamp"),
-                    signatures: signature, body: request.body, secrets: signingSecrets, now: now,
+                    WebhookSignature.Headers(
+                        id: request.header("webhook-id"), timestamp: request.header("webhook-timestamp"),
+                        signatures: signature), body: request.body, secrets: signingSecrets, now: now,
                     hmac: WebhookSignature.hmac)
             } catch {
                 throw error.failure

@@ -33,7 +33,7 @@ final class IgnoredClaims: Sendable {
             text.family(
                 "bellhop_ignored_claims_total", .counter,
                 "Verified tokens with a claim that would give a right, if a setting named it.", by: "claim",
-                Self.names.map { ($0.name, counts[$0.name] ?? 0) })
+                samples: Self.names.map { ($0.name, counts[$0.name] ?? 0) })
         }
     }
 

@@ -147,7 +147,7 @@ final class RevocationList: Sendable {
         metrics.register { [self] text in
             text.single(
                 "bellhop_revocations_trusted", .gauge,
-                "1 if the revocations of all replicas are known, else 0.", isTrusted ? 1 : 0)
+                "1 if the revocations of all replicas are known, else 0.", value: isTrusted ? 1 : 0)
         }
     }
 

@@ -79,7 +79,7 @@ struct SigningKeys: Sendable {
             let (used, skipped) = state.withLock { ($0.set?.usedCount ?? 0, $0.set?.skippedCount ?? 0) }
             text.family(
                 "bellhop_signing_keys", .gauge, "Keys of the issuer's key set, by whether they can verify tokens.",
-                by: "state", [("used", used), ("skipped", skipped)])
+                by: "state", samples: [("used", used), ("skipped", skipped)])
         }
     }
 

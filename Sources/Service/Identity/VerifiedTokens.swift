@@ -67,7 +67,7 @@ final class VerifiedTokens: Sendable {
         }
     }
 
-    func store(_ principal: Principal, _ hash: Int, _ token: UnsafeBufferPointer<UInt8>, _ generation: Int) {
+    func store(_ principal: Principal, hash: Int, token: UnsafeBufferPointer<UInt8>, generation: Int) {
         let entry = Entry(token: Array(token), principal: principal)
         tables.withLock { if generation == $0.generation { $0.insert(hash, entry) } }
     }

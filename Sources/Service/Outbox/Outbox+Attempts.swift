@@ -284,7 +284,6 @@ extension Outbox {
         let attempt = delivery.attempt
         var (result, isLatest) = (result, false)
         if case .removed = result, try !delivery.isDestinationPresent(in: db) { result = .interrupted }
-        let unchanged = "\(attempt.isLatest) AND version = \(attempt.version)" as SQL
         var pause: Double?
         switch result {
         case .accepted: isLatest = try settle(attempt, isKept: channel.isAlert(attempt.type), at: now, in: db)
@@ -295,13 +294,13 @@ extension Outbox {
                 try db.run(
                     """
                     UPDATE \(messages, within: attempt.tenant, sending) SET fence = 0, error = \(reason)
-                    WHERE \(unchanged)
+                    WHERE \(attempt.isUnchanged)
                     """) > 0
             // What changed meanwhile has another content, which the receiver may accept.
             pause = isLatest || isAsked ? seconds : nil
             if !isLatest { isLatest = try release(attempt, in: db) }
-        case .ended(let reason, let end):
-            isLatest = try give(up: attempt, reason, end, unchanged, channel, at: now, in: db)
+        case .ended(let reason, _):
+            isLatest = try give(up: attempt, because: reason, by: channel, at: now, in: db)
         }
         try delivery.note(result, isLatest: isLatest, at: now, in: db)
         try freeLane(of: attempt, pause: pause, at: now, in: db)
@@ -348,12 +347,12 @@ extension Outbox {
 
     /// Ends a message that is not accepted.
     private static func give(
-        up attempt: OutboxAttempt, _ reason: String, _: OutboxEnd, _ unchanged: SQL, _ channel: any Channel,
-        at now: Timestamp, in db: DatabaseConnection
+        up attempt: OutboxAttempt, because reason: String, by channel: any Channel, at now: Timestamp,
+        in db: DatabaseConnection
     ) throws -> Bool {
         if channel.limits.keepsDead {
             let update: SQL = "UPDATE \(messages, within: attempt.tenant, sending)"
-            let dead = try markDead(by: update, .expired, where: unchanged, error: reason, at: now, in: db)
+            let dead = try markDead(by: update, .expired, where: attempt.isUnchanged, error: reason, at: now, in: db)
             return dead > 0 ? true : try release(attempt, in: db)
         }
         // The receiver may show an earlier message about the subject, which must be withdrawn one day.

@@ -151,7 +151,7 @@ extension Outbox {
         var pruned = Pruned(isMore: over.count == OutboxLimits.prunedAtOnceMax)
         for family in OutboxFamily.allCases {
             let own = waiting.filter { $0.family == family }.map(\.number)
-            pruned.expired[family] = try end(own, of: family, .expired, isOver, at: now, in: db)
+            pruned.expired[family] = try end(where: among(own, isOver), of: family, as: .expired, at: now, in: db)
         }
         let rest = over.filter { !$0.isWaiting }.map(\.number)
         if !rest.isEmpty {
@@ -187,19 +187,24 @@ extension Outbox {
             """
         let oldest = try endingMessages(isOwn, orderedBy: "number", atMost: excess, in: db)
         try lock(oldest.compactMap(\.owner), in: db)
-        let count = try end(oldest.map(\.number), of: family, .outboxFull, isIdle, at: now, in: db)
+        let count = try end(
+            where: among(oldest.map(\.number), isIdle), of: family, as: .outboxFull, at: now, in: db)
         return (count, count > 0 && count < figures.waiting - waitingMax)
     }
 
     /// Whether no attempt of a message runs.
     private static let isIdle: SQL = "fence = 0"
 
+    /// Whether a message is one of these, waits, and satisfies a condition; nil for no messages.
+    private static func among(_ numbers: [Int], _ condition: SQL) -> SQL? {
+        numbers.isEmpty ? nil : "number IN \(values: numbers) AND state = 0 AND \(condition)"
+    }
+
     private static func end(
-        _ numbers: [Int], of family: OutboxFamily, _ why: WebhookFailureReason, _ condition: SQL, at now: Timestamp,
+        where isAmong: SQL?, of family: OutboxFamily, as why: WebhookFailureReason, at now: Timestamp,
         in db: DatabaseConnection
     ) throws -> Int {
-        guard !numbers.isEmpty else { return 0 }
-        let isAmong: SQL = "number IN \(values: numbers) AND state = 0 AND \(condition)"
+        guard let isAmong else { return 0 }
         guard family != .webhooks else {
             return try markDead(by: "UPDATE \(allMessages)", why, where: isAmong, at: now, in: db)
         }

@@ -165,6 +165,8 @@ struct OutboxAttempt: Sendable {
     var owner: Owner? { userId.map { Owner(tenant: tenant, userId: $0) } }
     /// The condition on the row that no later attempt was begun. Another replica begins one if this one exceeds its lease.
     var isLatest: SQL { "number = \(number) AND fence = \(fence)" }
+    /// The condition on the row that neither a later attempt was begun nor its message changed.
+    var isUnchanged: SQL { "\(isLatest) AND version = \(version)" }
 }
 
 /// What an answer to an attempt means.

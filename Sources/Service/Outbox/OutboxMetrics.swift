@@ -43,28 +43,29 @@ final class OutboxMetrics: Sendable {
         }
         text.family(
             "bellhop_webhooks_sent_total", .counter, "Webhooks accepted by the receiver, by type.",
-            by: "type", WebhookType.allCases.map { ($0.rawValue, sum(state.sent, $0.rawValue)) })
+            by: "type", samples: WebhookType.allCases.map { ($0.rawValue, sum(state.sent, $0.rawValue)) })
         let failed = state.failed.filter { $0.key.channel == WebhookType.channel }
         text.family(
             "bellhop_webhooks_failed_total", .counter, "Failed attempts, by reason.",
-            by: "reason", failed.sorted { $0.key.word < $1.key.word }.map { ($0.key.word, $0.value) })
+            by: "reason", samples: failed.sorted { $0.key.word < $1.key.word }.map { ($0.key.word, $0.value) })
         text.family(
             "bellhop_webhooks_died_total", .counter, "Webhooks that are no longer retried, by reason.", by: "reason",
-            WebhookFailureReason.allCases.map { ($0.rawValue, state.ended[.webhooks]?[$0] ?? 0) })
+            samples: WebhookFailureReason.allCases.map { ($0.rawValue, state.ended[.webhooks]?[$0] ?? 0) })
         text.single(
-            "bellhop_webhooks_waiting", .gauge, "Webhooks waiting to be sent, over all replicas.", figures.waiting)
-        text.single("bellhop_webhooks_dead", .gauge, "Stored dead webhooks.", figures.dead)
+            "bellhop_webhooks_waiting", .gauge, "Webhooks waiting to be sent, over all replicas.",
+            value: figures.waiting)
+        text.single("bellhop_webhooks_dead", .gauge, "Stored dead webhooks.", value: figures.dead)
         text.family(
             "bellhop_tenant_webhooks_waiting", .gauge,
             "Webhooks of a tenant that were due, also before another attempt, for the tenants with the most.",
-            by: "tenant", dueByTenant(figures))
+            by: "tenant", samples: dueByTenant(figures))
         text.single(
             "bellhop_webhooks_throttled_tenants", .gauge,
             "Tenants whose webhooks wait for the next minute, because the share of this minute is used up.",
-            state.throttled[WebhookType.channel] ?? 0)
+            value: state.throttled[WebhookType.channel] ?? 0)
         text.single(
             "bellhop_webhooks_oldest_seconds", .gauge, "Seconds for which the oldest due webhook has waited.",
-            age(figures, at: now))
+            value: age(figures, at: now))
     }
 
     private static func write(_ state: State, at now: Timestamp, _ platforms: [String], pushTo text: inout MetricsText)
@@ -86,25 +87,25 @@ final class OutboxMetrics: Sendable {
         }
         text.family(
             "bellhop_push_misconfigured", .gauge, "1 while the provider does not accept the key or another setting.",
-            by: "platform", platforms.map { ($0, state.misconfigured.contains($0) ? 1 : 0) })
+            by: "platform", samples: platforms.map { ($0, state.misconfigured.contains($0) ? 1 : 0) })
         text.family(
             "bellhop_push_devices_removed_total", .counter, "Devices that a provider no longer knows.", by: "platform",
-            platforms.map { ($0, state.removed[$0] ?? 0) })
+            samples: platforms.map { ($0, state.removed[$0] ?? 0) })
         text.single(
             "bellhop_push_expired_total", .counter, "Push messages that were deleted unsent.",
-            state.ended[.push]?.values.reduce(0, +) ?? 0)
-        text.single("bellhop_push_waiting", .gauge, "Due push messages, over all replicas.", figures.due)
+            value: state.ended[.push]?.values.reduce(0, +) ?? 0)
+        text.single("bellhop_push_waiting", .gauge, "Due push messages, over all replicas.", value: figures.due)
         text.family(
             "bellhop_tenant_push_waiting", .gauge,
             "Push messages of a tenant that were due, also before another attempt, for the tenants with the most.",
-            by: "tenant", dueByTenant(figures))
+            by: "tenant", samples: dueByTenant(figures))
         text.single(
             "bellhop_push_throttled_tenants", .gauge,
             "Tenants whose push messages wait for the next minute, because the share of this minute is used up.",
-            platforms.compactMap { state.throttled[$0] }.max() ?? 0)
+            value: platforms.compactMap { state.throttled[$0] }.max() ?? 0)
         text.single(
             "bellhop_push_oldest_seconds", .gauge, "Seconds for which the oldest due push message has waited.",
-            age(figures, at: now))
+            value: age(figures, at: now))
     }
 
     private static func dueByTenant(_ figures: Outbox.Figures) -> [(String, Int)] {

@@ -174,13 +174,13 @@ final class OutboxSender: Sendable {
             try postpone(present, at: now)
             let sendable = due.filter { lane in !present.contains { $0.id == lane.id } }
             guard !sendable.isEmpty else { continue }
-            try begin(sendable, route, channel, at: now, &progress)
+            try begin(sendable, on: route, by: channel, at: now, &progress)
         }
         return now
     }
 
     private func begin(
-        _ due: [Outbox.Due], _ route: String, _ channel: any Channel, at now: Timestamp, _ progress: inout Progress
+        _ due: [Outbox.Due], on route: String, by channel: any Channel, at now: Timestamp, _ progress: inout Progress
     ) throws {
         // Before the transaction: it may wait, and the lease counts from its begin.
         let begunAt = clock.uptime()
@@ -232,7 +232,7 @@ final class OutboxSender: Sendable {
                 })
             for (delivery, outcome, result) in stored {
                 progress.turns[channel.name]?.ended(delivery.attempt.laneId)
-                note(outcome, result, of: delivery, channel, &progress)
+                note(outcome, result, of: delivery, by: channel, &progress)
             }
             guard !stored.isEmpty else { continue }
             running.withLock { $0 -= stored.count }
@@ -241,7 +241,7 @@ final class OutboxSender: Sendable {
     }
 
     private func note(
-        _ outcome: OutboxOutcome, _ result: OutboxResult, of delivery: any OutboxDelivery, _ channel: any Channel,
+        _ outcome: OutboxOutcome, _ result: OutboxResult, of delivery: any OutboxDelivery, by channel: any Channel,
         _ progress: inout Progress
     ) {
         metrics.note(outcome, result, delivery.attempt.type, of: channel)

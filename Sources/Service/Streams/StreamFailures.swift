@@ -43,7 +43,7 @@ final class StreamFailures: Sendable {
             let totals = tallies.withLock { $0.mapValues(\.total) }
             text.family(
                 "bellhop_stream_failures_total", .counter, "Streams or parts of streams that failed.",
-                by: "reason", Reason.allCases.map { ($0.rawValue, totals[$0] ?? 0) })
+                by: "reason", samples: Reason.allCases.map { ($0.rawValue, totals[$0] ?? 0) })
         }
     }
 

@@ -25,25 +25,28 @@ final class StreamMetrics: Sendable {
 
     init(_ registry: MetricsRegistry) {
         registry.register { [self] text in
-            text.single("bellhop_streams_open", .gauge, "Open streams.", open)
-            text.single("bellhop_streams_opened_total", .counter, "Opened streams.", opened)
+            text.single("bellhop_streams_open", .gauge, "Open streams.", value: open)
+            text.single("bellhop_streams_opened_total", .counter, "Opened streams.", value: opened)
             let closings = closings.withLock { $0 }
             text.family(
                 "bellhop_streams_closed_total", .counter, "Closed streams, by reason.",
-                by: "reason", StreamEnding.allCases.map { ($0.rawValue, closings[$0] ?? 0) })
-            text.single("bellhop_stream_events_total", .counter, "Live events delivered to streams.", deliveries)
+                by: "reason", samples: StreamEnding.allCases.map { ($0.rawValue, closings[$0] ?? 0) })
+            text.single("bellhop_stream_events_total", .counter, "Live events delivered to streams.", value: deliveries)
             text.single(
                 "bellhop_stream_event_bytes_total", .counter, "Bytes of live events delivered to streams.",
-                deliveredBytes)
-            text.single("bellhop_stream_replays_total", .counter, "Streams resumed from a cursor.", replays)
+                value: deliveredBytes)
+            text.single("bellhop_stream_replays_total", .counter, "Streams resumed from a cursor.", value: replays)
             text.single(
-                "bellhop_stream_replayed_events_total", .counter, "Events replayed from the log.", replayedEvents)
-            text.single("bellhop_stream_resyncs_total", .counter, "Resyncs sent to streams.", resyncs)
-            text.single("bellhop_stream_topics", .gauge, "Shared topics with subscriptions of open streams.", topics)
-            text.single("bellhop_stream_table_subscriptions", .gauge, "Row subscriptions of open streams.", tables)
+                "bellhop_stream_replayed_events_total", .counter, "Events replayed from the log.", value: replayedEvents
+            )
+            text.single("bellhop_stream_resyncs_total", .counter, "Resyncs sent to streams.", value: resyncs)
+            text.single(
+                "bellhop_stream_topics", .gauge, "Shared topics with subscriptions of open streams.", value: topics)
+            text.single(
+                "bellhop_stream_table_subscriptions", .gauge, "Row subscriptions of open streams.", value: tables)
             text.single(
                 "bellhop_stream_overflows_total", .counter, "Streams closed because the client read too slowly.",
-                overflows)
+                value: overflows)
         }
     }
 }

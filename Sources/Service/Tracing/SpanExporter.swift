@@ -33,10 +33,10 @@ final class SpanExporter: Sendable {
         metrics.register { text in
             let state = state.withLock { $0 }
             text.single(
-                "bellhop_spans_exported_total", .counter, "Spans accepted by the collector.", state.exported)
+                "bellhop_spans_exported_total", .counter, "Spans accepted by the collector.", value: state.exported)
             text.family(
                 "bellhop_spans_dropped_total", .counter, "Dropped spans, by reason.",
-                by: "reason", [("overflow", state.overflowed), ("collector", state.refused)])
+                by: "reason", samples: [("overflow", state.overflowed), ("collector", state.refused)])
         }
     }
 

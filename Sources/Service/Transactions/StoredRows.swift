@@ -20,8 +20,8 @@ final class StoredRows: Sendable {
         var sum: Int { counted + added }
     }
 
-    /// The tables that callers write. The service's own records expire, are bounded, or are the audit log. Memberships
-    /// are rows that callers send.
+    /// The tables that callers write or whose rows they send. The service's own records expire, are bounded, or are the
+    /// audit log.
     let tables: [Table]
     private let names: Set<String>
     private let shares: TenantShares
@@ -33,9 +33,9 @@ final class StoredRows: Sendable {
 
     init(_ shares: TenantShares, _ tables: [Table]) {
         self.shares = shares
-        self.tables = tables.filter { !$0.write.entries.isEmpty || $0.name == MembershipRegistry.facts.name }
-        // One transaction changes the memberships of several tenants.
-        names = Set(self.tables.map(\.name)).subtracting([MembershipRegistry.facts.name])
+        self.tables = tables.filter { !$0.write.entries.isEmpty || $0.storesSentRows }
+        // One transaction stores sent rows of several tenants. Whoever stores them counts them.
+        names = Set(self.tables.filter { !$0.storesSentRows }.map(\.name))
     }
 
     /// Whether a tenant has a limit.

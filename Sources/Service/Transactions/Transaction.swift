@@ -72,6 +72,22 @@ final class Transaction {
         return delay(isWithin ? count : max(0, count - (try known())), isTaken: true)
     }
 
+    // MARK: Persons
+
+    /// Checks that a user id belongs to a person: who may end the access of a user must not be able to end that of a
+    /// backend, of a feed or of the service itself.
+    func requirePerson(_ userId: ID<User>) throws {
+        guard !Caller.serviceNames.contains(userId.text),
+            try !backends.contains(Owner(tenant: tenant, userId: userId), at: now, in: db)
+        else {
+            throw Failure.forbidden(
+                """
+                \(userId) acts as a backend or as the service, not as a user. To end the access of a backend, revoke its \
+                token by tokenId.
+                """, code: "user.is_service")
+        }
+    }
+
     // MARK: Stored rows
 
     /// Requires room for more rows of a tenant.
@@ -243,7 +259,7 @@ final class Transaction {
     private func storeCounts(of user: ID<User>) throws {
         guard let change = changes.removeValue(forKey: user), !change.isNone else { return }
         counts[user] = try BadgeLedger.add(
-            change, versionStep: counts[user] == nil ? 1 : 0, to: user, tenant: tenant, at: now, in: db)
+            change, versionStep: counts[user] == nil ? 1 : 0, to: Owner(tenant: tenant, userId: user), at: now, in: db)
     }
 
     // MARK: The end

@@ -3,6 +3,14 @@ import Domain
 import Threads
 import Values
 
+/// The requests that one transaction performs; none for periodic work.
+struct PerformedRequests {
+    /// The trace of the transaction's events; nil if it is not recorded.
+    var traceparent: String?
+    /// The requests of privileged callers, for the audit log. Several requests are of a kind that is counted.
+    var acts: [PrivilegedAct] = []
+}
+
 /// The runner of transactions for requests, streams and periodic work.
 struct TransactionRunner: Sendable {
     let reader: TransactionReader
@@ -22,22 +30,20 @@ struct TransactionRunner: Sendable {
     /// `DatabaseStore.write`.
     ///
     /// - Parameters:
-    ///   - traceparent: The trace of its events; nil if it is not recorded.
-    ///   - acts: The requests of callers with a position that it performs, for the audit log. Several requests are of a
-    ///     kind that is counted.
+    ///   - requests: The requests that it performs.
     ///   - isErasing: Whether it erases a person, and may name one whose erasure is about to end.
     func write<Result>(
-        as caller: Caller, in db: DatabaseConnection, traceparent: String? = nil, acts: [AuditedAct] = [],
+        as caller: Caller, in db: DatabaseConnection, for requests: PerformedRequests = PerformedRequests(),
         isErasing: Bool = false, _ body: (Transaction) throws -> Result
     ) throws -> Result {
         try db.enter(caller.scope)
         try tenants.note(caller.tenant, in: db)
         let closed = isErasing ? nil : try fence.closed(to: caller, in: db)
-        let tx = Transaction(db: db, caller: caller, reader: reader, traceparent: traceparent)
-        let oversight = acts.first?.oversight(of: caller)
+        let tx = Transaction(db: db, caller: caller, reader: reader, traceparent: requests.traceparent)
+        let accesses = requests.acts.first?.accesses(of: caller)
         let tally = reader.rows.tally()
         let (result, events) = try db.examining(by: closed.map { closed in { try closed.examine($0) } }) {
-            try db.recording(into: oversight) { try db.counting(into: tally) { (try body(tx), try tx.finish()) } }
+            try db.recording(into: accesses) { try db.counting(into: tally) { (try body(tx), try tx.finish()) } }
         }
         if let added = tally?.added, added != 0 {
             db.afterCommit { [rows = reader.rows] in rows.note(added: added, of: caller.tenant) }
@@ -45,7 +51,7 @@ struct TransactionRunner: Sendable {
         if let closed, let events { try closed.examine(events.drafts) }
         if !isErasing { try fence.requireSame(closed, for: caller, in: db) }
         if let events { db.leave(events, for: appendEvents) }
-        for var notes in AuditedAct.notes(of: acts, oversight, tx) + tx.auditNotes {
+        for var notes in PrivilegedAct.notes(of: requests.acts, accesses, tx) + tx.auditNotes {
             notes.erased = tx.erased
             db.leave(notes, for: appendNotes)
         }
@@ -155,17 +161,5 @@ final class TransactionReader: Sendable {
             try db.enter(caller.scope)
             return try db.withRows(sql, with: records, body)
         }
-    }
-}
-
-/// Wakes threads that wait for something that a transaction has written.
-final class WakeSignal: Sendable {
-    private let threads = Locked([LoopThread]())
-
-    /// Adds a thread to wake.
-    func add(_ thread: LoopThread) { threads.withLock { $0.append(thread) } }
-
-    func send() {
-        for thread in threads.withLock({ $0 }) { thread.wake() }
     }
 }

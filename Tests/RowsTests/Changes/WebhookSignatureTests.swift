@@ -19,7 +19,7 @@ import Values
         let secrets = try secrets.map { try WebhookSignature.Secret($0) }
         return Result { () throws(WebhookSignature.Refusal) in
             try WebhookSignature.verify(
-                id: id, timestamp: timestamp, signatures: signatures, body: body, secrets: secrets, now: now,
+                .init(id: id, timestamp: timestamp, signatures: signatures), body: body, secrets: secrets, now: now,
                 hmac: ReferenceSHA256.hmac)
         }
     }

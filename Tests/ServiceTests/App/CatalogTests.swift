@@ -8,11 +8,13 @@ import Testing
 @Suite(.timed) struct CatalogTests {
     private static let features = repository.appendingPathComponent("Sources/Service/Features")
 
-    /// Returns the code of a feature from the folder with the feature's name.
+    /// Returns the code of a feature from the folder with the feature's name, which may be inside another feature's.
     private static func code(of feature: Feature) throws -> String {
-        let folder = try #require(
-            try FileManager.default.contentsOfDirectory(at: features, includingPropertiesForKeys: nil)
-                .first { $0.lastPathComponent.lowercased() == feature.name }, "\(feature.name)")
+        let path = try #require(
+            try FileManager.default.subpathsOfDirectory(atPath: features.path)
+                .first { $0.lowercased().split(separator: "/").last.map(String.init) == feature.name },
+            "\(feature.name)")
+        let folder = features.appendingPathComponent(path)
         return try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
             .filter { $0.pathExtension == "swift" }
             .map { try String(contentsOf: $0, encoding: .utf8) }.joined(separator: "\n")

@@ -69,8 +69,7 @@ import Values
     func requests_areWalkedInTheirOrder(_ isOutgoing: Bool, _ index: String) throws {
         try Self.expectPlan(
             of: RequestsFeature.listing(
-                of: ID("u1"), isOutgoing: isOutgoing, status: nil, kind: nil, after: "x", limit: 20,
-                visibleTo: Self.scope),
+                of: ID("u1"), .init(isOutgoing: isOutgoing), after: "x", limit: 20, visibleTo: Self.scope),
             contains: "SEARCH user_requests USING INDEX \(index)", lacks: ["SCAN", "TEMP B-TREE"])
     }
 
@@ -80,7 +79,7 @@ import Values
     func notifications_areWalkedInTheirOrder(_ state: NotificationsFeature.ListState?) throws {
         try Self.expectPlan(
             of: NotificationsFeature.listing(
-                of: ID("u1"), category: .visit, priority: .high, state: state, after: "x", limit: 20,
+                of: ID("u1"), .init(category: .visit, priority: .high, state: state), after: "x", limit: 20,
                 visibleTo: Self.scope),
             contains: "SEARCH notifications USING INDEX notifications_listed", lacks: ["SCAN", "TEMP B-TREE"])
     }

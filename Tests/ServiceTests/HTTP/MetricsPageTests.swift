@@ -29,7 +29,7 @@ import Threads
             registry.register { text in
                 let number = made.value.wrappingAdd(1, ordering: .relaxed).newValue
                 gate?.wait()
-                text.single("made", .counter, "", number)
+                text.single("made", .counter, "", value: number)
             }
             page = MetricsPage(registry, age: age, clock: clock.clock)
         }

@@ -335,7 +335,7 @@ struct OutboxSimulation {
         try fields.finish()
         let target = try PushTarget(draft, push)
         return try write(as: Caller(tenant: "default", userId: user, role: "user", isService: false, scope: scope)) {
-            _ = try PushFeature.register(ID(device.kind.rawValue), draft, at: target, push, $0)
+            _ = try PushFeature.register(ID(device.kind.rawValue), draft, at: target, settings: push, $0)
             return token
         }
     }

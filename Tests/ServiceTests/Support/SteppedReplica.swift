@@ -22,7 +22,8 @@ struct SteppedService {
             app.store, settings: app.runner.settings, clock: service.clock.clock, metrics: MetricsRegistry(),
             logger: logger)
         streams = start.streams(
-            app.runner.reader, start.workers(), try start.authenticator(), app.boards, StreamAdmission())
+            app.runner.reader, start.workers(), try start.authenticator(), boards: app.boards,
+            admission: StreamAdmission())
     }
 }
 

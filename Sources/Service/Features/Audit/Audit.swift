@@ -6,8 +6,8 @@ import Values
 
 /// The audit log: which backend, administrator or member of staff did what to whose data.
 ///
-/// Entries arise where the policies let a caller act on rows of others (``Oversight``), and where an endpoint is open to
-/// certain roles only (``AuditedAct``). No handler writes one.
+/// Entries arise where the policies let a caller act on rows of others (``RowAccesses``), and where an endpoint is open to
+/// certain roles only (``PrivilegedAct``). No handler writes one.
 enum AuditFeature {
     static let feature = Feature(
         name: "audit", tables: [entries, heads, counts], migrations: migrations,

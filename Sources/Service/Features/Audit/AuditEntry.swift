@@ -1,14 +1,14 @@
 import Cryptography
 import Values
 
-/// An entry of the audit log: what a caller with a position did to whose data.
+/// An entry of the audit log: what a privileged caller did to whose data.
 ///
 /// Entries of a tenant form a chain. The hash of each covers the hash of the one before. It does not cover the ids of
 /// people but keyed digests of them, so that an id can be blanked without breaking the chain.
 struct AuditEntry: Record, JSONObjectWritable {
     var sequence = 0
     var at = Timestamp(microseconds: 0)
-    var actorKind = Office.service
+    var actorKind = Privilege.service
     /// Nil after the erasure of the person.
     var actorId: ID<User>?
     var actorDigest = ""

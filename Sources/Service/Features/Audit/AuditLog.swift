@@ -57,7 +57,7 @@ final class AuditLog: Sendable {
             case .each(let act, let items):
                 return items.map { item in
                     AuditEntry(
-                        at: notes.at, actorKind: act.office, actorId: act.actor, action: act.action,
+                        at: notes.at, actorKind: act.privilege, actorId: act.actor, action: act.action,
                         targetKind: item.table, targetId: item.userId, requestId: act.requestId, outcome: item.outcome,
                         count: item.count)
                 }
@@ -131,7 +131,7 @@ final class AuditLog: Sendable {
     private func add(_ notes: [AuditNotes], to rows: inout Rows) {
         struct Key: Hashable {
             let window: Int64
-            let office: Office
+            let privilege: Privilege
             let actor: ID<User>
             let action: String
         }
@@ -140,12 +140,12 @@ final class AuditLog: Sendable {
             guard case .count(let act, let count) = notes.kind else { continue }
             let window = notes.at.seconds / AuditLimits.windowSeconds
             let actor = fence.isClosed(act.actor, in: notes.tenant) ? .erased : act.actor
-            counts[Key(window: window, office: act.office, actor: actor, action: act.action), default: 0] += count
+            counts[Key(window: window, privilege: act.privilege, actor: actor, action: act.action), default: 0] += count
         }
         guard let tenant = notes.first?.tenant else { return }
         for (key, count) in counts {
             rows.counts += [
-                tenant.sqlValue, key.window.sqlValue, key.office.rawValue.sqlValue, key.actor.sqlValue,
+                tenant.sqlValue, key.window.sqlValue, key.privilege.rawValue.sqlValue, key.actor.sqlValue,
                 key.action.sqlValue, count.sqlValue,
             ]
         }
@@ -162,13 +162,13 @@ final class AuditLog: Sendable {
             ORDER BY minute, actor_kind, actor_id, action LIMIT \(AuditLimits.windowsAtOnceMax)
             """
         ) { row -> (window: Int, entry: AuditEntry) in
-            guard let office = Office(rawValue: try row.text(1)) else { throw row.unknownValue(1) }
+            guard let privilege = Privilege(rawValue: try row.text(1)) else { throw row.unknownValue(1) }
             let window = try row.integer(0)
             return (
                 window,
                 AuditEntry(
                     at: Timestamp(microseconds: Int64(window) * AuditLimits.windowSeconds * 1_000_000),
-                    actorKind: office, actorId: try row.id(2), action: try row.text(3), outcome: .accepted,
+                    actorKind: privilege, actorId: try row.id(2), action: try row.text(3), outcome: .accepted,
                     count: try row.integer(4))
             )
         }

@@ -30,7 +30,7 @@ extension ChallengesFeature {
     }
 
     static func around(
-        _ own: Leaderboard.Entry, _ count: Int, _ board: BoardRow, _ tx: Transaction
+        _ own: Leaderboard.Entry, count: Int, _ board: BoardRow, _ tx: Transaction
     ) throws -> [Leaderboard.Entry] {
         var before: [Line] = try tx.db.rows(
             """

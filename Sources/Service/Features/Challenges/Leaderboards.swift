@@ -255,11 +255,12 @@ extension Leaderboards {
 
     func write(to text: inout MetricsText) {
         let sizes = ready.map { $0.withLock { ($0.leaderboard.count, $0.leaderboard.bytes) } }
-        text.single("bellhop_leaderboards", .gauge, "Leaderboards in memory.", sizes.count)
+        text.single("bellhop_leaderboards", .gauge, "Leaderboards in memory.", value: sizes.count)
         text.single(
             "bellhop_leaderboard_entries", .gauge, "Entries of the leaderboards in memory.",
-            sizes.reduce(0) { $0 + $1.0 })
+            value: sizes.reduce(0) { $0 + $1.0 })
         text.single(
-            "bellhop_leaderboard_bytes", .gauge, "Bytes of the leaderboards in memory.", sizes.reduce(0) { $0 + $1.1 })
+            "bellhop_leaderboard_bytes", .gauge, "Bytes of the leaderboards in memory.",
+            value: sizes.reduce(0) { $0 + $1.1 })
     }
 }

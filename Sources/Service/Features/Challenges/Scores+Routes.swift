@@ -7,7 +7,7 @@ extension ChallengesFeature {
     static func scoreEndpoints(_ boards: Leaderboards?) -> [Endpoint] {
         [
             Endpoint(
-                .post, "/v1/challenges/{id}/scores", access: .bearer, adds: true, noting: .count,
+                .post, "/v1/challenges/{id}/scores", access: .bearer, adds: true, countsCalls: true,
                 Endpoint.serving(boards, addScore)),
             Endpoint(
                 .delete, "/v1/challenges/{id}/scores/{userId}", access: .bearer, Endpoint.serving(boards, withdraw)),
@@ -47,7 +47,7 @@ extension ChallengesFeature {
             var row = known ?? ScoreRow(userId: user)
             row.score = score
             row.displayName = draft.displayName ?? row.displayName
-            let change = try store(&row, replacing: known, before, boards, tx)
+            let change = try store(&row, replacing: known, on: before, boards, tx)
             let standing = Standing(key: before.challenge.order.key(of: score), reached: row.reached)
             let place =
                 try boards.place(of: standing, user, behind: before, with: change, tx)
@@ -77,7 +77,7 @@ extension ChallengesFeature {
             let known = try findScore(of: user, board, tx)
             guard known?.score != nil, var row = known else { throw Failure.notFound("score") }
             (row.score, row.displayName) = (nil, nil)
-            _ = try store(&row, replacing: known, board, boards, tx)
+            _ = try store(&row, replacing: known, on: board, boards, tx)
             return .noContent
         }
     }
@@ -87,7 +87,8 @@ extension ChallengesFeature {
     ///
     /// - Returns: The leaderboard's row after the change; nil if nothing has changed.
     private static func store(
-        _ row: inout ScoreRow, replacing known: ScoreRow?, _ before: BoardRow, _ boards: Leaderboards, _ tx: Transaction
+        _ row: inout ScoreRow, replacing known: ScoreRow?, on before: BoardRow, _ boards: Leaderboards,
+        _ tx: Transaction
     ) throws -> BoardRow? {
         guard row != known else {
             try store(row, before, tx)
@@ -131,7 +132,7 @@ extension ChallengesFeature {
                     entries: isAround ? leaderboard.entries(around: me, limit) : leaderboard.entries(in: 0..<limit),
                     own: leaderboard.entry(of: me), count: leaderboard.count)
             }
-            let view = try inMemory ?? readView(isAround, limit, board, tx)
+            let view = try inMemory ?? readView(isAround: isAround, limit: limit, board, tx)
             return Response.json(200, try view.json(board, tx), tag: tag)
         }
     }
@@ -139,12 +140,12 @@ extension ChallengesFeature {
     private enum Around: String, CaseIterable { case me }
 
     /// Reads the same in SQL, for a leaderboard that is not in memory.
-    private static func readView(_ isAround: Bool, _ limit: Int, _ board: BoardRow, _ tx: Transaction) throws -> View {
+    private static func readView(isAround: Bool, limit: Int, _ board: BoardRow, _ tx: Transaction) throws -> View {
         let me = tx.caller.userId
         let own = try findScore(of: me, board, tx)?.standing(board.challenge.order).map {
             Leaderboard.Entry(userId: me, standing: $0, place: try place(of: $0, board, tx))
         }
-        let entries = try isAround ? own.map { try around($0, limit, board, tx) } ?? [] : top(limit, board, tx)
+        let entries = try isAround ? own.map { try around($0, count: limit, board, tx) } ?? [] : top(limit, board, tx)
         return View(entries: entries, own: own, count: board.entries)
     }
 

@@ -1,5 +1,6 @@
 import Database
 import Rows
+import Threads
 import Values
 
 /// The outcome of a change that was taken in.
@@ -10,6 +11,24 @@ enum ChangeOutcome: Sendable, Hashable {
     case duplicate
     /// The place of the fault is in the item from which the change was read.
     case rejected(ChangeFault)
+}
+
+/// The rows of a snapshot that were accepted, as hashes. A million rows take some 20 MB until the table is read.
+final class AcceptedRows: Sendable {
+    private let hashes = Locked(Set<Int>())
+
+    func insert(_ tenant: ID<Tenant>, _ row: String) { hashes.withLock { _ = $0.insert(Self.hash(tenant, row)) } }
+
+    func contains(_ tenant: ID<Tenant>, _ row: String) -> Bool {
+        hashes.withLock { $0.contains(Self.hash(tenant, row)) }
+    }
+
+    private static func hash(_ tenant: ID<Tenant>, _ row: String) -> Int {
+        var hasher = Hasher()
+        hasher.combine(tenant)
+        hasher.combine(ID<AcceptedRows>(row))
+        return hasher.finalize()
+    }
 }
 
 /// The intake of table changes from any sender. Each change of a row becomes an event with its audience, and updates
@@ -25,7 +44,7 @@ struct ChangeIntake: Sendable {
     ///
     /// - Parameter seen: Receives the accepted rows of a snapshot that follows known rows. Its truncation then comes
     ///   after the rows, and keeps the ones that were seen.
-    func take(_ changes: [TableChange], seen: SourceRowsSeen? = nil, _ tx: Transaction) throws -> [ChangeOutcome] {
+    func take(_ changes: [TableChange], seen: AcceptedRows? = nil, _ tx: Transaction) throws -> [ChangeOutcome] {
         let tables = changes.map { memberships.catalog.find(schema: $0.schema, table: $0.table) }
         var run = try ChangeIntakeRun(tables, self, tx, seen)
         return try zip(changes, tables).map { try run.outcome(of: $0, in: $1) }
@@ -39,10 +58,10 @@ private struct ChangeIntakeRun {
     private var memberships: Memberships
     private var version: Int64
     private let rules: [String: Int64]
-    private let seen: SourceRowsSeen?
+    private let seen: AcceptedRows?
 
     init(
-        _ tables: [TableDeclaration?], _ intake: ChangeIntake, _ tx: Transaction, _ seen: SourceRowsSeen?
+        _ tables: [TableDeclaration?], _ intake: ChangeIntake, _ tx: Transaction, _ seen: AcceptedRows?
     ) throws {
         let registry = intake.memberships
         (restartStreams, rules, self.seen) = (intake.restartStreams, registry.rules, seen)

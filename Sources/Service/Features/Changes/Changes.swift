@@ -20,12 +20,11 @@ enum ChangesFeature {
     /// - Parameter parts: Nil lists tables and routes without serving them, for `bellhop routes` and `policies`.
     static func feature(_ parts: Parts?) -> Feature {
         let intake = Endpoint(
-            .post, "/v1/changes", access: .feed, query: ["format"], noting: .count,
+            .post, "/v1/changes", access: .feed, query: ["format"], countsCalls: true,
             bodyBytesMax: ChangeLimits.bodyBytesMax,
             Endpoint.serving(parts, takeChanges))
         return Feature(
-            name: "changes", tables: [deliveries, SourcePosition.positions.table],
-            migrations: [migration, SourcePosition.migration], endpoints: [intake],
+            name: "changes", tables: [deliveries], migrations: [migration], endpoints: [intake],
             ticks: [pruning, trimming],
             constants: { writer, settings in
                 writer.member(
@@ -218,7 +217,7 @@ final class ChangeMetrics: Sendable {
                 ("rejected", rejected.load(ordering: .relaxed)),
             ]
             text.family(
-                "bellhop_changes_total", .counter, "Received table changes, by result.", by: "result", counts)
+                "bellhop_changes_total", .counter, "Received table changes, by result.", by: "result", samples: counts)
         }
     }
 

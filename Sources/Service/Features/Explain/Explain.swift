@@ -44,7 +44,7 @@ enum ExplainFeature {
                 "/eventId", "belongs to another event log: the database was recreated or restored since")
         }
         guard let sequence = ids.sequence(of: cursor) else { throw noEvent }
-        let claimed = try person(token, claims, call, parts)
+        let claimed = try person(token: token, claims: claims, call, parts)
         guard call.caller.spansTenants || claimed.tenant == call.caller.tenant else {
             throw Failure.invalid(token == nil ? "/claims" : "/token", "belongs to another tenant than the caller")
         }
@@ -63,7 +63,7 @@ enum ExplainFeature {
 
     /// Returns the caller of the token, or of the given claims.
     private static func person(
-        _ token: String?, _ claims: JSONValue?, _ call: Call, _ parts: Parts
+        token: String?, claims: JSONValue?, _ call: Call, _ parts: Parts
     ) throws(Failure) -> Caller {
         if let claims {
             guard case .object(var members) = claims else {

@@ -5,11 +5,11 @@ import Values
 
 extension NotificationsFeature {
     static let endpoints = [
-        Endpoint(.post, "/v1/events", access: .service, adds: true, noting: .count, acceptEvent),
+        Endpoint(.post, "/v1/events", access: .service, adds: true, countsCalls: true, acceptEvent),
         Endpoint(
             .get, "/v1/notifications", access: .bearer, query: ["category", "state", "priority", "limit", "cursor"],
             showList),
-        Endpoint(.post, "/v1/notifications", access: .service, adds: true, noting: .count, acceptDraft),
+        Endpoint(.post, "/v1/notifications", access: .service, adds: true, countsCalls: true, acceptDraft),
         Endpoint(.patch, "/v1/notifications", access: .bearer, changeMany),
         Endpoint(.get, "/v1/notifications/{id}", access: .bearer, show),
         Endpoint(.patch, "/v1/notifications/{id}", access: .bearer, change),
@@ -69,7 +69,7 @@ extension NotificationsFeature {
             return category
         }
         let listing = listing(
-            of: call.caller.userId, category: category, priority: priority, state: state, after: page.after,
+            of: call.caller.userId, Filter(category: category, priority: priority, state: state), after: page.after,
             limit: page.rowsMax, visibleTo: call.caller.scope)
         return .query(listing) { rows in page.response(try rows.rows(Notification.init(row:)), by: \.id.text) }
     }

@@ -91,18 +91,24 @@ extension NotificationsFeature {
 
     static let columns = Notification.columns()
 
-    /// The selection of a user's notifications in a list.
     enum ListState: String, CaseIterable, Sendable {
         case unseen, unread, archived, all
     }
 
-    /// Returns a user's notifications, newest first, after a cursor; without a state, all except archived ones.
+    /// The selection of a user's notifications in a list.
+    struct Filter {
+        var category: NotificationCategory?
+        var priority: Priority?
+        /// Nil for all except archived ones.
+        var state: ListState?
+    }
+
+    /// Returns a user's notifications, newest first, after a cursor.
     static func listing(
-        of userId: ID<User>, category: NotificationCategory?, priority: Priority?, state: ListState?, after: String?,
-        limit: Int, visibleTo scope: Scope
+        of userId: ID<User>, _ filter: Filter, after: String?, limit: Int, visibleTo scope: Scope
     ) -> SQL {
         let stateCondition: SQL? =
-            switch state {
+            switch filter.state {
             case .unseen: "seen_at IS NULL"
             case .unread: "read_at IS NULL AND archived_at IS NULL"
             case .archived: "archived_at IS NOT NULL"
@@ -110,8 +116,9 @@ extension NotificationsFeature {
             case nil: "archived_at IS NULL"
             }
         let conditions: [SQL?] = [
-            "user_id = \(userId) AND removed_at IS NULL", stateCondition, category.map { "category = \($0.rawValue)" },
-            priority.map { "priority = \($0.rank)" }, after.map { "id < \($0)" },
+            "user_id = \(userId) AND removed_at IS NULL", stateCondition,
+            filter.category.map { "category = \($0.rawValue)" }, filter.priority.map { "priority = \($0.rank)" },
+            after.map { "id < \($0)" },
         ]
         return """
             SELECT \(columns) FROM \(notifications, visibleTo: scope)

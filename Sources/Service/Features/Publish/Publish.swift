@@ -13,7 +13,7 @@ enum PublishFeature {
             name: "publish",
             endpoints: [
                 Endpoint(
-                    .post, "/v1/publish", access: .service, adds: true, noting: .count,
+                    .post, "/v1/publish", access: .service, adds: true, countsCalls: true,
                     bodyBytesMax: PublishLimits.bodyBytesMax,
                     Endpoint.serving(parts, publish))
             ],

@@ -65,7 +65,7 @@ extension PushFeature {
         }
         let target = try PushTarget(draft, push)
         return .write { tx in
-            let (device, isNew) = try register(id, draft, at: target, push, tx)
+            let (device, isNew) = try register(id, draft, at: target, settings: push, tx)
             return Response.json(isNew ? 201 : 200, device)
         }
     }
@@ -74,7 +74,7 @@ extension PushFeature {
     ///
     /// - Returns: The device, and whether the caller had none of its id.
     static func register(
-        _ id: ID<Device>, _ draft: DeviceDraft, at target: PushTarget, _ push: PushSettings, _ tx: Transaction
+        _ id: ID<Device>, _ draft: DeviceDraft, at target: PushTarget, settings push: PushSettings, _ tx: Transaction
     ) throws -> (device: Device, isNew: Bool) {
         let route = push.route(to: target)
         let fingerprint = try fingerprint(of: target, in: tx.db)

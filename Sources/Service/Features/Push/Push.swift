@@ -25,13 +25,13 @@ enum PushFeature {
             let shown = created.map(\.notification).filter {
                 !$0.state.isSeen && (push.priorities.contains($0.priority) || push.types.contains($0.type))
             }
-            try add(.notification, shown.map { ($0.userId, $0.id.text) }, push, tx)
+            try add(.notification, about: shown.map { ($0.userId, $0.id.text) }, settings: push, tx)
         case .notificationsCleared(let notifications, _):
             for (userId, cleared) in Dictionary(grouping: notifications, by: \.userId) {
                 try clear(.notification, cleared.map(\.id.text), of: userId, tx)
             }
         case .messageDelivered(let message, let users):
-            try add(.message, users.map { ($0, message.conversationId.text) }, push, tx)
+            try add(.message, about: users.map { ($0, message.conversationId.text) }, settings: push, tx)
         case .conversationRead(let id, let userId):
             try clear(.message, [id.text], of: userId, tx)
         case .badgesChanged(let users):
@@ -42,7 +42,8 @@ enum PushFeature {
 
     /// Adds messages about subjects to all devices of their users.
     private static func add(
-        _ type: PushType, _ subjects: [(userId: ID<User>, subject: String)], _ push: PushSettings, _ tx: Transaction
+        _ type: PushType, about subjects: [(userId: ID<User>, subject: String)], settings push: PushSettings,
+        _ tx: Transaction
     ) throws {
         guard !subjects.isEmpty else { return }
         let users = subjects.map(\.userId)
@@ -55,7 +56,7 @@ enum PushFeature {
             ? Dictionary(grouping: found, by: \.userId).mapValues(\.count) : try deviceCounts(of: users, tx)
         let count = subjects.reduce(0) { $0 + (counts[$1.userId] ?? 0) }
         let delay = try tx.delaySeconds(ofPushes: count, perMinute: PushOutboxLimits.causedPerMinuteMax) {
-            try waitingCount(type, subjects, counts, tx)
+            try waitingCount(type, about: subjects, devices: counts, tx)
         }
         let (patience, grace) = (Int64(push.afterSeconds), tx.db.engine == .sqlite ? 0 : OutboxLimits.presenceSeconds)
         let dueAt = tx.now.adding(seconds: min(grace, patience) + delay)
@@ -77,7 +78,7 @@ enum PushFeature {
 
     /// Returns how many messages about subjects wait already.
     private static func waitingCount(
-        _ type: PushType, _ subjects: [(userId: ID<User>, subject: String)], _ counts: [ID<User>: Int],
+        _ type: PushType, about subjects: [(userId: ID<User>, subject: String)], devices counts: [ID<User>: Int],
         _ tx: Transaction
     ) throws -> Int {
         try RowParts.ranges(of: subjects.count, most: OutboxLimits.rowsAtOnceMax).reduce(0) { sum, part in

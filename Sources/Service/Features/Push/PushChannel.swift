@@ -78,7 +78,9 @@ final class PushChannel: Channel {
             let target = PushTarget(stored: address)
         else { return nil }
         let badge = try BadgeLedger.counts(of: owner, at: now, in: db).total
-        guard var shown = try shown(by: attempt, type, owner, badge, device, at: now, in: db) else { return nil }
+        // The device shows this number already.
+        if type == .badge, device.badge == badge { return nil }
+        guard var shown = try shown(by: attempt, of: type, to: owner, at: now, in: db) else { return nil }
         // A browser shows something for each message, so its alerts carry the withdrawals. Phones get them together,
         // because their systems allow few messages in the background.
         let isCarrying = platform == .webPush || type == .withdrawal
@@ -110,14 +112,12 @@ final class PushChannel: Channel {
     }
 
     private func shown(
-        by attempt: OutboxAttempt, _ type: PushType, _ owner: Owner, _ badge: Int, _ device: PushFeature.StoredDevice,
-        at now: Timestamp, in db: DatabaseConnection
+        by attempt: OutboxAttempt, of type: PushType, to owner: Owner, at now: Timestamp, in db: DatabaseConnection
     ) throws -> (content: PushMessage.Content, data: [UInt8], isUrgent: Bool)? {
         let none = EncodedJSON.emptyObject.bytes
         let text: PushText?
         switch type {
-        // The device shows this number already.
-        case .badge: return device.badge == badge ? nil : (.badge, none, false)
+        case .badge: return (.badge, none, false)
         case .withdrawal: return (.withdrawal(tags: [attempt.subject]), none, false)
         case .test:
             return (.alert(title: "Test", body: "This device receives notifications.", isSilent: false), none, true)

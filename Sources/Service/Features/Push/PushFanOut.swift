@@ -26,7 +26,7 @@ final class PushFanOut: Channel {
             slots: PushOutboxLimits.distributedAtOnceMax, tenantSlots: PushOutboxLimits.distributedAtOnceMax,
             timeoutSeconds: 0, keepsDead: false, minuteMax: { shares.push(of: $0) })
         metrics.register { [devices] text in
-            text.single("bellhop_push_devices", .gauge, "Registered devices.", devices.withLock { $0 })
+            text.single("bellhop_push_devices", .gauge, "Registered devices.", value: devices.withLock { $0 })
         }
     }
 

@@ -46,15 +46,22 @@ extension RequestsFeature {
 
     static let columns = UserRequest.columns()
 
+    /// The selection of a user's requests in a list.
+    struct Filter {
+        /// Whether they are from the user, not to the user.
+        var isOutgoing: Bool
+        var status: UserRequest.Status?
+        var kind: UserRequest.Kind?
+    }
+
     /// Returns requests to a user or from a user, newest first.
     static func listing(
-        of userId: ID<User>, isOutgoing: Bool, status: UserRequest.Status?, kind: UserRequest.Kind?, after: String?,
-        limit: Int, visibleTo scope: Scope
+        of userId: ID<User>, _ filter: Filter, after: String?, limit: Int, visibleTo scope: Scope
     ) -> SQL {
         let conditions: [SQL?] = [
-            isOutgoing ? "from_user_id = \(userId)" : "to_user_id = \(userId)",
-            status.map { "status = \($0.rawValue)" },
-            kind.map { "kind = \($0.rawValue)" }, after.map { "id < \($0)" },
+            filter.isOutgoing ? "from_user_id = \(userId)" : "to_user_id = \(userId)",
+            filter.status.map { "status = \($0.rawValue)" },
+            filter.kind.map { "kind = \($0.rawValue)" }, after.map { "id < \($0)" },
         ]
         return """
             SELECT \(columns) FROM \(requests, visibleTo: scope)

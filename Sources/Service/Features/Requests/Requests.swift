@@ -45,11 +45,12 @@ enum RequestsFeature {
     private static func list(_ call: Call) throws -> Answer {
         let query = call.query
         let page = try call.page(limitMax: RequestLimits.pageMax)
-        let listing = listing(
-            of: call.caller.userId, isOutgoing: try query.word("direction", Direction.self) == .outgoing,
+        let filter = Filter(
+            isOutgoing: try query.word("direction", Direction.self) == .outgoing,
             status: try query.word("status", UserRequest.Status.self),
-            kind: try query.word("kind", UserRequest.Kind.self), after: page.after, limit: page.rowsMax,
-            visibleTo: call.caller.scope)
+            kind: try query.word("kind", UserRequest.Kind.self))
+        let listing = listing(
+            of: call.caller.userId, filter, after: page.after, limit: page.rowsMax, visibleTo: call.caller.scope)
         return .query(listing) { rows in page.response(try rows.rows(UserRequest.init(row:)), by: \.id.text) }
     }
 

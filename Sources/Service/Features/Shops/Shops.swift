@@ -48,7 +48,7 @@ enum ShopsFeature {
         let draft = BookingNotification.draft(
             booking, previous: previous, shopName: shop.name, byCustomer: booking.userId == tx.caller.userId)
         if let draft { tx.record(.notificationRequested(draft)) }
-        try noteEstimate(booking, previous, shop, tx)
+        try noteEstimate(booking, replacing: previous, at: shop, tx)
         try publish(booking, previous, tx)
         if booking.status.isQueued || previous?.status.isQueued == true {
             tx.record(.shopQueueTouched(booking.shopId))
@@ -75,7 +75,9 @@ enum ShopsFeature {
     }
 
     /// Gives an arriving customer an estimate. The wait until the service begins shows its accuracy.
-    private static func noteEstimate(_ booking: Booking, _ previous: Booking?, _ shop: Shop, _ tx: Transaction) throws {
+    private static func noteEstimate(_ booking: Booking, replacing previous: Booking?, at shop: Shop, _ tx: Transaction)
+        throws
+    {
         switch booking.status {
         case .confirmed where isInLine(booking) && previous.map(isInLine) != true:
             let queue = try ShopQueue.of(shop, tx)

@@ -44,7 +44,7 @@ extension StreamsFeature {
     /// `GET /v1/streams/{id}`: the stream's subscriptions, and its delivery figures (R-ENG-E-9).
     @Sendable private static func showStream(_ call: Call, _ parts: Parts) throws -> Answer {
         let id = try call.pathID(0, EventStream.self).text
-        return ask(id, as: call.caller, .describe, parts) { found in
+        return ask(id, as: call.caller, .describe, through: parts) { found in
             Response.json(200) { writer in
                 writer.member("id", id)
                 writeSubscriptions(of: found, to: &writer)
@@ -57,13 +57,13 @@ extension StreamsFeature {
 
     /// `GET /v1/streams/{id}/subscriptions`
     @Sendable private static func showSubscriptions(_ call: Call, _ parts: Parts) throws -> Answer {
-        ask(try call.pathID(0, EventStream.self).text, as: call.caller, .describe, parts, response)
+        ask(try call.pathID(0, EventStream.self).text, as: call.caller, .describe, through: parts, response)
     }
 
     /// Sends a request to a stream, on whichever replica it is, and returns the response that `show` makes of the
     /// answer.
     private static func ask(
-        _ id: String, as caller: Caller, _ question: StreamRequest.Kind, _ parts: Parts,
+        _ id: String, as caller: Caller, _ question: StreamRequest.Kind, through parts: Parts,
         _ show: @escaping @Sendable (StreamDescription) -> Response
     ) -> Answer {
         .later { complete in
@@ -179,7 +179,7 @@ extension StreamsFeature {
             throw Failure.forbidden("The new token must have the same user and tenant.")
         }
         guard !parts.dependencies.revocations.isRevoked(renewed) else { throw Failure.invalid("/token", "is revoked") }
-        return ask(id, as: caller, .renew(renewed), parts) { _ in
+        return ask(id, as: caller, .renew(renewed), through: parts) { _ in
             Response.json(200) { writer in
                 writer.member("expiresAt", renewed.expiresAt)
                 writer.member("identity", renewed.identity)

@@ -47,7 +47,7 @@ extension StreamsFeature {
     /// Deletes expired rows; nothing depends on when it runs.
     static let pruning = Tick.forgetting(name: "streams-tidying", everySeconds: 600) { age, tx in
         try StreamTickets.removeExpired(age, tx)
-        try Backends.removeExpired(age, tx)
+        try Backends.removeExpired(age, of: tx.tenant, in: tx.db)
         // A revocation is kept longer than every token that it could concern.
         let days = max(Limits.tokenDays, tx.settings.serviceTokenDays)
         try tx.db.run(

@@ -222,8 +222,9 @@ import Values
     @Test func times_mayGoBack_andListsFindThem() async throws {
         let append = { (minutes: Int64) in
             let (at, name) = (service.clock.now.adding(seconds: 60 * minutes), "minute \(minutes)")
-            let act = AuditedAct(
-                office: .service, actor: "backend", action: name, requestId: nil, isAlwaysNoted: true, isCounted: false)
+            let act = PrivilegedAct(
+                privilege: .service, actor: "backend", action: name, requestId: nil, isAlwaysNoted: true,
+                isCounted: false)
             try await service.app.store.write { db in
                 let item = AuditNotes.Item(outcome: .accepted)
                 try AuditLog(backends: Backends(), fence: .open).append(
@@ -255,11 +256,14 @@ import Values
     @Test func rolledBackWrite_leavesNoEntry() async throws {
         struct Failing: Error {}
         let runner = service.app.runner
-        let act = AuditedAct(
-            office: .service, actor: "backend", action: "test", requestId: nil, isAlwaysNoted: true, isCounted: false)
+        let act = PrivilegedAct(
+            privilege: .service, actor: "backend", action: "test", requestId: nil, isAlwaysNoted: true, isCounted: false
+        )
         await #expect(throws: Failing.self) {
             try await service.app.store.write { db in
-                try runner.write(as: .system(tenant: "default"), in: db, acts: [act]) { _ in throw Failing() }
+                try runner.write(as: .system(tenant: "default"), in: db, for: PerformedRequests(acts: [act])) { _ in
+                    throw Failing()
+                }
             }
         }
         #expect(try lines().isEmpty)

@@ -42,7 +42,7 @@ import Values
         let runner = probe.service.app.runner
         let source = SourceIntake(runner: runner, changes: Self.intake(runner), slot: "test", receivers: [:])
         let changes = try Self.insertions(("notes", "1"), ("unknown", "1"))
-        let outcome = try source.write(changes.map { .change($0) }, from: nil, to: nil)
+        let outcome = try source.write(.init(changes.map { .change($0) }, from: nil, to: nil))
         #expect(outcome.taken == 1)
         #expect(outcome.rejected == ["public.unknown: /table the table public.unknown is not declared"])
     }

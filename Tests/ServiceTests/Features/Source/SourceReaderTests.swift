@@ -144,10 +144,11 @@ import Values
         var second = first
         (second.lsn, second.taken) = (LSN(rawValue: 9), 3)
         let message = SourceMessage(kind: "publish", tenant: "default", members: ["event": .string("a")])
-        _ = try intake.write([], from: nil, to: first)
+        _ = try intake.write(.init([], from: nil, to: first))
         #expect(try intake.position() == first)
-        _ = try intake.write([.message(message)], from: first, to: second)
-        #expect(throws: SourcePosition.Moved.self) { try intake.write([.message(message)], from: first, to: second) }
+        let step = SourceIntake.Step([.message(message)], from: first, to: second)
+        _ = try intake.write(step)
+        #expect(throws: SourcePosition.Moved.self) { try intake.write(step) }
         #expect(try intake.position() == second)
         #expect(taken.withLock { $0 } == ["a"])
         #expect(second.includes(LSN(rawValue: 8), 1) && second.includes(LSN(rawValue: 9), 3))
@@ -165,7 +166,7 @@ import Values
         let stored = try #require(try intake.position())
         var earlier = stored
         earlier.publication = nil
-        _ = try intake.write([], from: stored, to: earlier)
+        _ = try intake.write(.init([], from: stored, to: earlier))
         try app.run("DROP PUBLICATION bellhop", "INSERT INTO tasks (id) VALUES ('k1')")
         try app.setUp()
         let (logger, lines) = RecordedLog.logger()

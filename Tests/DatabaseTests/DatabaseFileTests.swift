@@ -46,7 +46,8 @@ import Testing
                 /data belongs to root (uid 0), but the service runs as uid 65532: run chown 65532 /data, \
                 or mount a volume that this user owns
                 """)
-        let file = DatabaseFile.Attributes(path: "/data/a.sqlite", isFolder: false, owner: 1000, ownerName: nil, mode: 0o600)
+        let file = DatabaseFile.Attributes(
+            path: "/data/a.sqlite", isFolder: false, owner: 1000, ownerName: nil, mode: 0o600)
         #expect(
             file.denial(to: 65532) == """
                 /data/a.sqlite belongs to uid 1000, but the service runs as uid 65532: run chown 65532 /data/a.sqlite

@@ -1,4 +1,3 @@
-import Values
 import Visibility
 
 /// A table whose rows have an audience, with the policies for reading and writing them.

@@ -1,5 +1,3 @@
-import Foundation
-import Threads
 import Values
 
 /// A connection to PostgreSQL, inside only one transaction can run at a time.

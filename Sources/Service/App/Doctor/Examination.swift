@@ -1,5 +1,6 @@
 import Database
 import Foundation
+import OutboundHTTP
 import Rows
 import Values
 
@@ -41,7 +42,7 @@ public struct Examination: Sendable {
         report(MachineCheck.temporaryFolder(NSTemporaryDirectory()))
         await KeyCheck(settings).examine(report)
         if let push = settings.push { await PushCheck(push).examine(report) }
-        if let webhook = settings.webhook { report(WebhookCheck(webhook).examine()) }
+        if let webhook = settings.webhook { report(WebhookCheck(webhook: webhook).examine()) }
         if let source = settings.source { report(examine(source)) }
     }
 
@@ -129,5 +130,21 @@ public struct Examination: Sendable {
                 ServerCheck.remedy(ofRefusalBy: source, group: nil)
                     ?? "start the server, or correct the URL; until then no rows are read")
         }
+    }
+}
+
+/// A check of the receiver of webhooks: whether it is reached from here, with a certificate that is accepted.
+private struct WebhookCheck {
+    let webhook: WebhookSettings
+
+    /// Sends a GET, which no receiver takes for a webhook. Any answer shows that it is reached.
+    func examine() -> Finding {
+        let client = OutboundClient(allowsPrivate: webhook.allowsPrivate, timeoutSeconds: webhook.timeoutSeconds)
+        let answer = client.watch(OutboundProbe(url: webhook.url)) { _ in false }
+        guard answer.status == 0 else { return .good("webhooks", "\(webhook.host) answers") }
+        let reason = answer.failure?.rawValue ?? "no_answer"
+        return .fault(
+            "webhooks", "\(webhook.host) cannot be reached: \(reason)",
+            "correct \(Settings.variable(\.$webhookURL)), or let the service connect to it")
     }
 }

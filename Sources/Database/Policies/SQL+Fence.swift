@@ -1,14 +1,6 @@
 import Threads
 import Values
 
-extension SQL.Woven {
-    /// Requires that each inserted row is within the statement's fence.
-    func requireInside() throws(DatabaseError) {
-        guard isOutside else { return }
-        throw DatabaseError(.notPermitted, "the statement must not insert a row outside its tenant or user", sql: text)
-    }
-}
-
 extension SQL {
     /// Returns a statement that writes rows of a tenant, or of a user of a tenant.
     ///

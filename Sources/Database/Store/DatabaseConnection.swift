@@ -313,3 +313,11 @@ extension Duration {
         components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
     }
 }
+
+extension SQL.Woven {
+    /// Requires that each inserted row is within the statement's fence.
+    func requireInside() throws(DatabaseError) {
+        guard isOutside else { return }
+        throw DatabaseError(.notPermitted, "the statement must not insert a row outside its tenant or user", sql: text)
+    }
+}

@@ -43,6 +43,8 @@ import Values
         var leases = try (0..<10_000).map {
             try admission.lease(to: Owner(tenant: "t", userId: ID("u\($0)")), max: 1, tenantMax: 0)
         }
+        // The first call may create what all later ones use.
+        leases.removeLast()
         let before = callocations_bytes()
         leases.removeLast()
         // A copy of the users would take more than 160 KB.

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import BellhopCalls
 @testable import BellhopClient
 
 /// The tokens of real issuers (`Tests/Fixtures/Identity`): which changes keep what a device has, and which do not.

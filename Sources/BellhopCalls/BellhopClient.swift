@@ -68,7 +68,7 @@ public struct BellhopClient: Sendable {
         BellhopClient(self, token: token.map(TokenProvider.fixed) ?? .none)
     }
 
-    func with(_ token: TokenProvider) -> BellhopClient {
+    package func with(_ token: TokenProvider) -> BellhopClient {
         BellhopClient(self, token: token)
     }
 
@@ -130,7 +130,7 @@ public struct BellhopClient: Sendable {
     }
 
     /// Sends one call; returns status 0 if there was no answer.
-    func attempt(
+    package func attempt(
         _ method: String, _ path: String, _ body: JSON? = nil, headers: [String: String] = [:]
     ) async -> ServiceAnswer {
         do {

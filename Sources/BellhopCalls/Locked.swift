@@ -7,15 +7,15 @@ import Foundation
 ///
 /// `@unchecked Sendable`: `state` is only accessed inside `withLock`. A reference that leaves it must be Sendable
 /// itself, or be removed from the state by its taker.
-final class Locked<State>: @unchecked Sendable {
+package final class Locked<State>: @unchecked Sendable {
     /// Guards `state`.
     private let lock = NSLock()
     private var state: State
 
-    init(_ state: State) { self.state = state }
+    package init(_ state: State) { self.state = state }
 
     /// Runs `body` with the lock held. `body` must not block and must not take the same lock again.
-    func withLock<Result, Problem: Error>(
+    package func withLock<Result, Problem: Error>(
         _ body: (inout State) throws(Problem) -> Result
     ) throws(Problem) -> Result {
         lock.lock()

@@ -53,7 +53,7 @@ struct SessionMachine: Sendable, Hashable {
         }
     }
 
-    /// Shows another identity, or none.
+    /// Shows another identity; nil shows no identity.
     private mutating func show(_ next: String?) -> [Action] {
         guard next != identity else { return [] }
         let closing: [Action] = identity == nil ? [] : [.close]

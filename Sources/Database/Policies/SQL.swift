@@ -141,9 +141,9 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
 struct Fence: Sendable {
     var tenant: ID<Tenant>
     var user: ID<User>?
-    /// The names of the tables of which it may touch all rows of the tenant.
+    /// The names of the tables in which it may touch all rows of the tenant.
     var within: [String] = []
-    /// The names of the tables of which it may touch the rows of the user.
+    /// The names of the tables in which it may touch the rows of the user.
     var owned: [String] = []
     /// The parameters that are bound to the tenant later, in ascending order, among those of the text.
     var places: [Int] = []

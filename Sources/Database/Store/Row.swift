@@ -91,7 +91,7 @@ public struct Row {
         source.columns.integer(at: source.columnCount - 1) == 1
     }
 
-    /// Returns the users to whom the row belongs, from the first of its hidden columns; nil for a null.
+    /// Returns the owners of the row, from the first of its hidden columns; nil for a null.
     func users(_ number: Int) throws -> [String?] {
         try (count..<count + number).map { index in
             let found = source.columns.type(at: index)

@@ -73,7 +73,7 @@ extension EventLog {
 
     /// Returns the events of the given routes with `after < sequence ≤ through` that a scope may see, oldest first. Row
     /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit, or if
-    /// one was erased: the client may show what is gone.
+    /// one was erased: the client may show erased data.
     static func replay(
         in db: DatabaseConnection, tenant: ID<Tenant>, routes: EventRoutes, scope: Scope, after: Int64, through: Int64,
         limit: Int

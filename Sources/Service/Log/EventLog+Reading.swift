@@ -20,8 +20,8 @@ extension EventLog {
 
     private static let newest: SQL = "SELECT newest FROM \(counter) WHERE id = 1"
 
-    /// A query that runs with another one, and returns the records of its snapshot that this process has not published
-    /// yet, each as its number and tenant. A last record without a tenant names the given head.
+    /// Returns a query that runs with another one, and returns the records of its snapshot that this process has not
+    /// published yet, each as its number and tenant. A last record without a tenant names the given head.
     ///
     /// One query serves callers of several tenants, because PostgreSQL answers many callers from one snapshot.
     static func records(after head: Int64) -> SQL { newestRecords.binding(head, recordsMax, head) }

@@ -17,7 +17,7 @@ struct PersonRows: Sendable {
     private var scanned: [PersonLink] { policy.links.filter { !$0.isBounded } }
     private var keyColumns: SQL { SQL(unchecked: policy.key.joined(separator: ", ")) }
 
-    /// The condition that a link makes a row the person's.
+    /// Returns the condition that a link makes a row the person's.
     private func condition(_ link: PersonLink, _ person: ID<User>) -> SQL {
         let isMeant: SQL = "\(SQL(unchecked: link.column)) = \(person)"
         return link.condition.map { "\(isMeant) AND \(SQL(unchecked: "\($0)"))" } ?? isMeant

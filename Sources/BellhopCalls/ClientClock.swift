@@ -40,7 +40,7 @@ package struct Timers {
 
     package init() {}
 
-    /// Replaces the timer of that name; without a moment, stops it.
+    /// Replaces the timer of that name; without a moment, stops it. `fire` receives the number for ``take(_:_:)``.
     package mutating func set(
         _ name: String, at: Int?, _ clock: ClientClock, fire: @escaping @Sendable (Int) async -> Void
     ) {

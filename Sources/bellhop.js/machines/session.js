@@ -1,4 +1,4 @@
-// Decides which of the identities that a device knows is shown before the service has answered, and what is closed when
+// Decides which of the identities that a device knows is shown before the service has answered, and which identity is closed when
 // it answers. An identity is the service's digest of the rights of a token (R-SCH-FR-001).
 
 /** @typedef {{identity: string, holder: string | null, person: string | null}} Known the identity of a token, with the

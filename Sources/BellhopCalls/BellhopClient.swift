@@ -175,7 +175,7 @@ public struct BellhopClient: Sendable {
 
 /// The task of one call, which may be cancelled before it exists.
 private final class CallTask: Sendable {
-    private let state = Locked<(task: URLSessionDataTask?, isCancelled: Bool)>((nil, false))
+    private let state = Guarded<(task: URLSessionDataTask?, isCancelled: Bool)>((nil, false))
 
     func start(_ task: URLSessionDataTask) {
         let isCancelled = state.withLock { state in

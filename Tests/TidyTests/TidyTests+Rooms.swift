@@ -150,10 +150,10 @@ extension TidyTests {
     // MARK: Threads
 
     /// A lock beside its variables guards them only by convention; `Locked` enforces it. BellhopCalls
-    /// has its own `Locked` and thread, because apps build that module without the service's modules.
+    /// has its own `Guarded` and thread, because apps build that module without the service's modules.
     @Test func locksAndThreads_areMadeInOneModule() throws {
         let words = ["NSLock", "NSCondition", "NSRecursiveLock", "DispatchSemaphore", "pthread_create", "Thread("]
-        let own = ["Locked.swift", "Streams/StreamTransfer+Linux.swift"].map { "Sources/BellhopCalls/\($0)" }
+        let own = ["Guarded.swift", "Streams/StreamTransfer+Linux.swift"].map { "Sources/BellhopCalls/\($0)" }
         for file in try Self.files(under: ["Sources"], endingWith: ".swift")
         where !file.path.hasPrefix("Sources/Threads/") && !own.contains(file.path) {
             for (number, line) in file.lines.enumerated() {

@@ -75,7 +75,7 @@ package final class Tokens: Sendable {
     /// Called when the app returns a token of another user, or of an identity other than the present one.
     private let onUser: @Sendable (_ user: String?, _ identity: String?) -> Void
     /// Continuations and callbacks run outside of its lock.
-    private let state: Locked<State>
+    private let state: Guarded<State>
 
     package init(
         _ provider: BellhopClient.TokenProvider, clock: ClientClock, user: String? = nil, identity: String? = nil,
@@ -88,7 +88,7 @@ package final class Tokens: Sendable {
         self.identities = identities
         self.identify = identify
         self.onUser = onUser
-        state = Locked(State(machine: TokenMachine(user: user, identity: identity)))
+        state = Guarded(State(machine: TokenMachine(user: user, identity: identity)))
     }
 
     deinit { close() }
@@ -275,7 +275,7 @@ package final class Tokens: Sendable {
 package final class KnownClaims: Sendable {
     private static let countMax = 8
 
-    private let all = Locked<[(claims: String, identity: String)]>([])
+    private let all = Guarded<[(claims: String, identity: String)]>([])
 
     package init() {}
 

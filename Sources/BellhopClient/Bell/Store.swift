@@ -14,7 +14,7 @@ public struct Command: Sendable {
 
 /// A value that is set later, once.
 final class Promise<Value: Sendable>: Sendable {
-    private let state = Locked<(value: Value?, waiting: [CheckedContinuation<Value, Never>])>((nil, []))
+    private let state = Guarded<(value: Value?, waiting: [CheckedContinuation<Value, Never>])>((nil, []))
 
     func fulfil(_ value: Value) {
         let waiting = state.withLock { state in

@@ -2,12 +2,12 @@ import Foundation
 
 /// State shared between threads, accessible only while its lock is held.
 ///
-/// The service has the same type in `Threads`; apps build this module alone. `Synchronization.Mutex` requires newer
+/// The service has the same type in `Threads` as `Locked`; apps build this module alone. `Synchronization.Mutex` requires newer
 /// systems than apps support, and ThreadSanitizer on Linux does not know it and reports false races.
 ///
 /// `@unchecked Sendable`: `state` is only accessed inside `withLock`. A reference that leaves it must be Sendable
 /// itself, or be removed from the state by its taker.
-package final class Locked<State>: @unchecked Sendable {
+package final class Guarded<State>: @unchecked Sendable {
     /// Guards `state`.
     private let lock = NSLock()
     private var state: State

@@ -5,7 +5,7 @@ import Foundation
 #endif
 
 /// A client of one Bellhop service: request calls, and a stream that reconnects by itself. An app that shows live state
-/// uses a ``Bell``.
+/// uses a `Bell`.
 ///
 /// ```swift
 /// let client = BellhopClient(baseURL: url, token: .fixed(token))

@@ -3,7 +3,7 @@ import Foundation
 extension BellhopClient {
     /// The source of the bearer token.
     ///
-    /// Calls of ``BellhopCalls/BellhopClient`` ask it each time. A stream and a ``Bell`` keep the token until it
+    /// Calls of ``BellhopCalls/BellhopClient`` ask it each time. A stream and a `Bell` keep the token until it
     /// expires, is refused (401), or the stream announces its expiry.
     public struct TokenProvider: Sendable {
         /// - Parameter spent: a token that is no longer valid.

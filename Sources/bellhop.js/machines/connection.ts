@@ -254,7 +254,7 @@ function settle(state: State, now: number, actions: ConnectionAction[], mayAsk =
 
 const isShared = (topic: string) => topic !== "personal";
 
-// Handles the answer to a subscription request.
+/** Handles the answer to a subscription request. */
 function subscribed(state: State, input: ConnectionInputOf<"subscribed">): Result {
   const { asked, status, now, topics = [] } = input;
   // A newer request has its own answer.
@@ -299,7 +299,7 @@ function network(state: State, { online, changed = false }: { online: boolean; c
   return isNew && !isSettled(state) && !isPaused(state) ? wake(next, now) : { state: next, actions: [] };
 }
 
-// Returns whether only the app can leave this state.
+/** Returns whether only the app can leave this state. */
 const isSettled = (state: State) => state.status === "closed" || state.status === "refused";
 
 const isPaused = (state: State) => !state.foreground && state.reason?.code === "background";

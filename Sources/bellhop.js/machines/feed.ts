@@ -126,7 +126,7 @@ function follow(state: State, input: StoreInput): Result {
 /** Returns what the device keeps for the next start: the first page; null for nothing. */
 export const kept = ({ loading, stored }: State) => loading.isLoaded ? { posts: stored.slice(0, keptMax) } : null;
 
-// Without `newest`, the first answer is the whole first page: likes have changed, and posts were removed.
+/** Without `newest`, the first answer is the whole first page: likes have changed, and posts were removed. */
 const withKept = (state: State, { posts = [] }: { posts?: Post[] }): State => ({ ...state, stored: posts });
 
 function own(state: State, input: StoreInput): Result {

@@ -114,7 +114,7 @@ export function receive(state: State, input: StoreInput): Result {
 export const kept = ({ loading, stored, storedPreferences }: State) =>
   loading.isLoaded ? { items: stored.slice(0, storedMax), preferences: storedPreferences } : null;
 
-// The preferences are not complete before the service has sent them: a PUT of kept ones could undo another device's.
+/** The preferences are not complete before the service has sent them: a PUT of kept ones could undo another device's. */
 const withKept = (state: State, { items = [], preferences = state.storedPreferences }: Kept): State => ({
   ...state, stored: items, storedPreferences: preferences,
   known: remember(state.known, items.map((item: Item) => item.id)),

@@ -84,7 +84,7 @@ const fresh = { failures: 0, retryAt: 0 };
 
 const timer = (at: number | null): TimerAction => ({ do: "timer", name: "outbox", at });
 
-// Returns whether the write has this identity. A write of another identity stays in the storage for that identity.
+/** Returns whether the write has this identity. A write of another identity stays in the storage for that identity. */
 const isOwn = (state: State, item: Item) => (item.identity ?? null) === state.identity;
 
 function insert(state: State, added: Item[]) {
@@ -100,7 +100,7 @@ const drop = (item: Item, { status, headers = {}, body }: Partial<Answer> & Pick
   { do: "answered", item, answer: { status, headers, body } },
 ];
 
-// Sends the first write in the queue, unless one is being sent.
+/** Sends the first write in the queue, unless one is being sent. */
 function next(state: State, now: number): Result {
   const [item] = state.items;
   // Writes from before a restart precede the writes since. Without a network nothing is tried: a tried write is only

@@ -93,7 +93,7 @@ function ask(state: State, spent: string | null): Result {
   return { state: { ...state, asking: true, spent }, actions: [{ do: "ask", spent }] };
 }
 
-// Only an open stream needs the next token before a caller requests it.
+/** Only an open stream needs the next token before a caller requests it. */
 const timer = (state: State): TimerAction =>
   ({ do: "timer", name: "token", at: state.streamId === null ? null : state.refreshAt });
 
@@ -106,8 +106,8 @@ function failed(state: State, now: number, problem: State["problem"]): Result {
   return { state: next, actions: [{ do: "give", token: null }, timer(next)] };
 }
 
-// Handles the app's answer. The service decides whether the token is valid: the device's clock may be wrong by days, so a
-// token's life is counted from its receipt, and only says when to ask for the next one.
+/** Handles the app's answer. The service decides whether the token is valid: the device's clock may be wrong by days, so a
+ * token's life is counted from its receipt, and only says when to ask for the next one. */
 function token(
   state: State, { now, token, subject = null, identity = null, lifeMs = null }: TokenInputOf<"token">,
 ): Result {
@@ -132,7 +132,7 @@ function token(
 export const differs = (known: string | null, given: string | null) =>
   known !== null && given !== null && known !== given;
 
-// Renews the token of the open stream without reconnecting.
+/** Renews the token of the open stream without reconnecting. */
 function renew(state: State, actions: TokenAction[] = []): Result {
   const isDue = state.streamId !== null && state.token !== null && state.streamToken !== state.token;
   if (!isDue || state.renewing) return { state, actions };

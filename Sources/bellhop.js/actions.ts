@@ -33,7 +33,7 @@ export interface CallAction {
 }
 
 /** Sends a write through the outbox: in order, even after a restart. */
-export interface SendAction {
+interface SendAction {
   do: "send";
   method: string;
   path: string;
@@ -44,14 +44,14 @@ export interface SendAction {
 }
 
 /** Replaces the topics of the store. */
-export interface SubscribeAction {
+interface SubscribeAction {
   do: "subscribe";
   topics: string[];
 }
 
 /** Replaces the tables of the store, which are put again on each new stream. Rows that changed since `lastEventId` are
  * sent first. */
-export interface TablesAction extends TablesWant {
+interface TablesAction extends TablesWant {
   do: "tables";
   as?: string;
 }

@@ -35,7 +35,7 @@ export interface WantedTable {
 }
 
 /** The limits of the app, and the state of the device at the start. */
-export interface HolderLimits extends Limits {
+interface HolderLimits extends Limits {
   online?: boolean;
   foreground?: boolean;
 }
@@ -93,7 +93,7 @@ export interface Locks {
 }
 
 /** BroadcastChannel, or a double of it. */
-export type ChannelType = new (name: string) => BroadcastChannel;
+type ChannelType = new (name: string) => BroadcastChannel;
 
 /** An event as tabs pass it on; a position without an event has `event: null`. */
 export interface Entry {
@@ -270,7 +270,7 @@ export interface PendingWrite {
 }
 
 /** A running machine of a store, or another part that receives what the stores receive. */
-export interface Attached {
+interface Attached {
   receive(input: BellInput): unknown;
   /** Called at sign-out, with the token of the user who leaves. */
   leave?(token: string | null): Promise<unknown>;
@@ -290,7 +290,7 @@ export interface Line {
 }
 
 /** The combined tables of all stores of a tab. */
-export interface RowSubscriptions {
+interface RowSubscriptions {
   all(): WantedTable[];
   set(of: object, want: TablesWant | null): Promise<Answer>;
   answered(answer: TablesAnswer): void;

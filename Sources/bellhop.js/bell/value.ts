@@ -1,11 +1,10 @@
 // A store of one value.
 import { listeners } from "../stores/store.js";
-import type { Listeners } from "../types.js";
 
 /** Makes a store of one value, which returns the same object until it changes. */
 export function value<Value>(first: Value) {
   let current = first;
-  const changed = listeners() as Listeners<void>;
+  const changed = listeners<void>();
   const get = () => current;
   return {
     get,

@@ -94,8 +94,7 @@ export const kept = ({ isActive, currentTrackId, stored, version, epoch }: State
 
 const withKept = (
   state: State, { isActive = false, currentTrackId = null, tracks = [], version = 0, epoch = null }: Kept,
-): State =>
-  ({ ...state, isActive, currentTrackId, stored: tracks, version, epoch });
+): State => ({ ...state, isActive, currentTrackId, stored: tracks, version, epoch });
 
 const path = (state: State) => `/v1/shops/${encodeURIComponent(state.shopId)}/dj`;
 

@@ -29,8 +29,6 @@ export type MachineEvent = {
   [Name in keyof AllEvents]: { name: Name; data: Filled<AllEvents[Name], KeysOfData>; id?: string }
 }[keyof AllEvents];
 export type EventOf<Name extends keyof AllEvents> = Extract<MachineEvent, { name: Name }>;
-/** No event: `input.event ?? {}`. */
-export type NoEvent = { name?: undefined; data?: undefined };
 
 export interface Unsent {
   id: string;
@@ -54,7 +52,7 @@ export type NotificationChange = { seen?: boolean; read?: boolean; archived?: bo
 export type BookingChange = { status?: BookingStatus | null; [field: string]: unknown };
 export type EngagementChange = { liked?: boolean; reposted?: boolean };
 export type RequestDraft = BodyOf<"POST", "/v1/requests">;
-export type TrackDraft = { trackId: string; trackName: string; artistName: string; albumArt?: string | null };
+type TrackDraft = { trackId: string; trackName: string; artistName: string; albumArt?: string | null };
 
 /** The input of a store's machine: what all receive, then the commands of each. */
 export type StoreInput = At & {

@@ -75,7 +75,7 @@ function want(state: State, { tables, lastEventId = null }: TablesInputOf<"want"
   return state.streamId === null ? { state: { ...next, since: null }, actions: [] } : put(next);
 }
 
-/** @returns those that are not refused */
+/** Returns the tables that are not refused. */
 const left = ({ tables, refused }: State): Table[] => tables.filter(({ id }) => !refused[id]);
 
 const isTaken = ({ taken }: State, table: Table) => taken.some((one) => isSame(one, table));

@@ -114,7 +114,7 @@ class Events:
         if name and name not in self.schemas:
             self.schemas[name] = {}
             self.schemas[name] = self.schema(self.document["components"]["schemas"][name])
-        # Draft 7 ignores what stands beside a reference.
+        # Draft 7 ignores the members beside a reference.
         if name and len(node) > 1:
             rest = {key: value for key, value in node.items() if key != "$ref"}
             return {"allOf": [{"$ref": node["$ref"]}], **self.schema(rest)}

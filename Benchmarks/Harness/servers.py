@@ -211,7 +211,7 @@ class Bellhop:
         return {
             "BELLHOP_HOST": "127.0.0.1", "BELLHOP_PORT": str(port), "BELLHOP_DATABASE": f"sqlite:{self.database}",
             "BELLHOP_JWT_SECRET": SECRET, "BELLHOP_REACTORS": str(self.reactors), "BELLHOP_SHARDS": str(self.shards),
-            # Figures are read right after what they count.
+            # Figures are read right after the counted work.
             "BELLHOP_METRICS_SECONDS": "0",
             "BELLHOP_RATE_LIMIT_USER": "0", **self.settings}
 

@@ -38,7 +38,7 @@ struct Timers {
     private var all: [String: (number: Int, task: Task<Void, Never>)] = [:]
     private var count = 0
 
-    /// Replaces the timer of that name; without a moment, stops it.
+    /// Replaces the timer of that name; without a moment, stops it. `fire` receives the number for ``take(_:_:)``.
     mutating func set(_ name: String, at: Int?, _ clock: ClientClock, fire: @escaping @Sendable (Int) async -> Void) {
         all.removeValue(forKey: name)?.task.cancel()
         guard let at else { return }

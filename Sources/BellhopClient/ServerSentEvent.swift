@@ -1,12 +1,13 @@
 /// One event of a stream, as the WHATWG's event stream format dispatches it.
 public struct ServerSentEvent: Sendable, Hashable {
-    /// The last event id when the event was dispatched: the position to resume from. Empty if none was sent.
+    /// The last event id when the event was dispatched: the position to resume from. Empty if the service has sent no
+    /// id.
     public let id: String
     /// `message` if the server sent no name.
     public let name: String
     public let data: String
     /// Whether the event has its own id. Such an event is replayed to a client that resumes before it. An event that
-    /// reports a current state, such as the length of a queue, has none.
+    /// reports a current state, such as the length of a queue, has no id.
     public let isReplayed: Bool
 
     /// - Parameter isReplayed: whether the event has its own id, if that differs from the current last event id.

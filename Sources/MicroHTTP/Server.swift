@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// The streams of a server that has none.
+/// The streams of a server without streams.
 private struct NoStreams: StreamAcceptor {
     func reserve(_: StreamOpening) -> StreamHandOff? { nil }
     func stop(deadlineSeconds _: Double) {}

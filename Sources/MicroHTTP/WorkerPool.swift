@@ -134,7 +134,7 @@ public final class WorkerPool: Sendable {
 
     /// Adds a job to the queue.
     ///
-    /// - Parameter owner: Nil for a job of nobody; these jobs have the turns of one group.
+    /// - Parameter owner: Nil for a job without an owner; these jobs have the turns of one group.
     /// - Returns: False if the job will not run: the queue is full, the owner has too many jobs, or the pool has
     ///   stopped.
     public func submit(of owner: Owner? = nil, _ job: @escaping Job) -> Bool {
@@ -146,7 +146,7 @@ public final class WorkerPool: Sendable {
         return isTaken
     }
 
-    /// Runs the next job on the calling thread, for a pool without threads. Returns false if none waits.
+    /// Runs the next job on the calling thread, for a pool without threads. Returns false if no job waits.
     func runNext() -> Bool {
         guard let job = queue.withLock({ $0.popFirst() }) else { return false }
         job()

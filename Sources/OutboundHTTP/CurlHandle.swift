@@ -67,7 +67,7 @@
             }
         }
 
-        /// The port by which the connection of the request leaves; 0 if it has none.
+        /// The local port of the request's connection; 0 without a connection.
         var localPort: Int { ccurl_local_port(handle) }
 
         /// Asks the exchange whether the prepared request may leave.

@@ -24,7 +24,7 @@
         public let port: Int?
         /// Begins with a slash. Equal paths are written equally (RFC 3986 §6.2.2).
         public let path: String
-        /// Nil if there is none.
+        /// Nil without a `?`.
         public let query: String?
 
         public init(_ text: String) throws(Invalid) {

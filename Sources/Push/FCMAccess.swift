@@ -3,7 +3,7 @@ import Values
 
 /// The access token of FCM, and the messages that wait for it.
 ///
-/// Thread A finds no token and asks for one; B and C, which find none either, wait for A's answer.
+/// Thread A finds no token and asks for one; B and C also find no token, and wait for A's answer.
 final class FCMAccess: Sendable {
     typealias Waiting = @Sendable (Answer) -> Void
 

@@ -1,7 +1,7 @@
 import Cryptography
 import Values
 
-/// A signed token by which the service proves its identity to a provider (RFC 7519, RFC 7515).
+/// A signed token that proves the service's identity to a provider (RFC 7519, RFC 7515).
 enum JSONWebToken {
     /// Returns a token.
     ///

@@ -281,7 +281,7 @@ public struct Hub {
         addTopics(slot, topics)
     }
 
-    /// Adds the topics of a stream that has none.
+    /// Adds the topics of a stream that has no topics yet.
     private mutating func addTopics(_ slot: Int32, _ topics: some Sequence<String>) {
         let tenant = streams[Int(slot)].tenant
         var entries: [KeyEntry] = []

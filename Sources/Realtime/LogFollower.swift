@@ -43,7 +43,7 @@ public struct LogFollower<Entry: LogEntry>: Sendable {
     /// Makes the next poll also compare the server's timeline, after a lost connection.
     private static var longAgo: Duration { .seconds(-1_000_000_000) }
     /// How long entries may be published from memory after the log was last read to its end. Entries are erased later
-    /// than that after their commit, so what is published is still in the log. A process that was suspended for longer
+    /// than that after their commit, so a published entry is still in the log. A process that was suspended for longer
     /// reads the log first.
     public static var memoryMax: Duration { .seconds(5) }
 

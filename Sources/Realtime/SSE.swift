@@ -8,7 +8,7 @@ public enum SSE {
         encode(event.name, data: event.data, id: cursor, traceparent: event.traceparent)
     }
 
-    /// Encodes one event in bytes of its own. The parameters are those of ``append(_:data:id:traceparent:to:)``.
+    /// Encodes one event in bytes of its own. The parameters are the same as in ``append(_:data:id:traceparent:to:)``.
     public static func encode(
         _ name: String, data: [UInt8], id cursor: Cursor? = nil, traceparent: String? = nil
     ) -> [UInt8] {

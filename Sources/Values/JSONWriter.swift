@@ -121,7 +121,7 @@ public struct JSONWriter: Sendable {
         raw(json)
     }
 
-    /// Writes members that are already JSON, without the braces of their object. There may be none.
+    /// Writes members that are already JSON, without the braces of their object. The bytes may be empty.
     public mutating func members(_ json: some Collection<UInt8>) {
         if !json.isEmpty { raw(json) }
     }

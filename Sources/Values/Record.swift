@@ -28,7 +28,7 @@ extension Record {
         visitUnchanged(&writer)
     }
 
-    /// Passes the members to a visitor that assigns none of them.
+    /// Passes the members to a visitor that assigns no member.
     @inlinable
     public func visitUnchanged(_ members: inout some MemberVisitor) {
         // A mutable copy would retain and release every text. The visitor writes nothing through the pointer.

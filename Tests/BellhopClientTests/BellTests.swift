@@ -86,7 +86,8 @@ import Testing
         #expect(await storage.keys(beginningWith: "") == [])
     }
 
-    /// Topics beyond the limit, or in another form, are an error of the app: it is told at once, and which one it is.
+    /// Topics beyond the limit, or in another form, are an error of the app. The error comes at once, and names the
+    /// fault.
     @Test(arguments: [(101, "101 topics, of which a stream has 100"), (0, "queue: s1")])
     func impossibleTopics_areAClearError(_ count: Int, _ detail: String) async throws {
         let topics = count == 0 ? ["queue: s1"] : (1...count).map { "queue:s\($0)" }

@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// A service that knows the tokens of an issuer, and counts what it was asked for.
+    /// A service that knows the tokens of an issuer, and counts its requests.
     private func service(_ issuer: JSON) throws -> ScriptedServer {
         var identities = [Self.jwt(issuer["payload"]): issuer["identity"].string ?? ""]
         for one in issuer["tokens"].array ?? [] { identities[Self.jwt(one["payload"])] = one["identity"].string ?? "" }
@@ -141,8 +141,8 @@ import Testing
         #expect(server.requests.count { $0.hasPrefix("GET /v1/stream") } == 1)
     }
 
-    /// Another role, tenant, scope or person: the stores are emptied, the stream and the outbox begin anew, and a write
-    /// that waits is not sent under the new rights. When the former rights return, so does the write.
+    /// Another role, tenant, scope or person: the stores are emptied, the stream and the outbox start again, and a
+    /// write that waits is not sent under the new rights. When the former rights return, so does the write.
     @Test(arguments: ["clerk", "supabase", "keycloak", "firebase"])
     func otherRights_resetEverything(_ name: String) async throws {
         let issuer = try #require(try Self.issuers().first { $0["issuer"].string == name })

@@ -71,7 +71,7 @@ import Testing
         #expect(tokens.problem?.code == "token.expired")
     }
 
-    /// A token that the service refuses at once is replaced once, and then the reason is notified.
+    /// A token that the service refuses at once is replaced once, and then the reason is reported.
     @Test(arguments: [("invalid_token.expired", "token.expired"), ("invalid_token", "invalid_token")])
     func refusedToken_isAReason(_ code: String, _ told: String) async throws {
         let asked = Collected<Bool>()

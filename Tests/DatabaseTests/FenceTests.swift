@@ -8,7 +8,7 @@ import Values
 @Suite(.timed) struct FenceTests {
     private static let notes = Table(
         "notes", read: ["user:{user_id}", "shop:{shop_id}:staff"], write: ["user:{user_id}"])
-    /// The service's own records of tenants. Their user is the person with whom a row is erased.
+    /// The service's own records of tenants. Their user is the person whose erasure includes the row.
     private static let counts = Table(
         "counts", read: [], write: [], person: .rows(by: ["user_id"], [.deleted("user_id")]))
     private static let secrets = ServiceTable("secrets")

@@ -18,8 +18,8 @@ import Values
             """
         ])
 
-    /// Runs a body as kim, an administrator, on both engines, with notes of kim, of ada, and of nobody. Returns the
-    /// acts, which must be equal.
+    /// Runs a body as kim, an administrator, on both engines, with notes of kim, of ada, and without a user. Returns
+    /// the acts, which must be equal.
     private func acts(
         readable: Set<String> = [], most: Int = 100, _ body: @escaping @Sendable (DatabaseConnection) throws -> Void
     ) throws -> (acts: [String], omitted: Int) {

@@ -102,8 +102,8 @@ import Values
 
 /// A hub and a naive model of its matching rule, which receive the same operations: streams join, change and leave.
 ///
-/// Invariant: an event reaches each stream of its tenant once whose scope has a key of the audience, and who has
-/// subscribed to its topic.
+/// Invariant: an event reaches each stream of its tenant once, if the stream's scope has a key of the audience, and if
+/// it has subscribed to the event's topic.
 private struct HubSimulation {
     private struct Stream {
         var tenant: ID<Tenant>

@@ -54,7 +54,7 @@ struct SimulatedServer {
     /// The revocations in the database. No erasure removes them.
     var revocations: Set<Int> { Set(written.lazy.map(\.content).filter(SimulatedEntry.isRevocation)) }
 
-    /// Returns a revocation that was committed before a time and is none of the given ones.
+    /// Returns a revocation that was committed before a time, except the given ones.
     func revocation(before time: Duration, besides known: Set<Int>) -> Int? {
         written.first { $0.at < time && SimulatedEntry.isRevocation($0.content) && !known.contains($0.content) }?
             .content

@@ -143,7 +143,7 @@ import Testing
         #expect(follower.restart(after: 4) == [5])
     }
 
-    /// What was published before its erasure is no sign that the log lost anything.
+    /// An event that was published before its erasure is no sign that the log lost anything.
     @Test func erasedEntry_atTheHead_changesNothing() throws {
         let follower = Replica()
         #expect(follower.committed(1...1, content: 1) == 1)

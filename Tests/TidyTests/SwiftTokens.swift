@@ -7,7 +7,7 @@ struct SwiftTokens {
         /// Bytes of the text.
         let start: Int
         let end: Int
-        /// The first byte, which tells punctuation apart.
+        /// The first byte, which identifies punctuation.
         let byte: UInt8
         /// Counted from 1.
         let line: Int

@@ -5,7 +5,7 @@ import Testing
 extension TidyTests {
     /// The doc comments of the suites and tests in files of tests.
     struct TestComments {
-        /// By the name of a suite: its doc comments, also those of its extensions.
+        /// The doc comments of a suite and of its extensions, by the suite's name.
         private(set) var suites: [String: String] = [:]
         /// By the name of a suite, then of a function: the doc comments of the function.
         private(set) var tests: [String: [String: String]] = [:]

@@ -3,7 +3,7 @@ import Testing
 import Values
 
 @Suite(.timed) struct JSONWriterTests {
-    /// Members from several sources are separated by commas, also if some of the sources have none.
+    /// Members from several sources are separated by commas, also if some of the sources are empty.
     @Test(
         arguments: [
             ("", "{}", "{}"), ("", #"{"b":2}"#, #"{"b":2}"#), (#""a":1"#, "{}", #"{"a":1}"#),

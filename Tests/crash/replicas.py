@@ -731,7 +731,7 @@ def frozen(stage):
 
 def erased(stage):
     """Users are erased on one replica while the other one is suspended, and writers go on."""
-    # So many that none gets more notifications than an inbox remembers: `check_rows` wants them all.
+    # So many that no user gets more notifications than an inbox remembers: `check_rows` wants them all.
     users = users_of("erased", 100)
     turns = min(stage.options.rounds, 3)
     with stage.running() as (working, suspended):

@@ -80,10 +80,10 @@ class Phone:
         # When the registration of a former user ended, and when a former token was replaced.
         self.left, self.replaced = {}, {}
         self.screen = set()
-        # The number on the icon; None if the registration has brought none yet. It is unknown after a message that the
+        # The number on the icon; None if the registration has brought no number yet. It is unknown after a message that the
         # push service has refused.
         self.badge, self.is_badge_unknown = None, False
-        # The accepted alerts by registration and what they were about.
+        # The accepted alerts by registration and subject.
         self.alerts = {}
         self.texts = {}
         self.dropped = set()

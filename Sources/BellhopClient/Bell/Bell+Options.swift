@@ -12,7 +12,7 @@ extension Bell {
         public var lifecycle: any AppLifecycle = Device.lifecycle
         /// Plays a notification's haptics and sound.
         public var player: (any NotificationPlayer)?
-        /// The screen that push messages change; nil for none.
+        /// The screen that push messages change; nil leaves every screen alone.
         public var screen: (any NotificationScreen)? = Device.screen
         /// Called by ``Bell/signOut()`` if writes wait, which are deleted with the user's state. False cancels the
         /// sign-out. Nil deletes them without a question.

@@ -40,7 +40,7 @@ final class CursorKeeper: Sendable {
     private struct State {
         var wanted = ""
         var kept = ""
-        /// The running write; nil if none runs.
+        /// The running write; nil between two writes.
         var writing: Task<Void, Never>?
     }
 

@@ -78,7 +78,8 @@ extension Store where Machine == PushMachine {
     /// Has the service send a test message to this device.
     public func test() async throws { try await bell.client.testDevice(id: snapshot.deviceId) }
 
-    /// Does what a push message asks for: removes what was seen elsewhere, and sets the number on the icon.
+    /// Does what a push message asks for: removes the messages that were seen elsewhere, and sets the number on the
+    /// icon.
     ///
     /// ```swift
     /// func application(_: UIApplication, didReceiveRemoteNotification userInfo: [AnyHashable: Any]) async

@@ -23,7 +23,7 @@ extension Bell {
         }
     }
 
-    /// Returns the writes that wait, in order, with those of an earlier start that are not read yet.
+    /// Returns the queued writes, in order, with the writes of an earlier start that are not read yet.
     private func unsentWrites() async -> [OutboxItem] {
         var writes: [OutboxItem] = []
         for earlier in await earlierOutboxes(of: user, current.holder, besides: identity) {

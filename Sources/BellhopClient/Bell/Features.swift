@@ -78,7 +78,7 @@ extension Bell {
         }
     }
 
-    /// The requests to the user, or those that the user has made.
+    /// The requests to the user, or the requests that the user has made.
     public func requests(_ direction: Bellhop.ListRequestsDirection = .incoming) -> Store<RequestsMachine> {
         features.requests.find(direction) {
             Store(RequestsMachine(direction: direction, user: user), "requests \(direction)", of: self)

@@ -2,8 +2,8 @@ import Foundation
 
 /// The last state of the stores of one identity, kept on the device so that an app opens with it offline.
 ///
-/// ``OfflineMachine`` decides what is written and when. All states are one value of the storage, which is written as a
-/// whole.
+/// ``OfflineMachine`` decides which states are written, and when. All states are one value of the storage, which is
+/// written as a whole.
 @MainActor final class LastState {
     typealias Kept = any Encodable & Sendable
 
@@ -46,7 +46,7 @@ import Foundation
         receive(.loaded(content.states.mapValues { .init(bytes: $0.state.utf8.count, at: $0.at) }))
     }
 
-    /// Returns the state that a store begins with; nil if the device has none.
+    /// Returns the state that a store begins with; nil if the device has no state.
     func find(_ name: String) -> Data? { texts[name].map { Data($0.utf8) } }
 
     /// Notes that the state of a store has changed. It is written soon.
@@ -86,7 +86,7 @@ import Foundation
         if timers.take("keep", number) { receive(.timer) }
     }
 
-    /// Encodes the states and writes those that fit, off the main actor and in the order of the calls.
+    /// Encodes the states and writes the ones that fit, off the main actor and in the order of the calls.
     private func encode(_ names: [String]) {
         let states = names.map { ($0, closed[$0] ?? state($0)) }
         closed = [:]

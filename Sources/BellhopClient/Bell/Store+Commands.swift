@@ -184,7 +184,7 @@ extension Store where Machine == VisibleRowsMachine {
 }
 
 extension Store where Machine == RowsMachine {
-    /// Replaces the rows by those that the app has fetched. Newer rows of the stream stay.
+    /// Replaces the rows by the rows that the app has fetched. Newer rows of the stream stay.
     public func load(_ rows: [JSON]) { run("load", ["rows": .array(rows)]) }
 
     /// Shows the user's own write of a row at once, before its event comes.

@@ -1,7 +1,7 @@
 /// Decides which of the identities that a device knows shows before the service has answered, and what closes when it
 /// answers (R-SCH-FR-001). An identity is the service's digest of the rights of a token.
 struct SessionMachine: Sendable, Hashable {
-    /// An identity whose data the device keeps, and that it belongs to. All are digests.
+    /// An identity whose data the device keeps, with its holder and its person. All are digests.
     struct Known: Sendable, Hashable, Codable {
         let identity: String
         /// Of the issuer and the subject of its tokens; nil for tokens without a readable subject.
@@ -53,7 +53,7 @@ struct SessionMachine: Sendable, Hashable {
         }
     }
 
-    /// Shows another identity, or none.
+    /// Shows another identity; nil shows no identity.
     private mutating func show(_ next: String?) -> [Action] {
         guard next != identity else { return [] }
         let closing: [Action] = identity == nil ? [] : [.close]

@@ -13,7 +13,7 @@ struct TokenMachine: Sendable, Hashable {
         ///
         /// - Parameter problem: Why the spent one was refused.
         case need(spent: String?, problem: ConnectionMachine.Reason? = nil)
-        /// The app's answer, with the digest by which the service names what the token may do.
+        /// The app's answer, with the service's digest of the token's rights.
         case token(String, subject: String? = nil, identity: String? = nil, lifeMilliseconds: Int? = nil)
         /// The service refused a token before a caller received it.
         case refused(String, ConnectionMachine.Reason)

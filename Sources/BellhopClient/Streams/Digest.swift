@@ -4,7 +4,7 @@ import Foundation
     import CryptoKit
 #endif
 
-/// SHA-256 as hexadecimal text, for names in the storage that must not show what they are made of.
+/// SHA-256 as hexadecimal text, for names in the storage that must not reveal their source.
 enum Digest {
     static func of(_ text: String) -> String {
         #if canImport(CryptoKit)

@@ -5,7 +5,7 @@ import Foundation
 /// The client does not verify it: the service checks the signature, and names the identity (`GET /v1/me`).
 struct TokenClaims: Sendable, Hashable, Encodable {
     private(set) var subject: String?
-    /// A digest of the issuer and the subject: who the token is about, whatever it may do.
+    /// A digest of the issuer and the subject: the user of the token, whatever its rights are.
     private(set) var holder: String?
     /// A digest of the subject alone.
     private(set) var person: String?

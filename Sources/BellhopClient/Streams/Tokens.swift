@@ -45,7 +45,7 @@ final class Tokens: Sendable {
         var timers = Timers()
         var events = Events()
         var claims: TokenClaims?
-        /// Those who wait until the app has answered.
+        /// The tasks that wait for the app's answer.
         var arrivals: [CheckedContinuation<Void, Never>] = []
         /// The service's answer that did not name the identity of the token.
         var refusal: ServiceAnswer?
@@ -150,18 +150,18 @@ final class Tokens: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// The service's answer that did not name the identity of the token, if it is the reason that there is none.
+    /// The service's answer that did not name the identity of the token, if that is why there is no token.
     var refusal: ServiceAnswer? { state.withLock { $0.refusal } }
 
     /// Returns a valid token as ``get(spent:)`` does; nil only for a provider without a token.
     ///
-    /// - Throws: A ``TokenFailure`` if the app has none, and a `CancellationError` once these tokens are closed.
+    /// - Throws: A ``TokenFailure`` if the app has no token, and a `CancellationError` once these tokens are closed.
     func require(_ spent: SpentToken? = nil) async throws -> String? {
         let token = await get(spent: spent?.token, problem: spent?.answer?.reason)
         let (isClosed, problem, refusal) = state.withLock { ($0.isClosed, $0.machine.problem, $0.refusal) }
         if isClosed { throw CancellationError() }
         guard token == nil else { return token }
-        // Who waits for the token receives the answer that stopped it.
+        // Each task that waits for the token receives the answer that stopped it.
         if let refusal { throw UnidentifiedToken(answer: refusal) }
         guard let problem, provider.isFixed, problem.code == "token.none" else { throw TokenFailure(problem) }
         return nil

@@ -27,7 +27,7 @@ public final class RowAccesses {
     /// Each access once, in their order.
     public private(set) var all: [RowAccess] = []
     private var known: Set<RowAccess> = []
-    /// The number of further written rows of which there was no room for the user.
+    /// The number of further accesses for which ``all`` had no room.
     public private(set) var omitted = 0
 
     /// - Parameters:

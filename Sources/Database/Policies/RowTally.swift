@@ -1,5 +1,5 @@
 /// The rows that statements add to some tables, less the ones that they remove. A row that takes the place of another
-/// counts as added, because the engines do not tell the difference.
+/// counts as added, because the engines do not report the difference.
 public final class RowTally {
     public private(set) var added = 0
     private let tables: Set<String>

@@ -40,7 +40,7 @@ private final class FencedText: Sendable {
     static let ofUser = KnownTexts<FencedText>()
 
     let text: String
-    /// The number of binds before those of the condition; nil without a condition.
+    /// The number of binds before the binds of the condition; nil without a condition.
     let conditionPlace: Int?
     /// The binds that are the tenants, and the users, of inserted rows.
     let tenantPlaces: [Int]
@@ -67,7 +67,7 @@ private final class FencedText: Sendable {
     }
 }
 
-/// A cache of what was made from texts of statements.
+/// A cache of values that were made from texts of statements.
 final class KnownTexts<Value: Sendable>: Sendable {
     /// Our own texts are some hundred, in several forms each. Without this limit, texts made at run time would fill the
     /// memory.

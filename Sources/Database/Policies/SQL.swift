@@ -15,13 +15,13 @@ import Values
 /// | `\(fragment)` | the text and the binds of another `SQL` |
 /// | `\(table, visibleTo: scope)` | a subquery of the visible rows, named like the table or by a following `AS` |
 /// | `\(table, writableBy: scope)` | after `UPDATE`, `DELETE FROM`, `INSERT INTO`: the bare name, the policy woven in (see `woven`); elsewhere as `visibleTo`, by the write policy |
-/// | `\(table, of: user, in: tenant)` | as `writableBy`, for the rows of one user: what the service does for that user |
+/// | `\(table, of: user, in: tenant)` | as `writableBy`, for the rows of one user: work of the service for that user |
 /// | `\(table, within: tenant, .reaction("why"))` | the same for the rows of one tenant |
-/// | `\(table, unscoped: .bookkeeping("why"))` | the bare name: what spans tenants |
+/// | `\(table, unscoped: .bookkeeping("why"))` | the bare name: work that spans tenants |
 /// | `\(serviceTable)` | the bare name of a table whose rows name no tenant |
 ///
-/// All words before `unscoped` produce their condition themselves, and PostgreSQL checks it once more by row-level
-/// security. A statement stays in one tenant.
+/// `visibleTo`, `writableBy`, `of` and `within` add their condition themselves, and PostgreSQL checks it once more by
+/// row-level security. A statement stays in one tenant.
 ///
 /// A `String` is always a bind. The only way to text made at run time is `SQL(unchecked:)`.
 public struct SQL: ExpressibleByStringInterpolation, Sendable {
@@ -78,14 +78,14 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
         return statement
     }
 
-    /// Returns the statement, which was created within ``Values/ID/boundLater``, within a tenant.
+    /// Returns a statement that was created with the tenant ``Values/ID/boundLater``, with the real tenant.
     ///
     /// - Parameter values: The values of the other parameters.
     public func binding(within tenant: ID<Tenant>, _ values: any SQLBindable...) -> SQL {
         precondition(binds.isEmpty, "the statement must not have bound values: \(text)")
         var statement = self
         statement.binds = values.map(\.sqlValue)
-        // In ascending order, so each place is that in the finished list.
+        // The places are ascending, so each insertion is already at its final place.
         for place in fence?.places ?? [] { statement.binds.insert(.text(tenant.text), at: place) }
         statement.fence?.tenant = tenant
         statement.fence?.places = []
@@ -117,7 +117,7 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
     /// The number of parameters in the text.
     var parameters: Int { text.utf8.count { $0 == UInt8(ascii: "?") } }
 
-    /// Notes that the statement stays in a fence.
+    /// Joins a fence to the statement's own. All fences of a statement name the same tenant, and at most one user.
     mutating func enter(_ other: Fence) {
         guard let own = fence else { return fence = other }
         precondition(own.tenant == other.tenant, "a statement must stay in one tenant: \(text)")
@@ -141,11 +141,11 @@ public struct SQL: ExpressibleByStringInterpolation, Sendable {
 struct Fence: Sendable {
     var tenant: ID<Tenant>
     var user: ID<User>?
-    /// The names of the tables of which it may touch all rows of the tenant.
+    /// The names of the tables in which it may touch all rows of the tenant.
     var within: [String] = []
-    /// The names of the tables of which it may touch the rows of the user.
+    /// The names of the tables in which it may touch the rows of the user.
     var owned: [String] = []
-    /// The parameters that are bound to the tenant later, in ascending order, among those of the text.
+    /// The parameters that are bound to the tenant later, in ascending order, among all parameters of the text.
     var places: [Int] = []
 }
 

@@ -8,9 +8,9 @@ public struct Table: Sendable {
     public let tenantColumn: String
     public let read: Policy
     public let write: Policy
-    /// The columns that name the users to whom a row belongs: those of `user:{column}` in the write policy.
+    /// The columns that name the owners of a row: each `user:{column}` of the write policy.
     let userColumns: [String]
-    /// The column that names the user to whom a row belongs, for ``SQL``'s `of`; nil if there is no column, or several.
+    /// The column that names the owner of a row, for ``SQL``'s `of`; nil if there is no column, or several.
     let userColumn: String?
     /// Subqueries of the rows of a tenant, and of a user.
     let ofTenant: String
@@ -57,8 +57,8 @@ public struct Table: Sendable {
         ofUser = userColumn.map { "(SELECT * FROM \(name) WHERE \(tenantColumn) = ? AND \($0) = ?)" }
     }
 
-    /// Returns the column that the policies name: who writes a row owns it, otherwise who reads it, otherwise the person
-    /// with whom it is erased.
+    /// Returns the column that names the owner of a row. The write policy decides; without a user there, the read
+    /// policy; without one there, the column of the person whose erasure includes the row.
     private static func userColumn(write: [String], read: Policy, person: PersonPolicy?) -> String? {
         let candidates = [
             write, read.templates.filter(\.namesUser).flatMap(\.columns),
@@ -115,6 +115,6 @@ func isSQLIdentifier(_ name: String) -> Bool {
 }
 
 extension AudienceTemplate {
-    /// Whether its keys belong to one user each, whom a column names: `user:{column}`.
+    /// Whether each of its keys belongs to one user, which a column names: `user:{column}`.
     fileprivate var namesUser: Bool { segments.first == .constant("user") && segments.count == 2 && columns.count == 1 }
 }

@@ -195,7 +195,7 @@ final class PostgresConnection: DatabaseDriver {
 
     /// Asks for the transaction's id with the next command. It is needed if the answer to COMMIT gets lost.
     ///
-    /// The last steps wait for their locks. Only last steps of other groups hold such locks, and none of them waits for
+    /// The last steps wait for their locks. Only last steps of other groups hold such locks, and no such step waits for
     /// a lock of this group.
     func prepareGroupSteps() throws {
         try enter(nil)

@@ -22,6 +22,7 @@ enum PostgresRole {
             throw DatabaseError(
                 .cannotOpen, "PostgreSQL 14 or newer is required, but the server is version \(version / 10_000)")
         }
+        // Only the service itself must be unable to bypass the policies. `bellhop migrate` runs as the owner.
         guard access == .exclusive else { return }
         if let excessPrivilege = row[2] {
             throw refusal(user, "is or can become \(excessPrivilege), which bypasses row-level security")

@@ -1,4 +1,4 @@
-/// Decides after each commit who moves pages from the WAL into the database.
+/// Decides after each commit which thread moves pages from the WAL into the database.
 ///
 /// The checkpointer moves them beside the writer, so that no caller waits for its flush. But SQLite restarts the WAL
 /// only at a commit that finds all pages moved, and a busy writer adds pages while the checkpointer works. So when the

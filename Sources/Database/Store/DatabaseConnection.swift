@@ -25,11 +25,11 @@ public final class DatabaseConnection {
     /// Examines the values of each statement that stores something, and refuses it with an error; nil examines nothing.
     private var examination: (([SQLValue]) throws -> Void)?
 
-    /// The rows that statements add; nil counts none.
+    /// The rows that statements add; nil if they are not counted.
     private var tally: RowTally?
 
-    /// The number of rows that statements have changed since the connection was opened, except those that travel with
-    /// the COMMIT.
+    /// The number of rows that statements have changed since the connection was opened. Statements that travel with the
+    /// COMMIT do not count.
     public private(set) var changedRowCount = 0
 
     /// The number of statements run since the connection was opened, except statements that control transactions. Tests
@@ -68,8 +68,8 @@ public final class DatabaseConnection {
         return zip(statements, changed).reduce(0) { $0 + count($1.1, of: $1.0) }
     }
 
-    /// Counts the rows that a statement has changed, and returns their number. A query changes none, whatever its engine
-    /// counts.
+    /// Counts the rows that a statement has changed, and returns their number. A query changes no row, whatever its
+    /// engine counts.
     private func count(_ changed: Int, of sql: SQL) -> Int {
         guard !sql.isQuery else { return 0 }
         changedRowCount &+= changed

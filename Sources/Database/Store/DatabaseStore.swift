@@ -149,7 +149,7 @@ public final class DatabaseStore: Sendable {
             ? DatabaseError(.unavailable, "the database accepts none of them") : nil
     }
 
-    /// Whether the last group of writes failed, or none of its jobs could be done. A trial shows whether the store is
+    /// Whether the last group of writes failed, or no job of it could be done. A trial shows whether the store is
     /// blocked.
     public var isInDoubt: Bool { backend.queue.isInDoubt }
 

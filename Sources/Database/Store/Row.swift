@@ -7,7 +7,8 @@
 public struct Row {
     private let source: RowSource
     private let generation: UInt64
-    /// The number of columns, without the check column of a write policy.
+    /// The number of columns, without the hidden ones at the end: the owners of the row, and the check of its write
+    /// policy.
     public let count: Int
 
     init(_ source: RowSource, hiddenColumns: Int) {
@@ -85,13 +86,13 @@ public struct Row {
 
     // MARK: Checks
 
-    /// Returns whether the row, as it was written, satisfies the write policy. This is the hidden last column of a
-    /// woven statement.
+    /// Returns whether the row, as it was written, satisfies the write policy. The hidden last column says so, in a
+    /// statement that the policy is woven into.
     func isWithinPolicy() throws -> Bool {
         source.columns.integer(at: source.columnCount - 1) == 1
     }
 
-    /// Returns the users to whom the row belongs, from the first of its hidden columns; nil for a null.
+    /// Returns the owners of the row, from the first hidden columns; an owner is nil for a null.
     func users(_ number: Int) throws -> [String?] {
         try (count..<count + number).map { index in
             let found = source.columns.type(at: index)

@@ -192,13 +192,13 @@ final class WriteQueue: Sendable {
         var holdings: [Holding]
         /// The lanes of jobs that are being done, with their writer.
         var lanes: [Int: Int] = [:]
-        /// The jobs to be expected in the next group: all that were here when the last one ended, with those of other
-        /// writers. Clients of two groups that take turns so come together in one.
+        /// The jobs to be expected in the next group: all that were here when the last one ended, with the jobs of
+        /// other writers. Clients of two groups that take turns so come together in one.
         var expected = 1
         var isClosed = false
         var isFull = false
-        /// What counts against the store since the last batch that was written and had room: each batch that failed as a
-        /// whole, and otherwise 1 for a batch of which nothing could be done. After a failed trial it is at least
+        /// What counts against the store since the last batch that was written and had room: each batch that failed as
+        /// a whole, and otherwise 1 for a batch without a job that could be done. After a failed trial it is at least
         /// ``failuresMax``.
         var failures = 0
         var metrics = StoreMetrics()

@@ -1,6 +1,6 @@
 import Values
 
-/// What a member has not read in a conversation, for devices and servers that are told about it.
+/// What a member has not read in a conversation, for messages to devices and servers.
 public struct UnreadConversation: Sendable, Hashable {
     public let userId: ID<User>
     /// The title of the conversation; nil for a direct one.

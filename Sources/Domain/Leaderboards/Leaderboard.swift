@@ -36,7 +36,7 @@ public struct Leaderboard: Sendable {
     }
 
     private var users = UserTable()
-    /// The standings by slot; `.none` for users without a score.
+    /// The standings by slot; `.none` for a user without a score.
     private var standings: [Standing] = []
     private var order = StandingOrder()
     private var movement = Movement()

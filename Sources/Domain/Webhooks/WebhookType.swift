@@ -13,7 +13,7 @@ public enum WebhookType: String, CaseIterable, Sendable {
     case messageWithdrawn = "message.withdrawn"
     case bookingChanged = "booking.changed"
 
-    /// The name of the channel by which webhooks leave.
+    /// The name of the channel that sends webhooks.
     public static let channel = "webhook"
 
     /// Whether it reports something unseen, waits for its user to see it, and can be withdrawn.

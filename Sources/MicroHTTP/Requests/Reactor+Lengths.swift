@@ -2,7 +2,8 @@ import CMicroHTTPD
 import Glibc
 
 extension Reactor {
-    /// Answers a head whose Content-Length the library refuses, before the library does: it would write its answer twice.
+    /// Answers a head whose Content-Length the library refuses, before the library does. The library would write its
+    /// answer twice.
     ///
     /// The library does not report the connection. So every connection with an incomplete head that already contains
     /// such a length is answered; the library would refuse it once the head is complete.

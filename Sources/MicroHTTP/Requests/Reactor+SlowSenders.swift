@@ -5,7 +5,7 @@ extension Reactor {
     /// Connections that one turn checks. Checking ten thousand would delay the others by some hundred microseconds.
     private static let checksPerTurnMax = 2048
 
-    /// Checks all connections about once a second, and ends those that have been in one phase for too long.
+    /// Checks all connections about once a second, and ends the ones that have been in one phase for too long.
     /// libmicrohttpd's own timeout restarts with each byte.
     func disconnectSlowSenders(_ now: UInt64) {
         guard now >= nextCheckAt else { return }

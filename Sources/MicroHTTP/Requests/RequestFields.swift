@@ -46,8 +46,8 @@ final class RequestFields {
         if head.baseAddress != nil { clear() }
     }
 
-    /// Calls the body with the value of a name, in any case. The values of several lines are joined with commas (RFC 9110
-    /// §5.3), those of cookies with semicolons (RFC 9113 §8.2.3).
+    /// Calls the body with the value of a name, in any case. The values of several lines are joined with commas (RFC
+    /// 9110 §5.3), the values of cookies with semicolons (RFC 9113 §8.2.3).
     func withValue<Result>(
         _ wanted: UnsafeBufferPointer<UInt8>, _ body: (UnsafeBufferPointer<UInt8>?) -> Result
     ) -> Result {

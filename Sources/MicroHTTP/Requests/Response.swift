@@ -22,7 +22,7 @@ public struct Response: Sendable {
 
     var bodyBytes: Int {
         switch body {
-        // Those of pieces are counted as they are sent.
+        // The bytes of pieces are counted as they are sent.
         case .none, .pieces: 0
         case .bytes(let bytes): bytes.count
         case .shared(let shared): shared.bytes.count

@@ -23,7 +23,10 @@ final class StreamBacklog {
     var isEmpty: Bool { items.isEmpty }
 
     /// Appends an item. A waiting item with the same key is removed, because it is outdated.
-    /// - Parameter sent: The bytes of it that are already sent. Only the first item can have any.
+    ///
+    /// - Parameters:
+    ///   - collapse: The key; 0 for an item that neither replaces another one nor is replaced.
+    ///   - sent: The bytes of the item that are already sent. Only the first item can have any.
     /// - Returns: The number of replaced items.
     @discardableResult
     func append(_ bytes: SharedBytes, collapse: UInt64, sent: Int = 0) -> Int {

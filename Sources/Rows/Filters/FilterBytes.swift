@@ -4,7 +4,7 @@ import Values
 enum FilterBytes {
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (byte >= 0x09 && byte <= 0x0D) }
 
-    /// Returns the text without spaces at its ends. Nearly all texts have none, and are returned as they are.
+    /// Returns the text without spaces at its ends. Nearly all texts are returned as they are.
     static func trimmed(_ text: [UInt8]) -> [UInt8] {
         guard let first = text.first, let last = text.last, isSpace(first) || isSpace(last) else { return text }
         var rest = text[...].drop(while: isSpace)

@@ -66,8 +66,8 @@ public struct TableCatalog: Sendable {
         return rules
     }
 
-    /// Returns what decides the tenants and the ids of a table's rows: its own declaration, and those of the tables
-    /// from which its rows take their tenant.
+    /// Returns what decides the tenants and the ids of a table's rows: its own declaration, and the declarations of the
+    /// tables from which its rows take their tenant.
     ///
     /// - Parameter seen: The tables on the way, because a file may name tables in a circle.
     private func identity(of table: TableDeclaration, seen: Set<String> = []) -> JSONValue {

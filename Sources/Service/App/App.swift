@@ -211,7 +211,7 @@ public final class App: Sendable {
                 let begunAt = ContinuousClock.now
                 source?.stop()
                 ticker.stop()
-                // What is not stored now would have to be proven again after the start.
+                // Without this, the clock would have to be proven again after the start.
                 try? clockLines.look(in: store)
                 rows.stop()
                 // The answers are awaited while requests finish.

@@ -48,8 +48,8 @@ enum Catalog {
         ClockLines.lines.table, Outbox.messages, Outbox.lanes,
     ]
 
-    /// The migrations in the order in which a new database applies them. An older one applies those that it lacks. So each
-    /// changes only tables of its own feature, which declares its migrations in order.
+    /// The migrations in the order in which a new database applies them. An older one applies the migrations that it
+    /// lacks. So each changes only tables of its own feature, which declares its migrations in order.
     static let migrations =
         [
             Tenants.migration, Backends.migration, ServiceSecrets.migration, BadgeLedger.migration,

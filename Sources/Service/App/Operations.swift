@@ -60,7 +60,7 @@ public enum Operations {
     }
 
     /// Opens the database for the work of a command. If root runs it, the files are opened with the rights of their
-    /// owner, who could otherwise make root write to files of root.
+    /// owner. Otherwise the owner could make root write to files of root.
     ///
     /// - Parameter direct: Another address of the database, without a pooler; nil for its usual address.
     static func withStore<Value>(

@@ -1,7 +1,7 @@
 import Database
 import Logging
 
-/// The start of the service: what it is given, and the data that it reads from the database before anything is served.
+/// The start of the service: its parameters, and the data that it reads from the database before anything is served.
 struct ServiceStart {
     let store: DatabaseStore
     let settings: Settings

@@ -6,7 +6,7 @@ import Values
 /// A dot leads into an object, or is a part of a name. The longest name that leads to a value is taken: first the
 /// whole text, then the path.
 struct ClaimPath: Sendable {
-    /// A value on the path that should be an object, and is none.
+    /// A value on the path that should be an object, but is not.
     struct Obstacle: Error {
         let name: String
     }

@@ -15,9 +15,9 @@ enum Limits {
     static let unknownBodiesBytesMax = 32 << 20
     /// The same for all senders together. Without this limit, many users that send at once could fill the memory.
     static let bodiesBytesMax = 256 << 20
-    /// Invalid parts that a problem lists. Without this limit, a body of unknown members is answered with five times its
-    /// bytes. It is above the 100 topics and 20 subscriptions that one request may have refused, because clients go on
-    /// without those that are named.
+    /// Invalid parts that a problem lists. Without this limit, a body of unknown members is answered with five times
+    /// its bytes. It is above the 100 topics and 20 subscriptions that one request may have refused, because clients go
+    /// on without the refused ones.
     static let problemErrorsMax = 128
     /// Bytes of a token. Without it, a caller could make each check hash kilobytes, and the cache take megabytes.
     static let tokenBytesMax = 8 * 1024

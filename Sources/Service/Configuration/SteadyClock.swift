@@ -9,7 +9,7 @@ import Values
 /// Before the first hour is over, rows are dated by the clock of the machine: it may have been started with a wrong time
 /// that is about to be corrected.
 struct ClockLine: Sendable, Equatable {
-    /// Microseconds of the wall time minus those of the uptime.
+    /// The wall time minus the uptime, in microseconds.
     private(set) var difference: Int64
     /// The uptime since which it stands.
     private(set) var since: Duration
@@ -37,7 +37,7 @@ struct ClockLine: Sendable, Equatable {
     /// How long a time must stand until it is proven. Without this bound, a clock that is wrong for seconds would delete
     /// everything that has an age.
     static let proofSeconds: Int64 = 3600
-    /// Microseconds by which a clock may be corrected without doubt. Time servers step a clock by less.
+    /// The largest correction of a clock that raises no doubt, in microseconds. Time servers step a clock by less.
     static let slack: Int64 = 2_000_000
     private static let formerMax = 8
 

@@ -1,6 +1,6 @@
 import Values
 
-/// The limits of one tenant that differ from those of the others. Nil means as for the others.
+/// The limits of one tenant that differ from the limits of other tenants. Nil means the limit of other tenants.
 struct TenantShare: Sendable, Equatable {
     let tenant: ID<Tenant>
     /// Requests per minute of all users and backends; 0 for no limit.

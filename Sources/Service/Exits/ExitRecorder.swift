@@ -33,7 +33,7 @@
         private static let linesMax = 400
         /// A larger body is recorded without its content, so that one test cannot fill the disk.
         private static let bodyBytesMax = 1 << 20
-        /// The length of the first word of a header that is told apart. Longer ones may be random.
+        /// The maximum length of a header's first word that is a fact of its own. Longer words may be random.
         private static let wordBytesMax = 10
 
         init(folder: String) {
@@ -183,7 +183,7 @@
 
         var isJSON: Bool { headers["Content-Type"].map { $0.hasSuffix("json") } ?? true }
 
-        /// Answers that are refused before their operation is known are notified apart by their paths without ids.
+        /// Answers that are refused before their operation is known are grouped by their paths without ids.
         var group: UInt64 {
             let words =
                 route == "none" ? path.split(separator: "/").prefix(8).filter(Self.isWord).joined(separator: "/") : ""

@@ -24,7 +24,7 @@ enum Exits {
         #endif
     }
 
-    /// Has a server note what it sends to streams.
+    /// Has a server note the bytes that it sends to streams.
     static func watch(_ configuration: inout ServerConfiguration) {
         #if DEBUG
             guard let recorder else { return }

@@ -2,8 +2,8 @@
     /// The facts that a JSON text states about its shape, such as "`/badges/total` is an integer with two digits" or
     /// "`/badges` has these members". A text without a new fact teaches a schema nothing that an earlier one did not.
     ///
-    /// A fact is a hash. Words are facts of their own, because they may be values of an enumeration. Other texts are told
-    /// apart by their length and their punctuation, such as a time without a fraction.
+    /// A fact is a hash. Words are facts of their own, because they may be values of an enumeration. Other texts differ
+    /// only by their length and their punctuation, such as a time without a fraction.
     struct JSONFacts {
         private(set) var facts: [UInt64] = []
         private let bytes: UnsafeBufferPointer<UInt8>
@@ -23,7 +23,7 @@
         private init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
         private static let depthMax = 64
-        /// Words with more bytes are notified apart by their length.
+        /// The facts of words with more bytes differ only by the length.
         private static let wordBytesMax = 32
 
         static func mix(_ hash: UInt64, _ value: UInt64) -> UInt64 {

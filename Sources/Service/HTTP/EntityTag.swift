@@ -40,8 +40,8 @@ struct EntityTag: Sendable {
     }
 
     /// Returns the versions that the tags of an `If-Match` header name in an epoch. Tags of another epoch or without a
-    /// version name none. A write ignores the caller's part, which may be missing: clients can form `"3-k3f9ab"` from
-    /// an event's `version` and `epoch`. It also ignores what a proxy has added, because a version is exact.
+    /// version are left out. A write ignores the caller's part, which may be missing: clients can form `"3-k3f9ab"`
+    /// from an event's `version` and `epoch`. It also ignores what a proxy has added, because a version is exact.
     static func versions(namedBy header: UnsafeBufferPointer<UInt8>, in epoch: String) -> [Int] {
         var versions: [Int] = []
         forEachTag(in: header) { tag in

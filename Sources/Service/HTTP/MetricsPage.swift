@@ -5,7 +5,7 @@ import Values
 /// The answer with all metrics, for `GET /metrics`.
 ///
 /// Its text has a line for each counter of each route, so that it takes milliseconds to make, and no token is needed to
-/// ask for it. It is therefore made at most once in `age`, and all who ask meanwhile receive the same text. Its thread
+/// ask for it. It is therefore made at most once in `age`, and all requests meanwhile receive the same text. Its thread
 /// makes nothing else: neither does a reactor stop for it, nor does it wait for workers that wait for a database.
 final class MetricsPage: Sendable {
     typealias Completion = @Sendable (Result<Response, any Error>) -> Void
@@ -15,9 +15,9 @@ final class MetricsPage: Sendable {
         /// When the making of `answer`, or of the text that is being made, began.
         var begun: Duration?
         var isMaking = false
-        /// Who receives the text that is being made.
+        /// The requests that receive the text that is being made.
         var waiting: [Completion] = []
-        /// Who asked so late that the text that is being made is too old for them.
+        /// The requests that came so late that the text that is being made is too old for them.
         var late: [Completion] = []
     }
 
@@ -45,7 +45,7 @@ final class MetricsPage: Sendable {
         makeIfAsked()
     }
 
-    /// Completes what is being made. Call it when no more requests arrive.
+    /// Completes the text that is being made. Call it when no more requests arrive.
     func stop() { thread.shutdown() }
 
     private func makeIfAsked() {

@@ -3,7 +3,7 @@ import MicroHTTP
 
 /// A public file of the binary, compressed once. It is revalidated each time, and mostly answered by a 304.
 ///
-/// The two forms have different entity tags (RFC 9110 §8.8.3). No secret is compressed, so the length tells nothing.
+/// The two forms have different entity tags (RFC 9110 §8.8.3). No secret is compressed, so the length reveals nothing.
 struct PublicFile: Sendable {
     private let plain: Response
     private let compressed: Response?

@@ -22,7 +22,7 @@ final class Caller: Sendable {
     let privilege: Privilege?
     /// `standard` or `blackCard`, if the token has a tier.
     let tier: String?
-    /// The caller's keys, which alone decide what it may see and change.
+    /// The caller's keys. Only they decide about reading and writing rows.
     let scope: Scope
     /// The keys that its token claims, if they differ from the scope: known memberships override claims.
     let claims: Set<String>?
@@ -66,8 +66,8 @@ final class Caller: Sendable {
     var tenant: ID<Tenant> { owner.tenant }
     var userId: ID<User> { owner.userId }
 
-    /// The ids by which the service itself acts, feeds, a person at the command line, and backends whose token has no
-    /// `sub`. No user has one of them.
+    /// The ids of the service itself, feeds, a person at the command line, and backends whose token has no `sub`. No
+    /// user has one of them.
     static let serviceNames: Set<String> = ["bellhop", "feed", "operator", "service", "service_role", "source"]
 
     /// The service itself, working for one tenant: it has the access of a backend of the tenant.
@@ -104,8 +104,8 @@ final class Caller: Sendable {
             sessionId: sessionId, issuedAt: issuedAt, expiresAt: expiresAt)
     }
 
-    /// A digest of the tenant, the id and the claims that decide what the caller may do. Clients name by it what they
-    /// store.
+    /// A digest of the tenant, the id and the claims that decide what the caller may do. Clients use it in the names of
+    /// stored states.
     ///
     /// It has the same value on all replicas and after every restart. It does not change with what the service ignores,
     /// such as a session's id or a name, nor with memberships, which rows of the service decide.
@@ -135,7 +135,7 @@ final class Caller: Sendable {
         writer.member("sessionId", sessionId)
     }
 
-    /// Whether its role is one of staff or above. Its keys decide of which shops.
+    /// Whether its role is staff or above. Its keys name the shops.
     var isStaff: Bool { [.staff, .barber, .admin].contains(TokenRole(rawValue: role)) }
 }
 

@@ -14,7 +14,7 @@ struct Claims: Sendable {
         case secret
         /// A key of the issuer.
         case issuer
-        /// None: the claims grant no access, and only their meaning is asked for.
+        /// No key has verified the claims. They grant no access, and only their meaning is asked for.
         case nobody
     }
 

@@ -19,7 +19,8 @@ struct Revocation: Sendable, Hashable {
             switch self {
             case .token: caller.tokenId
             case .session: caller.sessionId
-            // A backend is revoked by its token: otherwise whoever may act on a user could end a backend with this id.
+            // A backend is revoked by its token. Otherwise a caller with rights on a user could end a backend with the
+            // same id.
             case .user: caller.isService ? nil : caller.userId.text
             case .person, .sealed: caller.isService ? nil : seal?.mark(of: caller.owner)
             }

@@ -21,7 +21,7 @@ enum ServiceSecrets {
         return try find(named: name, in: db) ?? secret
     }
 
-    /// Returns the stored secret; nil if there is none.
+    /// Returns the stored secret; nil if it was not created yet.
     static func find(named name: String, in db: DatabaseConnection) throws -> [UInt8]? {
         try db.row("SELECT secret FROM \(secrets) WHERE name = \(name)") { try $0.blob(0) }
     }

@@ -2,8 +2,9 @@ import Database
 import Values
 
 extension EventLog {
-    /// The name of an erased event. No stream receives it. A stream that resumes before one resyncs instead, because its
-    /// client missed the event, or shows what is gone. A replica that finds one above its head restarts its streams.
+    /// The name of an erased event. No stream receives it. A stream that resumes before one resyncs instead, because
+    /// its client missed the event, or still shows erased data. A replica that finds one above its head restarts its
+    /// streams.
     static let erasedName = "\(internalPrefix)erased"
 
     /// The name of an event without a content, which only takes a number.
@@ -15,8 +16,8 @@ extension EventLog {
     /// Erases a person from some records after a number: the person's own events, and other users' events that name the
     /// person.
     ///
-    /// The numbers stay, because the log has no gaps. So do the routes by which the events' other readers find that they
-    /// missed something.
+    /// The numbers stay, because the log has no gaps. The routes stay too, because the events' other readers find by
+    /// them that they missed something.
     ///
     /// - Parameter last: All replicas that are not far behind have published the records up to here. The others restart
     ///   their streams.

@@ -20,8 +20,8 @@ extension EventLog {
 
     private static let newest: SQL = "SELECT newest FROM \(counter) WHERE id = 1"
 
-    /// A query that runs with another one, and returns the records of its snapshot that this process has not published
-    /// yet, each as its number and tenant. A last record without a tenant names the given head.
+    /// Returns a query that runs with another one, and returns the records of its snapshot that this process has not
+    /// published yet, each as its number and tenant. A last record without a tenant names the given head.
     ///
     /// One query serves callers of several tenants, because PostgreSQL answers many callers from one snapshot.
     static func records(after head: Int64) -> SQL { newestRecords.binding(head, recordsMax, head) }
@@ -73,7 +73,7 @@ extension EventLog {
 
     /// Returns the events of the given routes with `after < sequence ≤ through` that a scope may see, oldest first. Row
     /// changes are included; each stream sees its own part of them. Returns nil if there are more than the limit, or if
-    /// one was erased: the client may show what is gone.
+    /// one was erased: the client may show erased data.
     static func replay(
         in db: DatabaseConnection, tenant: ID<Tenant>, routes: EventRoutes, scope: Scope, after: Int64, through: Int64,
         limit: Int

@@ -115,7 +115,7 @@ enum EventLog {
 
         init(newest: Int64, replica: String) { (self.newest, self.replica) = (newest, replica) }
 
-        /// Reads a payload; nil if it is none.
+        /// Reads a payload; nil if the text is not a payload.
         init?(payload: String) {
             let parts = payload.split(separator: " ", maxSplits: 1)
             guard let newest = parts.first.flatMap({ Int64($0) }) else { return nil }

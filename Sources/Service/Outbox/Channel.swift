@@ -9,7 +9,7 @@ import Values
 protocol Channel: Sendable {
     /// The first word of its routes.
     var name: String { get }
-    /// What metrics and the limits of tenants call it.
+    /// The channels with which it shares metrics and the limits of tenants.
     var family: OutboxFamily { get }
     /// Whether it sends requests. A channel may also distribute messages to others.
     var hasRequests: Bool { get }
@@ -21,7 +21,7 @@ protocol Channel: Sendable {
     /// Whether a message of a type is kept after it was accepted, because it may have to be withdrawn.
     func isAlert(_ type: String) -> Bool
 
-    /// Reads what an attempt sends, in the transaction in which the attempt begins.
+    /// Reads the content of an attempt, in the transaction in which the attempt begins.
     ///
     /// - Returns: Nil if there is nothing to send any more. Then the message is deleted.
     func delivery(of attempt: OutboxAttempt, at now: Timestamp, in db: DatabaseConnection) throws -> (
@@ -72,10 +72,10 @@ protocol OutboxDelivery: Sendable {
     /// Sends the request. `complete` is called once, on any thread.
     func send(_ complete: @escaping @Sendable (OutboxOutcome) -> Void)
 
-    /// Whether the destination of the attempt is still the same. Asked before it is removed.
+    /// Whether the destination of the attempt is still the same. The outbox asks before it removes the destination.
     func isDestinationPresent(in db: DatabaseConnection) throws -> Bool
 
-    /// Stores what the channel itself must know about a result. The caller holds the lock of the user.
+    /// Stores the channel's own records about a result. The caller holds the lock of the user.
     ///
     /// - Parameter isLatest: Whether no later attempt of the message was begun.
     func note(_ result: OutboxResult, isLatest: Bool, at now: Timestamp, in db: DatabaseConnection) throws

@@ -9,8 +9,8 @@ final class EndedAttempts<Attempt: Sendable>: Sendable {
     func add(_ attempt: Attempt) { list.withLock { $0.append(attempt) } }
 
     /// Passes all ended attempts to an action that stores their outcomes in one transaction. If the database refuses
-    /// that, each is tried alone, so that an outcome that cannot be stored holds up no other. What is not stored stays
-    /// for the next call.
+    /// that, each is tried alone, so that an outcome that cannot be stored holds up no other. An outcome that is not
+    /// stored stays for the next call.
     ///
     /// - Parameter refused: Called with the error of an outcome that was refused alone.
     /// - Returns: What the action returns for the stored outcomes.

@@ -107,7 +107,7 @@ extension Outbox {
                 THEN excluded.next_at ELSE outbox_lanes.next_at END
         """)
 
-    // MARK: What was seen
+    // MARK: Withdrawal of seen messages
 
     /// A message that was sent, or may have been.
     struct Sent: Sendable {

@@ -27,7 +27,7 @@ final class StreamAdmission: Sendable {
 
     /// Returns a lease.
     ///
-    /// - Parameter tenantMax: The limit of all users of the tenant; 0 for none.
+    /// - Parameter tenantMax: The limit of all users of the tenant; 0 means no limit.
     func lease(to owner: Owner, max: Int, tenantMax: Int) throws(Exhausted) -> StreamLease {
         try tenants.withLock { tenants throws(Exhausted) in
             let count = tenants[owner.tenant]?.users[owner.userId] ?? 0

@@ -43,7 +43,7 @@ final class EncodedEvent: Sendable {
     let isChange: Bool
     /// The span of the delivery, from here to the sockets; nil if it is not traced.
     let span: OpenSpan?
-    /// What is derived from the event at its first use.
+    /// The values that are derived from the event at its first use.
     private struct Derived {
         var bytes: SharedBytes?
         /// Nil as long as the event is not parsed.

@@ -8,9 +8,9 @@ import Values
 /// topics.
 ///
 /// The id of `stream:ready` is the position **before** the replayed events. A client that is disconnected during the
-/// replay has the id of the last event that it received, or of `ready` if it received none, and resumes right there.
-/// With the position after the replay as its id, such a client would skip events that it never received. Without a
-/// cursor nothing is replayed, and the id is the newest event of the client's tenant up to the head.
+/// replay has the id of the last event that it received, or of `ready` if it received no other, and resumes right
+/// there. With the position after the replay as its id, such a client would skip events that it never received. Without
+/// a cursor nothing is replayed, and the id is the newest event of the client's tenant up to the head.
 ///
 /// A cursor is not a secret and grants nothing. It names a position in the log of all tenants, and the replay contains
 /// only what **this** token may see after it. Another user's `Last-Event-ID` is therefore worthless (R-SCH-EC4).

@@ -27,7 +27,8 @@ final class PersonFence: Sendable {
 
     static let code = "erasure.closing"
 
-    /// How long a replica trusts what it has read. The last pass begins later, so that every replica knows of it.
+    /// How long a replica trusts the list that it has read. The last pass begins later, so that every replica knows of
+    /// it.
     static let trusted: Duration = .seconds(1)
 
     /// Fails a transaction for another attempt if it does not know all persons whose erasure is about to end by now.
@@ -59,7 +60,7 @@ final class PersonFence: Sendable {
         return own.isEmpty ? nil : ClosedPersons(names: own)
     }
 
-    /// Whether an id is that of a person whose erasure is about to end, as far as the last transaction knew.
+    /// Whether an id is the id of a person whose erasure is about to end, in the list of the last transaction.
     func isClosed(_ user: ID<User>, in tenant: ID<Tenant>) -> Bool {
         state.withLock { $0.names[tenant]?.contains { $0.person == user } ?? false }
     }

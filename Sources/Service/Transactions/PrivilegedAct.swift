@@ -66,7 +66,7 @@ struct AuditNotes: Sendable {
         case seenBackends
         /// The entries of all minutes before this moment.
         case endOfMinutes(before: Timestamp)
-        /// The entries of all minutes of one caller, who is about to be erased.
+        /// The entries of all minutes of one caller that is about to be erased.
         case endOfCounts(of: ID<User>)
         /// The entry of a deletion of expired entries, with their number.
         case retention(AuditCut, Int)

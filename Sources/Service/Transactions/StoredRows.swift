@@ -34,7 +34,7 @@ final class StoredRows: Sendable {
     init(_ shares: TenantShares, _ tables: [Table]) {
         self.shares = shares
         self.tables = tables.filter { !$0.write.entries.isEmpty || $0.storesSentRows }
-        // One transaction stores sent rows of several tenants. Whoever stores them counts them.
+        // One transaction stores sent rows of several tenants. The code that stores them counts them.
         names = Set(self.tables.filter { !$0.storesSentRows }.map(\.name))
     }
 
@@ -53,7 +53,7 @@ final class StoredRows: Sendable {
         counts.withLock { $0[tenant, default: Count()].added += added }
     }
 
-    /// Counts anew. Rows that are added meanwhile may count twice until the next count.
+    /// Counts all rows again. Rows that are added meanwhile may count twice until the next count.
     func replace(by count: () throws -> [ID<Tenant>: Int]) rethrows {
         doubt.withLock { $0 = false }
         let before = counts.withLock { $0.mapValues(\.added) }

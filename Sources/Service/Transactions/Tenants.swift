@@ -22,7 +22,7 @@ final class Tenants: Sendable {
         Set(try db.rows("SELECT tenant FROM \(tenants, unscoped: bookkeeping)") { try $0.id(0) })
     }
 
-    /// Returns the tenants for which a condition on `t.tenant` is true; one index lookup for each.
+    /// Returns a query of the tenants for which a condition on `t.tenant` is true; one index lookup for each.
     static func all(where condition: SQL) -> SQL {
         "SELECT t.tenant FROM \(tenants, unscoped: bookkeeping) AS t WHERE \(condition)"
     }

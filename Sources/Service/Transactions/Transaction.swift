@@ -15,8 +15,8 @@ final class Transaction {
     private let traceparent: String?
     private let badgeGeneration: Int
     private var facts: [Fact] = []
-    /// The users whose counts changed, in the order of the changes. One fact at the end tells of all, so that a change for
-    /// a thousand users is no thousand reactions.
+    /// The users whose counts changed, in the order of the changes. One fact at the end covers all of them, so that a
+    /// change for a thousand users is no thousand reactions.
     private var untoldUsers: [ID<User>] = []
     private var untoldUserSet: Set<ID<User>> = []
     private var drafts: [EventDraft] = []
@@ -42,7 +42,7 @@ final class Transaction {
     }
 
     var settings: Settings { reader.settings }
-    /// The time of a clock that nobody sets, for pauses.
+    /// The time of a clock that cannot be set, for pauses.
     var uptime: Duration { reader.clock.uptime() }
     /// The time that judges the age of rows; nil while the time is in doubt.
     var age: AgeTime? { reader.clock.age() }
@@ -74,8 +74,8 @@ final class Transaction {
 
     // MARK: Persons
 
-    /// Checks that a user id belongs to a person: who may end the access of a user must not be able to end that of a
-    /// backend, of a feed or of the service itself.
+    /// Checks that a user id belongs to a person. A caller that may end the access of users must not end the access of
+    /// a backend, of a feed or of the service itself.
     func requirePerson(_ userId: ID<User>) throws {
         guard !Caller.serviceNames.contains(userId.text),
             try !backends.contains(Owner(tenant: tenant, userId: userId), at: now, in: db)

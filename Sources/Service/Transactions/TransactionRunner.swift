@@ -3,7 +3,7 @@ import Domain
 import Threads
 import Values
 
-/// The requests that one transaction performs; none for periodic work.
+/// The requests that one transaction performs; empty for periodic work.
 struct PerformedRequests {
     /// The trace of the transaction's events; nil if it is not recorded.
     var traceparent: String?
@@ -73,7 +73,7 @@ extension TransactionRunner {
         return result
     }
 
-    /// Stores the requests counted since the last call, except those of closed persons, which are forgotten.
+    /// Stores the requests counted since the last call, except requests of closed persons, which are forgotten.
     func shareRates() throws {
         try RateSharing.share(reader.limiter, clock, in: store) { [fence] db, add in
             let closed = try fence.closed(to: nil, in: db)

@@ -2,7 +2,7 @@ import Database
 import Threads
 import Values
 
-/// The store of ``ClockLine``: a process that starts again on the same machine continues with what was proven.
+/// The store of ``ClockLine``: a process that starts again on the same machine continues with the proven clock.
 final class ClockLines: Sendable {
     static let lines = ServiceTable("clock_lines", person: .nothing("times of machines"))
 
@@ -48,7 +48,7 @@ final class ClockLines: Sendable {
         return (line, reached.map { Timestamp(microseconds: Int64($0)) })
     }
 
-    /// Compares the clock with that of a database server, and stores what has changed.
+    /// Compares the clock with that of a database server, and stores the changes.
     func look(in store: DatabaseStore) throws {
         if clock.isSystem, store.engine == .postgreSQL {
             let server = try store.read(isSingle: true) { db in

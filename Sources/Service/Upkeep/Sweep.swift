@@ -1,8 +1,8 @@
 import Database
 import Values
 
-/// A periodic walk over all rows of a kind, some rows in each write transaction, to delete those that are too old. An
-/// index would cost each write more than the walk costs.
+/// A periodic walk over all rows of a kind, some rows in each write transaction, to delete the rows that are too old.
+/// An index would cost each write more than the walk costs.
 struct Sweep: Sendable {
     let name: String
     /// Whether the settings ask for it.

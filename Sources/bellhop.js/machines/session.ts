@@ -1,5 +1,5 @@
-// Decides which of the identities that a device knows is shown before the service has answered, and what is closed when
-// it answers. An identity is the service's digest of the rights of a token (R-SCH-FR-001).
+// Decides which of the identities that a device knows is shown before the service has answered, and which identity is
+// closed when it answers. An identity is the service's digest of the rights of a token (R-SCH-FR-001).
 import type { SessionAction } from "../actions.js";
 import type { SessionInput } from "./inputs.js";
 

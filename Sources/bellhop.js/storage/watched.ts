@@ -1,4 +1,5 @@
-// A storage whose failures the app is told of: without it, a write that waits is lost when the page ends.
+// A storage that reports its failures to the app. Without the report, the app would not know that a queued write is lost
+// when the page ends.
 import type { Storage } from "../types.js";
 
 /** @param tell called with the error of the first failure, and with null once the storage works again */

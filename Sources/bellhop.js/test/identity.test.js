@@ -1,6 +1,6 @@
 // A bell over the tokens of real issuers, whose claims change in ways that the service does not read
 // (Tests/Fixtures/Identity/issuers.json). The service's digest decides: the same person keeps everything, other rights
-// begin anew.
+// start with empty stores.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

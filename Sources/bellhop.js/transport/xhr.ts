@@ -68,7 +68,7 @@ export function xhrTransport(Request = globalThis.XMLHttpRequest as new () => XM
       if (request.status === 200) end("the stream ended");
       else refuse();
     };
-    // What is known of a refusal suffices.
+    // A refusal whose body breaks off is passed on without its body.
     request.onerror = () => wanted ? refuse("") : end("the connection broke");
     request.ontimeout = request.onerror;
     request.send();

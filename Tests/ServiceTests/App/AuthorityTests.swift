@@ -11,8 +11,8 @@ import Yams
 /// Who may act on whom: each operation that takes the id of another user, as each kind of caller, and ids that belong to
 /// no user.
 ///
-/// Rows are protected by the policies of their tables. Operations that decide about the access of a user also refuse ids
-/// by which backends and the service act.
+/// Rows are protected by the policies of their tables. Operations that decide about the access of a user also refuse
+/// the ids of backends and of the service.
 @Suite(.timed) struct AuthorityTests {
     /// The callers, in the order of the table. All belong to tenant A, except the administrator of B and the backend of
     /// all tenants. A person at the command line calls no operation.

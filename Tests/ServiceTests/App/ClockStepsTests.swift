@@ -258,7 +258,7 @@ import Values
         service.clock.advance(seconds: Self.day * 3 / 2)
         try await service.forget()
         #expect(try await world.repeated("before") == false)
-        // What is removed by age leaves events, and rows that recognize repeated events for 30 days.
+        // Data that is removed by age leaves events, and rows that recognize repeated events for 30 days.
         for days in [400, 40] as [Int64] {
             service.clock.advance(seconds: Self.day * days)
             for _ in 0..<3 { try await service.forget() }

@@ -66,7 +66,7 @@ import Testing
             try await ada.addMember(id: id, userId: "cem")
         }
         try await service.expectEvents([:]) { try await ada.addMember(id: id, userId: "cem") }
-        // One for the member who leaves, one for those who stay.
+        // One event for the member who leaves, one for the others.
         try await service.expectEvents(["conversation:removed": 1, "conversation:updated": 1]) {
             try await service.client("cem").removeMember(id: id, userId: "cem")
         }
@@ -132,7 +132,7 @@ import Testing
         let id = try await service.expectEvents(
             ["request:created": 1, "notification:created": 1, "badges:update": 1]
         ) { try await service.ask(.init(kind: .follow, toUserId: "ben"), as: "ada") }
-        // Ada hears the answer by a notification of her own, and Ben's no longer asks.
+        // Ada gets the answer as a notification, and Ben's notification no longer asks.
         try await service.expectEvents(
             ["request:updated": 1, "notification:updated": 1, "notification:created": 1, "badges:update": 2]
         ) { try await ben.answerRequest(id: id, .init(status: .accepted)) }

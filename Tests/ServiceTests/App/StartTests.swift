@@ -369,7 +369,7 @@ import Values
         #expect(!text.contains("\nforged"))
     }
 
-    /// A 404 without its path helps nobody. A long or unusual part of the path may be a secret.
+    /// A log line of a 404 is useless without the path. A long or unusual part of the path may be a secret.
     @Test func unknownPath_isLogged_withoutSecrets() throws {
         let settings = Self.settings.merging(["DATABASE": "sqlite::memory:", "LOG_REQUESTS": "true"]) { $1 }
         let service = try BellhopProcess(["serve"], settings: settings)

@@ -137,7 +137,7 @@ struct BellOfflineTests {
         let like = feed.like(post.id)
         #expect(rows.snapshot.rows[post.id]?["likeCount"].int == 1)
         try await like.answer()
-        // The service tells the counts of a post at most once a second.
+        // The service publishes the counts of a post at most once a second.
         service.clock.advance(seconds: 2)
         try await ben.putLike(id: post.id, userId: "me")
         try await ada.until("the other like shows", step: { service.endWindows() }) {

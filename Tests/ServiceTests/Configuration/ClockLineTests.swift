@@ -23,7 +23,7 @@ import Values
             return line.observe(epoch.adding(seconds: uptime + self.ahead), at: .seconds(uptime))
         }
 
-        /// The seconds by which the service's time is wrong.
+        /// The error of the service's time, in seconds.
         var error: Int64 { line.now(at: .seconds(uptime)).seconds - epoch.adding(seconds: uptime).seconds }
     }
 

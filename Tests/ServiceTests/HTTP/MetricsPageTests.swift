@@ -8,8 +8,8 @@ import Threads
 
 @testable import Service
 
-/// Attack: anybody asks for the metrics again and again, which need no token. Harm: each text takes milliseconds, in
-/// which a reactor serves nobody.
+/// Attack: a client without a token requests the metrics again and again. Harm: each text takes milliseconds, and the
+/// reactor serves no other request meanwhile.
 @Suite(.timed) struct MetricsPageTests {
     /// A page whose text is the number of times that it was made.
     private final class Counted: Sendable {

@@ -124,8 +124,8 @@ import Values
 
     // MARK: Headers
 
-    /// Anybody may ask for a page with a header of 12 KiB that lists tags. Each byte costs once: a debug build allocates
-    /// for it, a release does not.
+    /// A client without a token may request a page with a header of 12 KiB that lists tags. Each byte costs once: a
+    /// debug build allocates for it, a release does not.
     @Test(arguments: ["\"a\",", "a,", ",", "W/,", "\"1-epoch-ada-x\",", "a   ,"]) func tags_areCheap(part: String) {
         let header = Array(String(repeating: part, count: 12 * 1024 / part.utf8.count).utf8)
         let tag = Array("\"1-epoch-ada\"".utf8)

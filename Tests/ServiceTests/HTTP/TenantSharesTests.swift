@@ -110,7 +110,7 @@ import Values
         }
     }
 
-    /// The limit holds between two counts, too: each transaction tells how many rows it has added and removed.
+    /// The limit holds between two counts, too: each transaction reports how many rows it has added and removed.
     @Test func rowsSinceTheLastCount_belongToTheShare() async throws {
         let service = try TestService.start(["rowsPerTenantMax": "3"], at: "2026-01-10T12:00:00Z")
         func follow(_ author: String, _ method: String = "PUT") async throws -> ServiceAnswer {

@@ -7,8 +7,8 @@ import Values
 
 @testable import Service
 
-/// The digest by which clients name what they store. Tokens of real issuers change in many claims that the service does
-/// not read (`Tests/Fixtures/Identity/issuers.json`, which the clients read too).
+/// The digest that clients use in the names of stored states. Tokens of real issuers change in many claims that the
+/// service does not read (`Tests/Fixtures/Identity/issuers.json`, which the clients read too).
 @Suite(.timed) struct IdentityDigestTests {
     private static let fixture = repository.appendingPathComponent("Tests/Fixtures/Identity/issuers.json")
 

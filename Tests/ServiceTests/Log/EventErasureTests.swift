@@ -6,7 +6,7 @@ import Values
 
 @testable import Service
 
-/// The readers of an erased event find that they missed something, whoever they are.
+/// All readers of an erased event find that they missed something.
 @Suite(.timed) struct EventErasureTests {
     private typealias Draft = LoggedTransactions.Draft
 
@@ -55,7 +55,7 @@ import Values
         #expect(try log.count(of: EventLog.routes) == 0)
     }
 
-    /// No one else could receive what was for the person alone.
+    /// No other user could receive an event for the person alone.
     @Test func eventOfThePersonAlone_concernsNobody() async throws {
         let log = try await Self.erased([Draft(audience: ["user:ada-q7"]), Draft(audience: ["user:u1"])])
         #expect(try log.count(of: EventLog.routes) == 1)

@@ -14,10 +14,11 @@ import Visibility
 /// The statements and the channels are the real ones, on a real database. The receivers, the clock and the order of steps
 /// are simulated. ``SimulatedReceiver`` is the model of a receiver.
 ///
-/// Invariants: every receiver has an unseen alert in the end. What was seen before the attempt began is not sent. What was
-/// sent and then seen is withdrawn. A receiver has one message about a user on its way at a time, at its present address.
-/// An alert arrives again only after an answer was lost or a sender stopped. Notifications arrive in their order. Each
-/// number is the user's total when the attempt began, and the last one of a device is the total in the end.
+/// Invariants: every receiver has an unseen alert in the end. A message that was seen before the attempt began is not
+/// sent. A message that was sent and then seen is withdrawn. A receiver has one message about a user on its way at a
+/// time, at its present address. An alert arrives again only after an answer was lost or a sender stopped.
+/// Notifications arrive in their order. Each number is the user's total when the attempt began, and the last one of a
+/// device is the total in the end.
 struct OutboxSimulation {
     /// A notification, or the unread messages of a conversation.
     private struct Subject {
@@ -146,7 +147,7 @@ struct OutboxSimulation {
 
     private func user() -> ID<User> { users[schedule.number(users.count)] }
 
-    /// A sender sends what is due, and stores the outcomes.
+    /// A sender sends the due messages, and stores the outcomes.
     private mutating func work(_ sender: Int, outcomes: Int) throws {
         try begin(sender)
         for index in senders[sender].attempts.indices {
@@ -261,7 +262,7 @@ struct OutboxSimulation {
         schedule.tell("\(seconds) s pass")
     }
 
-    /// Seconds by which the clock is set.
+    /// The sizes of clock steps, in seconds.
     private let steps: [Int64] = [30, 3_000, 3 * 86_400]
 
     /// The clock is set ahead for a while, or back.
@@ -292,7 +293,7 @@ struct OutboxSimulation {
     /// Nil while the clock is ahead.
     private var age: AgeTime? { ahead > 0 ? nil : AgeTime(clock.now) }
 
-    /// A user's stream begins or ends. The senders look at streams when they find what is due.
+    /// A user's stream begins or ends. The senders look at streams when they find due messages.
     private mutating func enterOrLeave(_ user: ID<User>) {
         guard present.remove(user) == nil else { return schedule.tell("\(user) leaves") }
         present.insert(user)

@@ -71,7 +71,7 @@ import Values
         #expect(try backlog.begin(10, &turns) == ["b", "b"])
     }
 
-    /// Too many messages wait. Those of the tenant with the most are given up, the oldest first.
+    /// Too many messages wait. Messages of the tenant with the most are evicted, the oldest first.
     @Test func excess_isCutFromTheTenantWithTheMost() async throws {
         let backlog = try await Backlog([("quiet", 1), ("noisy", 6)])
         let (store, now) = (backlog.probe.service.app.store, backlog.now)

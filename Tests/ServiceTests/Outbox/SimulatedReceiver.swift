@@ -5,8 +5,8 @@ import Values
 
 @testable import Service
 
-/// What one receiver of the simulation shows, and what it should show: a device of a user, or what the app's server knows
-/// about the user.
+/// One receiver of the simulation, with its actual and its expected state: a device of a user, or the app's server with
+/// its knowledge of the user.
 struct SimulatedReceiver {
     enum Kind: String, CaseIterable {
         case phone, browser, server
@@ -18,7 +18,7 @@ struct SimulatedReceiver {
     private(set) var token: Int?
     /// The version of each alert on the screen, by tag.
     private(set) var alerts: [String: Int] = [:]
-    /// The number on the icon; nil if it was sent none.
+    /// The number on the icon; nil if it was sent no number.
     private(set) var icon: Int?
     /// The user's total at the installation.
     private var firstTotal = 0
@@ -121,7 +121,7 @@ struct SimulatedReceiver {
 
     // MARK: The end
 
-    /// Returns what is wrong once the senders have nothing to do.
+    /// Returns a wrong state once the senders have nothing to do; nil if all is right.
     ///
     /// - Parameters:
     ///   - unread: The number of unread things about a tag, and the version of the latest.

@@ -18,7 +18,7 @@ extension EventRouterSimulation {
         let change: RowChange?
     }
 
-    /// An event by which a user gained or lost a key.
+    /// An event that gave a user a key, or took one away.
     struct KeyStep {
         let sequence: Int64
         let owner: Owner
@@ -130,7 +130,7 @@ extension EventRouterSimulation {
         let shard: Int
         let tokenId: String
         let client: SteppedClient
-        /// The last event that the client has; nil if it asks for none.
+        /// The last event that the client has; nil if it asks for no replay.
         let cursor: Int64?
         var wishes: [Wishes]
         /// The events that have met the stream, with the wishes at that time, until its replay has ended.

@@ -383,7 +383,7 @@ final class EventRouterSimulation {
         session.answered = asked
     }
 
-    /// - Parameter isExact: Whether each event met the stream when its shard handled it, and none was replayed.
+    /// - Parameter isExact: Whether each event met the stream when its shard handled it, and no event was replayed.
     private func settle(_ session: Session, isExact: Bool) {
         guard let joinedAt = session.joinedAt else { return }
         let begunAt = session.begunAt ?? committedHead
@@ -469,7 +469,7 @@ final class EventRouterSimulation {
     /// Compares what a client has received with the model.
     ///
     /// - Parameter isComplete: Whether everything must have arrived; false if the stream may end in its middle.
-    /// - Returns: The position of the client; nil if it has none.
+    /// - Returns: The position of the client; nil without a position.
     @discardableResult
     private func check(_ client: Int, isComplete: Bool) -> Int64? {
         guard let session = sessions[client], found == nil else { return nil }

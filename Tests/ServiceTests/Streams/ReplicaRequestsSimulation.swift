@@ -15,9 +15,9 @@ import Values
 /// Requests, directory, hub, shards and workers are the real ones. The log, the time and the threads are simulated.
 ///
 /// Invariants: every request is answered once. A request that was reported as failed is not performed afterwards, and
-/// none is performed twice. A success tells the state after the request. A failure has a reason: the stream is not
-/// there, its replica did not answer in time, or the request could not be stored. Once nothing disturbs the replicas,
-/// each reaches every stream. Bytes that are sent to a stream arrive in order, and at most once.
+/// no request is performed twice. A success reports the state after the request. A failure has a reason: the stream is
+/// not there, its replica did not answer in time, or the request could not be stored. Once nothing disturbs the
+/// replicas, each reaches every stream. Bytes that are sent to a stream arrive in order, and at most once.
 final class ReplicaRequestsSimulation {
     private final class Ask: Sendable {
         let number: Int
@@ -53,7 +53,8 @@ final class ReplicaRequestsSimulation {
         let name: String
         let user: ID<User>
         let client: SteppedClient
-        /// The last requests that it was seen to have performed: for topics, and for a token; 0 for none.
+        /// The last requests that it was seen to have performed: for topics, and for a token; 0 if it has performed no
+        /// request.
         var held = [0, 0]
         var performed: Set<Int> = [0]
         var isOpen = true
@@ -406,7 +407,7 @@ final class ReplicaRequestsSimulation {
 
     private var judged: Set<Int> = []
 
-    /// Checks a failure when it is told.
+    /// Checks a failure when it is reported.
     private func judge(_ failure: Failure, of ask: Ask) {
         guard !judged.contains(ask.number - 1) else { return }
         let stream = (replicas.compactMap(\.stream) + ended).first { $0.id == ask.stream }

@@ -152,7 +152,7 @@ import Values
         #expect(try Self.resume(keys + others, in: log, through: log.newest, limit: count).changes == nil)
     }
 
-    /// A stream is told about topics by their bytes: `é` composed and decomposed are two topics.
+    /// A stream compares topics by their bytes: `é` composed and decomposed are two topics.
     @Test(arguments: [0, 5000]) func replay_comparesTopicsByTheirBytes(otherKeys: Int) async throws {
         let log = try LoggedTransactions(TestService.start())
         let topics = ["queue:\u{E9}", "queue:e\u{301}"]

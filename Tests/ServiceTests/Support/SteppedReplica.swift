@@ -76,7 +76,7 @@ final class SteppedReplica {
     /// Lets a shard handle what waits for it.
     func turn(_ shard: Int = 0) { shards.all[shard].turn(hubs[shard], waiting: 0) }
 
-    /// Lets a worker do its next job. Returns false if there is none.
+    /// Lets a worker do its next job. Returns false if it has no job.
     func work() -> Bool { dependencies.workers.runNext() }
 
     /// Connects a client to a shard, which opens the stream at its next turn.
@@ -111,7 +111,7 @@ final class SteppedClient {
         isOpen = false
     }
 
-    /// Reads what has arrived.
+    /// Reads the bytes that have arrived.
     func read(bytesMax: Int = .max) {
         var (buffer, left) = ([UInt8](repeating: 0, count: 16_384), bytesMax)
         while isOpen, left > 0 {

@@ -214,7 +214,7 @@ struct VisibilityWorld {
 
     // MARK: Requests
 
-    /// Returns a path with the ids of the world: those of ada and of the resources that concern her.
+    /// Returns a path with ids of the world: ada's, and the ids of the resources that concern her.
     private func path(_ pattern: String) -> String {
         var collection = ""
         return pattern.split(separator: "/", omittingEmptySubsequences: false).map { part -> String in

@@ -147,7 +147,7 @@ public struct BookingMachine: ShownMachine {
         }
     }
 
-    /// The version of what is known of the booking.
+    /// The version of the known state of the booking.
     private var held: StateVersion? {
         stored.map { StateVersion(number: $0.version, epoch: $0.epoch) }
             ?? early.map { StateVersion(number: $0.version, epoch: $0.epoch) }

@@ -131,7 +131,7 @@ public struct ConversationMachine: ShownMachine {
         }
     }
 
-    /// - Parameter isFirst: Whether the messages so far are those of an earlier start.
+    /// - Parameter isFirst: Whether the messages so far are from an earlier start.
     private mutating func take(_ loaded: LoadedPage<Bellhop.Message>, isFirst: Bool) {
         let page = Array(loaded.items.reversed())
         // Older pages stay if they join the fetched one. Otherwise there is a gap, and they are dropped, as are messages

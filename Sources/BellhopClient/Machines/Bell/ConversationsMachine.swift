@@ -10,6 +10,7 @@ public struct ConversationsMachine: ShownMachine {
     public private(set) var isLoaded = false
     public private(set) var hasMore = false
     public private(set) var problem: JSON = .null
+    /// The conversations as the service has sent them, without the messages that are being sent.
     private var stored: [Bellhop.Conversation] = []
     private var sending: [Outgoing] = []
     private var next: String?

@@ -5,6 +5,7 @@ public struct DJMachine: ShownMachine {
     public private(set) var isLive = false
     public var isLoaded: Bool { loading.isLoaded }
     public var problem: JSON { loading.problem.isNull ? topic.problem : loading.problem }
+    /// By the id of the track.
     private var pending: [String: Pending] = [:]
     private var count = 0
     private var loading = Loading()
@@ -86,7 +87,7 @@ public struct DJMachine: ShownMachine {
         queue.show(vote, on: parts[1])
     }
 
-    /// Shows the unanswered votes on tracks that were not known before.
+    /// Shows the unanswered votes, also on tracks that the queue did not have before.
     private mutating func showPending() {
         for (id, vote) in pending { queue.show(vote.vote, on: id) }
     }

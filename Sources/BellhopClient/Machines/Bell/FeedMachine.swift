@@ -305,7 +305,7 @@ private struct FollowedPosts: Sendable {
             "id": "posts", "schema": "bellhop", "table": "posts", "event": "UPDATE",
             "filter": .string("id=in.(\(placed.joined(separator: ",")))"),
         ]
-        // Without a filter, the changes that are missed are those of the next filter.
+        // Without a filter, the missed changes are the changes of the next filter.
         return [.tables([table], lastEventId: before.isEmpty ? missed : nil, as: "tables")]
     }
 }

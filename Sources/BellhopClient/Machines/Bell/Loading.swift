@@ -170,7 +170,7 @@ struct LoadedPage<Item: Decodable>: Decodable {
     init(list: LoadedItems<Item>? = nil, next: String? = nil) { (self.list, self.next) = (list, next) }
 }
 
-/// Items, without those that a newer service writes in another form.
+/// Items, without the ones that a newer service writes in another form.
 struct LoadedItems<Item: Decodable>: Decodable {
     let items: [Item]
 

@@ -2,9 +2,9 @@
 /// limit. The states that changed last stay.
 struct OfflineMachine: Sendable {
     struct Limits: Sendable, Hashable {
-        /// Bytes of one user. Without it, a phone would fill with states that nobody opens again.
+        /// Bytes of one user. Without it, a phone would fill with states that no user opens again.
         var bytesMax = 1_000_000
-        /// A larger state would displace those of all other stores.
+        /// A larger state would displace the states of all other stores.
         var entryBytesMax = 262_144
         /// All states are read at the start, before the first request.
         var entriesMax = 100

@@ -1,7 +1,7 @@
 /// The registration of a device for push messages, and what a device does with a message.
 ///
 /// The app registers the token at each start, because the platform may have changed it. While the device is registered,
-/// what was seen elsewhere leaves its screen, and the number on the icon follows the counts of the stream.
+/// messages that were seen elsewhere leave its screen, and the number on the icon follows the counts of the stream.
 public struct PushMachine: ShownMachine {
     public enum Status: String, Sendable, Hashable, Codable {
         /// The device is not registered.
@@ -40,7 +40,7 @@ public struct PushMachine: ShownMachine {
         let draft: JSON?
     }
 
-    /// The part of an event that tells which notifications were seen or removed.
+    /// The part of an event that names the notifications that were seen or removed.
     private struct Settled: Decodable {
         let ids: [String]
         let state: Bellhop.NotificationStateChange?
@@ -125,7 +125,7 @@ public struct PushMachine: ShownMachine {
         return [PushMachine.timer(now + wait)]
     }
 
-    /// Returns the changes of the screen for what was seen elsewhere.
+    /// Returns the changes of the screen for messages that were seen elsewhere.
     private static func settled(by event: FeatureEvent) -> [PushAction] {
         switch event.name {
         case "badges:update": return BadgeCounts(event.data).map { [.badge($0.total)] } ?? []

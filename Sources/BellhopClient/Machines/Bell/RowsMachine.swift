@@ -22,7 +22,7 @@ public struct RowsMachine: ShownMachine {
             (self.table, self.filter) = (table, filter)
         }
 
-        /// A text that tells this query from others.
+        /// A text that identifies this query.
         var name: String { "\([schema, table, filter, event, column] + (select ?? []))" }
     }
 

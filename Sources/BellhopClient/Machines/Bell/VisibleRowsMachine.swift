@@ -15,7 +15,7 @@ public struct VisibleRowsMachine: ShownMachine {
             self.table = table
         }
 
-        /// A text that tells this table, with its columns, from others.
+        /// A text that identifies this table with its columns.
         var name: String { "\([schema, table, column, event] + (select ?? []))" }
     }
 

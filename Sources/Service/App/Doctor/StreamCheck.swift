@@ -117,7 +117,7 @@ struct StreamCheck {
             "turn off buffering for text/event-stream (nginx: proxy_buffering off, or honor X-Accel-Buffering)")
     }
 
-    /// Returns what is found after the first event.
+    /// Returns the findings after the first event.
     private func rest(of observation: Observation, _ ready: Duration) -> [Finding] {
         let open = Int(observation.lastAt / .seconds(1))
         if observation.contains("event: stream:closing") {

@@ -135,7 +135,7 @@ extension AuditFeature {
 
     // MARK: Erasure
 
-    /// Ends the minutes of an erased caller. Their entries keep the caller's digest, by which the acts are found.
+    /// Ends the minutes of an erased caller. Their entries keep the caller's digest, so the acts can still be found.
     static let personStep = PersonStep.repeating("audit_counts") { person, tx in
         let why = Unscoped.reaction("an erased person is not named any more")
         let hasCounts = try tx.db.exists(

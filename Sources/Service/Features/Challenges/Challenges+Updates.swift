@@ -44,7 +44,7 @@ extension ChallengesFeature {
 
     /// Notifies every replica to check a leaderboard again.
     ///
-    /// - Parameter isReloaded: Whether they must load it again, because the rows no longer tell what has changed.
+    /// - Parameter isReloaded: Whether they must load it again, because the rows no longer show the change.
     static func notifyReplicas(of board: BoardRow, isReloaded: Bool = false, _ tx: Transaction) {
         tx.notifyReplicas(
             movedMessage,

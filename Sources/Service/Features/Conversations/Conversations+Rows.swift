@@ -6,9 +6,10 @@ extension ConversationsFeature {
     private static let countingUnread = Unscoped.reaction("a message changes the counts of all members")
     private static let counting = Unscoped.bookkeeping("messages are only counted, not returned")
 
-    /// Returns a list of the caller's conversations, the one with the newest message first.
+    /// Returns a query of the caller's conversations, the one with the newest message first.
     ///
-    /// The query starts from the caller's own places. The opposite order would read every conversation of the tenant.
+    /// The query starts from the caller's own read places. The opposite order would read every conversation of the
+    /// tenant.
     static func listing(
         of userId: ID<User>, onlyUnread: Bool, after: String?, limit: Int, visibleTo scope: Scope
     ) -> SQL {
@@ -26,7 +27,7 @@ extension ConversationsFeature {
         ConversationView(try conversation(row), place: try place(row, at: 12))
     }
 
-    /// Returns only the caller's conversations with unread messages. So the list changes only when the badge does.
+    /// Returns a query of the caller's conversations with unread messages. Its rows change only when the badge does.
     static func unread(of caller: Caller) -> SQL {
         """
         SELECT c.id, c.last_sequence - m.position - m.excluded
@@ -78,13 +79,14 @@ extension ConversationsFeature {
 
     // MARK: Members
 
-    /// Returns all members of a conversation. To be called with the conversation locked.
+    /// Returns all members of a conversation. Call it with the conversation locked.
     static func memberIds(of id: ID<Conversation>, _ tx: Transaction) throws -> [ID<User>] {
         try tx.db.rows(
             "SELECT user_id FROM \(rosters, visibleTo: tx.scope) WHERE conversation_id = \(id) ORDER BY user_id"
         ) { try $0.id(0) }
     }
 
+    /// Returns the read places of all members of a conversation.
     static func places(in id: ID<Conversation>, _ tx: Transaction) throws -> [(userId: ID<User>, place: ReadPlace)] {
         try tx.db.rows(
             """
@@ -209,7 +211,7 @@ extension ConversationsFeature {
             """, Message.init(row:))
     }
 
-    /// Returns messages of a conversation: newest first before a number, or oldest first after one.
+    /// Returns a query of a conversation's messages: newest first before a number, or oldest first after one.
     static func messages(
         in id: ID<Conversation>, before: Int?, after: Int?, limit: Int, visibleTo scope: Scope
     ) -> SQL {
@@ -264,8 +266,8 @@ extension ConversationsFeature {
             """)
     }
 
-    /// Counts how many of a range of messages are a reader's own, or deleted, in two indexes without reading the
-    /// messages.
+    /// Returns a query of how many messages of a range are a reader's own, or deleted. It counts in two indexes, and
+    /// reads no message.
     static func countExcluded(
         in run: ClosedRange<Int>, of userId: ID<User>, in id: ID<Conversation>, tenant: ID<Tenant>
     ) -> SQL {

@@ -2,7 +2,7 @@ import Database
 import Threads
 import Values
 
-/// Erasures of persons, and exports of what is stored about them.
+/// Erasures of persons, and exports of their stored data.
 ///
 /// An erasure runs in small transactions. The row of the erasure names the next step and its place, and is stored with
 /// the effects of each transaction. So a killed process continues where it was, and replicas take turns.
@@ -53,12 +53,13 @@ enum ErasureFeature {
 /// 1. A pass: the steps of the features, then the tables that are looked through.
 /// 2. It waits for the next round. On SQLite a round begins at most once a minute, and ends all erasures that wait.
 ///    Rounds of a large file that must be rewritten begin in one hour of the day.
-/// 3. Transactions that name the person are refused from now on (``PersonFence``). On PostgreSQL it waits for those that
-///    began before. A second pass erases what appeared meanwhile, the rows of all tables, and the person in the event log.
+/// 3. Transactions that name the person are refused from now on (``PersonFence``). On PostgreSQL it waits for
+///    transactions that began before. A second pass erases what appeared meanwhile, the rows of all tables, and the
+///    person in the event log.
 /// 4. On SQLite, the file is rewritten once for all erasures of the round, if rows of one of them were found. Its
 ///    write-ahead log is emptied.
 struct ErasurePlan: Sendable {
-    /// The steps of the first pass, and those of the last one.
+    /// The steps of the first pass, and the steps of the last one.
     private let steps: (first: [PersonStep], last: [PersonStep])
     private let seal: PersonSeal
     /// When the next round may begin, by the uptime of the process. One thread runs all erasures.
@@ -136,7 +137,7 @@ struct ErasurePlan: Sendable {
         return .worked
     }
 
-    /// Waits until all replicas know whom they must not name, and until the transactions that do not know it have ended.
+    /// Waits until all replicas know which person they must not name, and until older transactions have ended.
     private func awaitEarlierTransactions(_ erasure: inout ErasureFeature.Erasure, _ tx: Transaction) throws {
         erasure.nextAt = tx.now.adding(seconds: ErasureLimits.lookSeconds)
         let place = erasure.place ?? ""
@@ -271,8 +272,8 @@ struct ErasurePlan: Sendable {
 }
 
 extension DatabaseEngine {
-    /// Whether the rows are in a file of this process, with one writer. Its erasures then end in rounds, because the file
-    /// keeps what was deleted until it is rewritten. Steps share a transaction.
+    /// Whether the rows are in a file of this process, with one writer. Its erasures then end in rounds, because the
+    /// file keeps deleted rows until it is rewritten. Steps share a transaction.
     ///
     /// On a server, an erasure waits for the transactions of other replicas, and until they have published the events that
     /// it erases. A transaction has the locks of one step only, because together they could deadlock.

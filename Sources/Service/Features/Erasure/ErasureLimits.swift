@@ -6,7 +6,7 @@ enum ErasureLimits {
     static let scannedAtOnceMax = 1000
     /// The same for rows whose content is read.
     static let readAtOnceMax = 300
-    /// How long steps that follow one another share a transaction of SQLite, each of which costs a write to the disk.
+    /// How long consecutive steps share a transaction of SQLite. Each transaction costs a write to the disk.
     static let transactionDuration: Duration = .milliseconds(2)
     /// Rows that one statement of an export reads. The connection to the database is in use meanwhile.
     static let exportedAtOnceMax = 500
@@ -15,8 +15,8 @@ enum ErasureLimits {
     /// Statements for a piece of an export, which may find nothing. The client would otherwise wait for the first byte
     /// until a long table is read.
     static let pieceStatementsMax = 50
-    /// Seconds between two rounds, in each of which a file of SQLite may be rewritten while all writes wait. An
-    /// administrator that requests many erasures would otherwise stop the writes of all tenants.
+    /// Seconds between two rounds. Each round may rewrite a file of SQLite while all writes wait. An administrator that
+    /// requests many erasures would otherwise stop the writes of all tenants.
     static let roundSeconds: Int64 = 60
     /// Seconds between the beginning of a round and the look at the transactions that may not know of it. Within them,
     /// every replica reads whose erasures are about to end. It must be longer than twice `PersonFence.trusted`.

@@ -22,7 +22,7 @@ struct ExportWalk: Sendable {
     private let tables: [PersonRows]
     private var table = 0
     private var place = PersonRows.Position()
-    /// The columns of the table's rows, behind those of the key; nil for one that is left out.
+    /// The columns of the table's rows, behind the columns of the key; nil for a column that is left out.
     private var columns: [Column?] = []
     private var count = 0
     private var (isBegun, isOver) = (false, false)

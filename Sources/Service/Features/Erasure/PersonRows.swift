@@ -17,7 +17,7 @@ struct PersonRows: Sendable {
     private var scanned: [PersonLink] { policy.links.filter { !$0.isBounded } }
     private var keyColumns: SQL { SQL(unchecked: policy.key.joined(separator: ", ")) }
 
-    /// The condition that a link makes a row the person's.
+    /// Returns the condition that a link makes a row the person's.
     private func condition(_ link: PersonLink, _ person: ID<User>) -> SQL {
         let isMeant: SQL = "\(SQL(unchecked: link.column)) = \(person)"
         return link.condition.map { "\(isMeant) AND \(SQL(unchecked: "\($0)"))" } ?? isMeant
@@ -25,7 +25,7 @@ struct PersonRows: Sendable {
 
     // MARK: Erasing
 
-    /// Returns the step that erases the rows, except those that a step of the feature erases; nil if there is nothing to
+    /// Returns the step that erases the rows, except rows that a step of the feature erases; nil if there is nothing to
     /// do.
     ///
     /// - Parameter isFenced: Whether nothing can name the person any more. Otherwise rows that one statement finds are
@@ -94,8 +94,8 @@ struct PersonRows: Sendable {
 
     // MARK: Exporting
 
-    /// A position in a walk over the person's rows: the rows of each link that an index finds, and then those that a scan
-    /// finds.
+    /// A position in a walk over the person's rows: first the rows of each link that has an index, then the rows that a
+    /// scan finds.
     struct Position {
         var pass = 0
         var key: [SQLValue]?

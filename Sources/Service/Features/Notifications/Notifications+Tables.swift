@@ -103,7 +103,7 @@ extension NotificationsFeature {
         var state: ListState?
     }
 
-    /// Returns a user's notifications, newest first, after a cursor.
+    /// Returns a query of a user's notifications, newest first, after a cursor.
     static func listing(
         of userId: ID<User>, _ filter: Filter, after: String?, limit: Int, visibleTo scope: Scope
     ) -> SQL {

@@ -92,7 +92,8 @@ enum NotificationsFeature {
         FNV1a.hash(removed.text.utf8) % removalsPerTrim == 0
     }
 
-    /// Deletes a user's removed notifications beyond the latest ``removedKeptMax``, a limited number at once.
+    /// Returns a statement that deletes a user's removed notifications beyond the latest ``removedKeptMax``, a limited
+    /// number at once.
     static func trimming(of userId: ID<User>, tenant: ID<Tenant>) -> SQL {
         """
         DELETE FROM \(notifications, of: userId, in: tenant)
@@ -123,7 +124,7 @@ enum NotificationsFeature {
         """
     }
 
-    /// Returns the rows that were removed before a moment, the oldest first.
+    /// Returns a query of the rows that were removed before a moment, the oldest first.
     private static func removed(in tenant: ID<Tenant>, before: Timestamp, andAlso condition: SQL = "") -> SQL {
         """
         event_id IS NOT NULL AND (user_id, event_id) IN (

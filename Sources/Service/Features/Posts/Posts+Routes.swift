@@ -51,7 +51,7 @@ extension PostsFeature {
                 visibility: draft.visibility, text: draft.text, media: draft.media, createdAt: tx.now)
             try insert(post, tx)
             try add(posts: 1, to: authorId, tx)
-            // The role of an author for whom a backend posts is unknown, so such a post has the member too.
+            // If a backend posts for an author, the author's role is unknown, so such a post has the member too.
             let isOfBarber = call.caller.isService || ["barber", "staff"].contains(call.caller.role)
             let event = NewPost(post, barberId: isOfBarber ? authorId : nil)
             tx.publish("feed:new_post", audience: feedAudience(of: authorId), data: JSONWriter.bytes(event))

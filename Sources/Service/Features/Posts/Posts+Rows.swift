@@ -21,7 +21,7 @@ extension PostsFeature {
         ).required("post")
     }
 
-    /// Returns posts of one author, or the public posts of all, newest first.
+    /// Returns a query of the posts of one author, or of all public posts, newest first.
     static func listing(of authorId: ID<User>?, before: Int?, limit: Int, for caller: Caller) -> SQL {
         let which: SQL = if let authorId { "p.author_id = \(authorId)" } else { "p.visibility = 'public'" }
         let bound: SQL = if let before { "AND p.sequence < \(before)" } else { "" }
@@ -74,7 +74,7 @@ extension PostsFeature {
 
     // MARK: The feed
 
-    /// Returns posts of the authors that the caller follows, and the caller's own, newest first.
+    /// Returns a query of the posts of the authors that the caller follows, and the caller's own, newest first.
     ///
     /// For each author only the newest post is looked up, in one step of an index. All posts of a page are by the
     /// `limit` authors with the newest posts. So the cost depends on the number of followed authors, not of their
@@ -100,7 +100,7 @@ extension PostsFeature {
         """
     }
 
-    /// Counts the newer posts of others in the caller's feed, up to one more than the limit.
+    /// Returns a query that counts the newer posts of others in the caller's feed, up to one more than the limit.
     ///
     /// It is a cross join, whose order SQLite does not change: from the followed authors to their newest posts.
     static func newCount(since: Int, for caller: Caller) -> SQL {
@@ -195,8 +195,8 @@ extension PostsFeature {
         return try tx.db.run("\(table) WHERE author_id = \(authorId) AND follower_id = \(followerId)") == 1
     }
 
-    /// Returns the followers of an author, or the authors that a user follows, ordered by id and limited to those
-    /// visible to the caller.
+    /// Returns a query of the followers of an author, or of the authors that a user follows, ordered by id. It has only
+    /// the ones that the caller may see.
     static func followings(
         of userId: ID<User>, asAuthor: Bool, after: String?, limit: Int, visibleTo scope: Scope
     ) -> SQL {

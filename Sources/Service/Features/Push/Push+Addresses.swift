@@ -4,8 +4,8 @@ import Domain
 import Push
 import Values
 
-/// The addresses of devices. An address is stored encrypted, and found by its fingerprint, of which there is one for each
-/// device, however its address is written.
+/// The addresses of devices. An address is stored encrypted, and found by its fingerprint. A device has one
+/// fingerprint, however its address is written.
 extension PushFeature {
     /// Returns the place to which an encrypted address belongs.
     static func place(of device: ID<Device>, _ owner: Owner) -> [UInt8] {
@@ -37,8 +37,7 @@ extension PushFeature {
         }
     }
 
-    /// Locks the caller, and the user to whom a device belongs. Until the transaction ends, nobody else registers the
-    /// device.
+    /// Locks the caller and the owner of a device. Until the transaction ends, no other request registers the device.
     static func lockUsers(of fingerprint: String, _ tx: Transaction) throws {
         // The users may be of several tenants.
         try tx.db.lock([LockKey(kind: "address", id: fingerprint).name(in: "")])

@@ -16,7 +16,7 @@ extension PushFeature {
 
     /// Returns the settings of push messages.
     ///
-    /// - Throws: 404 if the service sends none.
+    /// - Throws: 404 if the service sends no push messages.
     private static func settings(_ call: Call) throws(Failure) -> PushSettings {
         guard let push = call.settings.push else {
             throw Failure(
@@ -72,7 +72,7 @@ extension PushFeature {
 
     /// Stores a device of the caller, in place of an earlier registration of its id or of the same device.
     ///
-    /// - Returns: The device, and whether the caller had none of its id.
+    /// - Returns: The device, and whether its id is new to the caller.
     static func register(
         _ id: ID<Device>, _ draft: DeviceDraft, at target: PushTarget, settings push: PushSettings, _ tx: Transaction
     ) throws -> (device: Device, isNew: Bool) {

@@ -5,7 +5,8 @@ import Push
 import Values
 
 /// Push messages to the devices of users: notifications and messages that they have not seen, the number on the icon,
-/// and the withdrawal of what was seen elsewhere. Each is a message of the ``Outbox`` in the lane of its device.
+/// and the withdrawal of messages that were seen elsewhere. Each is a message of the ``Outbox`` in the lane of its
+/// device.
 enum PushFeature {
     static let feature = Feature(
         name: "push", tables: [devices], migrations: [migration], endpoints: endpoints, reaction: reaction,
@@ -140,7 +141,7 @@ enum PushFeature {
     /// A device has one message about each subject: the next one replaces it.
     static func slot(_ type: PushType, _ subject: String) -> String { "\(type.rawValue) \(subject)" }
 
-    /// Returns the tag by which a device shows and removes messages about a subject.
+    /// Returns the tag of all messages about a subject. A device replaces and removes messages by their tag.
     static func tag(_ type: PushType, _ subject: String) -> String {
         type == .message ? "conversation:\(subject)" : subject
     }

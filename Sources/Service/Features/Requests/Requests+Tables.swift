@@ -54,7 +54,7 @@ extension RequestsFeature {
         var kind: UserRequest.Kind?
     }
 
-    /// Returns requests to a user or from a user, newest first.
+    /// Returns a query of the requests to a user or from a user, newest first.
     static func listing(
         of userId: ID<User>, _ filter: Filter, after: String?, limit: Int, visibleTo scope: Scope
     ) -> SQL {

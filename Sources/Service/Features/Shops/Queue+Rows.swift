@@ -61,7 +61,7 @@ extension ShopsFeature {
         ) { try $0.id(0) }
     }
 
-    /// Returns the tenants of such shops.
+    /// Returns a query of the tenants with shops whose numbers change without a write.
     static func tenantsOfMovingShops(at now: Timestamp, computedBefore due: Timestamp) -> SQL {
         """
         SELECT tenant FROM \(queues, unscoped: bookkeeping) AS queue

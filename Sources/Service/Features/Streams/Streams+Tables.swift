@@ -74,7 +74,7 @@ extension StreamsFeature {
         if revocation.kind == .user { connection.noteInsertion(into: revocations, of: revocation.subject) }
     }
 
-    /// Deletes a revocation; returns false if there is none.
+    /// Deletes a revocation; returns false if it does not exist.
     static func deleteRevocation(_ revocation: Revocation, in connection: DatabaseConnection) throws -> Bool {
         try connection.run(
             """

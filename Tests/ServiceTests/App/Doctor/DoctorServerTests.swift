@@ -212,7 +212,7 @@ import Values
         #expect(tokensSent() == 2)
         _ = try await look(at: "http://localhost:\(stranger.port)", token: "planted")
         #expect(tokensSent() == 3)
-        // A name that only looks like a loopback address can belong to anybody.
+        // A name that only looks like a loopback address can belong to any server.
         let name = "http://127.a.example.invalid:\(stranger.port)"
         DoctorTests.expect(
             .warning, "stream", "no token was sent to \(name)", in: try await look(at: name, token: "planted"))

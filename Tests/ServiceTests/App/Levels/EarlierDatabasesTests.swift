@@ -113,8 +113,8 @@ import Testing
         #expect(missing == [], "\(version): LevelStory needs a chapter, and a level is to be stored (STORE_LEVEL=1)")
     }
 
-    /// A new migration is applied after all others in an older database, and after those of its feature in a new one. So it
-    /// may need no table of another feature.
+    /// A new migration is applied after all others in an older database, and after the migrations of its feature in a
+    /// new one. So it may need no table of another feature.
     @Test func migrations_needNoOtherFeature() throws {
         let owners = Dictionary(grouping: Catalog.migrations) { $0.id.drop { $0 != "_" } }
         for (owner, migrations) in owners {

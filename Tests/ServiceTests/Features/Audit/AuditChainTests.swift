@@ -118,7 +118,7 @@ import Values
         #expect(error?.number == 4)
     }
 
-    /// Whoever can write to the database can invent any number. None ends the process.
+    /// An attacker that can write to the database can invent any number. No number ends the process.
     @Test(arguments: [36_501, Int(1e9), .max, .min]) func inventedDays_areFound(_ days: Int) async throws {
         try await revoke(3)
         let at = service.clock.now
@@ -173,7 +173,7 @@ import Values
         #expect(try lines().hasPrefix("default\t8\t"))
     }
 
-    /// Whoever empties the log invents where it begins. The line of an entry that was too young reveals it.
+    /// An attacker that empties the log can invent where it begins. The line of an entry that was too young reveals it.
     @Test func emptiedLog_isFound_byEarlierLines() async throws {
         try await revoke(3)
         let known = try lines()
@@ -287,7 +287,7 @@ import Values
         #expect(try Operations.verifyAudit(settings("live.sqlite"), known: found[0].line).map(\.fault) == [nil])
     }
 
-    /// The command names the first broken entry, and its exit code tells scripts.
+    /// The command names the first broken entry. Scripts find the result in its exit code.
     @Test func command_verifies_andFindsTampering() async throws {
         let directory = try TemporaryDirectory()
         let url = "sqlite:\(directory.file("live.sqlite"))"

@@ -7,7 +7,7 @@ import Values
 
 @testable import Service
 
-/// The audit log: which acts have entries, and what they contain.
+/// The audit log: which acts have entries, and the content of the entries.
 @Suite(.timed) struct AuditTests {
     private let service: TestService
     private let staff = TestService.Identity.staff(of: "s1", named: "kim")
@@ -223,7 +223,7 @@ import Values
         #expect(!found.description.contains("marked-text"))
     }
 
-    /// An administrator erases a user, and then is erased. Who asks for either finds the acts.
+    /// An administrator erases a user, and then is erased. A search for either of them finds the acts.
     @Test func erasedAdministrator_isFoundByTheActs() async throws {
         let service = try TestService.start(at: TestService.morning)
         try await service.publish("e1", to: "victim")

@@ -52,7 +52,7 @@ import Values
         let old = TestService.Identity.bearer(second.token(for: .user(ada)))
         #expect(try await first.call("PUT", "/v1/users/\(ada)/followers/me", as: .user("fay")).isSuccess)
         let own = try await second.listen(as: old)
-        // One who is named, a follower, and a user of another tenant.
+        // A user that an event names, a follower, and a user of another tenant.
         let others: [TestService.Identity] = [.user("ben"), .user("fay"), .user("eve", tenant: "other")]
         var streams: [StreamListener] = []
         for other in others { streams.append(try await second.listen(as: other)) }

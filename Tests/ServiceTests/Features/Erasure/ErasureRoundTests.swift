@@ -8,7 +8,7 @@ import Values
 
 @testable import Service
 
-/// The end of erasures: what is written while they run, and what a round costs.
+/// The end of erasures: rows that are written while they run, and the cost of a round.
 @Suite(.timed) struct ErasureRoundTests {
     private static let why = Unscoped.audit("tests look at all rows")
 

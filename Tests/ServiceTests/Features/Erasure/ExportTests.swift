@@ -21,7 +21,8 @@ import Values
         return Dictionary(grouping: lines) { $0["kind"].string ?? "" }.mapValues { $0.map { $0["data"] } }
     }
 
-    /// Compares an export with the stored rows, of which each that names the person in a declared column belongs to it.
+    /// Compares an export with the stored rows. Each row that names the person in a declared column belongs to the
+    /// export.
     @Test func export_hasEveryRowOfThePerson_andNoOther() async throws {
         let town = try await ErasedTown()
         let answer = try await town.service.call("GET", Self.path, as: .service(tenant: "A"))

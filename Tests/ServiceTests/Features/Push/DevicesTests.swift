@@ -86,7 +86,7 @@ import Values
         ),
     ]
 
-    /// Whoever holds a shared phone gets no messages of its former user, however the app writes the address.
+    /// The next user of a shared phone gets no messages of the former user, however the app writes the address.
     @Test(arguments: spellings.flatMap { group in group.next.map { (group.first, $0) } })
     func address_isComparedByTheDeviceItLeadsTo(_ first: String, next: Spelling) async throws {
         let probe = try PushProbe()

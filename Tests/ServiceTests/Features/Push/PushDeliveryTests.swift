@@ -10,7 +10,7 @@ import Values
 
 @testable import Service
 
-/// what is sent to devices, and when.
+/// which messages are sent to devices, and when.
 @Suite(.timed) struct PushDeliveryTests {
     @Test func notification_isSentAtOnce_toEveryDeviceOfAnAbsentUser() async throws {
         let probe = try PushProbe()
@@ -155,7 +155,7 @@ import Values
         #expect(try probe.rows() == 1)
     }
 
-    /// What was seen elsewhere is removed from the other screens, and their icons get the number.
+    /// A message that was seen elsewhere is removed from the other screens, and their icons get the number.
     @Test func whatWasSeen_isWithdrawn_andTheNumberFollows() async throws {
         let probe = try PushProbe()
         try await probe.register("phone")
@@ -214,7 +214,7 @@ import Values
         #expect(try await probe.messages(2)[1].withdrawn == ["conversation:\(id)"])
     }
 
-    /// A device that shows the number already gets none.
+    /// A device that shows the number already gets no message.
     @Test func sameNumber_isNotSentAgain() async throws {
         let probe = try PushProbe()
         try await probe.register("phone")
@@ -399,7 +399,7 @@ import Values
         #expect(try await probe.messages(2, advancing: 1)[1].tag == id)
     }
 
-    /// With a new key in front, old devices are read, and `rotate` encrypts them anew.
+    /// With a new key in front, old devices are read, and `rotate` encrypts them again.
     @Test func keys_canBeReplaced() async throws {
         let probe = try PushProbe()
         try await probe.register("phone")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Service
 
-/// What is sent besides alerts of the configured priorities, and to how many devices.
+/// The messages besides alerts of the configured priorities, and the number of devices that get them.
 @Suite(.timed) struct PushReachTests {
     /// The number is exact on every device, also if nothing else is sent. It is sent at most every 30 s.
     @Test func numberThatRisesAlone_isSent() async throws {

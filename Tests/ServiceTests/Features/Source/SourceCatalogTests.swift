@@ -137,7 +137,7 @@ import Testing
         try await app.drop()
     }
 
-    /// A rewrite changes no row: users keep their keys while the table is read, and their streams hear nothing.
+    /// A rewrite changes no row: users keep their keys while the table is read, and their streams receive nothing.
     @Test func rewrittenTable_isRead_withoutANotice() async throws {
         let app = try Self.app(Self.partitioned)
         let service = try TestService.start(app.settings)

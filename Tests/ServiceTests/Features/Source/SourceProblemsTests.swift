@@ -37,7 +37,7 @@ import Testing
         try await app.drop()
     }
 
-    /// PostgreSQL returns the rows of such a table with those of its parent, and publishes them under another name.
+    /// PostgreSQL returns the rows of such a table with the rows of its parent, and publishes them under another name.
     @Test func tableFromWhichOthersInherit_isRefused() async throws {
         let app = try AppDatabase(isSetUp: false)
         try app.run("CREATE TABLE guests () INHERITS (team_members)")

@@ -165,7 +165,7 @@ import Values
         #expect(Set(try probe.received.suffix(40).map(\.user)).count == 40)
     }
 
-    /// The receiver fails for many users. One for whom it does not fail waits for a few attempts, not for all of theirs.
+    /// The receiver fails for many users. The webhook of another user waits for a few attempts, not for all of theirs.
     @Test func manyFailingUsers_doNotHoldUpAnother() async throws {
         let probe = try WebhookProbe { delivery in
             .status(String(decoding: delivery.body, as: UTF8.self).contains("failing") ? 503 : 200)

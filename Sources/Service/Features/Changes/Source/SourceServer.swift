@@ -133,8 +133,8 @@ struct SourceServer {
             id: rows.first?[0] ?? "none", change: rows.first?[4], entries: entries, of: tables.map(\.qualifiedName))
     }
 
-    /// Checks that no other table inherits from the tables. PostgreSQL returns its rows with those of the parent, and
-    /// publishes them under its own name, so their memberships would never be known.
+    /// Checks that no other table inherits from the tables. PostgreSQL returns its rows with the rows of the parent,
+    /// and publishes them under its own name, so their memberships would never be known.
     func requireNoHeirs(of tables: [TableDeclaration]) throws {
         let found = try ask(
             """

@@ -9,7 +9,7 @@ struct SourceSnapshot {
     enum Earlier {
         /// They are removed first: changes were missed, so any of them may be gone.
         case removed
-        /// Those that the snapshot lacks are removed at the end. All changes were seen, so users keep the keys that a
+        /// Rows that the snapshot lacks are removed at the end. All changes were seen, so users keep the keys that a
         /// needless read finds again.
         case compared
     }

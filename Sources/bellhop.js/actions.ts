@@ -7,6 +7,12 @@ import type { Known } from "./machines/session.js";
 import type { Events } from "./models.js";
 import type { Answer, Event, Item } from "./types.js";
 
+/** What a machine returns for an input. */
+export interface Outcome<State, Action = StoreAction> {
+  state: State;
+  actions: Action[];
+}
+
 /** Sets the timer of that name; `at: null` stops it. */
 export interface TimerAction {
   do: "timer";
@@ -67,6 +73,7 @@ export interface PlayAction {
 interface Told extends ClientEvents {
   "badges:update": Events["badges:update"];
 }
+
 /** Emits an event to the listeners of `bell.on`. */
 export type TellAction = { [Name in keyof Told]: { do: "tell"; name: Name; data: Told[Name] } }[keyof Told];
 
@@ -87,6 +94,7 @@ export interface OpenAction {
   topics: string[];
   fresh: boolean;
 }
+
 /** Replaces the topics of the open stream. */
 export interface TopicsAction {
   do: "subscribe";

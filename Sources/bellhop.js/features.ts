@@ -20,6 +20,7 @@ export interface Store<Snapshot> {
   /** Fetches the current state from the service. The shown state stays until the answer comes. */
   refresh(): Promise<Answer | null>;
 }
+
 /** The service's answer; null if there was nothing to request. */
 export type Answered = Promise<Answer | null>;
 /** Why the service refused; `status` is 0 if it could not be reached. */
@@ -30,6 +31,7 @@ export interface Problem {
   /** The place that the service refused in the request, for tables: `/tables/0/filter`. */
   pointer?: string;
 }
+
 interface Loaded {
   isLoaded: boolean;
   problem: Problem | null;
@@ -44,6 +46,7 @@ export interface Badges {
   epoch: string;
   asOf: string;
 }
+
 export interface BadgesStore extends Store<Badges | null> {
   expect<T>(by: { messages?: number; requests?: number; bell?: number }, write: Promise<T>): Promise<T>;
 }
@@ -53,6 +56,7 @@ export interface Haptic {
   impacts: string[];
   pulses: number;
 }
+
 /** The text of a notification that is played, for a local notification of the app. */
 export interface PlayedText {
   id: string;
@@ -61,6 +65,7 @@ export interface PlayedText {
   /** A text without details, for a locked screen. */
   lockScreen: string;
 }
+
 export interface Notification {
   id: string;
   eventId: string | null;
@@ -79,18 +84,21 @@ export interface Notification {
   readAt: string | null;
   archivedAt: string | null;
 }
+
 export interface Preferences {
   sound: boolean;
   haptics: boolean;
   quietHours: { start: string; end: string } | null;
   timeZone: string;
 }
+
 export interface Notifications extends Loaded {
   items: readonly Notification[];
   preferences: Preferences;
   /** Whether `more` can load older ones. */
   hasMore: boolean;
 }
+
 type Which = { upTo?: string; category?: string };
 export interface NotificationCommands {
   /** Loads the next older notifications. */
@@ -122,10 +130,12 @@ export interface Conversation {
   readPosition: number | null;
   unread: number | null;
 }
+
 export interface Conversations extends Loaded {
   items: readonly Conversation[];
   hasMore: boolean;
 }
+
 export interface Message {
   id: string;
   conversationId: string;
@@ -135,6 +145,7 @@ export interface Message {
   sentAt: string;
   deletedAt: string | null;
 }
+
 type Unsent = { id: string; text: string; sentAt: string };
 export interface Thread extends Loaded {
   conversationId: string;
@@ -145,6 +156,7 @@ export interface Thread extends Loaded {
   isRemoved: boolean;
   hasEarlier: boolean;
 }
+
 export interface ThreadCommands {
   send(text: string, message?: { id?: string }): Answered;
   read(sequence?: number): Answered;
@@ -158,6 +170,7 @@ export interface Requests extends Loaded {
   items: readonly models.UserRequest[];
   hasMore: boolean;
 }
+
 export interface RequestCommands {
   accept(id: string): Promise<Answer<models.UserRequestWithBadges, 200> | null>;
   decline(id: string): Promise<Answer<models.UserRequestWithBadges, 200> | null>;
@@ -175,17 +188,20 @@ export interface Queue extends Loaded {
   status: models.QueueStatus | null;
   isLive: boolean;
 }
+
 export interface Booking extends Loaded {
   /** As returned by `GET /v1/bookings/{id}`. An event that comes before the first answer has only some members. */
   booking: (Pick<models.Booking, "id" | "status" | "version" | "epoch" | "estimatedCompletion"> &
     Partial<models.Booking>) | null;
   isPending: boolean;
 }
+
 export interface BookingCommands {
   cancel(): Promise<Answer<models.Booking, 200> | null>;
   /** Does nothing while another change is pending. */
   change(set: models.BodyOf<"PATCH", "/v1/bookings/{id}">): Promise<Answer<models.Booking, 200> | null>;
 }
+
 export interface Track {
   trackId: string;
   trackName: string;
@@ -198,12 +214,14 @@ export interface Track {
   score: number;
   userVote: "up" | "down" | "none";
 }
+
 export interface DJ extends Loaded {
   isActive: boolean;
   currentTrackId: string | null;
   queue: readonly Track[];
   isLive: boolean;
 }
+
 export interface DJCommands {
   vote(trackId: string, vote: "up" | "down" | "none"): Answered;
   add(track: { trackId: string; trackName: string; artistName: string; albumArt?: string | null }): Answered;
@@ -216,6 +234,7 @@ export interface Line {
   rank: number;
   position: number;
 }
+
 export interface Leaderboard extends Loaded {
   lines: readonly Line[];
   me: (Line & { version: number; epoch: string }) | null;
@@ -223,6 +242,7 @@ export interface Leaderboard extends Loaded {
   isBehind: boolean;
   isLive: boolean;
 }
+
 export interface Post {
   id: string;
   authorId: string;
@@ -236,12 +256,14 @@ export interface Post {
   liked: boolean;
   reposted: boolean;
 }
+
 export interface Feed extends Loaded {
   posts: readonly Post[];
   newCount: number;
   isMore: boolean;
   hasMore: boolean;
 }
+
 export interface FeedCommands {
   showNew(): Answered;
   more(): Answered;
@@ -257,6 +279,7 @@ export interface VisibleRows {
   isLive: boolean;
   problem: Problem | null;
 }
+
 export interface VisibleRowsStore extends Store<VisibleRows> {
   show(ids: (string | number)[]): Answered;
   /** Shows the user's own write of a row at once, before its event comes. */
@@ -265,12 +288,14 @@ export interface VisibleRowsStore extends Store<VisibleRows> {
   resume(): Answered;
   stop(): Answered;
 }
+
 export interface RowOptions {
   schema?: string;
   column?: string;
   event?: "*" | "INSERT" | "UPDATE" | "DELETE";
   select?: string[];
 }
+
 export interface FilteredRows<Row> {
   /** By id, in no particular order. */
   rows: Readonly<Record<string, Row>>;
@@ -280,21 +305,25 @@ export interface FilteredRows<Row> {
   isStale: boolean;
   problem: Problem | null;
 }
+
 export interface FilteredRowsStore<Row> extends Omit<Store<FilteredRows<Row>>, "refresh"> {
   /** Replaces the rows by those that the app has fetched. Newer rows of the stream stay. */
   load(rows: readonly Row[]): Answered;
   /** Shows the user's own write of a row at once, before its event comes. */
   apply(row: Partial<Row>): Answered;
 }
+
 export interface FilterOptions extends RowOptions {
   /** A filter of PostgREST's grammar, such as `list_id=eq.7`. */
   filter: string;
 }
+
 export interface Invalidation {
   isLive: boolean;
   isStale: boolean;
   staleKeys: readonly (readonly unknown[])[];
 }
+
 export interface InvalidationStore extends Omit<Store<Invalidation>, "refresh"> {
   watch(key: readonly unknown[], refetch: (reason: string) => void, how?: { isVisible?: boolean }): {
     show(): void;

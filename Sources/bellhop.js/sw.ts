@@ -9,15 +9,19 @@ interface Page {
   focus(): Promise<Page>;
   postMessage(message: object): void;
 }
+
 interface Waiting {
   waitUntil(promise: Promise<unknown>): void;
 }
+
 interface PushEvent extends Waiting {
   data: { json(): JSONValue } | null;
 }
+
 interface ClickEvent extends Waiting {
   notification: Notification;
 }
+
 /** What a service worker uses of its global object. The types of the DOM are those of a page. */
 interface WorkerScope {
   location: { href: string };

@@ -7,6 +7,7 @@ import type { Bell } from "./types.js";
 interface WithMeta {
   meta?: { bellhop?: { table: string; recordId: string | number } };
 }
+
 interface MutationEvent {
   type?: string;
   action?: { type: string };

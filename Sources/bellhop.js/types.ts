@@ -1,4 +1,5 @@
 // The types of bellhop.js: the public types, and the types that its parts share.
+import type { Outcome } from "./actions.js";
 import type {
   AnswerOf, BodyAnd, Event as KnownEvent, KnownEvents, Method, PathOf, UndeclaredEvent, UndeclaredName,
 } from "./contract.js";
@@ -113,6 +114,7 @@ export interface Feature<Made> {
   /** Whether the feature begins with the bell, not at its first use. */
   isEager?: boolean;
 }
+
 /** A feature with one store per argument list: `bell.queue("s1")`. */
 export interface KeyedFeature<Names extends unknown[], Made> {
   tables?: RowParts;
@@ -121,6 +123,7 @@ export interface KeyedFeature<Names extends unknown[], Made> {
   make(bell: StoreBell, ...names: Names): Made;
   isKeyed: true;
 }
+
 export type AnyFeature = Feature<unknown> | KeyedFeature<unknown[], unknown>;
 /** The stores that a bell gets from the given features. */
 export type StoresOf<Given> = {
@@ -162,7 +165,7 @@ export interface Clock {
 /** A pure state machine. */
 export interface Machine<State, Options, Input, Action> {
   initial(options: Options): State;
-  receive(state: State, input: Input): { state: State; actions: Action[] };
+  receive(state: State, input: Input): Outcome<State, Action>;
   /** Returns the state that `get` shows, if it is not the whole state. */
   view?(state: State): unknown;
   /** Returns what the device keeps for the next start; null for nothing. */

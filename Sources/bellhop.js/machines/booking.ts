@@ -3,7 +3,7 @@
 import { advance, beginAnew, isTaken, problemOf, restored, unloaded } from "./loading.js";
 import { same } from "./same.js";
 import { isNewer } from "./version.js";
-import type { PlayAction, StoreAction } from "../actions.js";
+import type { Outcome, PlayAction, StoreAction } from "../actions.js";
 import type { Booking as BookingSnapshot, Haptic, Problem } from "../features.js";
 import type { Booking, BookingStatusChange } from "../models.js";
 import type { BookingChange, StoreInput } from "./inputs.js";
@@ -42,7 +42,7 @@ export const kept = ({ stored }: State) => stored && { booking: stored };
 
 const withKept = (state: State, { booking = null }: { booking?: Shown }): State => ({ ...state, stored: booking });
 
-export function receive(state: State, input: StoreInput): { state: State; actions: StoreAction[] } {
+export function receive(state: State, input: StoreInput): Outcome<State> {
   if (input.type === "user") return beginAnew(receive, initial(state), input);
   const path = `/v1/bookings/${encodeURIComponent(state.bookingId)}`;
   const held = restored(state, input, withKept);

@@ -2,7 +2,7 @@
 //
 
 import { differs } from "./token.js";
-import type { ConnectionAction, TimerAction } from "../actions.js";
+import type { ConnectionAction, Outcome, TimerAction } from "../actions.js";
 import type { Connection, Refusal, Status } from "../types.js";
 import type { ConnectionInput, ConnectionInputOf, ProblemBody } from "./inputs.js";
 
@@ -51,10 +51,7 @@ export interface State {
   limits: typeof defaults;
 }
 
-interface Result {
-  state: State;
-  actions: ConnectionAction[];
-}
+type Result = Outcome<State, ConnectionAction>;
 
 export const defaults = {
   triesMax: 10,

@@ -3,7 +3,7 @@
 // user can resend or discard it.
 import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
-import type { FetchAction, StoreAction } from "../actions.js";
+import type { FetchAction, Outcome, StoreAction } from "../actions.js";
 import type { ClientEvents } from "../contract.js";
 import type { Message, Problem, Thread } from "../features.js";
 import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
@@ -37,10 +37,7 @@ export interface State {
 
 type Kept = Partial<Pick<State, "messages" | "refused" | "unread" | "readPosition">>;
 
-interface Result {
-  state: State;
-  actions: StoreAction[];
-}
+type Result = Outcome<State>;
 
 /** Older messages beyond this number are dropped, and fetched again on demand. */
 const messagesMax = 500;

@@ -2,7 +2,7 @@
 // being sent becomes its conversation's preview at once, and is removed if the service refuses it.
 import { advance, beginAnew, restored, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
-import type { FetchAction, StoreAction } from "../actions.js";
+import type { FetchAction, Outcome, StoreAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { Conversation, MessageCreated } from "../models.js";
 import type { MachineEvent, StoreInput } from "./inputs.js";
@@ -39,10 +39,7 @@ export interface State {
   loading: Loading;
 }
 
-interface Result {
-  state: State;
-  actions: StoreAction[];
-}
+type Result = Outcome<State>;
 
 /** The maximum number of conversations of a user (`conversations.conversationsOfUserMax` of `/v1/config`). */
 const storedMax = 1000;

@@ -3,19 +3,10 @@
 // succeeded. Both adjustments last only until the service sends counts, which include them.
 import { isTaken } from "./loading.js";
 import { isNewer } from "./version.js";
-import type { FetchAction, StoreAction } from "../actions.js";
+import type { FetchAction, Outcome } from "../actions.js";
+import type { Badges } from "../features.js";
 import type { Badges as ServiceBadges } from "../models.js";
 import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
-
-interface Badges {
-  messages: number;
-  requests: number;
-  bell: number;
-  total: number;
-  version: number;
-  epoch: string;
-  asOf: string;
-}
 
 interface Adjustment {
   key: string;
@@ -30,10 +21,7 @@ export interface State {
   adjustments: Adjustment[];
 }
 
-interface Result {
-  state: State;
-  actions: StoreAction[];
-}
+type Result = Outcome<State>;
 
 const names = ["messages", "requests", "bell"] as const;
 const fetch: FetchAction = { do: "fetch", path: "/v1/badges", as: "badges" };

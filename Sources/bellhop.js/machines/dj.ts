@@ -3,7 +3,7 @@
 import { advance, beginAnew, isTaken, problemOf, restored, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 import { topicProblem, watchTopic } from "./watching.js";
-import type { StoreAction } from "../actions.js";
+import type { Outcome, StoreAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { DJItem, DJItemAnswer, DJSession, DJVote, TrackAdded } from "../models.js";
 import type { Refusal } from "../types.js";
@@ -49,10 +49,7 @@ interface Kept extends Partial<Pick<State, "isActive" | "currentTrackId" | "vers
   tracks?: Track[];
 }
 
-interface Result {
-  state: State;
-  actions: StoreAction[];
-}
+type Result = Outcome<State>;
 
 export function initial({ shopId }: { shopId: string }): State {
   return {

@@ -3,7 +3,7 @@
 // refuses them.
 import { advance, beginAnew, isTaken, problemOf, restored, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
-import type { StoreAction } from "../actions.js";
+import type { Outcome, StoreAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { Feed, PostView as Post } from "../models.js";
 import type { MachineEvent, Refresh, StoreInput, StoreInputOf } from "./inputs.js";
@@ -37,10 +37,7 @@ export interface State {
   loading: Loading;
 }
 
-interface Result {
-  state: State;
-  actions: StoreAction[];
-}
+type Result = Outcome<State>;
 
 /** After this time the banner's posts show by themselves (R-CUT-F-1). */
 const bannerMs = 5000;

@@ -1,6 +1,7 @@
 // What a client reads in a token: whose it is, and how long it lives. What the token may do is decided by the service,
 // which gives it an identity: see session.js.
 import { digest } from "./digest.js";
+import type { Outcome } from "../actions.js";
 
 /** The claims of a token. */
 interface Payload {
@@ -11,6 +12,7 @@ interface Payload {
   nbf?: unknown;
   jti?: unknown;
 }
+
 /** `claims`: equal for tokens that differ only in their times and numbers; `holder`: the digest of issuer and subject;
  * `person`: that of the subject alone. */
 export interface State {
@@ -23,7 +25,7 @@ export interface State {
 
 export const initial = (): State => ({ claims: null, subject: null, holder: null, person: null, lifeMs: null });
 
-export const receive = (_: State, { payload }: { payload: Payload }): { state: State; actions: never[] } =>
+export const receive = (_: State, { payload }: { payload: Payload }): Outcome<State, never> =>
   ({ state: claimed(payload), actions: [] });
 
 /** Reads the payload of a token. Its life is a length of time: the clocks of devices are wrong too often for dates. */

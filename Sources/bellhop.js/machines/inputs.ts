@@ -24,6 +24,7 @@ interface AllEvents extends Events {
   "message:sent": { conversationId: string; id: string };
   "message:refused": { conversationId: string; id: string };
 }
+
 type KeysOfData = KeysOf<AllEvents[keyof AllEvents]>;
 export type MachineEvent = {
   [Name in keyof AllEvents]: { name: Name; data: Filled<AllEvents[Name], KeysOfData>; id?: string }

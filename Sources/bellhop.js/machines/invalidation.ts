@@ -2,7 +2,7 @@
 // changes and reports each key at most once per second. Invisible queries are only marked as stale, and refetched when
 // they become visible.
 import { same } from "./same.js";
-import type { StoreAction, TimerAction } from "../actions.js";
+import type { Outcome, StoreAction, TimerAction } from "../actions.js";
 import type { QueryInvalidate } from "../models.js";
 import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
 
@@ -31,10 +31,7 @@ export interface State {
   refreshedAt: number | null;
 }
 
-interface Result {
-  state: State;
-  actions: StoreAction[];
-}
+type Result = Outcome<State>;
 
 /** How long the echo of an own change is expected, if the event does not identify its author (R-SCH-FR-005, R-24). */
 const echoMs = 2000;

@@ -5,8 +5,8 @@ import { advance, beginAnew, restored, unloaded } from "./loading.js";
 import { same } from "./same.js";
 import { isNewer } from "./version.js";
 import { topicProblem, watchTopic } from "./watching.js";
-import type { StoreAction } from "../actions.js";
-import type { Leaderboard as Board, Problem } from "../features.js";
+import type { Outcome, StoreAction } from "../actions.js";
+import type { Leaderboard as Board, Line, Problem } from "../features.js";
 import type { Leaderboard, LeaderboardChange } from "../models.js";
 import type { Refusal } from "../types.js";
 import type { EventOf, StoreInput } from "./inputs.js";
@@ -14,14 +14,6 @@ import type { Loading } from "./loading.js";
 import type { Versioned } from "./version.js";
 
 type Kept = Partial<Pick<State, "lines" | "me" | "entries" | "version" | "epoch">>;
-
-interface Line {
-  userId: string;
-  displayName: string | null;
-  score: number;
-  rank: number;
-  position: number;
-}
 
 type OwnLine = Omit<Line, "userId" | "displayName"> & Held & { displayName?: string | null };
 
@@ -65,7 +57,7 @@ export const view = ({ lines, me, entries, isBehind, isLive, isLoaded, problem }
   return { lines, me, entries, isBehind, isLive, isLoaded, problem };
 };
 
-export function receive(state: State, input: StoreInput): { state: State; actions: StoreAction[] } {
+export function receive(state: State, input: StoreInput): Outcome<State> {
   if (input.type === "user") {
     const { challengeId, isWanted } = state;
     return beginAnew(receive, { ...initial({ challengeId, user: input.user }), isWanted }, input);

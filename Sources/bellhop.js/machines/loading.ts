@@ -1,7 +1,7 @@
 // Loads a feature's state: at the start, again when the stream opens (changes between the two were not delivered), and
 // after a gap in the stream. Events that arrive during the fetch are kept and applied to the answer, because the answer
 // may be older than they are.
-import type { FetchAction, StoreAction, TellAction, TimerAction } from "../actions.js";
+import type { FetchAction, Outcome, TellAction, TimerAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { Badges } from "../models.js";
 import type { JSONValue } from "../types.js";
@@ -61,7 +61,7 @@ export function advance(
 
 /** Restarts from the empty state after another user signed in, or after the user signed out. */
 export function beginAnew<State>(
-  receive: (state: State, input: StoreInput) => { state: State; actions: StoreAction[] }, empty: State, input: StoreInput,
+  receive: (state: State, input: StoreInput) => Outcome<State>, empty: State, input: StoreInput,
 ) {
   const { now, user, signedIn } = input;
   if (!signedIn) return { state: empty, actions: [] };

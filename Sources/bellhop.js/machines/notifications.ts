@@ -2,7 +2,7 @@
 // reverted if the service refuses them. Each new notification is passed to the app's player as it arrives.
 import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
-import type { StoreAction, TellAction } from "../actions.js";
+import type { Outcome, StoreAction, TellAction } from "../actions.js";
 import type { Haptic, Problem } from "../features.js";
 import type { Notification, NotificationStateChange as Change, Page, Preferences } from "../models.js";
 import type { StoreInput, StoreInputOf } from "./inputs.js";
@@ -52,10 +52,7 @@ interface Kept {
   preferences?: Preferences;
 }
 
-interface Result {
-  state: State;
-  actions: StoreAction[];
-}
+type Result = Outcome<State>;
 
 /** The number of notifications that a device keeps (R-VIS-NFR-1.4), beside the older ones that the user asks for. */
 const storedMax = 50;

@@ -1,6 +1,6 @@
 // Decides which stores' states the device keeps, and when they are written: behind, once changes calm down, and within a
 // bound. The latest changes stay longest.
-import type { OfflineAction, TimerAction } from "../actions.js";
+import type { OfflineAction, Outcome, TimerAction } from "../actions.js";
 import type { OfflineInput } from "./inputs.js";
 
 /** By the place of their store. */
@@ -13,10 +13,7 @@ export interface State {
   limits: typeof defaults;
 }
 
-interface Result {
-  state: State;
-  actions: OfflineAction[];
-}
+type Result = Outcome<State, OfflineAction>;
 
 export const defaults = {
   /** Bytes of one user: without a bound, a phone would fill with what nobody looks at. */

@@ -2,7 +2,7 @@
 // Each has its `Idempotency-Key` from the start, so that resending a write whose answer was lost does not execute it
 // twice.
 import { backoff } from "./connection.js";
-import type { OutboxAction, TimerAction } from "../actions.js";
+import type { OutboxAction, Outcome, TimerAction } from "../actions.js";
 import type { Answer, Item } from "../types.js";
 import type { OutboxInput, OutboxInputOf } from "./inputs.js";
 
@@ -24,10 +24,7 @@ export interface State {
   limits: typeof defaults;
 }
 
-interface Result {
-  state: State;
-  actions: OutboxAction[];
-}
+type Result = Outcome<State, OutboxAction>;
 
 export const defaults = {
   // Bound on queued writes: a phone that stays offline must not collect writes without end.

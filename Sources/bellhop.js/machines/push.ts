@@ -1,7 +1,7 @@
 // The registration of a device for push messages, and what a device does with a message. A token or a subscription is
 // registered at each start, because the platform may have changed it.
 import { isFinal, isTaken, problemOf, waitMs } from "./loading.js";
-import type { MessageAction, PushAction, TimerAction } from "../actions.js";
+import type { MessageAction, Outcome, PushAction, TimerAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { PushStatus as Status } from "../push.js";
 import type { JSONValue } from "../types.js";
@@ -18,10 +18,7 @@ export interface State {
   failures: number;
 }
 
-interface Result {
-  state: State;
-  actions: PushAction[];
-}
+type Result = Outcome<State, PushAction>;
 
 /** What holds for every user of this device. */
 const lasting: Status[] = ["unsupported", "denied", "unavailable"];

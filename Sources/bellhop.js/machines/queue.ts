@@ -2,7 +2,7 @@
 import { advance, beginAnew, restored, unloaded } from "./loading.js";
 import { same } from "./same.js";
 import { topicProblem, watchTopic } from "./watching.js";
-import type { StoreAction } from "../actions.js";
+import type { Outcome } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { QueueStatus } from "../models.js";
 import type { Refusal } from "../types.js";
@@ -29,7 +29,7 @@ export function initial({ shopId }: { shopId: string }): State {
 
 export const view = ({ status, isLive, isLoaded, problem }: State) => ({ status, isLive, isLoaded, problem });
 
-export function receive(state: State, input: StoreInput): { state: State; actions: StoreAction[] } {
+export function receive(state: State, input: StoreInput): Outcome<State> {
   if (input.type === "user") return beginAnew(receive, { ...initial(state), isWanted: state.isWanted }, input);
   const path = `/v1/shops/${encodeURIComponent(state.shopId)}/queue`;
   const held = restored(state, input, withKept);

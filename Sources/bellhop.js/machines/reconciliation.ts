@@ -1,6 +1,6 @@
 // Decides when to fetch the counts beside the stream (R-CNT-RECON-1 to R-CNT-RECON-5, R-CNT-G4, R-15). Connected
 // clients poll faster than disconnected ones, as the requirement demands. An unchanged count is a cheap 304.
-import type { PollingAction, TimerAction } from "../actions.js";
+import type { Outcome, PollingAction, TimerAction } from "../actions.js";
 import type { PollingInput, PollingInputOf } from "./inputs.js";
 
 export interface State {
@@ -18,10 +18,7 @@ export interface State {
   limits: typeof defaults;
 }
 
-interface Result {
-  state: State;
-  actions: PollingAction[];
-}
+type Result = Outcome<State, PollingAction>;
 
 export const defaults = {
   connectedMs: 10_000,

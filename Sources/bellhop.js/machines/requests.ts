@@ -2,7 +2,7 @@
 // once, and are reverted if the service refuses them.
 import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
-import type { StoreAction } from "../actions.js";
+import type { Outcome, StoreAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { UserRequest } from "../models.js";
 import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
@@ -32,10 +32,7 @@ export interface State {
   loading: Loading;
 }
 
-interface Result {
-  state: State;
-  actions: StoreAction[];
-}
+type Result = Outcome<State>;
 
 /** The requests that the device keeps for the next start: one page. */
 const keptMax = 50;

@@ -3,7 +3,7 @@
 // arrived meanwhile, and a later change comes as another event.
 import { isFinal, isTaken, problemOf, waitMs } from "./loading.js";
 import { same } from "./same.js";
-import type { StoreAction } from "../actions.js";
+import type { Outcome } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { Row } from "../types.js";
 import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
@@ -33,10 +33,7 @@ export interface State {
   failures: number;
 }
 
-interface Result {
-  state: State;
-  actions: StoreAction[];
-}
+type Result = Outcome<State>;
 
 export function initial(
   { schema = "public", table = "", filter = "", event = "*", column = "id", select = null }: Partial<What>,

@@ -1,6 +1,6 @@
 // Decides which of the identities that a device knows is shown before the service has answered, and which identity is
 // closed when it answers. An identity is the service's digest of the rights of a token (R-SCH-FR-001).
-import type { SessionAction } from "../actions.js";
+import type { Outcome, SessionAction } from "../actions.js";
 import type { SessionInput } from "./inputs.js";
 
 /** The identity of a token, with the digests of the token's issuer and subject, and of its subject alone. */
@@ -9,15 +9,13 @@ export interface Known {
   holder: string | null;
   person: string | null;
 }
+
 export interface State {
   identity: string | null;
   isConfirmed: boolean;
 }
 
-interface Result {
-  state: State;
-  actions: SessionAction[];
-}
+type Result = Outcome<State, SessionAction>;
 
 export const initial = (): State => ({ identity: null, isConfirmed: false });
 

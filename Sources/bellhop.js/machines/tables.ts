@@ -1,6 +1,6 @@
 // The row subscriptions of a stream. They are put again on each new stream and when they change. Refused tables are
 // left out, so that one wrong table does not block the others. Each owner learns the result for its own tables.
-import type { TableLineAction, TimerAction } from "../actions.js";
+import type { Outcome, TableLineAction, TimerAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { JSONValue } from "../types.js";
 import type { ProblemBody, Table, TablesInput, TablesInputOf } from "./inputs.js";
@@ -20,10 +20,7 @@ export interface State {
   answer: { status: number; body: Body } | null;
 }
 
-interface Result {
-  state: State;
-  actions: TableLineAction[];
-}
+type Result = Outcome<State, TableLineAction>;
 
 /** Delay between two tries, if the service could not answer. */
 const againMs = 5000;

@@ -1,6 +1,6 @@
 // Decides when to request a token from the app, and how to use it (R-SCH-FR-001, R-SCH-FR-002, R-SCH-NFR-004,
 // R-SCH-EC4).
-import type { TimerAction, TokenAction } from "../actions.js";
+import type { Outcome, TimerAction, TokenAction } from "../actions.js";
 import type { Refusal } from "../types.js";
 import type { TokenInput, TokenInputOf } from "./inputs.js";
 
@@ -28,10 +28,7 @@ export interface State {
   problem: Refusal | null;
 }
 
-interface Result {
-  state: State;
-  actions: TokenAction[];
-}
+type Result = Outcome<State, TokenAction>;
 
 /** How long before its end a token is replaced; a quarter of its life if that is shorter. */
 const leadMs = 60_000;

@@ -2,7 +2,7 @@
 // subscribed to, invisible rows cost nothing, and nothing is subscribed to in the background.
 import { isFinal, isTaken, problemOf, waitMs } from "./loading.js";
 import { same } from "./same.js";
-import type { StoreAction } from "../actions.js";
+import type { Outcome, StoreAction } from "../actions.js";
 import type { ClientEvents } from "../contract.js";
 import type { Problem } from "../features.js";
 import type { Row } from "../types.js";
@@ -44,10 +44,7 @@ export interface State {
   failures: number;
 }
 
-interface Result {
-  state: State;
-  actions: StoreAction[];
-}
+type Result = Outcome<State>;
 
 /** While the user scrolls, the visible rows change with every frame. They are put once stable for this long… */
 const restMs = 250;

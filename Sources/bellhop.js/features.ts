@@ -1,7 +1,7 @@
 // The features that a bell can have: `connect({ url, token, features: { badges, queue } })` of bellhop.js/core.
 // Payloads have the service's own types: see /openapi.yaml.
 import type { Answer } from "./contract.js";
-import type { Row } from "./types.js";
+import type { Refusal, Row } from "./types.js";
 import type * as models from "./models.js";
 
 export { badges } from "./stores/badges.js";
@@ -37,6 +37,12 @@ interface Loaded {
   problem: Problem | null;
 }
 
+/** The state of a store with a topic, which the service may refuse. */
+interface Watched {
+  isLoaded: boolean;
+  problem: Problem | Refusal | null;
+}
+
 export interface Badges {
   messages: number;
   requests: number;
@@ -52,7 +58,7 @@ export interface BadgesStore extends Store<Badges | null> {
 }
 
 export interface Haptic {
-  notification: "success" | "warning" | "error";
+  notification: models.Haptic["notification"];
   impacts: string[];
   pulses: number;
 }
@@ -72,7 +78,7 @@ export interface Notification {
   userId: string;
   type: string;
   category: string;
-  priority: "LOW" | "NORMAL" | "HIGH" | "URGENT";
+  priority: models.Priority;
   title: string;
   message: string;
   lockScreen: string;
@@ -116,17 +122,25 @@ export interface NotificationCommands {
   setPreferences(set: Partial<Preferences>): Answered;
 }
 
+export interface LastMessage {
+  id: string;
+  /** Null while the message is being sent. */
+  sequence: number | null;
+  /** Null if the user sends it before the stream has named the user. */
+  senderId: string | null;
+  preview: string | null;
+  sentAt: string;
+}
 export interface Conversation {
   id: string;
-  kind: "direct" | "group";
+  kind: models.Conversation["kind"];
   title: string | null;
   createdBy: string | null;
   createdAt: string;
   memberCount: number;
   lastSequence: number;
   order: string;
-  /** `sequence` is null while the message is being sent. */
-  lastMessage: { id: string; sequence: number | null; senderId: string; preview: string | null; sentAt: string } | null;
+  lastMessage: LastMessage | null;
   readPosition: number | null;
   unread: number | null;
 }
@@ -183,7 +197,7 @@ export interface RequestCommands {
   more(): Answered;
 }
 
-export interface Queue extends Loaded {
+export interface Queue extends Watched {
   /** As returned by `GET /v1/shops/{id}/queue`; null until the first answer. */
   status: models.QueueStatus | null;
   isLive: boolean;
@@ -212,10 +226,10 @@ export interface Track {
   upvotes: number;
   downvotes: number;
   score: number;
-  userVote: "up" | "down" | "none";
+  userVote: models.DJVote;
 }
 
-export interface DJ extends Loaded {
+export interface DJ extends Watched {
   isActive: boolean;
   currentTrackId: string | null;
   queue: readonly Track[];
@@ -235,7 +249,7 @@ export interface Line {
   position: number;
 }
 
-export interface Leaderboard extends Loaded {
+export interface Leaderboard extends Watched {
   lines: readonly Line[];
   me: (Line & { version: number; epoch: string }) | null;
   entries: number;
@@ -247,7 +261,7 @@ export interface Post {
   id: string;
   authorId: string;
   sequence: number;
-  visibility: "public" | "followers";
+  visibility: models.Post["visibility"];
   text: string;
   media: string[];
   createdAt: string;

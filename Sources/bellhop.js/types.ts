@@ -163,11 +163,11 @@ export interface Clock {
 // MARK: Machines and stores
 
 /** A pure state machine. */
-export interface Machine<State, Options, Input, Action> {
+export interface Machine<State, Options, Input, Action, Snapshot = unknown> {
   initial(options: Options): State;
   receive(state: State, input: Input): Outcome<State, Action>;
   /** Returns the state that `get` shows, if it is not the whole state. */
-  view?(state: State): unknown;
+  view?(state: State): Snapshot;
   /** Returns what the device keeps for the next start; null for nothing. */
   kept?(state: State): object | null;
 }

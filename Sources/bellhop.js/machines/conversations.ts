@@ -3,21 +3,12 @@
 import { advance, beginAnew, restored, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 import type { FetchAction, Outcome, StoreAction } from "../actions.js";
-import type { Problem } from "../features.js";
-import type { Conversation, MessageCreated } from "../models.js";
+import type { Conversation, LastMessage, Problem } from "../features.js";
+import type { MessageCreated } from "../models.js";
 import type { MachineEvent, StoreInput } from "./inputs.js";
 import type { Loading } from "./loading.js";
 
-type Item = Omit<Conversation, "lastMessage"> & { lastMessage: Preview | null };
-
-/** `sequence` is null while the message is being sent. `senderId` is null until the user is known. */
-interface Preview {
-  id: string;
-  sequence: number | null;
-  senderId: string | null;
-  preview: string | null;
-  sentAt: string;
-}
+type Item = Conversation;
 
 /** The last message of a conversation, while it is being sent. */
 interface Unsent {
@@ -111,7 +102,7 @@ function event(state: State, { name, data }: MachineEvent): Result {
     case "message:deleted": {
       if (!held) break;
       const isLast = held.lastMessage?.sequence === data.sequence;
-      const lastMessage = isLast ? { ...held.lastMessage, preview: null } as Preview : held.lastMessage;
+      const lastMessage = isLast ? { ...held.lastMessage, preview: null } as LastMessage : held.lastMessage;
       return { state: replaced(state, { ...held, lastMessage, unread: data.unread ?? held.unread }), actions: [] };
     }
     case "conversation:read":

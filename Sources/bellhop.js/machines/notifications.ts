@@ -3,7 +3,7 @@
 import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 import type { Outcome, StoreAction, TellAction } from "../actions.js";
-import type { Haptic, Problem } from "../features.js";
+import type { Problem } from "../features.js";
 import type { Notification, NotificationStateChange as Change, Page, Preferences } from "../models.js";
 import type { StoreInput, StoreInputOf } from "./inputs.js";
 import type { Loading } from "./loading.js";
@@ -177,7 +177,7 @@ function changed(state: State, { event, now }: StoreInputOf<"event">) {
 function play(state: State, item: Item, now: number): StoreAction[] {
   const isOld = now + state.aheadMs - Date.parse(item.createdAt) > freshMs;
   if (isOld || item.seenAt) return [];
-  const haptic = state.preferences.haptics === false ? null : (item.haptic ?? null) as Haptic | null;
+  const haptic = state.preferences.haptics === false ? null : item.haptic ?? null;
   const sound = state.preferences.sound !== false && item.sound === true;
   if (!haptic && !sound) return [];
   // A booking change arrives as two events; the shared key makes the phone vibrate once for both.

@@ -22,8 +22,8 @@ type Run = <Body, Status>(input: Unstamped<StoreInput>) => Promise<AppAnswer<Bod
 /** Makes a store with a feature's commands. Each command resolves with the service's answer, `{status, headers, body}`,
  * or with null if there was nothing to request.
  * @param published events of other stores, which are not on the stream */
-export function feature<State, Options, Made>(
-  bell: StoreBell, machine: Machine<State, Options, StoreInput, StoreAction>, options: Options,
+export function feature<State, Options, Made extends { get(): unknown }>(
+  bell: StoreBell, machine: Machine<State, Options, StoreInput, StoreAction, ReturnType<Made["get"]>>, options: Options,
   commands: (run: Run, it: { receive: It["receive"]; get: () => State }) => Omit<Made, "get" | "subscribe" | "refresh">,
   published: string[] = [],
 ): Made & Closable {

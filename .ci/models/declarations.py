@@ -1,17 +1,18 @@
 """Reads the public declarations of both clients, with their comments, for the pages of Docs/reference."""
 import re
 
-# The declarations of types.d.ts that apps use; the file also has the types that the client's parts share.
+# The declarations of types.ts that apps use; the file also has the types that the client's parts share.
 SHARED = ("Options", "Limits", "Bell", "Store", "Connection", "Status", "Refusal", "Event", "Answer", "Item", "Storage",
-          "Network", "Lifecycle")
+          "Network", "Lifecycle", "JSONValue", "Row")
+FEATURES = tuple(f"stores/{name}.ts" for name in ("badges", "notifications", "conversations", "requests", "shop", "community", "rows"))
 MODULES = (
-    ("bellhop.js", "`connect` makes a bell with every feature.", ("index.d.ts", "types.d.ts")),
-    ("bellhop.js/features", "The stores of a bell, and their commands.", ("features.d.ts",)),
-    ("bellhop.js/offline", "The last state of the stores on the device.", ("offline.d.ts",)),
-    ("bellhop.js/push", "Push messages.", ("push.d.ts",)),
-    ("bellhop.js/react", "A provider and hooks for React 18 and React Native.", ("react.d.ts",)),
-    ("bellhop.js/tanstack", "The bridge to TanStack Query.", ("tanstack.d.ts",)),
-    ("bellhop.js/players", "Players for haptics and sound.", ("players.d.ts",)),
+    ("bellhop.js", "`connect` makes a bell with every feature.", ("index.ts", "types.ts")),
+    ("bellhop.js/features", "The stores of a bell, and their commands.", ("features.ts", *FEATURES)),
+    ("bellhop.js/offline", "The last state of the stores on the device.", ("offline.ts",)),
+    ("bellhop.js/push", "Push messages.", ("push.ts",)),
+    ("bellhop.js/react", "A provider and hooks for React 18 and React Native.", ("react.ts",)),
+    ("bellhop.js/tanstack", "The bridge to TanStack Query.", ("tanstack.ts",)),
+    ("bellhop.js/players", "Players for haptics and sound.", ("players.ts",)),
 )
 SWIFT = (
     ("The bell", "BellhopClient", ("Bell/Bell.swift", "Bell/Bell+Options.swift", "Bell/Bell+Topics.swift", "Bell/Features.swift")),
@@ -31,7 +32,7 @@ def comment_of(lines):
 
 
 def chunks(text):
-    """Yields the top-level declarations of a d.ts file: comment and code."""
+    """Yields the top-level declarations of a module: comment and code."""
     comment, code, is_comment = [], [], False
     for line in [*text.split("\n"), "export"]:
         if is_comment:
@@ -51,6 +52,15 @@ def chunks(text):
                 comment = []
 
 
+def interface(code):
+    """Returns a declaration without the body of a function and without the value of a constant."""
+    if code.startswith("export function"):
+        return re.split(r" \{\n", code, maxsplit=1)[0] + ";"
+    if code.startswith("export const"):
+        return re.split(r" = ", code, maxsplit=1)[0] + ";"
+    return code
+
+
 def javascript(folder):
     """Returns the sections of the page on bellhop.js."""
     text = ""
@@ -59,11 +69,11 @@ def javascript(folder):
         for file in files:
             for comment, code in chunks((folder / file).read_text(encoding="utf-8")):
                 found = re.match(r"export (?:declare )?(interface|type|function|const|class) (\w+)", code)
-                if not found or (file == "types.d.ts" and found[2] not in SHARED):
+                if not found or (file == "types.ts" and found[2] not in SHARED):
                     continue
                 name = f"{found[2]}()" if found[1] == "function" else found[2]
                 text += f"\n### `{name}`\n\n" + (f"{comment}\n\n" if comment else "")
-                text += "```ts\n" + code.removeprefix("export ") + "\n```\n"
+                text += "```ts\n" + interface(code).removeprefix("export ") + "\n```\n"
     return text
 
 

@@ -1,4 +1,4 @@
-"""Generates the TypeScript side: declarations for bellhop.js."""
+"""Generates the TypeScript side: the types of bellhop.js/models."""
 from .contract import Model, Type
 from .texts import NOTE, Writer, paragraphs, quoted
 

@@ -203,10 +203,10 @@ class CuttingProxy:
 
 
 class Files:
-    """Serves bellhop.js, its bundles and the pages of this directory from a separate origin."""
+    """Serves the modules of bellhop.js (`.ci/bundle --package` compiles them), its bundles and the pages of this directory from a separate origin."""
 
     def __init__(self):
-        places = {"/bellhop.js/": ROOT / "Sources/bellhop.js",
+        places = {"/bellhop.js/": ROOT / ".build-js",
                   "/bundles/": ROOT / "Sources/Service/Features/ClientLibrary/Files", "/": ROOT / "Tests/browser"}
 
         class Handler(http.server.SimpleHTTPRequestHandler):

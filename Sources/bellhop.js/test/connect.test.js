@@ -1,12 +1,12 @@
 // A bell against a scripted server on a real socket.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { connect } from "../index.js";
-import { memoryStorage } from "../storage/memory.js";
-import { claims } from "../tokens.js";
-import { systemClock } from "../stores/store.js";
-import { fetchTransport } from "../transport/fetch.js";
-import { xhrTransport } from "../transport/xhr.js";
+import { connect } from "../../../.build-js/index.js";
+import { memoryStorage } from "../../../.build-js/storage/memory.js";
+import { claims } from "../../../.build-js/tokens.js";
+import { systemClock } from "../../../.build-js/stores/store.js";
+import { fetchTransport } from "../../../.build-js/transport/fetch.js";
+import { xhrTransport } from "../../../.build-js/transport/xhr.js";
 import { movedClock } from "./clock.js";
 import {
   announceSeed, badges, eventLog, json, ready, scriptedServer, seeded, sendInPieces, streamHead,

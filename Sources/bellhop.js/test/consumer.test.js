@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-const root = new URL("../", import.meta.url).pathname;
+const source = new URL("../", import.meta.url).pathname;
+const root = new URL("../../../.build-js", import.meta.url).pathname;
 const hasTypeScript = spawnSync("tsc", ["--version"]).status === 0;
 const app = `
 import { connect } from "bellhop.js";
@@ -94,10 +95,10 @@ test("the TypeScript of README.md compiles", { skip }, (t) => {
 });
 
 test("every event that a store emits has a type", () => {
-  const text = (folder) => readdirSync(join(root, folder)).map((name) => readFileSync(join(root, folder, name), "utf8"));
+  const text = (folder) => readdirSync(join(source, folder)).map((name) => readFileSync(join(source, folder, name), "utf8"));
   const machines = text("machines").join("\n");
   const emitted = [...machines.matchAll(/do: "tell", name: "([^"]+)"/g)].map(([, name]) => name);
-  const declared = readFileSync(join(root, "contract.d.ts"), "utf8") + readFileSync(join(root, "models.d.ts"), "utf8");
+  const declared = readFileSync(join(source, "contract.ts"), "utf8") + readFileSync(join(source, "models.ts"), "utf8");
   assert.ok(emitted.length >= 15, emitted.join());
   assert.equal(machines.match(/do: "tell"/g).length, emitted.length, "an event without a literal name");
   for (const name of emitted) assert.ok(declared.includes(`  "${name}": `), `${name} has no type`);

@@ -2,8 +2,8 @@
 // phone and the service agree. CYCLES=… and SEED=… repeat a run.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { connect } from "../index.js";
-import { offline } from "../offline.js";
+import { connect } from "../../../.build-js/index.js";
+import { offline } from "../../../.build-js/offline.js";
 import { announceSeed, seeded } from "./scripted.js";
 import { binary, startService, until } from "./service.js";
 

@@ -4,12 +4,12 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
-import { backgroundMs } from "../adapters/browser.js";
-import { connect } from "../core.js";
-import * as features from "../features.js";
-import { connect as connectAll } from "../index.js";
-import { memoryStorage } from "../storage/memory.js";
-import { tables } from "../stores/tables.js";
+import { backgroundMs } from "../../../.build-js/adapters/browser.js";
+import { connect } from "../../../.build-js/core.js";
+import * as features from "../../../.build-js/features.js";
+import { connect as connectAll } from "../../../.build-js/index.js";
+import { memoryStorage } from "../../../.build-js/storage/memory.js";
+import { tables } from "../../../.build-js/stores/tables.js";
 import { binary, startService, until } from "./service.js";
 
 const options = { skip: binary ? false : "no binary of the service: set BELLHOP_BIN" };

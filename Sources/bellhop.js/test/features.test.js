@@ -1,7 +1,7 @@
 // The stores of the features against the real service, with two users or two devices where needed.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { connect } from "../index.js";
+import { connect } from "../../../.build-js/index.js";
 import { movedClock } from "./clock.js";
 import { binary, startService, until } from "./service.js";
 

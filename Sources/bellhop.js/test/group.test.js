@@ -2,11 +2,11 @@
 // Tests/browser does the same with real tabs.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { systemClock } from "../stores/store.js";
-import { group } from "../tabs/group.js";
-import { holder } from "../tabs/holder.js";
-import { memoryStorage } from "../storage/memory.js";
-import { fetchTransport } from "../transport/fetch.js";
+import { systemClock } from "../../../.build-js/stores/store.js";
+import { group } from "../../../.build-js/tabs/group.js";
+import { holder } from "../../../.build-js/tabs/holder.js";
+import { memoryStorage } from "../../../.build-js/storage/memory.js";
+import { fetchTransport } from "../../../.build-js/transport/fetch.js";
 import { announceSeed, badges, json, ready, scriptedServer, seeded, streamHead } from "./scripted.js";
 import { until } from "./service.js";
 

@@ -4,10 +4,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { connect } from "../index.js";
-import { offline } from "../offline.js";
-import { push } from "../push.js";
-import { memoryStorage } from "../storage/memory.js";
+import { connect } from "../../../.build-js/index.js";
+import { offline } from "../../../.build-js/offline.js";
+import { push } from "../../../.build-js/push.js";
+import { memoryStorage } from "../../../.build-js/storage/memory.js";
 import { movedClock } from "./clock.js";
 import { until } from "./service.js";
 import { streamServer } from "./stream.js";
@@ -36,7 +36,7 @@ async function start({ payload, identity, tokens }) {
   it.storage = memoryStorage();
   it.bell = connect({
     url: it.server.url, token: () => it.token, clock: it.clock, storage: it.storage, offline: offline(), transport: "fetch",
-    features: { ...(await import("../features.js")), push },
+    features: { ...(await import("../../../.build-js/features.js")), push },
   });
   it.bell.attach({ receive: (input) => input.type === "user" && it.inputs.push(input) });
   await until(() => it.bell.connection.get().status === "live" && it.bell.badges.get()?.messages === 3);

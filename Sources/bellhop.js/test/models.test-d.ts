@@ -1,7 +1,7 @@
-// Type checks of models.d.ts with `tsc --noEmit --strict`: these lines compile, and each expected error is marked.
+// Type checks of models.ts: these lines compile, and each expected error is marked.
 
-import type { Features } from "../features";
-import type { AnswerTo, BodyOf, Badges, Booking, Events, OperationOf, Page, Notification, StreamEvent } from "../models";
+import type { Features } from "../features.js";
+import type { AnswerTo, BodyOf, Badges, Booking, Events, OperationOf, Page, Notification, StreamEvent } from "../models.js";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(_: Same<A, B>): void {}

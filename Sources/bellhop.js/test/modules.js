@@ -2,7 +2,7 @@
 // packages.
 import Module, { register } from "node:module";
 
-const root = new URL("../", import.meta.url).href;
+const root = new URL("../../../.build-js/", import.meta.url).href;
 const device = (code) => `data:text/javascript,${encodeURIComponent(code)}`;
 const known = {
   react: "file:///usr/share/nodejs/react/index.js",

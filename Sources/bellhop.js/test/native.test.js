@@ -21,7 +21,7 @@ before(async () => {
   // React Native's fetch is built on XMLHttpRequest, and its Response has no readable body.
   globalThis.Response = class Response {};
   globalThis.fetch = fetchByXHR;
-  ({ connect } = await import("../index.js"));
+  ({ connect } = await import("../../../.build-js/index.js"));
 });
 after(() => service?.stop());
 afterEach(async () => {

@@ -1,9 +1,9 @@
 // A start without a network shows the state of the last one, and converges to the service's state afterwards.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { connect } from "../index.js";
-import { offline } from "../offline.js";
-import { memoryStorage } from "../storage/memory.js";
+import { connect } from "../../../.build-js/index.js";
+import { offline } from "../../../.build-js/offline.js";
+import { memoryStorage } from "../../../.build-js/storage/memory.js";
 import { movedClock } from "./clock.js";
 import { plainToken } from "./modules.js";
 import { binary, startService, until } from "./service.js";

@@ -2,8 +2,8 @@
 // no harm.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { expoPlayer, webPlayer } from "../players.js";
-import { playOnce } from "../stores/player.js";
+import { expoPlayer, webPlayer } from "../../../.build-js/players.js";
+import { playOnce } from "../../../.build-js/stores/player.js";
 
 const warning = { notification: "warning", impacts: [], pulses: 2 };
 

@@ -1,9 +1,9 @@
 // Push registration of a native app. Browsers are tested in Tests/browser/push.py.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { connect } from "../index.js";
-import { push } from "../push.js";
-import { memoryStorage } from "../storage/memory.js";
+import { connect } from "../../../.build-js/index.js";
+import { push } from "../../../.build-js/push.js";
+import { memoryStorage } from "../../../.build-js/storage/memory.js";
 import { movedClock } from "./clock.js";
 import { plainToken } from "./modules.js";
 import { until } from "./service.js";

@@ -1,7 +1,7 @@
 // The hooks with the real React (Debian's 18.2) and its test renderer, on a bell whose stream the test controls.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { connect } from "../index.js";
+import { connect } from "../../../.build-js/index.js";
 import { hasReact, plainToken } from "./modules.js";
 import { until } from "./service.js";
 import { streamServer } from "./stream.js";
@@ -41,7 +41,7 @@ before(async () => {
   if (skip) return;
   React = await import("react");
   renderer = (await import("react-test-renderer")).default;
-  hooks = await import("../react.js");
+  hooks = await import("../../../.build-js/react.js");
   server = await streamServer({ ...answers,
     ...Object.fromEntries([1, 2, 3, 4, 5, 6].map((n) => [`PUT /v1/streams/s${n}/subscriptions`,
     (body) => ({ body: { topics: ["personal", ...(body.topics ?? [])], tables: body.tables ?? [] } })])) });

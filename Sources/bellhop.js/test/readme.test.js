@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { connect } from "../index.js";
+import { connect } from "../../../.build-js/index.js";
 import { hasReact } from "./modules.js";
 import { binary, startService, until } from "./service.js";
 

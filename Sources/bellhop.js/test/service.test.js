@@ -1,9 +1,9 @@
 // A bell against the real service.
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { connect } from "../index.js";
-import { memoryStorage } from "../storage/memory.js";
-import { xhrTransport } from "../transport/xhr.js";
+import { connect } from "../../../.build-js/index.js";
+import { memoryStorage } from "../../../.build-js/storage/memory.js";
+import { xhrTransport } from "../../../.build-js/transport/xhr.js";
 import { cuttingProxy } from "./proxy.js";
 import { announceSeed, seeded } from "./scripted.js";
 import { binary, PATIENCE_MS, startService, until } from "./service.js";

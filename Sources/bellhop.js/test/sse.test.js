@@ -1,7 +1,7 @@
 // The parser against the WHATWG's rules ("Interpreting an event stream").
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parser } from "../transport/sse.js";
+import { parser } from "../../../.build-js/transport/sse.js";
 import { announceSeed, seeded } from "./scripted.js";
 
 const all = (text) => parser().feed(text).map(({ id, name, data }) => [id, name, data]);

@@ -1,10 +1,10 @@
 // IndexedDB as browsers have it: they may close its connection at any time.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { connect } from "../index.js";
-import { indexedDBStorage } from "../storage/indexeddb.js";
-import { memoryStorage } from "../storage/memory.js";
-import { backgroundMs } from "../adapters/browser.js";
+import { connect } from "../../../.build-js/index.js";
+import { indexedDBStorage } from "../../../.build-js/storage/indexeddb.js";
+import { memoryStorage } from "../../../.build-js/storage/memory.js";
+import { backgroundMs } from "../../../.build-js/adapters/browser.js";
 import { json, ready, scriptedServer, streamHead } from "./scripted.js";
 import { until } from "./service.js";
 
@@ -117,7 +117,7 @@ test("R-CUT-N-3: a network may report a Boolean, as a lifecycle does", async () 
 });
 
 test("a 101st topic is refused to its store, with a reason, and breaks nothing else", async () => {
-  const { queue } = await import("../features.js");
+  const { queue } = await import("../../../.build-js/features.js");
   const server = await scriptedServer((request, socket) =>
     request.path.startsWith("/v1/stream") ? socket.write(streamHead + ready("s1")) : json(socket, 404, { code: "not_found" }));
   const bell = connect({ url: server.url, token: "t1", user: "ada", storage: memoryStorage(), features: { queue } });
@@ -136,8 +136,8 @@ test("the first call without an answer is explained once, with the name of the s
   const { warn } = console;
   console.warn = (text) => warned.push(text);
   try {
-    const { calls } = await import("../calls.js?page");
-    const { systemClock } = await import("../stores/store.js");
+    const { calls } = await import("../../../.build-js/calls.js?page");
+    const { systemClock } = await import("../../../.build-js/stores/store.js");
     const refuse = () => Promise.reject(new TypeError("Failed to fetch"));
     const http = calls({ url: "https://bells.example", token: async () => "t1", fetch: refuse, clock: systemClock, clientId: "c" });
     for (let n = 0; n < 3; n += 1) assert.equal((await http.attempt("GET", "/v1/badges")).status, 0);

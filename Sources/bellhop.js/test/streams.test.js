@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { connect } from "../index.js";
-import { memoryStorage } from "../storage/memory.js";
-import { fetchTransport } from "../transport/fetch.js";
-import { parser } from "../transport/sse.js";
-import { xhrTransport } from "../transport/xhr.js";
+import { connect } from "../../../.build-js/index.js";
+import { memoryStorage } from "../../../.build-js/storage/memory.js";
+import { fetchTransport } from "../../../.build-js/transport/fetch.js";
+import { parser } from "../../../.build-js/transport/sse.js";
+import { xhrTransport } from "../../../.build-js/transport/xhr.js";
 import { movedClock } from "./clock.js";
 import { json, scriptedServer } from "./scripted.js";
 import { until } from "./service.js";

@@ -4,8 +4,8 @@
 // `invalidateQueries` marks the matching queries and refetches the queries that `refetchType` selects.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { connect } from "../index.js";
-import { bridge } from "../tanstack.js";
+import { connect } from "../../../.build-js/index.js";
+import { bridge } from "../../../.build-js/tanstack.js";
 import { plainToken } from "./modules.js";
 import { until } from "./service.js";
 import { streamServer } from "./stream.js";

@@ -1,9 +1,9 @@
 // What an app sees of its tokens: a token() that fails, a service that refuses, clocks that are wrong.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
-import { connect } from "../index.js";
-import { memoryStorage } from "../storage/memory.js";
-import { systemClock } from "../stores/store.js";
+import { connect } from "../../../.build-js/index.js";
+import { memoryStorage } from "../../../.build-js/storage/memory.js";
+import { systemClock } from "../../../.build-js/stores/store.js";
 import { json, ready, scriptedServer, streamHead } from "./scripted.js";
 import { until } from "./service.js";
 

@@ -1,6 +1,6 @@
 // Compiled by tsc, never run: checks the types as an app's code uses them.
 import { connect as connectCore } from "../core.js";
-import type { Features } from "../features";
+import type { Features } from "../features.js";
 import * as features from "../features.js";
 import { connect } from "../index.js";
 import { offline } from "../offline.js";

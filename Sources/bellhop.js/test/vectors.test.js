@@ -32,7 +32,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith(".json")).
   const { machine: name, cases } = JSON.parse(readFileSync(new URL(file, folder), "utf8"));
   for (const one of cases) {
     // Cases of what all stores have in common name their machine.
-    const machine = await import(`../machines/${one.machine ?? name}.js`);
+    const machine = await import(`../../../.build-js/machines/${one.machine ?? name}.js`);
     test(`${one.row}: ${one.name}`, () => {
       let state = frozen(machine.initial(one.options ?? {}));
       one.steps.forEach((step, index) => {

@@ -1,0 +1,249 @@
+// The messages of one conversation, oldest first. A message shows as soon as it is sent. It goes through the outbox,
+// and its answer or its event, whichever arrives first, confirms it. A refused message moves to `refused`, where the
+// user can resend or discard it.
+import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
+import { same, sameList } from "./same.js";
+import type { FetchAction, Outcome, StoreAction } from "../actions.js";
+import type { ClientEvents } from "../contract.js";
+import type { Message, Problem, Thread } from "../features.js";
+import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
+import type { Loading } from "./loading.js";
+
+type Unsent = Thread["sending"][number];
+
+/** A message whose answer has not come. */
+interface Sent extends Unsent {
+  as: string;
+}
+
+type Refused = Thread["refused"][number];
+
+export interface State {
+  conversationId: string;
+  messages: Message[];
+  sending: Sent[];
+  refused: Refused[];
+  unread: number | null;
+  readPosition: number | null;
+  isLoaded: boolean;
+  isRemoved: boolean;
+  problem: Problem | null;
+  next: string | null;
+  hasEarlier: boolean;
+  tries: number;
+  isReadWanted: boolean;
+  loading: Loading;
+}
+
+type Kept = Partial<Pick<State, "messages" | "refused" | "unread" | "readPosition">>;
+
+type Result = Outcome<State>;
+
+/** Older messages beyond this number are dropped, and fetched again on demand. */
+const messagesMax = 500;
+/** The messages that the device keeps for the next start: one page. */
+const keptMax = 50;
+/** Bound on unsent messages, so that a user who keeps writing offline does not fill the memory. */
+const sendingMax = 200;
+
+export function initial({ conversationId }: { conversationId: string }): State {
+  return {
+    conversationId, messages: [], sending: [], refused: [], unread: null, readPosition: null, isLoaded: false,
+    isRemoved: false, problem: null, next: null, hasEarlier: false, tries: 0,
+    // Whether the user has read the conversation before its first page came.
+    isReadWanted: false, loading: unloaded,
+  };
+}
+
+export function view(
+  { conversationId, messages, sending, refused, unread, isLoaded, isRemoved, problem, hasEarlier }: State,
+) {
+  return { conversationId, messages, sending, refused, unread, isLoaded, isRemoved, problem, hasEarlier };
+}
+
+export function receive(state: State, input: StoreInput): Result {
+  if (input.type === "user") return beginAnew(receive, initial(state), input);
+  const events = ["message:created", "message:deleted"];
+  const held = restored(state, input, withKept);
+  const step = advance(held.loading, input, { as: "list", path: `${path(state)}/messages?limit=50`, events });
+  const actions: StoreAction[] = [...step.actions];
+  let next = { ...held, loading: step.loading };
+  if (step.isGone) next = withKept(next, { refused: state.refused });
+  const isFetched = step.actions.some((one) => one.do === "fetch");
+  if (isFetched) actions.push({ do: "fetch", path: path(state), as: "conversation" });
+  if (step.body) {
+    const messages = [...step.body.items].reverse();
+    // Older pages stay if they join the fetched one. Otherwise there is a gap, and they are dropped.
+    const first = messages[0]?.sequence ?? 0;
+    // Messages that the device has kept may have been deleted since: they do not stay.
+    const isJoined = !state.loading.isKept && state.messages.some((one) => one.sequence >= first - 1);
+    const older = isJoined ? state.messages.filter((one) => one.sequence < first) : [];
+    next = { ...next, messages: [...older, ...messages], next: older.length ? next.next : step.body.next ?? null };
+    for (const one of step.since) next = event(next, one.event).state;
+    if (next.isReadWanted) actions.push(...readUpTo(next));
+    next.isReadWanted = false;
+  }
+  const made = input.type === "event" ? event(next, input.event)
+    : input.type === "answer" ? answer(next, input) : command(next, input);
+  const { isLoaded, problem } = made.state.loading;
+  const settled = settle({ ...made.state, isLoaded, problem, hasEarlier: made.state.next !== null });
+  return { state: same(state, settled), actions: [...actions, ...made.actions] };
+}
+
+/** Returns what the device keeps for the next start: the latest messages, and those that the service has refused; null
+ * for nothing. */
+export const kept = ({ loading, isRemoved, messages, refused, unread, readPosition }: State) =>
+  loading.isLoaded && !isRemoved ? { messages: messages.slice(-keptMax), refused, unread, readPosition } : null;
+
+const withKept = (state: State, { messages = [], refused = [], unread = null, readPosition = null }: Kept): State =>
+  ({ ...state, messages, refused, unread, readPosition });
+
+const path = (state: State) => `/v1/conversations/${encodeURIComponent(state.conversationId)}`;
+
+function event(state: State, { name, data }: MachineEvent): Result {
+  if ((data?.conversationId ?? data?.conversation?.id) !== state.conversationId) return { state, actions: [] };
+  switch (name) {
+    case "message:created": {
+      const last = state.messages.at(-1)?.sequence;
+      const next = { ...added(state, [data.message]), unread: data.unread ?? state.unread };
+      // Sequence numbers have no gaps: a skipped number means that a message was missed.
+      const isGap = last !== undefined && data.message.sequence > last + 1;
+      return { state: next, actions: isGap ? [fetchSince(state, last)] : [] };
+    }
+    case "message:deleted": {
+      const messages = state.messages.map((one) => {
+        return one.sequence === data.sequence && !one.deletedAt ? { ...one, text: "", deletedAt: one.sentAt } : one;
+      });
+      return { state: { ...state, messages, unread: data.unread ?? state.unread }, actions: [] };
+    }
+    case "conversation:read":
+      return { state: { ...state, readPosition: data.readPosition, unread: data.unread }, actions: [] };
+    case "conversation:removed":
+      return { state: { ...state, isRemoved: true }, actions: [] };
+    case "conversation:updated":
+      return { state: { ...state, isRemoved: false }, actions: [] };
+  }
+  return { state, actions: [] };
+}
+
+function command(state: State, input: StoreInput): Result {
+  switch (input.type) {
+    case "send": {
+      const message = { id: input.id, text: input.text, sentAt: new Date(input.now).toISOString() };
+      return post(state, message);
+    }
+    case "retry": {
+      const message = state.refused.find((one) => one.id === input.id);
+      if (!message) break;
+      const { id, text } = message;
+      const refused = state.refused.filter((one) => one !== message);
+      return post({ ...state, refused }, { id, text, sentAt: new Date(input.now).toISOString() });
+    }
+    case "discard":
+      return { state: { ...state, refused: state.refused.filter((one) => one.id !== input.id) }, actions: [] };
+    case "read": {
+      const { isLoaded, isKept } = state.loading;
+      const isReadWanted = input.sequence === undefined && (!isLoaded || isKept);
+      return { state: same(state, { ...state, isReadWanted }), actions: readUpTo(state, input.sequence) };
+    }
+    case "earlier": {
+      if (!state.next) break;
+      const page = `${path(state)}/messages?limit=50&cursor=${encodeURIComponent(state.next)}`;
+      return { state, actions: [{ do: "fetch", path: page, as: "earlier" }] };
+    }
+    case "delete": {
+      const place = `${path(state)}/messages/${encodeURIComponent(input.id)}`;
+      return { state, actions: [{ do: "send", method: "DELETE", path: place, as: "delete" }] };
+    }
+  }
+  return { state, actions: [] };
+}
+
+/** @param sequence by default the newest loaded message */
+function readUpTo(state: State, sequence = state.messages.at(-1)?.sequence): StoreAction[] {
+  // The count falls only after the service has confirmed it (R-CNT-RT-2).
+  if (!sequence || sequence <= (state.readPosition ?? 0)) return [];
+  return [{ do: "send", method: "PUT", path: `${path(state)}/read-position`, body: { sequence }, as: "read" }];
+}
+
+function post(state: State, message: Unsent): Result {
+  const { conversationId } = state;
+  if (state.sending.length >= sendingMax) {
+    const problem: Problem = { status: 0, code: "outbox.full", detail: "Too many messages are waiting to be sent." };
+    return refuse(state, message, problem);
+  }
+  const { id, text } = message;
+  const tries = state.tries + 1;
+  const sent = { ...message, as: `send-${tries}` };
+  return {
+    state: { ...state, tries, sending: [...state.sending, sent] },
+    actions: [
+      { do: "send", method: "POST", path: `${path(state)}/messages`, body: { id, text }, as: sent.as },
+      { do: "tell", name: "message:sending", data: { conversationId, ...message } },
+    ],
+  };
+}
+
+function refuse(state: State, { id, text, sentAt }: Unsent, problem: ReturnType<typeof problemOf>): Result {
+  const refused = [...state.refused, { id, text, sentAt, problem }].slice(-sendingMax);
+  const { conversationId } = state;
+  return {
+    state: { ...state, refused, sending: state.sending.filter((one) => one.id !== id) },
+    actions: [{ do: "tell", name: "message:refused", data: { conversationId, id, text, problem } }],
+  };
+}
+
+function answer(state: State, input: StoreInputOf<"answer">): Result {
+  const { as, status, body } = input;
+  const actions: StoreAction[] = isTaken(status) ? tellBadges(body) : [];
+  const message = state.sending.find((one) => one.as === as);
+  if (message && !isTaken(status)) return refuse(state, message, problemOf(input));
+  if (message) {
+    const { conversationId } = state;
+    actions.push({ do: "tell", name: "message:sent", data: { conversationId, id: message.id } });
+    const sending = state.sending.filter((one) => one !== message);
+    const next = body?.message ? added({ ...state, sending }, [body.message]) : { ...state, sending };
+    // A user who replies has read what came before.
+    if (body?.unread > 0) actions.push(...readUpTo(state, body.message?.sequence ?? 0));
+    return { state: { ...next, unread: body?.unread ?? state.unread }, actions };
+  }
+  if (as === "read" || as === "delete") {
+    if (!isTaken(status)) {
+      const { conversationId } = state;
+      const data: ClientEvents["conversation:refused"] = { conversationId, what: as, problem: problemOf(input) };
+      return { state, actions: [{ do: "tell", name: "conversation:refused", data }] };
+    }
+    const { readPosition = state.readPosition, unread = state.unread } = body ?? {};
+    return { state: { ...state, readPosition, unread }, actions };
+  }
+  if (!isTaken(status)) return { state, actions: [] };
+  if (as === "conversation") {
+    return { state: { ...state, unread: body.unread, readPosition: body.readPosition, isRemoved: false }, actions: [] };
+  }
+  if (as === "earlier") return { state: { ...added(state, body.items), next: body.next ?? null }, actions: [] };
+  if (as === "since") {
+    const next = added(state, body.items);
+    const last = body.items.at(-1)?.sequence;
+    return { state: next, actions: body.next && last ? [fetchSince(state, last)] : [] };
+  }
+  return { state, actions: [] };
+}
+
+function fetchSince(state: State, sequence: number): FetchAction {
+  return { do: "fetch", path: `${path(state)}/messages?since=${sequence}&limit=100`, as: "since" };
+}
+
+function added(state: State, newer: Message[]): State {
+  const numbers = new Set(state.messages.map((one) => one.sequence));
+  const fresh = newer.filter((one) => !numbers.has(one.sequence));
+  if (fresh.length === 0) return state;
+  const messages = [...state.messages, ...fresh].sort((one, other) => one.sequence - other.sequence);
+  return { ...state, messages: messages.slice(-messagesMax) };
+}
+
+/** Removes arrived messages from the ones being sent. */
+function settle(state: State): State {
+  const ids = new Set(state.messages.map((one) => one.id));
+  const sending = sameList(state.sending, state.sending.filter((one) => !ids.has(one.id)));
+  return { ...state, sending };
+}

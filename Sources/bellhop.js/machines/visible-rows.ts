@@ -1,0 +1,253 @@
+// Rows that are on the screen, kept up to date by filters on the service. Rows that the user scrolls past are not
+// subscribed to, invisible rows cost nothing, and nothing is subscribed to in the background.
+import { isFinal, isTaken, problemOf, waitMs } from "./loading.js";
+import { same } from "./same.js";
+import type { Outcome, StoreAction } from "../actions.js";
+import type { ClientEvents } from "../contract.js";
+import type { Problem } from "../features.js";
+import type { Row } from "../types.js";
+import type { MachineEvent, StoreInput, StoreInputOf } from "./inputs.js";
+
+interface Limits {
+  valuesMax: number;
+  perStreamMax: number;
+  valuesPerStreamMax: number;
+  filterBytesMax: number;
+}
+
+interface What {
+  schema: string;
+  table: string;
+  column: string;
+  event: string;
+  select: string[] | null;
+  name: string;
+}
+
+/** `old`: the ids of rows of the last start that nothing has changed since. */
+export interface State {
+  what: What;
+  limits: Limits;
+  ids: string[];
+  rows: Record<string, Row>;
+  isPaused: boolean;
+  isStopped: boolean;
+  isForeground: boolean;
+  isPut: boolean;
+  problem: Problem | null;
+  placed: string;
+  changedAt: number | null;
+  warned: number;
+  lastEventId: string | null;
+  since: string | null;
+  old: string[];
+  failures: number;
+}
+
+type Result = Outcome<State>;
+
+/** While the user scrolls, the visible rows change with every frame. They are put once stable for this long… */
+const restMs = 250;
+/** … or once they have been changing for this long, because a user who scrolls continuously wants to see counts too. */
+const restMsMax = 1000;
+/** Above these numbers of ids on one screen, the app should page the list or subscribe to a topic for it
+ * (R-ENG-E-4). */
+const levels = [
+  {
+    above: 1000, code: "visible-rows.batch",
+    text: "So many rows need a topic of their own: subscribe to it instead.",
+  },
+  { above: 300, code: "visible-rows.many", text: "More rows than fit on one screen: name only the visible ones." },
+];
+/** The defaults of `/v1/config`, until it has answered. */
+const defaults = { valuesMax: 1000, perStreamMax: 100, valuesPerStreamMax: 10_000, filterBytesMax: 65_536 };
+
+export function initial(options: Partial<What> & { table: string; limits?: Partial<Limits> }): State {
+  const { schema = "public", table, column = "id", event = "UPDATE", select = null, name = table, limits } = options;
+  return {
+    what: { schema, table, column, event, select, name }, limits: { ...defaults, ...limits }, ids: [], rows: {},
+    isPaused: false, isStopped: false, isForeground: true, isPut: false, problem: null, placed: "[]", changedAt: null,
+    warned: Infinity, lastEventId: null, since: null, old: [], failures: 0,
+  };
+}
+
+export const view = ({ ids, rows, isPut, problem }: State) => ({ ids, rows, isLive: isPut, problem });
+
+export function receive(state: State, input: StoreInput): Result {
+  const made = own(state, input);
+  return { state: same(state, made.state), actions: made.actions };
+}
+
+function own(given: State, input: StoreInput): Result {
+  const state = changing(given, input);
+  switch (input.type) {
+    case "start": return { state, actions: [{ do: "fetch", path: "/v1/config", as: "config" }] };
+    case "restore": return { state: restored(state, input.kept as Pick<State, "ids" | "rows" | "since">), actions: [] };
+    case "show": return show(state, input);
+    case "apply": {
+      const { row } = input;
+      return { state: { ...state, rows: updated(state, { [row[state.what.column]]: row }) }, actions: [] };
+    }
+    case "pause": return put(left({ ...state, isPaused: true }));
+    case "resume": return put({ ...state, isPaused: false });
+    case "stop": return put({ ...state, isStopped: true, ids: [], rows: {}, since: null });
+    case "lifecycle":
+      return put(input.foreground ? { ...state, isForeground: true } : left({ ...state, isForeground: false }));
+    case "connection":
+      return { state: input.status === "live" ? state : left({ ...state, isPut: false }), actions: [] };
+    case "user": return put({ ...initial({ ...state.what, limits: state.limits }), placed: state.placed });
+    case "timer": return put({ ...state, changedAt: null }, input.name === "retry");
+    case "event": return event(state, input.event);
+    case "answer": return answer(state, input);
+  }
+  return { state, actions: [] };
+}
+
+/** Returns what the device keeps for the next start; null for nothing. */
+export const kept = ({ ids, rows, since, lastEventId }: State) =>
+  ids.length ? { ids, rows, since: since ?? lastEventId } : null;
+
+/** Shows the rows of the last start until the service accepts those of the screen, with the changes since then. */
+function restored(state: State, { ids, rows, since }: Pick<State, "ids" | "rows" | "since">): State {
+  return state.ids.length || state.placed !== "[]" ? state : { ...state, ids, rows, since, old: Object.keys(rows) };
+}
+
+/** Drops the rows of the last start that nothing has changed: they would cover what the app has fetched since. */
+function fresh(state: State): State {
+  if (state.old.length === 0) return state;
+  const rows = Object.fromEntries(Object.entries(state.rows).filter(([id]) => !state.old.includes(id)));
+  return { ...state, rows, old: [] };
+}
+
+/** Notes which rows are no longer those of the last start. */
+function changing(state: State, { type, event, row }: StoreInput): State {
+  if (state.old.length === 0 || (type !== "event" && type !== "apply")) return state;
+  const { column } = state.what;
+  const { record, oldRecord, updates = {} } = event?.data ?? {};
+  const ids = [row, record, oldRecord].map((one) => String(one?.[column])).concat(Object.keys(updates));
+  return { ...state, old: state.old.filter((id) => !ids.includes(id)) };
+}
+
+function show(state: State, { ids, now }: StoreInputOf<"show">): Result {
+  const unique = [...new Set(ids.map(String))];
+  const rows = Object.fromEntries(unique.filter((id) => id in state.rows).map((id) => [id, state.rows[id]]));
+  const level = levels.find(({ above }) => unique.length > above);
+  // Reported when the level is crossed, not at every step of a scroll.
+  const isTold = level && level.above !== state.warned;
+  const data = { ...level, count: unique.length } as ClientEvents["visible-rows:warning"];
+  const warnings: StoreAction[] = isTold ? [{ do: "tell", name: "visible-rows:warning", data }] : [];
+  const next = { ...state, ids: unique, rows, isStopped: false, warned: level?.above ?? Infinity };
+  // The first rows of a screen are put without delay.
+  if (state.placed === "[]" && state.changedAt === null) {
+    const made = put(next);
+    return { state: made.state, actions: [...warnings, ...made.actions] };
+  }
+  const changedAt = state.changedAt ?? now;
+  const at = Math.min(now + restMs, changedAt + restMsMax);
+  return { state: { ...next, changedAt }, actions: [...warnings, { do: "timer", name: "rest", at }] };
+}
+
+function put(state: State, isForced = false): Result {
+  const isOff = state.isPaused || state.isStopped || !state.isForeground;
+  const tables = isOff ? [] : subscriptions(state);
+  const placed = JSON.stringify(tables);
+  if (placed === state.placed && !isForced) return { state, actions: [] };
+  const missed = state.since && tables.length ? { lastEventId: state.since } : {};
+  const action: StoreAction = { do: "tables", tables, as: "tables", ...missed };
+  return { state: { ...state, placed, isPut: false }, actions: [action] };
+}
+
+/** Notes the last event; changes after it are requested when the rows are put again. */
+function left(state: State): State {
+  return { ...state, since: state.since ?? state.lastEventId };
+}
+
+function event(state: State, { name, data, id }: MachineEvent): Result {
+  const next = id ? { ...state, lastEventId: id } : state;
+  switch (name) {
+    // A new stream has no tables.
+    case "stream:ready": {
+      if (state.placed === "[]") break;
+      return put({ ...next, since: left(state).since }, true);
+    }
+    // Of the service, or of the user's own likes.
+    case "post:engaged": case "engagement_update":
+      return { state: { ...next, rows: updated(next, data.updates) }, actions: [] };
+    case "table:change": {
+      const { column, name: own } = state.what;
+      const row = data.record ?? data.oldRecord;
+      const key = String(row?.[column]);
+      if (!data.subscriptionIds.some((one: string) => one.startsWith(`${own}:`))) break;
+      if (!state.ids.includes(key)) break;
+      const { [key]: _, ...others } = next.rows;
+      const rows = data.record ? { ...others, [key]: { ...next.rows[key], ...row } } : others;
+      return { state: { ...next, rows }, actions: [] };
+    }
+  }
+  return { state: next, actions: [] };
+}
+
+function updated(state: State, updates: Record<string, Row>) {
+  const known = Object.entries(updates).filter(([id]) => state.ids.includes(id));
+  if (known.length === 0) return state.rows;
+  return { ...state.rows, ...Object.fromEntries(known.map(([id, counts]) => [id, { ...state.rows[id], ...counts }])) };
+}
+
+function answer(state: State, input: StoreInputOf<"answer">): Result {
+  const { as, status, body } = input;
+  if (as === "config" && isTaken(status)) return put({ ...state, limits: { ...state.limits, ...body.subscriptions } });
+  if (as !== "tables") return { state, actions: [] };
+  if (isTaken(status)) {
+    const isPut = state.placed !== "[]";
+    const next = { ...state, isPut, since: isPut ? null : state.since, failures: 0, problem: null };
+    return { state: isPut ? fresh(next) : next, actions: [] };
+  }
+  const problem = { ...problemOf(input), ...(body?.pointer ? { pointer: body.pointer } : {}) };
+  // The stream is gone: the rows are put on the next one.
+  if (status === 0 || status === 404) return { state: { ...state, isPut: false }, actions: [] };
+  const failures = state.failures + 1;
+  if (isFinal(status)) {
+    return { state: { ...state, problem }, actions: [{ do: "tell", name: "visible-rows:refused", data: { problem } }] };
+  }
+  const at = input.now + waitMs(failures, input.headers);
+  return { state: { ...state, problem, failures }, actions: [{ do: "timer", name: "retry", at }] };
+}
+
+/** Filters, each within the service's limits for the number of values and of bytes. */
+function subscriptions({ ids, what, limits }: State) {
+  const { schema, table, column, event, select, name } = what;
+  const head = `${column}=in.()`.length;
+  const chunks: string[][] = [];
+  let bytes = Infinity;
+  for (const id of ids.slice(0, limits.valuesPerStreamMax)) {
+    const value = quoted(id);
+    const more = bytesOf(value) + 1;
+    if (bytes + more > limits.filterBytesMax || chunks[chunks.length - 1].length >= limits.valuesMax) {
+      if (chunks.length >= limits.perStreamMax) break;
+      chunks.push([]);
+      bytes = head;
+    }
+    chunks[chunks.length - 1].push(value);
+    bytes += more;
+  }
+  return chunks.map((values, index) => {
+    const filter = `${column}=in.(${values.join(",")})`;
+    return { id: `${name}:${index}`, schema, table, event, filter, ...(select ? { select } : {}) };
+  });
+}
+
+/** Returns a value in the filter grammar: plain, or quoted if one of its characters would end it. */
+function quoted(value: string) {
+  const isPlain = value !== "" && !/[,()"\\]|^\s|\s$/.test(value);
+  return isPlain ? value : `"${value.replace(/["\\]/g, "\\$&")}"`;
+}
+
+/** The size in UTF-8. */
+function bytesOf(text: string) {
+  let bytes = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) as number;
+    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  }
+  return bytes;
+}

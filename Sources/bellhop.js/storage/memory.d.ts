@@ -1,4 +1,0 @@
-import type { Storage } from "../types.js";
-
-/** Lasts as long as the page. */
-export function memoryStorage(): Storage;

@@ -1,7 +1,7 @@
 // The actions that the machines request. `run` sets the timers; the owner of a machine performs the others.
 import type { ClientEvents } from "./contract.js";
 import type { Haptic } from "./features.js";
-import type { TablesAnswer, TablesWant, WantedTable } from "./internal.js";
+import type { TablesAnswer, TablesFilter, WantedTable } from "./internal.js";
 import type { Entries } from "./machines/offline.js";
 import type { Known } from "./machines/session.js";
 import type { Events } from "./models.js";
@@ -57,7 +57,7 @@ interface SubscribeAction {
 
 /** Replaces the tables of the store, which are put again on each new stream. Rows that changed since `lastEventId` are
  * sent first. */
-interface TablesAction extends TablesWant {
+interface TablesOfStoreAction extends TablesFilter {
   do: "tables";
   as?: string;
 }
@@ -70,16 +70,19 @@ export interface PlayAction {
   key: string;
 }
 
-interface Told extends ClientEvents {
+interface Published extends ClientEvents {
   "badges:update": Events["badges:update"];
 }
 
 /** Emits an event to the listeners of `bell.on`. */
-export type TellAction = { [Name in keyof Told]: { do: "tell"; name: Name; data: Told[Name] } }[keyof Told];
+export type PublishAction = {
+  [Name in keyof Published]: { do: "publish"; name: Name; data: Published[Name] }
+}[keyof Published];
 
 /** The actions of the stores' machines. */
 export type StoreAction =
-  | TimerAction | FetchAction | CallAction | SendAction | SubscribeAction | TablesAction | PlayAction | TellAction;
+  | TimerAction | FetchAction | CallAction | SendAction | SubscribeAction | TablesOfStoreAction | PlayAction
+  | PublishAction;
 
 /** The actions of machines/connection.ts. */
 export type ConnectionAction =
@@ -87,12 +90,12 @@ export type ConnectionAction =
   | OpenAction
   | { do: "disconnect" }
   | TopicsAction;
-/** Opens the stream. `fresh`: the last token was refused, so another one is needed. */
+/** Opens the stream. `isFresh`: the last token was refused, so another one is needed. */
 export interface OpenAction {
   do: "connect";
   attempt: number;
   topics: string[];
-  fresh: boolean;
+  isFresh: boolean;
 }
 
 /** Replaces the topics of the open stream. */
@@ -126,13 +129,13 @@ export type OutboxAction =
   | { do: "answered"; item: Item; answer: Answer };
 
 /** The actions of machines/reconciliation.ts. */
-export type PollingAction =
+export type ReconciliationAction =
   | TimerAction
   | { do: "fetch"; path: string; headers: Record<string, string>; asked: number }
   | { do: "reconciled"; status: number; body: unknown };
 
 /** The actions of machines/tables.ts. */
-export type TableLineAction =
+export type TablesAction =
   | TimerAction
   | { do: "put"; streamId: string; count: number; tables: WantedTable[]; lastEventId?: string }
   | ({ do: "answered" } & TablesAnswer)

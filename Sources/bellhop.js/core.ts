@@ -43,20 +43,20 @@ export function connect<Given extends Record<string, AnyFeature> = {}>(
     storage: watched(
       options.storage ?? (typeof indexedDB === "undefined" ? memoryStorage() : indexedDBStorage()),
       (error) => publish(it, error ? "storage:failed" : "storage:restored", error && { detail: String(error) })),
-    wanted: subscriptions((topics) => it.line?.want({ topics })),
-    rows: tables?.subscriptions(tab, (want) => it.line?.want(want)),
+    topics: subscriptions((topics) => it.line?.subscribe({ topics })),
+    rows: tables?.subscriptions(tab, (filter) => it.line?.subscribe(filter)),
     http: calls({ url, clock, fetch, clientId, token }),
-    receive(saying, isMine = true) {
-      switch (saying.say) {
-        case "event": return dispatch(it, saying.event);
+    receive(delivery, isMine = true) {
+      switch (delivery.type) {
+        case "event": return dispatch(it, delivery.event);
         case "status":
-          if (saying.status.reason?.code === "stream.other") identifyAgain(it);
-          return note(it, saying.status);
-        case "answered": return answered(it, saying.item, saying.answer, isMine);
+          if (delivery.status.reason?.code === "stream.other") identifyAgain(it);
+          return note(it, delivery.status);
+        case "answered": return answered(it, delivery.item, delivery.answer, isMine);
         case "waiting":
-          it.outbox.set({ waiting: saying.count });
+          it.outbox.set({ waiting: delivery.count });
           return void it.offline?.resume();
-        case "tables": return it.rows?.answered(saying.answer);
+        case "tables": return it.rows?.answered(delivery.answer);
       }
     },
   };
@@ -69,14 +69,14 @@ export function connect<Given extends Record<string, AnyFeature> = {}>(
   const bell = bellOf(it) as unknown as StoreBell;
   it.offline = options.offline?.(it, bell);
   addFeatures(bell as StoreBell & Record<string, unknown>, options.features, it.offline);
-  it.wanted.set(bell, checkedTopics(topics));
+  it.topics.set(bell, checkedTopics(topics));
   signIn(it);
   return bell as unknown as Bell & StoresOf<Given>;
 }
 
 /** Makes the object that the app and the stores use. */
 function bellOf(it: BellState): CoreBell {
-  const { options: { player, limits = {} }, clock, lifecycle, wanted, http, connection, attached, named } = it;
+  const { options: { player, limits = {} }, clock, lifecycle, topics: interests, http, connection, attached, named } = it;
   const on = (name: string, listener: (event: Event) => void) => {
     const of = named.get(name) ?? listeners();
     named.set(name, of);
@@ -93,7 +93,7 @@ function bellOf(it: BellState): CoreBell {
   // What `StoreBell` has beyond `Bell` is for the stores: see stores/feature.ts. `clientId` is for the
   // `X-Client-Id` of the app's own writes to its backend, so that their echoes are recognized (R-SCH-FR-005).
   return {
-    ...http, clock, on, limits, url: it.url, storage: it.storage, tables: it.rows, want: wanted.set,
+    ...http, clock, on, limits, url: it.url, storage: it.storage, tables: it.rows, setTopics: interests.set,
     get user() {
       return it.user;
     },
@@ -102,7 +102,7 @@ function bellOf(it: BellState): CoreBell {
     get: (path) => http.call("GET", path),
     subscribe(topics, refused) {
       const key = {};
-      wanted.set(key, checkedTopics(topics));
+      interests.set(key, checkedTopics(topics));
       const off = refused && on("topic:refused", ({ data }) => topics.includes(data.topic) && refused(data));
       // Another subscriber may have requested the topic before.
       for (const topic of topics) {
@@ -110,7 +110,7 @@ function bellOf(it: BellState): CoreBell {
         if (problem) refused?.({ topic, problem });
       }
       return () => {
-        wanted.set(key, null);
+        interests.set(key, null);
         off?.();
       };
     },

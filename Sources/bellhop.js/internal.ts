@@ -13,11 +13,11 @@ import type { Ring } from "./tabs/ring.js";
 import type { tokens } from "./tokens.js";
 import type {
   Answer, Bell, Clock, Connection, Event, Item, JSONValue, Lifecycle, Limits, Listeners, Network, Options, Provider,
-  Refusal, Running, Saying, SendOptions, Storage, Store, Transport, Unstamped, Want, Wanted,
+  Refusal, Running, Delivery, SendOptions, Storage, Store, Transport, Unstamped, Interest, TokenRequest,
 } from "./types.js";
 
 /** What all tabs want from the stream. Topics and tables that are not set stay as they are. */
-export interface HolderWant {
+export interface StreamInterest {
   topics?: string[];
   tables?: WantedTable[];
   lastEventId?: string;
@@ -36,8 +36,8 @@ export interface WantedTable {
 
 /** The limits of the app, and the state of the device at the start. */
 interface HolderLimits extends Limits {
-  online?: boolean;
-  foreground?: boolean;
+  isOnline?: boolean;
+  isForeground?: boolean;
 }
 
 export interface HolderParts {
@@ -56,7 +56,7 @@ export interface HolderParts {
   provider: Provider;
   /** Subscribes to rows, on pages that show some. */
   rows?: RowLine;
-  emit(saying: Saying): void;
+  emit(delivery: Delivery): void;
 }
 
 /** Puts the row subscriptions of a stream. */
@@ -65,7 +65,7 @@ export type RowLine = (parts: RowLineParts) => { receive(input: Unstamped<Tables
 export interface RowLineParts {
   clock: Clock;
   change(id: string, body: object): Promise<Answer>;
-  emit(saying: Saying): void;
+  emit(delivery: Delivery): void;
   run: typeof run;
 }
 
@@ -116,22 +116,22 @@ export type Identify = (token: string, read: Partial<IdentityState>) => Promise<
 
 /** A message of a tab to the holder; `from` is the tab. */
 export type TabMessage = { from: string } & (
-  | ({ tell: "hello"; isTab: boolean; last: string } & Want)
-  | { tell: "want"; want: Partial<Want>; lastEventId?: string }
-  | ({ tell: "token"; ask: string } & Given)
-  | { tell: "add"; item: Item }
-  | { tell: "network"; network: NetworkState }
-  | { tell: "bye" | "ping" | "open" | "forget" }
+  | ({ send: "hello"; isTab: boolean; last: string } & Interest)
+  | { send: "subscribe"; changes: Partial<Interest>; lastEventId?: string }
+  | ({ send: "token"; ask: string } & Given)
+  | { send: "add"; item: Item }
+  | { send: "network"; network: NetworkState }
+  | { send: "bye" | "ping" | "open" | "forget" }
 );
 
 /** A message of the holder to tabs; `from` is the holder. `n` numbers the messages to all. */
 export type HolderMessage = { from: string } & (
-  | { say: "holder"; at: string }
-  | { say: "pong" }
-  | ({ say: "ask"; ask: string } & Wanted)
-  | { say: "event"; n: number; entry: Entry }
-  | { say: "saying"; n: number; saying: Saying & { for?: string } }
-  | { say: "welcome"; n: number; at: string; isLost: boolean; status: Connection; waiting: number; isWorker: boolean;
+  | { type: "holder"; at: string }
+  | { type: "pong" }
+  | ({ type: "ask"; ask: string } & TokenRequest)
+  | { type: "event"; n: number; entry: Entry }
+  | { type: "delivery"; n: number; delivery: Delivery & { for?: string } }
+  | { type: "welcome"; n: number; at: string; isLost: boolean; status: Connection; waiting: number; isWorker: boolean;
       missed: Entry[] }
 );
 
@@ -154,12 +154,12 @@ export interface GroupParts {
   clock: Clock;
   locks?: Locks;
   Channel?: ChannelType;
-  makeHolder(parts: { emit: (saying: Saying) => void; provider: Provider; rows?: RowLine }):
+  makeHolder(parts: { emit: (delivery: Delivery) => void; provider: Provider; rows?: RowLine }):
     ReturnType<typeof holder>;
   /** `isMine`: whether this tab must deliver an answer to the app. */
-  emit(saying: Saying, isMine: boolean): void;
+  emit(delivery: Delivery, isMine: boolean): void;
   /** Only for a tab. */
-  provider?: (wanted: Wanted) => Promise<string | null>;
+  provider?: (request: TokenRequest) => Promise<string | null>;
   /** Calls back when the worker runs, or when it cannot. */
   startWorker?: (enter: () => void) => void;
   watch?: { everyMs: number; answerMs: number };
@@ -182,8 +182,8 @@ export interface BellState {
   tables?: RowParts;
   rows?: RowSubscriptions;
   /** The combined topics of all stores. */
-  wanted: ReturnType<typeof subscriptions>;
-  receive(saying: Saying, isMine?: boolean): void;
+  topics: ReturnType<typeof subscriptions>;
+  receive(delivery: Delivery, isMine?: boolean): void;
   /** The stores. */
   attached: Set<Attached>;
   /** The listeners of the app by the name of their event. */
@@ -196,7 +196,7 @@ export interface BellState {
   token?: ReturnType<typeof tokens>;
   owner: Owner;
   /** The last answer of the service to the question for a token's identity. */
-  told?: { claims: string; identity: string | null };
+  known?: { claims: string; identity: string | null };
   /** The stream, of this tab or of all. */
   line?: Line;
   /** The id of the last live stream. */
@@ -280,7 +280,7 @@ interface Attached {
 /** A stream as a tab uses it: its own, or the one that all tabs share. */
 export interface Line {
   start(): unknown;
-  want(wanted: HolderWant): void;
+  subscribe(interest: StreamInterest): void;
   network(network: NetworkState): void;
   lifecycle(foreground: boolean): void;
   open(): void;
@@ -292,13 +292,13 @@ export interface Line {
 /** The combined tables of all stores of a tab. */
 interface RowSubscriptions {
   all(): WantedTable[];
-  set(of: object, want: TablesWant | null): Promise<Answer>;
+  set(of: object, filter: TablesFilter | null): Promise<Answer>;
   answered(answer: TablesAnswer): void;
   seenBy(of: object | null, event: Event): Event | null;
 }
 
 /** The tables that a store subscribes to. */
-export interface TablesWant {
+export interface TablesFilter {
   tables: WantedTable[];
   lastEventId?: string;
 }
@@ -327,7 +327,7 @@ export interface Closable {
 
 /** The part that a feature with rows brings to the core. */
 export interface RowParts {
-  subscriptions(tab: string, changed: (want: TablesWant) => void): RowSubscriptions;
+  subscriptions(tab: string, changed: (filter: TablesFilter) => void): RowSubscriptions;
   line: RowLine;
 }
 
@@ -342,7 +342,7 @@ export interface StoreBell extends Bell {
   /** Passes inputs to a store until the returned function is called. */
   attach(store: Attached): () => void;
   /** Replaces the topics of a store; null removes them. */
-  want(of: object, topics: string[] | null): void;
+  setTopics(of: object, topics: string[] | null): void;
   /** Undefined if no feature shows rows. */
   tables?: RowSubscriptions;
   /** Passes an event to the listeners of the app. */

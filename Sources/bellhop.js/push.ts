@@ -69,10 +69,10 @@ class Push implements PushStore {
   constructor(bell: StoreBell) {
     this.#bell = bell;
     this.#it = run(machine, undefined, bell.clock, (action: PushAction) => this.#perform(action));
-    this.#viewed = machine.view(this.#it.get());
+    this.#viewed = machine.snapshot(this.#it.get());
     this.#it.onChange((state) => {
-      this.#viewed = machine.view(state);
-      this.#shown.tell();
+      this.#viewed = machine.snapshot(state);
+      this.#shown.emit();
     });
     this.#detach = bell.attach({
       receive: (input) => this.#receive(input), leave: (token) => this.#leave(token), close: () => this.close(),

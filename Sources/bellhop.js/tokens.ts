@@ -59,7 +59,7 @@ export function tokens(
     const stop = clock.after(askMsMax, () => it.receive({ type: "failed", problem: { code: "token.slow" } }));
     answer = undefined;
     try {
-      const token = await provider({ fresh: spent !== null, spent, problem: it.get().refused });
+      const token = await provider({ fresh: spent !== null, spent, problem: it.get().refusal });
       checkToken(token);
       const read = claims(token);
       it.receive({ type: "token", token, ...read, identity: await identify?.(token, read) });

@@ -14,7 +14,7 @@ export interface Options {
   /** The address of the service: `https://bells.example`. */
   url: string;
   /** Called whenever a new token is needed; `fresh`: the last one is no longer valid. */
-  token: string | ((wanted: { fresh: boolean }) => string | null | Promise<string | null>);
+  token: string | ((request: { fresh: boolean }) => string | null | Promise<string | null>);
   /** Shared topics: `queue:s1`. */
   topics?: string[];
   /** The token's `sub`. With it, the outbox accepts writes after a start without a network, when there is no token
@@ -167,7 +167,7 @@ export interface Machine<State, Options, Input, Action, Snapshot = unknown> {
   initial(options: Options): State;
   receive(state: State, input: Input): Outcome<State, Action>;
   /** Returns the state that `get` shows, if it is not the whole state. */
-  view?(state: State): Snapshot;
+  snapshot?(state: State): Snapshot;
   /** Returns what the device keeps for the next start; null for nothing. */
   kept?(state: State): object | null;
 }
@@ -176,7 +176,7 @@ export interface Machine<State, Options, Input, Action, Snapshot = unknown> {
 export type Unstamped<Input> = Input extends unknown ? Omit<Input, "now" | "random"> & { now?: number } : never;
 
 export interface Listeners<Value> {
-  tell(value: Value): void;
+  emit(value: Value): void;
   add(listener: (value: Value) => void): () => void;
   size(): number;
 }
@@ -220,41 +220,41 @@ export interface ServerSentEvent extends Event {
 }
 
 /** The callbacks of a transport for one connection; `end` is called at most once, and last. */
-export interface Heard {
+export interface StreamListener {
   head(head: { status: number; type: string; retryAfter: string | null; body: () => Promise<string> }): void;
   text(text: string): void;
   end(end: { detail: string; isFull?: boolean }): void;
 }
 
 /** Returns a function that aborts the connection. */
-export type Transport = (url: string, headers: Record<string, string>, heard: Heard) => () => void;
+export type Transport = (url: string, headers: Record<string, string>, listener: StreamListener) => () => void;
 
 /** The messages of the holder to all tabs. */
-export type Saying =
-  | { say: "event"; event: Event }
-  | { say: "cursor"; id: string }
-  | { say: "status"; status: Connection }
-  | { say: "answered"; item: Item; answer: Answer }
-  | { say: "waiting"; count: number }
-  | { say: "tables"; answer: TablesAnswer };
+export type Delivery =
+  | { type: "event"; event: Event }
+  | { type: "cursor"; id: string }
+  | { type: "status"; status: Connection }
+  | { type: "answered"; item: Item; answer: Answer }
+  | { type: "waiting"; count: number }
+  | { type: "tables"; answer: TablesAnswer };
 
 /** What kind of token is needed: `fresh`, another one than the spent one, which was refused because of the problem. */
-export interface Wanted {
+export interface TokenRequest {
   fresh: boolean;
   spent: string | null;
   problem: Refusal | null;
 }
 
 /** Returns a token other than the spent one, or null. */
-export type Provider = (wanted: Wanted) => string | null | Promise<string | null>;
+export type Provider = (request: TokenRequest) => string | null | Promise<string | null>;
 
-export interface Want {
+export interface Interest {
   topics: string[];
   tables: WantedTable[];
   foreground: boolean;
 }
 
-export interface Member extends Want {
+export interface Member extends Interest {
   isTab: boolean;
   line: BroadcastChannel | null;
   gone: AbortController;

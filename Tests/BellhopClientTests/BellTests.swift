@@ -50,7 +50,7 @@ import Testing
     @Test func slowReader_receivesAResync() async throws {
         let bell = bell(try ScriptedServer([]))
         let events = bell.events("test")
-        for number in 0..<1500 { bell.tell("test", .integer(Int64(number))) }
+        for number in 0..<1500 { bell.publish("test", .integer(Int64(number))) }
         bell.close()
         var receivedEvents: [Bell.Event] = []
         for await event in events { receivedEvents.append(event) }
@@ -70,7 +70,7 @@ import Testing
         defer { bell.close() }
         try await eventually("its outbox is open") { @Sendable in await MainActor.run { bell.outbox != nil } }
         server.cutOff(true)
-        network.tell(isOnline: false)
+        network.report(isOnline: false)
         try await eventually("it is offline", step: { @Sendable [clock] in clock.advance(milliseconds: 100) }) {
             @Sendable in
             await MainActor.run { bell.connection.status == .offline }

@@ -239,7 +239,7 @@ struct BellhopStreamTests {
         try await eventually("the stream waits again") { waits.all.count == 2 }
         #expect(waits.all == [1000, 2000])
         clock.advance(milliseconds: 1000)
-        network.tell(isOnline: true, isChanged: true)
+        network.report(isOnline: true, isChanged: true)
         #expect(try await reader.value.isEmpty)
         #expect(server.requests.count == 3)
     }

@@ -83,7 +83,7 @@ private struct RunningConnection: VectorMachine {
         var limits = ConnectionMachine.Limits()
         limits.backgroundMilliseconds = options["backgroundMs"].int
         machine = ConnectionMachine(
-            topics: (options["topics"].array ?? []).compactMap(\.string), isOnline: options["online"].bool ?? true,
+            topics: (options["topics"].array ?? []).compactMap(\.string), isOnline: options["isOnline"].bool ?? true,
             user: options["user"].string, identity: options["identity"].string, limits: limits)
     }
 
@@ -125,7 +125,7 @@ private struct RunningConnection: VectorMachine {
             return .subscribed(
                 asked: asked, topics: topics, status: status, problem: json["problem"], retryAfterMilliseconds: wait)
         case "closing": return .closing(reason: json["reason"].string, retryAfterMilliseconds: wait)
-        case "again": return .again(isFresh: json["fresh"].bool ?? false)
+        case "again": return .again(isFresh: json["isFresh"].bool ?? false)
         case "ended": return .ended(code: json["code"].string ?? "lost", detail: json["detail"].string)
         case let type: throw CoreVectors.UnknownInput(type: type)
         }
@@ -138,7 +138,7 @@ private struct RunningConnection: VectorMachine {
         case .connect(let attempt, let topics, let isFresh):
             [
                 "do": "connect", "attempt": .integer(Int64(attempt)), "topics": CoreVectors.texts(topics),
-                "fresh": .bool(isFresh),
+                "isFresh": .bool(isFresh),
             ]
         case .subscribe(let attempt, let streamId, let topics):
             [
@@ -219,8 +219,8 @@ private struct RunningSession: VectorMachine {
         case "begin":
             return .begin(
                 holder: json["holder"].string, person: json["person"].string, known: json["known"].model() ?? [])
-        case "told":
-            return .told(
+        case "identity":
+            return .identity(
                 .init(
                     identity: json["identity"].string ?? "", holder: json["holder"].string,
                     person: json["person"].string))
@@ -261,7 +261,7 @@ private struct RunningTables: VectorMachine {
 
     private func input(_ json: JSON) throws -> TablesMachine.Input {
         switch json["type"].string ?? "" {
-        case "want": return .want(json["tables"].array ?? [], lastEventId: json["lastEventId"].string)
+        case "subscribe": return .subscribe(json["tables"].array ?? [], lastEventId: json["lastEventId"].string)
         case "ready": return .ready(streamId: json["streamId"].string ?? "", since: json["since"].string)
         case "lost": return .lost
         case "timer": return .timer
@@ -332,7 +332,7 @@ private struct RunningOutbox: VectorMachine {
         var limits = OutboxMachine.Limits()
         limits.itemsMax = options["itemsMax"].int ?? limits.itemsMax
         machine = OutboxMachine(
-            isOnline: options["online"].bool ?? true, isRestored: options["restored"].bool ?? true,
+            isOnline: options["isOnline"].bool ?? true, isRestored: options["isRestored"].bool ?? true,
             identity: options["identity"].string, limits: limits)
     }
 

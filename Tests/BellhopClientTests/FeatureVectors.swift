@@ -98,7 +98,7 @@ enum FeatureVectors {
                 "do": "play", "haptic": haptic.map { JSON(model: $0) } ?? .null, "sound": .bool(sound),
                 "key": .string(key),
             ]
-        case .tell(let name, let data): return ["do": "tell", "name": .string(name), "data": data]
+        case .publish(let name, let data): return ["do": "publish", "name": .string(name), "data": data]
         case .call(let method, let path, let body, let name):
             var members: [String: JSON] = [
                 "do": "call", "method": .string(method), "path": .string(path), "as": .string(name),

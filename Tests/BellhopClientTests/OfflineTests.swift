@@ -178,7 +178,7 @@ import Testing
         }
         #expect(conversation.snapshot.sending.map(\.text) == ["Wait for me"])
         server.cutOff(false)
-        network.tell(isOnline: true)
+        network.report(isOnline: true)
         try await eventually("the message is sent") { @Sendable in
             await MainActor.run { conversation.snapshot.sending.isEmpty }
         }

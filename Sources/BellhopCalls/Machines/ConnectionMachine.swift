@@ -129,7 +129,7 @@ public struct ConnectionMachine: Sendable, Hashable {
     private var isForeground: Bool
     private var triedAt = Int.min / 2
     /// Time of the last received byte.
-    private(set) var lastHeardAt = 0
+    private(set) var receivedAt = 0
     private var closing: Closing?
     /// No try before this time: the server asked for the delay.
     private var serverAt = 0
@@ -169,10 +169,10 @@ public struct ConnectionMachine: Sendable, Hashable {
         case .retry(let milliseconds):
             retryMilliseconds = milliseconds
             return []
-        case .topics(let wanted):
-            guard !ConnectionMachine.isSame(wanted, topics) else { return [] }
-            topics = wanted
-            refused = refused.filter { wanted.contains($0.key) }
+        case .topics(let requested):
+            guard !ConnectionMachine.isSame(requested, topics) else { return [] }
+            topics = requested
+            refused = refused.filter { requested.contains($0.key) }
             limit = nil
             return streamId == nil ? [] : settle(now)
         case .scope:
@@ -193,7 +193,7 @@ public struct ConnectionMachine: Sendable, Hashable {
     private mutating func handle(_ transportEvent: TransportEvent, _ now: Int, _ random: Double) -> [Action] {
         switch transportEvent {
         case .bytes(let at):
-            lastHeardAt = at
+            receivedAt = at
             return []
         case .head(let status, let problem, let wait):
             return head(status, problem: problem, wait: wait, at: now, random: random)
@@ -245,7 +245,7 @@ public struct ConnectionMachine: Sendable, Hashable {
     private mutating func open(_ now: Int) -> [Action] {
         let ended: [Action] = isTrying ? [.disconnect] : []
         attempt += 1
-        (status, triedAt, lastHeardAt, streamId, ready, retryAt, closing) = (.connecting, now, now, nil, [], nil, nil)
+        (status, triedAt, receivedAt, streamId, ready, retryAt, closing) = (.connecting, now, now, nil, [], nil, nil)
         return ended + ConnectionMachine.timers[2...] + [
             .timer(name: "retry", at: nil), .timer(name: "connect", at: now + limits.connectMilliseconds),
             .connect(attempt: attempt, topics: opening, isFresh: isFresh),
@@ -291,7 +291,7 @@ public struct ConnectionMachine: Sendable, Hashable {
         let reason = ConnectionMachine.refusal(status, problem)
         switch status {
         case 200:
-            (lastHeardAt, isFresh) = (now, false)
+            (receivedAt, isFresh) = (now, false)
             return []
         case 204: return stop(.closed, reason)
         case 401:
@@ -323,17 +323,17 @@ public struct ConnectionMachine: Sendable, Hashable {
         let due = topics.filter { $0 != "personal" && (refused[$0] == nil || again.contains($0)) }
         let missing = due.filter { !has.contains($0) }
         let late = missing.dropFirst(limit ?? missing.count)
-        let wanted = due.filter { !late.contains($0) }
+        let requested = due.filter { !late.contains($0) }
         let isLive = missing.allSatisfy { refused[$0] != nil }
         if isLive { (status, reason) = (.live, nil) }
         let timer = Action.timer(name: "connect", at: isLive ? nil : now + limits.connectMilliseconds)
-        if missing.isEmpty, has.count == wanted.count {
+        if missing.isEmpty, has.count == requested.count {
             limit = nil
             return [timer]
         }
-        asked = wanted
+        asked = requested
         guard mayAsk, let streamId else { return [timer] }
-        return [timer, .subscribe(attempt: attempt, streamId: streamId, topics: wanted)]
+        return [timer, .subscribe(attempt: attempt, streamId: streamId, topics: requested)]
     }
 
     /// Marks the topics that the service names as refused. If it names no topic, halves the number of new topics to
@@ -378,7 +378,7 @@ public struct ConnectionMachine: Sendable, Hashable {
             return limits.backgroundMilliseconds.map { [.timer(name: "background", at: now + $0)] } ?? []
         }
         let actions: [Action] = limits.backgroundMilliseconds == nil ? [] : [.timer(name: "background", at: nil)]
-        let isDoubtful = status == .live && now - lastHeardAt > limits.doubtMilliseconds
+        let isDoubtful = status == .live && now - receivedAt > limits.doubtMilliseconds
         guard !isSettled, !isTrying || isDoubtful else { return actions }
         return actions + wake(now)
     }
@@ -405,7 +405,7 @@ public struct ConnectionMachine: Sendable, Hashable {
             return []
         case "silence":
             guard streamId != nil else { return [] }
-            let at = lastHeardAt + limits.silenceMilliseconds
+            let at = receivedAt + limits.silenceMilliseconds
             return now < at ? [.timer(name: name, at: at)] : fail(Reason(code: "silence"), now, random)
         case "background":
             guard !isForeground, isTrying || status == .waiting || status == .offline else { return [] }
@@ -416,9 +416,7 @@ public struct ConnectionMachine: Sendable, Hashable {
 }
 
 extension ConnectionMachine: Encodable {
-    private enum CodingKeys: String, CodingKey {
-        case status, attempt, tries, streamId, ready, retryAt, reason, refused, identity
-        case lastHeardAt = "heardAt"
-        case isFresh = "fresh"
+    private enum CodingKeys: CodingKey {
+        case status, attempt, tries, streamId, ready, retryAt, reason, refused, identity, receivedAt, isFresh
     }
 }

@@ -25,7 +25,7 @@ package struct SessionMachine: Sendable, Hashable {
         /// The app's token has that holder; without a token, the app named that person.
         case begin(holder: String?, person: String?, known: [Known])
         /// The service's answer.
-        case told(Known)
+        case identity(Known)
         /// Another user signed in, or the user signed out.
         case user
     }
@@ -52,7 +52,7 @@ package struct SessionMachine: Sendable, Hashable {
             // Two identities of one holder have different rights: without an answer, either could be the wrong one.
             let own = Set(known.filter { $0.belongs(to: holder, person) }.map(\.identity))
             return show(own.count == 1 ? own.first : nil)
-        case .told(let known):
+        case .identity(let known):
             if isConfirmed, identity == known.identity { return [] }
             let actions = show(known.identity)
             isConfirmed = true

@@ -5,7 +5,7 @@
 package struct TablesMachine: Sendable, Hashable {
     package enum Input: Sendable {
         /// - Parameter lastEventId: the last event of an earlier stream; rows that changed since are sent first.
-        case want([JSON], lastEventId: String?)
+        case subscribe([JSON], lastEventId: String?)
         /// - Parameter since: the last event of the previous stream.
         case ready(streamId: String, since: String?)
         case lost
@@ -48,9 +48,9 @@ package struct TablesMachine: Sendable, Hashable {
     /// Maximum number of new tables per put while bisecting for the refused one; nil means all.
     private var limit: Int?
     /// The answer to the present tables, once it is complete.
-    private var response: Response?
+    private var answer: Answer?
 
-    private struct Response: Sendable, Hashable {
+    private struct Answer: Sendable, Hashable {
         package let status: Int
         package let body: JSON
     }
@@ -59,11 +59,11 @@ package struct TablesMachine: Sendable, Hashable {
 
     package mutating func receive(_ input: Input, now: Int) -> [Action] {
         switch input {
-        case .want(let tables, let lastEventId): return want(tables, lastEventId)
+        case .subscribe(let tables, let lastEventId): return subscribe(tables, lastEventId)
         case .ready(let streamId, let since):
             // A new stream has no tables, and may accept tables that the previous one refused.
             (self.streamId, self.since) = (streamId, since.flatMap { $0.isEmpty ? nil : $0 })
-            (taken, refused, asked, limit, response) = ([], [:], nil, nil, nil)
+            (taken, refused, asked, limit, answer) = ([], [:], nil, nil, nil)
             return tables.isEmpty ? [] : put()
         case .lost:
             (streamId, asked) = (nil, nil)
@@ -72,18 +72,18 @@ package struct TablesMachine: Sendable, Hashable {
         case .answer(let count, let status, let body, let wait):
             guard count == self.count, let asked else { return [] }
             self.asked = nil
-            return handleAnswer(to: asked, status: status, body: body, wait: wait, at: now)
+            return answered(to: asked, status: status, body: body, wait: wait, at: now)
         }
     }
 
-    private mutating func want(_ wanted: [JSON], _ lastEventId: String?) -> [Action] {
+    private mutating func subscribe(_ requested: [JSON], _ lastEventId: String?) -> [Action] {
         // If the stream already has these tables, the stored answer is returned.
-        guard wanted != tables else { return response.map { [outcome($0)] } ?? [] }
-        tables = wanted
-        refused = refused.filter { wanted.contains($0.value.table) }
+        guard requested != tables else { return answer.map { [outcome($0)] } ?? [] }
+        tables = requested
+        refused = refused.filter { requested.contains($0.value.table) }
         // Changes that an unanswered earlier put asked for are still missed.
-        since = response != nil ? lastEventId : since ?? lastEventId
-        (limit, response) = (nil, nil)
+        since = answer != nil ? lastEventId : since ?? lastEventId
+        (limit, answer) = (nil, nil)
         guard streamId == nil else { return put() }
         since = nil
         return []
@@ -97,31 +97,31 @@ package struct TablesMachine: Sendable, Hashable {
     private mutating func put() -> [Action] {
         guard let streamId else { return [] }
         var room = limit ?? .max
-        let wanted = left.filter { table in
+        let requested = left.filter { table in
             if taken.contains(table) { return true }
             room -= 1
             return room >= 0
         }
-        if wanted == taken, wanted.isEmpty || since == nil { return finish(200, .null) }
-        asked = wanted
+        if requested == taken, requested.isEmpty || since == nil { return finish(200, .null) }
+        asked = requested
         count += 1
-        let missed = wanted.isEmpty ? nil : since
-        return [.timer(at: nil), .put(streamId: streamId, count: count, tables: wanted, lastEventId: missed)]
+        let missed = requested.isEmpty ? nil : since
+        return [.timer(at: nil), .put(streamId: streamId, count: count, tables: requested, lastEventId: missed)]
     }
 
     private mutating func finish(_ status: Int, _ body: JSON) -> [Action] {
         limit = nil
-        let response = Response(status: status, body: body)
-        self.response = response
+        let answer = Answer(status: status, body: body)
+        self.answer = answer
         if status == 200 { since = nil }
-        return [outcome(response)]
+        return [outcome(answer)]
     }
 
-    private func outcome(_ response: Response) -> Action {
-        .answered(Outcome(status: response.status, body: response.body, refused: refused.mapValues(\.problem)))
+    private func outcome(_ answer: Answer) -> Action {
+        .answered(Outcome(status: answer.status, body: answer.body, refused: refused.mapValues(\.problem)))
     }
 
-    private mutating func handleAnswer(to asked: [JSON], status: Int, body: JSON, wait: Int, at now: Int)
+    private mutating func answered(to asked: [JSON], status: Int, body: JSON, wait: Int, at now: Int)
         -> [Action]
     {
         if status == 0 || status >= 500 || status == 429 {

@@ -176,9 +176,7 @@ package struct TokenMachine: Sendable, Hashable {
 }
 
 extension TokenMachine: Encodable {
-    private enum CodingKeys: String, CodingKey {
-        case token, user, identity, expiresAt, streamId, streamToken, problem
-        case isAsking = "asking"
-        case isRenewing = "renewing"
+    private enum CodingKeys: CodingKey {
+        case token, user, identity, expiresAt, streamId, streamToken, problem, isAsking, isRenewing
     }
 }

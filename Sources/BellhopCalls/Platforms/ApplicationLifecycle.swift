@@ -17,7 +17,7 @@
                 CancellingTask(
                     Task {
                         for await _ in NotificationCenter.default.notifications(named: name).map({ _ in () }) {
-                            state.tell(isForeground)
+                            state.report(isForeground)
                         }
                     })
             }

@@ -38,8 +38,8 @@ public final class ManualNetwork: NetworkMonitor {
     public func changes() -> AsyncStream<NetworkState> { state.changes() }
 
     /// - Parameter isChanged: whether the device switched to another network.
-    public func tell(isOnline: Bool, isChanged: Bool = false) {
-        state.tell(NetworkState(isOnline: isOnline, isChanged: isChanged))
+    public func report(isOnline: Bool, isChanged: Bool = false) {
+        state.report(NetworkState(isOnline: isOnline, isChanged: isChanged))
     }
 }
 
@@ -54,7 +54,7 @@ public final class ManualLifecycle: AppLifecycle {
 
     public var isForeground: Bool { state.value }
     public func changes() -> AsyncStream<Bool> { state.changes() }
-    public func tell(isForeground: Bool) { state.tell(isForeground) }
+    public func report(isForeground: Bool) { state.report(isForeground) }
 }
 
 /// A value that is set from outside, with its listeners.
@@ -86,7 +86,7 @@ final class ManualValue<Value: Sendable>: Sendable {
         return stream
     }
 
-    func tell(_ value: Value) {
+    func report(_ value: Value) {
         let listeners = state.withLock { state in
             state.value = value
             return state.listeners.values.map(\.self)

@@ -29,7 +29,7 @@
                 defer { interface = used }
                 return interface != nil && interface != used
             }
-            state.tell(NetworkState(isOnline: isOnline, isChanged: isChanged))
+            state.report(NetworkState(isOnline: isOnline, isChanged: isChanged))
         }
     }
 #endif

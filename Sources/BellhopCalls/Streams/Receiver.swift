@@ -22,7 +22,7 @@ final class Receiver: Sendable {
         var bufferedBytes = 0
         var outcome: Result<Void, any Error>?
         var reader: CheckedContinuation<Arrival, any Error>?
-        var heardAt: Int?
+        var receivedAt: Int?
 
         mutating func takeReader() -> CheckedContinuation<Arrival, any Error>? {
             defer { reader = nil }
@@ -62,7 +62,7 @@ final class Receiver: Sendable {
         return false
     }
 
-    var heardAt: Int? { state.withLock { $0.heardAt } }
+    var receivedAt: Int? { state.withLock { $0.receivedAt } }
 
     func finish(_ result: Result<Void, any Error>) {
         let (waiting, outcome) = state.withLock { state in
@@ -75,7 +75,7 @@ final class Receiver: Sendable {
     func deliver(_ arrival: Arrival) {
         let waiting: CheckedContinuation<Arrival, any Error>? = state.withLock { state in
             guard state.outcome == nil else { return nil }
-            state.heardAt = clock.now()
+            state.receivedAt = clock.now()
             if let waiting = state.takeReader() { return waiting }
             let waitingBytes = state.bufferedBytes
             if case .bytes(let data) = arrival { state.bufferedBytes += data.count }

@@ -97,9 +97,9 @@ package actor StreamRunner {
     /// Replaces the topics, the tables, or both.
     ///
     /// - Parameter lastEventId: the last event of an earlier stream; rows that changed since are sent first.
-    package func want(topics: [String]? = nil, tables wanted: [JSON]? = nil, lastEventId: String? = nil) {
+    package func subscribe(topics: [String]? = nil, tables requested: [JSON]? = nil, lastEventId: String? = nil) {
         if let topics { receive(.topics(topics)) }
-        if let wanted { receive(.want(wanted, lastEventId: lastEventId)) }
+        if let requested { receive(.subscribe(requested, lastEventId: lastEventId)) }
     }
 
     package func close() {
@@ -183,8 +183,8 @@ package actor StreamRunner {
         guard timers.take(name, number), !isClosed else { return }
         if name == "tables" { return receive(TablesMachine.Input.timer) }
         // Bytes that wait for a slow reader count as activity, so this is not silence.
-        if name == "silence", let heardAt = exchange?.heardAt, heardAt > machine.lastHeardAt {
-            receive(.from(attempt: machine.attempt, .bytes(at: heardAt)))
+        if name == "silence", let receivedAt = exchange?.receivedAt, receivedAt > machine.receivedAt {
+            receive(.from(attempt: machine.attempt, .bytes(at: receivedAt)))
         }
         receive(.timer(name))
     }
@@ -411,8 +411,8 @@ package actor StreamRunner {
             switch action {
             case .timer(let at): setTimer("tables", at)
             case .answered(let answer): deliver(.tables(answer))
-            case .put(let id, let count, let wanted, let since):
-                var body: [String: JSON] = ["tables": .array(wanted)]
+            case .put(let id, let count, let tables, let since):
+                var body: [String: JSON] = ["tables": .array(tables)]
                 if let since { body["lastEventId"] = .string(since) }
                 Task { [weak self, body] in
                     guard let self else { return }

@@ -22,7 +22,7 @@ final class StreamingExchange: Sendable {
     var hasOverflowed: Bool { receiver.hasOverflowed }
 
     /// The time of the last arrival, by the clock; nil before the head.
-    var heardAt: Int? { receiver.heardAt }
+    var receivedAt: Int? { receiver.receivedAt }
 
     /// Returns the next piece. Throws `CancellationError` at once if the task is cancelled.
     func next() async throws -> Arrival {

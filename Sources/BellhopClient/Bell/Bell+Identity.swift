@@ -25,10 +25,10 @@ extension Bell {
         let line = StreamRunner(client: client.with(tokens.caller), tokens: tokens, clock: clock, options: own)
         self.line = line
         changed(topics: true, tables: true)
-        let wanted = wanting
+        let subscribed = subscribing
         reading = CancellingTask(
             Task { [weak self] in
-                await wanted?.value
+                await subscribed?.value
                 await line.open()
                 while let delivery = await line.next() { self?.handle(delivery, session) }
             })
@@ -81,7 +81,7 @@ extension Bell {
             await kept.forgetState(of: known.identity)
         }
         guard session == self.session else { return nil }
-        let actions = selves.receive(.told(own))
+        let actions = selves.receive(.identity(own))
         for case .keep(let known) in actions {
             let keeping = Task { [kept] in await kept.keep(known) }
             knowing = keeping

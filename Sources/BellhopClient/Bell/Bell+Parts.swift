@@ -38,7 +38,7 @@ final class CursorKeeper: Sendable {
     private let state = Guarded(State())
 
     private struct State {
-        var wanted = ""
+        var newest = ""
         var kept = ""
         /// The running write; nil between two writes.
         var writing: Task<Void, Never>?
@@ -51,14 +51,14 @@ final class CursorKeeper: Sendable {
 
     func load() async -> String {
         let text = (try? await storage.get(key)).map { String(decoding: $0, as: UTF8.self) } ?? ""
-        state.withLock { $0 = State(wanted: text, kept: text) }
+        state.withLock { $0 = State(newest: text, kept: text) }
         return text
     }
 
     func keep(_ id: String) {
         state.withLock { state in
-            state.wanted = id
-            guard state.writing == nil, state.wanted != state.kept else { return }
+            state.newest = id
+            guard state.writing == nil, state.newest != state.kept else { return }
             state.writing = Task { while let id = next() { try? await storage.set(key, Data(id.utf8)) } }
         }
     }
@@ -68,12 +68,12 @@ final class CursorKeeper: Sendable {
 
     private func next() -> String? {
         state.withLock { state in
-            guard state.wanted != state.kept else {
+            guard state.newest != state.kept else {
                 state.writing = nil
                 return nil
             }
-            state.kept = state.wanted
-            return state.wanted
+            state.kept = state.newest
+            return state.newest
         }
     }
 }

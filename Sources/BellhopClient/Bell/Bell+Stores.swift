@@ -49,12 +49,12 @@ extension Bell {
         if isChange { changed(topics: true, tables: true) }
     }
 
-    func want(_ store: some BellStore, topics: [String]) {
+    func subscribe(_ store: some BellStore, topics: [String]) {
         subscriptions.set(ObjectIdentifier(store), topics: topics)
         changed(topics: true)
     }
 
-    func want(
+    func subscribe(
         _ store: some BellStore, tables: [JSON], lastEventId: String?,
         answer: @escaping @MainActor (ServiceAnswer) -> Void
     ) {
@@ -64,12 +64,12 @@ extension Bell {
 
     func changed(topics: Bool = false, tables: Bool = false, lastEventId: String? = nil) {
         guard let line else { return }
-        let (wantedTopics, wantedTables) = (topics ? subscriptions.topics : nil, tables ? subscriptions.tables : nil)
+        let (allTopics, allTables) = (topics ? subscriptions.topics : nil, tables ? subscriptions.tables : nil)
         // Changes run one after the other; otherwise an older one could win.
-        let before = wanting
-        wanting = Task {
+        let before = subscribing
+        subscribing = Task {
             await before?.value
-            await line.want(topics: wantedTopics, tables: wantedTables, lastEventId: lastEventId)
+            await line.subscribe(topics: allTopics, tables: allTables, lastEventId: lastEventId)
         }
     }
 
@@ -86,7 +86,7 @@ extension Bell {
     }
 
     /// Delivers an event to the app and to the stores that subscribe to it.
-    func tell(_ name: String, _ data: JSON) {
+    func publish(_ name: String, _ data: JSON) {
         let event = FeatureEvent(name, data)
         for store in stores.values.map(\.self) where store.localEvents.contains(name) { store.take(.event(event)) }
         yield(Event(name: name, data: data, id: ""))

@@ -59,7 +59,7 @@ extension Bell {
             let data = Bell.json(topic, reason)
             for store in stores.values.map(\.self) { store.take(.event(FeatureEvent("topic:refused", data))) }
             yield(Event(name: "topic:refused", data: data, id: ""))
-            for (topics, tell) in refusalListeners.values where topics.contains(topic) { tell(topic, reason) }
+            for (topics, listener) in refusalListeners.values where topics.contains(topic) { listener(topic, reason) }
         }
     }
 }

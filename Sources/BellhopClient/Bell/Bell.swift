@@ -65,14 +65,14 @@ import Foundation
     private var watching: [CancellingTask] = []
     var reading: CancellingTask?
     /// The last change of the stream's subscriptions.
-    var wanting: Task<Void, Never>?
+    var subscribing: Task<Void, Never>?
     private var listeners: [Int: AsyncStream<Event>.Continuation] = [:]
     private var filters: [Int: Set<String>] = [:]
     /// Readers that have lost events.
     private var lossy: Set<Int> = []
     private static let gap = Event(name: "stream:resync", data: ["reason": "gap"], id: "")
     /// The app's subscriptions to topics, with the callbacks for refusals.
-    var refusalListeners: [ObjectIdentifier: (topics: [String], tell: RefusalListener)] = [:]
+    var refusalListeners: [ObjectIdentifier: (topics: [String], listener: RefusalListener)] = [:]
     private var connectionListeners: [Int: AsyncStream<Connection>.Continuation] = [:]
     private var count = 0
     var played = PlayedKeys()
@@ -105,7 +105,7 @@ import Foundation
     private func watch() {
         storage.observe { [weak self] reason in
             Task { @MainActor in
-                self?.tell(
+                self?.publish(
                     reason == nil ? "storage:restored" : "storage:failed",
                     reason.map { ["code": "storage.failed", "detail": .string($0)] } ?? [:])
             }
@@ -122,7 +122,7 @@ import Foundation
     // MARK: Signing in
 
     /// Notes the user of the token, unless the app has named the user.
-    func noteUser(_ told: String?) { user = user ?? told }
+    func noteUser(_ known: String?) { user = user ?? known }
 
     /// Signs a user in. The previous user's state is removed before any of the new user's state is shown.
     public func signIn(_ name: String? = nil) { signIn(name, as: nil) }
@@ -207,7 +207,7 @@ import Foundation
     ///
     /// - Parameter names: The events to return; all events if empty.
     public func events(_ names: String...) -> AsyncStream<Event> {
-        let wanted = Set(names)
+        let filter = Set(names)
         let (all, continuation) = AsyncStream<Event>.makeStream(bufferingPolicy: .bufferingNewest(Bell.eventsMax))
         let key = listen(continuation)
         continuation.onTermination = { _ in
@@ -217,7 +217,7 @@ import Foundation
                 self?.lossy.remove(key)
             }
         }
-        filters[key] = wanted
+        filters[key] = filter
         return all
     }
 
@@ -261,7 +261,7 @@ import Foundation
             guard connection.reason?.code != "stream.other" || !hasOtherStream() else { return signIn(user) }
             note(connection)
         case .cursor(let id): keeper?.keep(id)
-        case .tables(let answer): for (tell, own) in subscriptions.takeAnswers(answer) { tell(own) }
+        case .tables(let answer): for (deliver, own) in subscriptions.takeAnswers(answer) { deliver(own) }
         }
     }
 
@@ -277,8 +277,8 @@ import Foundation
 
     func yield(_ event: Event) {
         for (key, listener) in listeners {
-            let wanted = filters[key] ?? []
-            guard wanted.isEmpty || wanted.contains(event.name) else { continue }
+            let filter = filters[key] ?? []
+            guard filter.isEmpty || filter.contains(event.name) else { continue }
             switch listener.yield(event) {
             case .dropped:
                 // Sent once, until the reader has caught up.
@@ -314,7 +314,7 @@ import Foundation
         let (item, answer) = (answered.item, answered.answer)
         let isSent = answer?.isSuccess ?? false
         let problem: JSON = answer?.json ?? ["code": .string(answered.failure?.reason.rawValue ?? "")]
-        let told: JSON = [
+        let data: JSON = [
             "key": .string(item.key), "method": .string(item.method), "path": .string(item.path),
             "body": item.body ?? .null,
             "answer": ["status": .integer(Int64(answer?.status ?? 0)), "body": problem],
@@ -324,7 +324,7 @@ import Foundation
             .answer(
                 as: item.answerName, status: answer?.status ?? 0, body: problem,
                 retryAfterSeconds: nil))
-        tell(isSent ? "outbox:sent" : "outbox:refused", told)
+        publish(isSent ? "outbox:sent" : "outbox:refused", data)
     }
 
     private func noteWaiting(_ session: Int) {

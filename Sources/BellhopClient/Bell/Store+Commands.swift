@@ -145,21 +145,21 @@ extension Store where Machine == FeedMachine {
 
     private func engage(_ postID: String, _ set: JSON) -> Command {
         let command = run("engage", ["postId": .string(postID), "set": set])
-        tellCounts(of: postID)
+        publishCounts(of: postID)
         // The answer confirms or reverts them.
         Task {
             _ = await command.promise?.value
-            tellCounts(of: postID)
+            publishCounts(of: postID)
         }
         return command
     }
 
     /// Shows the counts in the rows of posts, too.
-    private func tellCounts(of postID: String) {
+    private func publishCounts(of postID: String) {
         guard let post = snapshot.posts.first(where: { $0.id == postID }) else { return }
         let counts: JSON = ["likeCount": JSON(post.likeCount), "repostCount": JSON(post.repostCount)]
         let data: JSON = ["postIds": [.string(postID)], "updates": .object([postID: counts])]
-        bell.tell("post:engaged", data)
+        bell.publish("post:engaged", data)
     }
 }
 
@@ -225,9 +225,9 @@ extension Store where Machine == InvalidationMachine {
         _ key: InvalidationMachine.Key, isVisible: Bool = true, refetch: @escaping @MainActor (String) -> Void
     ) -> WatchedQuery {
         if bell.features.refetching == nil {
-            let told = bell.events("query:refetch")
+            let refetches = bell.events("query:refetch")
             bell.features.refetching = Task { [weak bell] in
-                for await event in told {
+                for await event in refetches {
                     for id in event.data["ids"].strings {
                         bell?.features.refetches[id]?(event.data["reason"].string ?? "")
                     }

@@ -168,13 +168,13 @@ final class Promise<Value: Sendable>: Sendable {
         case .timer(let name, let at):
             timers.set(name, at: at, bell.clock) { [weak self] number in await self?.fire(name, number) }
         case .play(let haptic, let sound, let key): bell.play(haptic, sound, key: key, text: NotificationText(cause))
-        case .tell(let name, let data): bell.tell(name, data)
+        case .publish(let name, let data): bell.publish(name, data)
         case .subscribe(let topics):
-            bell.want(self, topics: topics)
+            bell.subscribe(self, topics: topics)
             // A topic that was refused to another store causes no second refusal, so this store is informed here.
             for topic in topics { if let event = bell.refusal(of: topic) { refusals.append(event) } }
         case .tables(let tables, let lastEventId, let name):
-            bell.want(self, tables: tables, lastEventId: lastEventId) { [weak self] answer in
+            bell.subscribe(self, tables: tables, lastEventId: lastEventId) { [weak self] answer in
                 self?.answered(name, .success(answer), user)
             }
         }

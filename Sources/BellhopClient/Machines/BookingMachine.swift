@@ -119,7 +119,7 @@ public struct BookingMachine: ShownMachine {
         if let allowed = answer.refusal.allowed {
             problem = problem.with(["allowed": .array(allowed.map(JSON.string))])
         }
-        let refusal = FeatureAction.tell(
+        let refusal = FeatureAction.publish(
             name: "booking:refused", data: ["bookingId": .string(bookingId), "problem": problem])
         return [refusal] + loading.advance(.command("refresh", .null), plan, now: now).actions
     }

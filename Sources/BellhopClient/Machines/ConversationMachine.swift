@@ -18,7 +18,7 @@ public struct ConversationMachine: ShownMachine {
     private var next: String?
     private var tries = 0
     /// Whether the user has read the conversation before its first page came.
-    private var isReadWanted = false
+    private var isReadPending = false
     private var loading = Loading()
 
     /// A message that is being sent.
@@ -76,8 +76,8 @@ public struct ConversationMachine: ShownMachine {
         if let answer = step.answer {
             take(answer.page(), isFirst: wasKept)
             for event in step.since { _ = handle(event.event) }
-            if isReadWanted { actions += read(upTo: nil) }
-            isReadWanted = false
+            if isReadPending { actions += read(nil) }
+            isReadPending = false
         }
         switch input {
         case .event(let event): actions += handle(event)
@@ -181,8 +181,8 @@ public struct ConversationMachine: ShownMachine {
             refused.removeAll { $0.id == id }
             return []
         case "read":
-            isReadWanted = parameters.sequence == nil && (!loading.isLoaded || loading.isKept)
-            return read(upTo: parameters.sequence)
+            isReadPending = parameters.sequence == nil && (!loading.isLoaded || loading.isKept)
+            return read(parameters.sequence)
         case "earlier":
             guard let next else { return [] }
             return [.fetch(path: "\(path)/messages?limit=50&cursor=\(next.pathSegment)", as: "earlier")]
@@ -192,7 +192,7 @@ public struct ConversationMachine: ShownMachine {
     }
 
     /// - Parameter sequence: nil for the newest loaded message.
-    private func read(upTo sequence: Int?) -> [FeatureAction] {
+    private func read(_ sequence: Int?) -> [FeatureAction] {
         let sequence = sequence ?? messages.last?.sequence ?? 0
         // The count falls only after the service has confirmed it (R-CNT-RT-2).
         guard sequence > readPosition ?? 0 else { return [] }
@@ -211,7 +211,7 @@ public struct ConversationMachine: ShownMachine {
         sending.append(sent)
         return [
             .send("POST", "\(path)/messages", ["id": .string(message.id), "text": .string(message.text)], as: name),
-            .tell(
+            .publish(
                 name: "message:sending",
                 data: JSON(model: message).with(["conversationId": .string(conversationId)])),
         ]
@@ -222,11 +222,11 @@ public struct ConversationMachine: ShownMachine {
         var kept = message
         (kept.problem, kept.refusal, kept.request) = (Bellhop.Problem(problem), problem, "")
         refused = (refused + [kept]).suffix(ConversationMachine.sendingMax)
-        let told: JSON = [
+        let data: JSON = [
             "id": .string(message.id), "text": .string(message.text), "problem": problem,
             "conversationId": .string(conversationId),
         ]
-        return [.tell(name: "message:refused", data: told)]
+        return [.publish(name: "message:refused", data: data)]
     }
 
     private mutating func answered(_ name: String, _ answer: ClassifiedAnswer) -> [FeatureAction] {
@@ -238,15 +238,15 @@ public struct ConversationMachine: ShownMachine {
             unread = changes?.unread ?? unread
             let sent: JSON = ["conversationId": .string(conversationId), "id": .string(id)]
             // A user that replies has read what came before.
-            let reading = changes?.unread ?? 0 > 0 ? read(upTo: changes?.message?.sequence ?? 0) : []
-            return answer.badgesEvent + [.tell(name: "message:sent", data: sent)] + reading
+            let reading = changes?.unread ?? 0 > 0 ? read(changes?.message?.sequence ?? 0) : []
+            return answer.badgesEvent + [.publish(name: "message:sent", data: sent)] + reading
         }
         if name == "read" || name == "delete" {
             guard answer.isTaken else {
                 let data: JSON = [
                     "conversationId": .string(conversationId), "what": .string(name), "problem": answer.problem,
                 ]
-                return [.tell(name: "conversation:refused", data: data)]
+                return [.publish(name: "conversation:refused", data: data)]
             }
             readPosition = changes?.readPosition ?? readPosition
             unread = changes?.unread ?? unread

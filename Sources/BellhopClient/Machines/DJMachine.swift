@@ -71,7 +71,7 @@ public struct DJMachine: ShownMachine {
         case .connection(false): isLive = false
         default: break
         }
-        if !topic.isWanted { isLive = false }
+        if !topic.isSubscribed { isLive = false }
         if isLive { topic.noteAccepted() }
         return actions
     }
@@ -112,7 +112,7 @@ public struct DJMachine: ShownMachine {
             let data: JSON = [
                 "shopId": .string(queue.shopId), "trackId": JSON(id), "problem": answer.problem,
             ]
-            return [.tell(name: "dj:refused", data: data)]
+            return [.publish(name: "dj:refused", data: data)]
         }
         _ = queue.merge(track: answer.body)
         // If the user voted again meanwhile, the later vote stays shown, whatever the answer to the earlier one.
@@ -135,7 +135,7 @@ public struct DJMachine: ShownMachine {
     }
 
     private enum CodingKeys: CodingKey {
-        case shopId, isActive, currentTrackId, tracks, isLive, isLoaded, problem, isWanted, pending
+        case shopId, isActive, currentTrackId, tracks, isLive, isLoaded, problem, isSubscribed, pending
     }
 
     public func encode(to encoder: any Encoder) throws {
@@ -147,7 +147,7 @@ public struct DJMachine: ShownMachine {
         try state.encode(isLive, forKey: .isLive)
         try state.encode(isLoaded, forKey: .isLoaded)
         try state.encode(problem, forKey: .problem)
-        try state.encode(topic.isWanted, forKey: .isWanted)
+        try state.encode(topic.isSubscribed, forKey: .isSubscribed)
         try state.encode(pending.mapValues(\.name), forKey: .pending)
     }
 

@@ -74,7 +74,7 @@ public enum FeatureAction: Sendable, Hashable {
     /// Plays with the app's player, once per key.
     case play(haptic: Bellhop.Haptic?, sound: Bool, key: String)
     /// Emits an event to the app and to the other features.
-    case tell(name: String, data: JSON)
+    case publish(name: String, data: JSON)
     /// Replaces the topics of this feature.
     case subscribe(topics: [String])
     /// Replaces the row subscriptions of this feature, resuming after the event id if there is one.

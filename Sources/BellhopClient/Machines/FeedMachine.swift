@@ -213,7 +213,7 @@ public struct FeedMachine: ShownMachine {
         guard let index = pending.firstIndex(where: { $0.name == name }) else { return [] }
         let write = pending.remove(at: index)
         guard answer.isTaken else {
-            return [.tell(name: "feed:refused", data: ["postId": .string(write.postId), "problem": answer.problem])]
+            return [.publish(name: "feed:refused", data: ["postId": .string(write.postId), "problem": answer.problem])]
         }
         let confirmed = answer.body.isNull ? JSON(model: write.set) : answer.body
         stored = FeedMachine.counted(stored, [write.postId: confirmed])

@@ -68,8 +68,8 @@ public struct InvalidationMachine: ShownMachine {
 
     public mutating func receive(_ input: FeatureInput, now: Int) -> [FeatureAction] {
         switch input {
-        case .start(_, let isLive), .connection(let isLive): return connect(isLive, now: now)
-        case .lifecycle(let isForeground): return look(isForeground, now: now)
+        case .start(_, let isLive), .connection(let isLive): return connection(isLive, now: now)
+        case .lifecycle(let isForeground): return lifecycle(isForeground, now: now)
         case .event(let event): return handle(event, now: now)
         case .timer("stale"): return becomeStale(now: now)
         case .timer("window"): return closeWindows(now: now)
@@ -112,7 +112,7 @@ public struct InvalidationMachine: ShownMachine {
         for index in meant { queries[index].isStale = false }
         refreshedAt = now
         let keys: JSON = [.array(key.map(JSON.string))]
-        let stale = FeatureAction.tell(
+        let stale = FeatureAction.publish(
             name: "query:stale", data: ["keys": keys, "reason": .string(reason), "isForced": true])
         return meant.isEmpty
             ? [stale] : [stale, InvalidationMachine.refetchEvent(meant.map { queries[$0].id }, reason: reason)]
@@ -120,13 +120,13 @@ public struct InvalidationMachine: ShownMachine {
 
     // MARK: Input from the stream
 
-    private mutating func connect(_ isLive: Bool, now: Int) -> [FeatureAction] {
+    private mutating func connection(_ isLive: Bool, now: Int) -> [FeatureAction] {
         if isLive == self.isLive, isLive || refreshedAt != nil { return [] }
         (self.isLive, isStale, refreshedAt) = (isLive, false, now)
         return [.timer(name: "stale", at: isLive ? nil : now + InvalidationMachine.staleMilliseconds)]
     }
 
-    private mutating func look(_ isForeground: Bool, now: Int) -> [FeatureAction] {
+    private mutating func lifecycle(_ isForeground: Bool, now: Int) -> [FeatureAction] {
         let wasForeground = self.isForeground
         self.isForeground = isForeground
         guard isForeground, !wasForeground else { return [] }
@@ -148,7 +148,7 @@ public struct InvalidationMachine: ShownMachine {
     }
 
     private func staleEvent(_ keys: [Key], reason: String) -> FeatureAction {
-        .tell(
+        .publish(
             name: "query:stale",
             data: [
                 "keys": .array(keys.map { .array($0.map(JSON.string)) }), "reason": .string(reason),
@@ -167,7 +167,7 @@ public struct InvalidationMachine: ShownMachine {
             return offer([[]], reason: event.name, now: now)
         case "stream:resync": return offer([[]], reason: event.name, now: now)
         case "stream:scope":
-            return offer(scopeKeys, reason: event.name, now: now) + [.tell(name: "scope:changed", data: event.data)]
+            return offer(scopeKeys, reason: event.name, now: now) + [.publish(name: "scope:changed", data: event.data)]
         default: return []
         }
     }
@@ -199,7 +199,7 @@ public struct InvalidationMachine: ShownMachine {
                 due.append(key)
             }
         }
-        return tell(due, reason: reason) + [windowTimer]
+        return publish(due, reason: reason) + [windowTimer]
     }
 
     private var windowTimer: FeatureAction { .timer(name: "window", at: windows.values.map(\.endsAt).min()) }
@@ -213,7 +213,7 @@ public struct InvalidationMachine: ShownMachine {
             due.append(key)
             windows[key] = Window(endsAt: now + InvalidationMachine.windowMilliseconds, isWaiting: false)
         }
-        return tell(due, reason: "query:invalidate") + (windows.isEmpty ? [] : [windowTimer])
+        return publish(due, reason: "query:invalidate") + (windows.isEmpty ? [] : [windowTimer])
     }
 
     private mutating func becomeStale(now: Int) -> [FeatureAction] {
@@ -221,23 +221,23 @@ public struct InvalidationMachine: ShownMachine {
         isStale = true
         guard isForeground else { return [] }
         refreshedAt = now
-        return tell([[]], reason: "stale") + [.timer(name: "stale", at: now + InvalidationMachine.staleMilliseconds)]
+        return publish([[]], reason: "stale") + [.timer(name: "stale", at: now + InvalidationMachine.staleMilliseconds)]
     }
 
-    private mutating func tell(_ keys: [Key], reason: String) -> [FeatureAction] {
+    private mutating func publish(_ keys: [Key], reason: String) -> [FeatureAction] {
         guard !keys.isEmpty else { return [] }
-        let told: [Key] = keys.contains([]) ? [[]] : keys
-        let meant = queries.indices.filter { index in told.contains { queries[index].key.starts(with: $0) } }
+        let published: [Key] = keys.contains([]) ? [[]] : keys
+        let meant = queries.indices.filter { index in published.contains { queries[index].key.starts(with: $0) } }
         let seen = meant.filter { queries[$0].isVisible && isForeground }
         for index in meant { queries[index].isStale = !seen.contains(index) }
-        if isForeground { missed = [] } else { miss(told) }
-        let stale = staleEvent(told, reason: reason)
+        if isForeground { missed = [] } else { miss(published) }
+        let stale = staleEvent(published, reason: reason)
         return seen.isEmpty
             ? [stale] : [stale, InvalidationMachine.refetchEvent(seen.map { queries[$0].id }, reason: reason)]
     }
 
     private static func refetchEvent(_ ids: [String], reason: String) -> FeatureAction {
-        .tell(name: "query:refetch", data: ["ids": .array(ids.map(JSON.string)), "reason": .string(reason)])
+        .publish(name: "query:refetch", data: ["ids": .array(ids.map(JSON.string)), "reason": .string(reason)])
     }
 
     public struct Snapshot: Sendable, Hashable {

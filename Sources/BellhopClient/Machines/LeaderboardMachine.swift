@@ -53,7 +53,7 @@ public struct LeaderboardMachine: ShownMachine {
         }
         if let kept = input.restored(Kept.self) { restore(kept) }
         if case .connection(false) = input { isLive = false }
-        if !topic.isWanted { isLive = false }
+        if !topic.isSubscribed { isLive = false }
         if isLive { topic.noteAccepted() }
         return actions
     }

@@ -135,7 +135,7 @@ struct ClassifiedAnswer {
 
     /// Forwards the answer's counts to the counts machine, the only place that shows them (R-CNT-RECON-3).
     var badgesEvent: [FeatureAction] {
-        badges.isNull ? [] : [.tell(name: "badges:update", data: badges)]
+        badges.isNull ? [] : [.publish(name: "badges:update", data: badges)]
     }
 
     var badges: JSON { body["badges"] }
@@ -189,7 +189,7 @@ struct LoadedItems<Item: Decodable>: Decodable {
 /// the user returns to it.
 struct WatchedTopic: Sendable, Hashable {
     static let lingerMilliseconds = 30_000
-    private(set) var isWanted = false
+    private(set) var isSubscribed = false
     /// Why the service refused the topic; cleared by the topic's next event.
     private(set) var problem: JSON = .null
 
@@ -211,16 +211,16 @@ struct WatchedTopic: Sendable, Hashable {
             }
             return []
         case .start:
-            isWanted = true
+            isSubscribed = true
             return [.subscribe(topics: [topic])]
         case .watch(true):
-            let subscribing: [FeatureAction] = isWanted ? [] : [.subscribe(topics: [topic])]
-            isWanted = true
+            let subscribing: [FeatureAction] = isSubscribed ? [] : [.subscribe(topics: [topic])]
+            isSubscribed = true
             return [.timer(name: "linger", at: nil)] + subscribing
         case .watch(false):
-            return isWanted ? [.timer(name: "linger", at: now + WatchedTopic.lingerMilliseconds)] : []
+            return isSubscribed ? [.timer(name: "linger", at: now + WatchedTopic.lingerMilliseconds)] : []
         case .timer("linger"):
-            (isWanted, problem) = (false, .null)
+            (isSubscribed, problem) = (false, .null)
             return [.subscribe(topics: [])]
         default: return []
         }

@@ -27,7 +27,7 @@ public struct NotificationsMachine: ShownMachine {
     private var next: String?
     /// Whether a listed notification was dropped, so that the page at `next` would leave a gap.
     private var isCut = false
-    private var isMoreWanted = false
+    private var isMorePending = false
     /// The number of notifications that the list may have: more after the user has asked for older ones.
     private var countMax = NotificationsMachine.storedMax
     private var clockAheadMilliseconds = 0
@@ -267,11 +267,11 @@ public struct NotificationsMachine: ShownMachine {
 
     /// Fetches the next older notifications. After one was dropped, the list is fetched first, or there would be a gap.
     private mutating func older(now: Int) -> [FeatureAction] {
-        if isCut, !isMoreWanted {
-            isMoreWanted = true
+        if isCut, !isMorePending {
+            isMorePending = true
             return loading.advance(.command("refresh", .null), NotificationsMachine.plan, now: now).actions
         }
-        isMoreWanted = false
+        isMorePending = false
         guard let next, stored.count < NotificationsMachine.loadedMax else { return [] }
         let path = "\(NotificationsMachine.plan.path)&cursor=\(next.pathSegment)"
         return [.fetch(path: path, as: "more:\(next)")]
@@ -285,7 +285,7 @@ public struct NotificationsMachine: ShownMachine {
     }
 
     private mutating func answered(_ name: String, _ answer: ClassifiedAnswer, now: Int) -> [FeatureAction] {
-        if name == "list", answer.isTaken, isMoreWanted { return older(now: now) }
+        if name == "list", answer.isTaken, isMorePending { return older(now: now) }
         if name.hasPrefix("more:") {
             if answer.isTaken, name == "more:\(next ?? "")" { lengthen(answer.page()) }
             return []
@@ -328,7 +328,7 @@ public struct NotificationsMachine: ShownMachine {
     }
 
     private static func refused(_ ids: [String], _ answer: ClassifiedAnswer) -> FeatureAction {
-        .tell(name: "notifications:refused", data: ["ids": .array(ids.map(JSON.string)), "problem": answer.problem])
+        .publish(name: "notifications:refused", data: ["ids": .array(ids.map(JSON.string)), "problem": answer.problem])
     }
 
     // MARK: Display
@@ -349,7 +349,7 @@ public struct NotificationsMachine: ShownMachine {
         if change.isRemoval { return items.filter { !(change.ids ?? []).contains($0.id) } }
         let place = items.firstIndex { $0.id == change.upTo }
         return items.enumerated().map { index, item in
-            isCovered(change, item, at: index, place: place) ? item.with(change.set, at: change.at) : item
+            isCovered(change, item, at: index, place: place) ? item.changed(by: change.set, at: change.at) : item
         }
     }
 
@@ -382,7 +382,7 @@ public struct NotificationsMachine: ShownMachine {
 
 extension Bellhop.Notification {
     /// Reading or archiving a notification also marks it as seen; clearing `seen` clears both.
-    fileprivate func with(_ set: Bellhop.NotificationStateChange, at now: Date) -> Bellhop.Notification {
+    fileprivate func changed(by set: Bellhop.NotificationStateChange, at now: Date) -> Bellhop.Notification {
         if has(set) { return self }
         var item = self
         if set.seen == false { (item.seenAt, item.readAt, item.archivedAt) = (nil, nil, nil) }
@@ -393,8 +393,8 @@ extension Bellhop.Notification {
     }
 
     fileprivate func has(_ set: Bellhop.NotificationStateChange) -> Bool {
-        [(set.seen, seenAt), (set.read, readAt), (set.archived, archivedAt)].allSatisfy { wanted, time in
-            wanted.map { $0 == (time != nil) } ?? true
+        [(set.seen, seenAt), (set.read, readAt), (set.archived, archivedAt)].allSatisfy { expected, time in
+            expected.map { $0 == (time != nil) } ?? true
         }
     }
 }

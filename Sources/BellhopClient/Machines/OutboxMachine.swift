@@ -29,11 +29,11 @@ public struct OutboxItem: Sendable, Hashable, Codable {
     ///
     /// - Parameter pattern: such as `/v1/bookings/*`. Each `*` stands for one segment, which is returned decoded.
     func match(_ method: String, _ pattern: String) -> [String]? {
-        let wanted = pattern.split(separator: "/")
+        let expected = pattern.split(separator: "/")
         let segments = path.split(separator: "/")
-        guard method == self.method, wanted.count == segments.count else { return nil }
+        guard method == self.method, expected.count == segments.count else { return nil }
         var parts: [String] = []
-        for (name, segment) in zip(wanted, segments) {
+        for (name, segment) in zip(expected, segments) {
             guard name == "*" else {
                 if name != segment { return nil }
                 continue
@@ -125,7 +125,7 @@ struct OutboxMachine: Sendable, Hashable {
                 return known.order == item.order ? [] : [.remove(item)]
             }
             guard items.count < limits.itemsMax else {
-                return OutboxMachine.dropped(item, Outcome(status: 0, body: ["code": "outbox.full"]))
+                return OutboxMachine.drop(item, Outcome(status: 0, body: ["code": "outbox.full"]))
             }
             insert([item])
             return next(now)
@@ -154,7 +154,7 @@ struct OutboxMachine: Sendable, Hashable {
 
     private static func timer(_ at: Int?) -> Action { .timer(name: "outbox", at: at) }
 
-    private static func dropped(_ item: OutboxItem, _ outcome: Outcome) -> [Action] {
+    private static func drop(_ item: OutboxItem, _ outcome: Outcome) -> [Action] {
         [.remove(item), .answered(item, outcome)]
     }
 
@@ -177,7 +177,7 @@ struct OutboxMachine: Sendable, Hashable {
         while let item = items.first {
             if let tried = item.tried, now - tried > limits.keyMillisecondsMax {
                 items.removeFirst()
-                actions += OutboxMachine.dropped(item, Outcome(status: 0, body: ["code": "outbox.uncertain"]))
+                actions += OutboxMachine.drop(item, Outcome(status: 0, body: ["code": "outbox.uncertain"]))
                 continue
             }
             if now < retryAt { return actions + [OutboxMachine.timer(retryAt)] }
@@ -202,7 +202,7 @@ struct OutboxMachine: Sendable, Hashable {
             // Executed, or refused for good: the app is notified, and the next write follows.
             let item = items.remove(at: index)
             (failures, retryAt) = (0, 0)
-            return OutboxMachine.dropped(item, outcome) + next(now)
+            return OutboxMachine.drop(item, outcome) + next(now)
         }
         let base = min(limits.firstMilliseconds << min(failures, 20), limits.delayMillisecondsMax)
         let own = min(Int(Double(base) * (0.8 + 0.4 * random)), limits.delayMillisecondsMax)

@@ -35,7 +35,7 @@ public struct QueueMachine: ShownMachine {
         }
         if let kept = input.restored(Kept.self), loading.restore() { status = status ?? kept.status }
         if case .connection(false) = input { isLive = false }
-        if !topic.isWanted { isLive = false }
+        if !topic.isSubscribed { isLive = false }
         return actions
     }
 
@@ -63,7 +63,7 @@ public struct QueueMachine: ShownMachine {
         Snapshot(status: status, isLive: isLive, isLoaded: isLoaded, problem: Bellhop.Problem(problem))
     }
 
-    private enum CodingKeys: CodingKey { case shopId, status, isLive, isLoaded, problem, isWanted }
+    private enum CodingKeys: CodingKey { case shopId, status, isLive, isLoaded, problem, isSubscribed }
 
     public func encode(to encoder: any Encoder) throws {
         var state = encoder.container(keyedBy: CodingKeys.self)
@@ -72,6 +72,6 @@ public struct QueueMachine: ShownMachine {
         try state.encode(isLive, forKey: .isLive)
         try state.encode(isLoaded, forKey: .isLoaded)
         try state.encode(problem, forKey: .problem)
-        try state.encode(topic.isWanted, forKey: .isWanted)
+        try state.encode(topic.isSubscribed, forKey: .isSubscribed)
     }
 }

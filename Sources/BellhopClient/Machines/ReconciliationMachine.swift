@@ -113,9 +113,5 @@ struct ReconciliationMachine: Sendable, Hashable {
 }
 
 extension ReconciliationMachine: Encodable {
-    private enum CodingKeys: String, CodingKey {
-        case etag, syncedAt
-        case isConnected = "connected"
-        case isDue = "due"
-    }
+    private enum CodingKeys: CodingKey { case etag, syncedAt, isConnected, isDue }
 }

@@ -14,7 +14,7 @@ public struct RequestsMachine: ShownMachine {
     private var next: String?
     private var count = 0
     /// Whether the user has seen the requests before the first page came.
-    private var isSeeingWanted = false
+    private var isSeeingPending = false
     private var loading = Loading()
 
     /// An unanswered change.
@@ -61,8 +61,8 @@ public struct RequestsMachine: ShownMachine {
             (stored, next) = (page.items, page.next)
             for event in step.since { handle(event.event) }
             show()
-            if isSeeingWanted { actions += see() }
-            isSeeingWanted = false
+            if isSeeingPending { actions += see() }
+            isSeeingPending = false
         }
         switch input {
         case .event(let event): handle(event)
@@ -134,7 +134,7 @@ public struct RequestsMachine: ShownMachine {
         // Withdrawn on another device.
         let isGone = isWithdrawn && answer.status == 404
         guard answer.isTaken || isGone else {
-            return [.tell(name: "requests:refused", data: ["id": JSON(change?.id), "problem": answer.problem])]
+            return [.publish(name: "requests:refused", data: ["id": JSON(change?.id), "problem": answer.problem])]
         }
         if let request = answer.model(Confirmed.self)?.request {
             put(request)
@@ -152,7 +152,7 @@ public struct RequestsMachine: ShownMachine {
             guard let id = parameters?.id else { return [] }
             return settle(id, parameters?.status)
         case "see":
-            isSeeingWanted = !loading.isLoaded || loading.isKept
+            isSeeingPending = !loading.isLoaded || loading.isKept
             return see()
         case "ask": return [.send("POST", "/v1/requests", parameters?.draft, as: "ask")]
         case "more": return next.map { [.fetch(path: "\(path)&cursor=\($0.pathSegment)", as: "more:\($0)")] } ?? []

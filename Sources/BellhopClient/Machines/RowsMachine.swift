@@ -37,7 +37,7 @@ public struct RowsMachine: ShownMachine {
     /// Whether the app has loaded the rows.
     private var isLoaded = false
     /// The rows that events have changed or removed since the last gap.
-    private var heard: Set<String> = []
+    private var changed: Set<String> = []
     private var isWatched = false
     private var isForeground = true
     private var isPlaced = false
@@ -76,7 +76,7 @@ public struct RowsMachine: ShownMachine {
             if let kept = input.restored(Kept.self) { restore(kept) }
             return []
         case .timer: return put(isForced: true)
-        case .event(let event): return hear(event)
+        case .event(let event): return handle(event)
         case .answer("tables", let status, let body, let retryAfterSeconds):
             return answered(
                 ClassifiedAnswer(status: status, body: body, retryAfterSeconds: retryAfterSeconds), now: now)
@@ -100,7 +100,7 @@ public struct RowsMachine: ShownMachine {
     /// may have forgotten some of the changes.
     private mutating func restore(_ kept: Kept) {
         guard !isLoaded else { return }
-        rows = kept.rows.filter { !heard.contains($0.key) }.merging(rows) { _, newer in newer }
+        rows = kept.rows.filter { !changed.contains($0.key) }.merging(rows) { _, newer in newer }
         (since, isStale) = (since ?? kept.since, true)
     }
 
@@ -126,11 +126,11 @@ public struct RowsMachine: ShownMachine {
     }
 
     private mutating func load(_ loaded: [JSON]) {
-        var next = rows.filter { heard.contains($0.key) }
+        var next = rows.filter { changed.contains($0.key) }
         for row in loaded {
             guard let key = row.id(query.column) else { continue }
             // A row that an event has removed stays removed.
-            guard heard.contains(key) else {
+            guard changed.contains(key) else {
                 next[key] = row
                 continue
             }
@@ -139,19 +139,19 @@ public struct RowsMachine: ShownMachine {
         (rows, isStale, isLoaded) = (next, false, true)
     }
 
-    private mutating func hear(_ event: FeatureEvent) -> [FeatureAction] {
+    private mutating func handle(_ event: FeatureEvent) -> [FeatureAction] {
         // A new stream has no tables.
         let isNewStream = event.name == "stream:ready"
         if isNewStream, isPlaced { leave() }
         if !event.id.isEmpty { lastEventId = event.id }
         if isNewStream { return isPlaced ? put(isForced: true) : [] }
-        if event.name == "stream:resync" { (isStale, heard, since) = (true, [], nil) }
+        if event.name == "stream:resync" { (isStale, changed, since) = (true, [], nil) }
         if let update = event.engagement {
             for (key, counts) in update.updates { rows[key] = rows[key]?.with(counts.object ?? [:]) }
         }
         if let change = RowChange(event), let key = change.key(query.column), change.subscriptionIds.contains("rows") {
             rows[key] = change.record.map { (rows[key] ?? .null).with($0) }
-            heard.insert(key)
+            changed.insert(key)
         }
         return []
     }

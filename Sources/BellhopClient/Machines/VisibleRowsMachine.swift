@@ -157,9 +157,9 @@ public struct VisibleRowsMachine: ShownMachine {
         if placed.isEmpty { since = since ?? kept.since }
     }
 
-    private mutating func show(_ wanted: [JSON], now: Int) -> [FeatureAction] {
+    private mutating func show(_ requested: [JSON], now: Int) -> [FeatureAction] {
         var seen: Set<String> = []
-        ids = wanted.compactMap { $0.string ?? $0.int.map(String.init) }.filter { seen.insert($0).inserted }
+        ids = requested.compactMap { $0.string ?? $0.int.map(String.init) }.filter { seen.insert($0).inserted }
         rows = rows.filter { seen.contains($0.key) }
         isStopped = false
         // Reported when the level is crossed, not at every step of a scroll.
@@ -170,7 +170,7 @@ public struct VisibleRowsMachine: ShownMachine {
                 "above": .integer(Int64(level.above)), "code": .string(level.code), "text": .string(level.text),
                 "count": .integer(Int64(ids.count)),
             ]
-            actions.append(.tell(name: "visible-rows:warning", data: data))
+            actions.append(.publish(name: "visible-rows:warning", data: data))
         }
         warned = level?.above ?? .max
         // The first rows of a screen are put without delay.
@@ -236,7 +236,7 @@ public struct VisibleRowsMachine: ShownMachine {
             return []
         }
         problem = answer.placedProblem
-        if answer.isFinal { return [.tell(name: "visible-rows:refused", data: ["problem": problem])] }
+        if answer.isFinal { return [.publish(name: "visible-rows:refused", data: ["problem": problem])] }
         failures += 1
         let wait = ClassifiedAnswer.waitMilliseconds(failures: failures, retryAfterSeconds: answer.retryAfterSeconds)
         return [.timer(name: "retry", at: now + wait)]

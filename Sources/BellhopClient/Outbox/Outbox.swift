@@ -364,8 +364,8 @@ public final class Outbox: Sendable {
     }
 
     private func publishCount() {
-        let (tell, count) = state.withLock { ($0.events.waiting, $0.machine.items.count + $0.toStore.count) }
-        tell(count)
+        let (deliver, count) = state.withLock { ($0.events.waiting, $0.machine.items.count + $0.toStore.count) }
+        deliver(count)
     }
 
     private func perform(_ action: OutboxMachine.Action) {

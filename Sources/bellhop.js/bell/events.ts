@@ -10,7 +10,7 @@ export function input(it: BellState, given: BellInput) {
 
 /** Passes an event to the listeners of the app. */
 export function publish(it: BellState, name: string, data: unknown, id = "") {
-  for (const key of [name, "*"]) it.named.get(key)?.tell({ name, data, id });
+  for (const key of [name, "*"]) it.named.get(key)?.emit({ name, data, id });
 }
 
 /** Passes an event to the stores and to the app. */

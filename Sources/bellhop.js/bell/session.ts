@@ -11,7 +11,7 @@ import { add, failure } from "./writes.js";
 import type { BellState, GroupParts, Owner } from "../internal.js";
 import type { State } from "../machines/identity.js";
 import type { SessionInput } from "../machines/inputs.js";
-import type { Unstamped, Wanted } from "../types.js";
+import type { Unstamped, TokenRequest } from "../types.js";
 
 /** Signs a user in; without a name, the user of the token.
  * @param isShown whether what is kept of the user shows before the service has answered */
@@ -39,22 +39,22 @@ export function signIn(it: BellState, name: string | null = it.options.user ?? n
 async function identify(it: BellState, owner: Owner, token: string, read: Partial<State>): Promise<string | null> {
   const claims = read.claims ?? token;
   owner.read = read;
-  if (it.told?.claims === claims) return it.told.identity;
+  if (it.known?.claims === claims) return it.known.identity;
   show(it, owner, read);
   const answer = await it.http.call("GET", "/v1/me", undefined, { Authorization: `Bearer ${token}` });
   const { status, body } = answer;
   if (status !== 200) throw noToken({ code: `http.${status}`, ...body, status }, { answer, token });
   const { identity = null } = body ?? {};
-  it.told = { claims, identity };
+  it.known = { claims, identity };
   return identity;
 }
 
 /** The service opened a stream of another identity than it had said: its settings have changed meanwhile. */
 export async function identifyAgain(it: BellState) {
   const { owner, token } = it;
-  it.told = undefined;
-  const told = await identify(it, owner, token?.state().token ?? "", owner.read ?? {}).catch(() => null);
-  if (told && told !== owner.identity && owner === it.owner) signIn(it, it.user, false);
+  it.known = undefined;
+  const identity = await identify(it, owner, token?.state().token ?? "", owner.read ?? {}).catch(() => null);
+  if (identity && identity !== owner.identity && owner === it.owner) signIn(it, it.user, false);
 }
 
 /** Shows what the device has kept of an identity, if it knows exactly one of the token's holder. */
@@ -145,10 +145,10 @@ export async function begin(it: BellState) {
   await token.get();
   await owner.shown;
   if (isOver()) return;
-  const { identity: told } = token.state();
+  const { identity: digest } = token.state();
   const { subject = null, holder = null, person = null } = owner.read ?? {};
   it.user ??= subject;
-  if (told) step(it, owner, { type: "told", identity: told, holder, person });
+  if (digest) step(it, owner, { type: "identity", identity: digest, holder, person });
   const { identity } = owner.session;
   token.receive({ type: "assume", identity });
   const name = nameOf(it, identity);
@@ -168,7 +168,7 @@ function open(it: BellState, token: NonNullable<BellState["token"]>, name: strin
   const { scope, identity } = owner;
   const own = {
     emit: it.receive,
-    async provider({ spent, problem }: Wanted) {
+    async provider({ spent, problem }: TokenRequest) {
       const given = await token.need(spent, problem);
       if (token.state().identity === identity || token !== it.token) return given;
       // The service answered late: only now is the stream's identity known.
@@ -181,12 +181,12 @@ function open(it: BellState, token: NonNullable<BellState["token"]>, name: strin
     ...it, user, identity, scope, rows: it.tables?.line,
     // The state of an unknown identity is not stored: the next identity could be another user.
     storage: identity ? it.storage : memoryStorage(),
-    limits: { ...it.options.limits, online: it.network.online(), foreground: it.lifecycle.foreground() }, ...own,
+    limits: { ...it.options.limits, isOnline: it.network.online(), isForeground: it.lifecycle.foreground() }, ...own,
   });
   const { tabs } = it.options;
   const shared = identity && typeof tabs === "function" && tabs({ ...it, user, identity, name, makeHolder, ...own });
   const line = it.line = shared || makeHolder(own);
-  line.want({ topics: it.wanted.all(), tables: it.rows?.all() ?? [] });
+  line.subscribe({ topics: it.topics.all(), tables: it.rows?.all() ?? [] });
   line.lifecycle(it.lifecycle.foreground());
   line.start();
   owner.start();

@@ -12,7 +12,7 @@ export function value<Value>(first: Value) {
     set(next: Value) {
       if (JSON.stringify(next) === JSON.stringify(current)) return false;
       current = next;
-      changed.tell();
+      changed.emit();
       return true;
     },
     store: { get, subscribe: changed.add },

@@ -33,26 +33,26 @@ export function initial({ bookingId }: { bookingId: string }): State {
   };
 }
 
-export const view = ({ booking, isLoaded, problem, pending }: State) => {
+export const snapshot = ({ booking, isLoaded, problem, pending }: State) => {
   return { booking, isLoaded, problem, isPending: pending !== null };
 };
 
 /** Returns what the device keeps for the next start; null for nothing. */
 export const kept = ({ stored }: State) => stored && { booking: stored };
 
-const withKept = (state: State, { booking = null }: { booking?: Shown }): State => ({ ...state, stored: booking });
+const restore = (state: State, { booking = null }: { booking?: Shown }): State => ({ ...state, stored: booking });
 
 export function receive(state: State, input: StoreInput): Outcome<State> {
   if (input.type === "user") return beginAnew(receive, initial(state), input);
   const path = `/v1/bookings/${encodeURIComponent(state.bookingId)}`;
-  const held = restored(state, input, withKept);
+  const held = restored(state, input, restore);
   const step = advance(held.loading, input, { as: "booking", path, events: ["booking:status_change"] });
   const actions: StoreAction[] = [...step.actions];
   let next = { ...held, loading: step.loading };
-  if (step.isGone) next = withKept(next, {});
+  if (step.isGone) next = restore(next, {});
   if (step.body) {
-    next = merged(next, step.body);
-    for (const { event } of step.since) next = merged(next, fields(event.data as BookingStatusChange));
+    next = merge(next, step.body);
+    for (const { event } of step.since) next = merge(next, fields(event.data as BookingStatusChange));
   }
   const { name, data } = input.event ?? {};
   // An event replayed after a break must not trigger haptics.
@@ -61,7 +61,7 @@ export function receive(state: State, input: StoreInput): Outcome<State> {
   else if (isReplayed) next.replaying -= 1;
   if (name === "booking:status_change" && data.bookingId === state.bookingId) {
     const before = next.stored;
-    next = merged(next, fields(data));
+    next = merge(next, fields(data));
     if (next.stored !== before) {
       if (before && before.status !== data.status && !isReplayed) actions.push(played(data));
       // The event carries the status; the rest of the booking, such as its start time, is fetched.
@@ -77,10 +77,10 @@ export function receive(state: State, input: StoreInput): Outcome<State> {
     actions.push({ do: "send", method: "PATCH", path, body: input.set, headers, as });
   } else if (input.type === "answer" && input.as === next.pending?.as) {
     next = { ...next, pending: null };
-    if (isTaken(input.status)) next = merged(next, input.body);
+    if (isTaken(input.status)) next = merge(next, input.body);
     else {
       const refusal = { bookingId: state.bookingId, problem: { ...problemOf(input), allowed: input.body?.allowed } };
-      actions.push({ do: "tell", name: "booking:refused", data: refusal });
+      actions.push({ do: "publish", name: "booking:refused", data: refusal });
       const more = advance(next.loading, { type: "refresh" }, { as: "booking", path });
       next.loading = more.loading;
       actions.push(...more.actions);
@@ -102,7 +102,7 @@ function fields({ bookingId, status, version, epoch, estimatedCompletion }: Book
   return { id: bookingId, status, version, epoch, estimatedCompletion };
 }
 
-function merged(state: State, newer: Partial<Booking> & Versioned): State {
+function merge(state: State, newer: Partial<Booking> & Versioned): State {
   if (newer.id !== state.bookingId) return state;
   // A whole booking of the same version completes the state that an event started.
   const { version, epoch } = state.stored ?? {};

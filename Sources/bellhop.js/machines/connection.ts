@@ -10,15 +10,15 @@ export interface State {
   status: Status;
   /** The requested topics. */
   topics: string[];
-  online: boolean;
-  foreground: boolean;
+  isOnline: boolean;
+  isForeground: boolean;
   /** Number of the connection; input from earlier connections is ignored. */
   attempt: number;
   /** Number of consecutive failed tries. */
   tries: number;
   triedAt: number;
   /** Time of the last received byte. */
-  heardAt: number;
+  receivedAt: number;
   /** Set by `stream:ready`. */
   streamId: string | null;
   /** The topics that the stream is subscribed to. */
@@ -31,7 +31,7 @@ export interface State {
   /** No try before this time: the server asked for the delay. */
   serverAt: number;
   /** The last token was refused once. */
-  fresh: boolean;
+  isFresh: boolean;
   /** Why the service refused a topic, by topic. */
   refused: Record<string, Refusal>;
   /** Refused topics that are requested once more. */
@@ -41,7 +41,7 @@ export interface State {
   /** Maximum number of new topics per request while bisecting for the refused one; null means all. */
   limit: number | null;
   /** The stream was refused together with its topics, so it is opened without any. */
-  bare: boolean;
+  isBare: boolean;
   /** Why the stream is not live: {code, status?, detail?}. */
   reason: Refusal | null;
   /** The service's digest of the token's rights; null until known. */
@@ -74,33 +74,33 @@ export const defaults = {
 };
 
 export function initial(
-
-  options: Partial<typeof defaults> & Partial<Pick<State, "topics" | "online" | "foreground" | "user" | "identity">> = {},
+  options: Partial<typeof defaults> & Partial<Pick<State, "topics" | "isOnline" | "isForeground" | "user" | "identity">>
+    = {},
 ): State {
-  const { topics = [], online = true, foreground = true, user = null, identity = null, ...limits } = options;
+  const { topics = [], isOnline = true, isForeground = true, user = null, identity = null, ...limits } = options;
   return {
-    status: "closed", topics, online, foreground, attempt: 0, tries: 0, triedAt: -Infinity, heardAt: 0, streamId: null,
-    ready: [], retryAt: null, retryMs: null, closing: null, serverAt: 0, fresh: false,
-    refused: {}, again: [], asked: [], limit: null, bare: false,
+    status: "closed", topics, isOnline, isForeground, attempt: 0, tries: 0, triedAt: -Infinity,
+    receivedAt: 0, streamId: null, ready: [], retryAt: null, retryMs: null, closing: null, serverAt: 0, isFresh: false,
+    refused: {}, again: [], asked: [], limit: null, isBare: false,
     reason: null, user, identity, limits: { ...defaults, ...limits },
   };
 }
 
 /** Returns the state that the app sees. It only changes when something happens. */
-export function view({ status, tries, retryAt, streamId, ready, reason, refused }: State) {
+export function snapshot({ status, tries, retryAt, streamId, ready, reason, refused }: State) {
   return { status, tries, retryAt, streamId, topics: ready, reason, refused };
 }
 
 /** Returns what the app sees without a stream. */
 export const unconnected = (status: Status, reason: Refusal | null = null): Connection =>
-  ({ status, tries: 0, retryAt: null, streamId: null, topics: [], reason, refused: {} });
+  ({ ...snapshot(initial()), status, reason });
 
 const timers = ["retry", "connect", "silence", "stable"].map((name): TimerAction => ({ do: "timer", name, at: null }));
 
 export function receive(state: State, input: ConnectionInput): Result {
   const { now } = input;
   switch (input.type) {
-    case "open": return open({ ...state, tries: 0, fresh: false, refused: {}, bare: false }, now);
+    case "open": return open({ ...state, tries: 0, isFresh: false, refused: {}, isBare: false }, now);
     case "close": return stop(state, "closed", null);
     case "retry": return { state: { ...state, retryMs: input.milliseconds }, actions: [] };
     case "topics": return topics(state, input.topics, now);
@@ -116,13 +116,13 @@ export function receive(state: State, input: ConnectionInput): Result {
   // The remaining inputs come from a connection. Inputs of an earlier connection are ignored.
   if (input.attempt !== state.attempt || !isTrying(state)) return { state, actions: [] };
   switch (input.type) {
-    case "bytes": return { state: { ...state, heardAt: now }, actions: [] };
+    case "bytes": return { state: { ...state, receivedAt: now }, actions: [] };
     case "head": return head(state, input);
     case "ready": return ready(state, input);
     case "subscribed": return subscribed(state, input);
     case "closing": return { state: { ...state, closing: input }, actions: [] };
     // A planned reconnection: the transport has collected too much, or the stream's token could not be renewed.
-    case "again": return open({ ...state, fresh: input.fresh === true }, now);
+    case "again": return open({ ...state, isFresh: input.isFresh === true }, now);
     case "ended": return fail(state, input, lost(state, input));
     default: return { state, actions: [] };
   }
@@ -133,7 +133,7 @@ const isTrying = (state: State) => state.status === "connecting" || state.status
 function open(state: State, now: number): Result {
   const attempt = state.attempt + 1;
   const next: State = {
-    ...state, status: "connecting", attempt, triedAt: now, heardAt: now, streamId: null, ready: [], retryAt: null,
+    ...state, status: "connecting", attempt, triedAt: now, receivedAt: now, streamId: null, ready: [], retryAt: null,
     closing: null,
   };
   return {
@@ -143,13 +143,13 @@ function open(state: State, now: number): Result {
       ...timers.slice(2),
       timers[0],
       { do: "timer", name: "connect", at: now + state.limits.connectMs },
-      { do: "connect", attempt, topics: opening(state), fresh: state.fresh },
+      { do: "connect", attempt, topics: opening(state), isFresh: state.isFresh },
     ],
   };
 }
 
 /** The topics to open the stream with. None after a refusal: the user's own events must always be delivered. */
-const opening = ({ topics, refused, bare }: State) => bare ? [] : topics.filter((topic) => !refused[topic]);
+const opening = ({ topics, refused, isBare }: State) => isBare ? [] : topics.filter((topic) => !refused[topic]);
 
 const again = (state: State) => ({ ...state, again: Object.keys(state.refused) });
 
@@ -161,7 +161,7 @@ const lost = ({ closing }: State, { code = "lost", detail = null, status }: Conn
 
 function stop(state: State, status: Status, reason: State["reason"]): Result {
   return {
-    state: { ...state, status, reason, streamId: null, ready: [], retryAt: null, fresh: false },
+    state: { ...state, status, reason, streamId: null, ready: [], retryAt: null, isFresh: false },
     actions: [...(isTrying(state) ? [{ do: "disconnect" } as const] : []), ...timers],
   };
 }
@@ -172,7 +172,7 @@ function fail(
 ): Result {
   const { limits } = state;
   // The device reports no network, and nothing answered: the next tries are slow, and do not count.
-  const isOffline = !state.online && reason?.status === undefined && !state.closing;
+  const isOffline = !state.isOnline && reason?.status === undefined && !state.closing;
   const tries = isOffline ? state.tries : state.tries + 1;
   if (!isOffline && tries > limits.triesMax) return stop({ ...state, tries: limits.triesMax }, "unreachable", reason);
   const firstMs = isOffline ? limits.delayMsMax : state.retryMs ?? limits.firstMs;
@@ -181,7 +181,7 @@ function fail(
   const retryAt = Math.max(now + own, serverAt);
   const stopped = stop(state, isOffline ? "offline" : "waiting", reason);
   return {
-    state: { ...stopped.state, tries, retryAt, serverAt, fresh: state.fresh },
+    state: { ...stopped.state, tries, retryAt, serverAt, isFresh: state.isFresh },
     actions: [...stopped.actions, { do: "timer", name: "retry", at: retryAt }],
   };
 }
@@ -195,17 +195,17 @@ export const backoff = (firstMs: number, failures: number, msMax: number, random
 function head(state: State, input: ConnectionInputOf<"head">): Result {
   const { status, retryAfterMs = 0 } = input;
   const reason = refusal(input);
-  if (status === 200) return { state: { ...state, heardAt: input.now, fresh: false }, actions: [] };
+  if (status === 200) return { state: { ...state, receivedAt: input.now, isFresh: false }, actions: [] };
   if (status === 204) return stop(state, "closed", reason);
   if (status === 401) {
     // The first 401 is retried immediately with another token; a second one backs off.
-    return state.fresh ? fail(state, input, reason, retryAfterMs) : open({ ...state, fresh: true }, input.now);
+    return state.isFresh ? fail(state, input, reason, retryAfterMs) : open({ ...state, isFresh: true }, input.now);
   }
   const isFinal = status >= 400 && status < 500 && ![408, 425, 429].includes(status);
   if (!isFinal) return fail(state, input, reason, retryAfterMs);
   // One of the topics may be the reason: the stream opens without any, and then each is asked for.
   return opening(state).length > 0
-    ? open({ ...state, bare: true, fresh: false }, input.now) : stop(state, "refused", reason);
+    ? open({ ...state, isBare: true, isFresh: false }, input.now) : stop(state, "refused", reason);
 }
 
 const refusal = ({ status, problem }: { status: number; problem?: ProblemBody }): Refusal =>
@@ -218,7 +218,7 @@ function ready(state: State, input: ConnectionInputOf<"ready">): Result {
     return stop(state, "refused", { code: "stream.other" });
   }
   const next: State = {
-    ...again(state), streamId: input.streamId, ready: input.topics ?? [], identity, bare: false, limit: null,
+    ...again(state), streamId: input.streamId, ready: input.topics ?? [], identity, isBare: false, limit: null,
     // A service that was reached does not count as unreachable, however often the connection breaks.
     tries: Math.min(state.tries, state.limits.triesMax - 1),
   };
@@ -255,7 +255,7 @@ const isShared = (topic: string) => topic !== "personal";
 function subscribed(state: State, input: ConnectionInputOf<"subscribed">): Result {
   const { asked, status, now, topics = [] } = input;
   // A newer request has its own answer.
-  if (!sameTopics(asked, state.asked)) return { state, actions: [] };
+  if (!isSame(asked, state.asked)) return { state, actions: [] };
   if (status === 200) {
     const refused = filtered(state, (topic) => !topics.includes(topic));
     // If the service confirms the request but leaves a topic out, this connection does not request it again.
@@ -279,35 +279,34 @@ function subscribed(state: State, input: ConnectionInputOf<"subscribed">): Resul
   return settle({ ...state, refused, again: state.again.filter((topic) => !left.includes(topic)) }, now, []);
 }
 
-const sameTopics = (a: string[], b: string[]) => a.length === b.length && a.every((topic) => b.includes(topic));
+const isSame = (a: string[], b: string[]) => a.length === b.length && a.every((topic) => b.includes(topic));
 
-function topics(state: State, wanted: string[], now: number): Result {
-  if (sameTopics(wanted, state.topics)) return { state, actions: [] };
-  const refused = filtered(state, (topic) => wanted.includes(topic));
-  const next = { ...state, topics: wanted, refused, limit: null };
+function topics(state: State, requested: string[], now: number): Result {
+  if (isSame(requested, state.topics)) return { state, actions: [] };
+  const refused = filtered(state, (topic) => requested.includes(topic));
+  const next = { ...state, topics: requested, refused, limit: null };
   return state.streamId !== null ? settle(next, now, []) : { state: next, actions: [] };
 }
 
 function network(state: State, { online, changed = false }: { online: boolean; changed?: boolean }, now: number): Result {
-  const next = { ...state, online };
-  const isNew = changed || online !== state.online;
+  const next = { ...state, isOnline: online };
+  const isNew = changed || online !== state.isOnline;
   // On another network the old connection is dead, and no error reports it. Without a network a new try fails at once,
   // unless the report is wrong, as with some virtual networks.
-  return isNew && !isSettled(state) && !isPaused(state) ? wake(next, now) : { state: next, actions: [] };
+  const isPaused = !state.isForeground && state.reason?.code === "background";
+  return isNew && !isSettled(state) && !isPaused ? wake(next, now) : { state: next, actions: [] };
 }
 
 /** Returns whether only the app can leave this state. */
 const isSettled = (state: State) => state.status === "closed" || state.status === "refused";
 
-const isPaused = (state: State) => !state.foreground && state.reason?.code === "background";
-
 function lifecycle(state: State, foreground: boolean, now: number): Result {
   const { backgroundMs, doubtMs } = state.limits;
-  const next = { ...state, foreground };
+  const next = { ...state, isForeground: foreground };
   const pause = (at: number | null): TimerAction => ({ do: "timer", name: "background", at });
   if (!foreground) return { state: next, actions: backgroundMs === null ? [] : [pause(now + backgroundMs)] };
   const actions: ConnectionAction[] = backgroundMs === null ? [] : [pause(null)];
-  const isDoubtful = state.status === "live" && now - state.heardAt > doubtMs;
+  const isDoubtful = state.status === "live" && now - state.receivedAt > doubtMs;
   if (isSettled(state) || (isTrying(state) && !isDoubtful)) return { state: next, actions };
   const woken = wake(next, now);
   return { state: woken.state, actions: [...actions, ...woken.actions] };
@@ -316,7 +315,7 @@ function lifecycle(state: State, foreground: boolean, now: number): Result {
 /** R-14: tries immediately and resets the failure count. At most one try per second, however often the network comes
  * and goes, and none before the server's `Retry-After` has passed. */
 function wake(state: State, now: number): Result {
-  const next = { ...state, tries: 0, fresh: false };
+  const next = { ...state, tries: 0, isFresh: false };
   const soonest = Math.max(state.triedAt + state.limits.wakeMs, state.serverAt);
   // An earlier scheduled try is not postponed.
   const at = Math.min(soonest, state.retryAt ?? soonest);
@@ -338,11 +337,11 @@ function timer(state: State, input: ConnectionInputOf<"timer">): Result {
     case "stable": return { state: state.streamId !== null ? { ...state, tries: 0 } : state, actions: [] };
     case "silence": {
       if (state.streamId === null) return { state, actions: [] };
-      const at = state.heardAt + state.limits.silenceMs;
+      const at = state.receivedAt + state.limits.silenceMs;
       return now < at ? { state, actions: [{ do: "timer", name, at }] } : fail(state, input, { code: "silence" });
     }
     case "background":
-      return state.foreground || isSettled(state) || state.status === "unreachable"
+      return state.isForeground || isSettled(state) || state.status === "unreachable"
         ? { state, actions: [] } : stop(state, "waiting", { code: "background" });
     default: return { state, actions: [] };
   }

@@ -1,7 +1,7 @@
 // The messages of one conversation, oldest first. A message shows as soon as it is sent. It goes through the outbox,
 // and its answer or its event, whichever arrives first, confirms it. A refused message moves to `refused`, where the
 // user can resend or discard it.
-import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
+import { advance, beginAnew, isTaken, problemOf, restored, badgesEvent, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 import type { FetchAction, Outcome, StoreAction } from "../actions.js";
 import type { ClientEvents } from "../contract.js";
@@ -31,7 +31,7 @@ export interface State {
   next: string | null;
   hasEarlier: boolean;
   tries: number;
-  isReadWanted: boolean;
+  isReadPending: boolean;
   loading: Loading;
 }
 
@@ -51,11 +51,11 @@ export function initial({ conversationId }: { conversationId: string }): State {
     conversationId, messages: [], sending: [], refused: [], unread: null, readPosition: null, isLoaded: false,
     isRemoved: false, problem: null, next: null, hasEarlier: false, tries: 0,
     // Whether the user has read the conversation before its first page came.
-    isReadWanted: false, loading: unloaded,
+    isReadPending: false, loading: unloaded,
   };
 }
 
-export function view(
+export function snapshot(
   { conversationId, messages, sending, refused, unread, isLoaded, isRemoved, problem, hasEarlier }: State,
 ) {
   return { conversationId, messages, sending, refused, unread, isLoaded, isRemoved, problem, hasEarlier };
@@ -64,11 +64,11 @@ export function view(
 export function receive(state: State, input: StoreInput): Result {
   if (input.type === "user") return beginAnew(receive, initial(state), input);
   const events = ["message:created", "message:deleted"];
-  const held = restored(state, input, withKept);
+  const held = restored(state, input, restore);
   const step = advance(held.loading, input, { as: "list", path: `${path(state)}/messages?limit=50`, events });
   const actions: StoreAction[] = [...step.actions];
   let next = { ...held, loading: step.loading };
-  if (step.isGone) next = withKept(next, { refused: state.refused });
+  if (step.isGone) next = restore(next, { refused: state.refused });
   const isFetched = step.actions.some((one) => one.do === "fetch");
   if (isFetched) actions.push({ do: "fetch", path: path(state), as: "conversation" });
   if (step.body) {
@@ -79,12 +79,12 @@ export function receive(state: State, input: StoreInput): Result {
     const isJoined = !state.loading.isKept && state.messages.some((one) => one.sequence >= first - 1);
     const older = isJoined ? state.messages.filter((one) => one.sequence < first) : [];
     next = { ...next, messages: [...older, ...messages], next: older.length ? next.next : step.body.next ?? null };
-    for (const one of step.since) next = event(next, one.event).state;
-    if (next.isReadWanted) actions.push(...readUpTo(next));
-    next.isReadWanted = false;
+    for (const one of step.since) next = handle(next, one.event).state;
+    if (next.isReadPending) actions.push(...read(next));
+    next.isReadPending = false;
   }
-  const made = input.type === "event" ? event(next, input.event)
-    : input.type === "answer" ? answer(next, input) : command(next, input);
+  const made = input.type === "event" ? handle(next, input.event)
+    : input.type === "answer" ? answered(next, input) : command(next, input);
   const { isLoaded, problem } = made.state.loading;
   const settled = settle({ ...made.state, isLoaded, problem, hasEarlier: made.state.next !== null });
   return { state: same(state, settled), actions: [...actions, ...made.actions] };
@@ -95,17 +95,17 @@ export function receive(state: State, input: StoreInput): Result {
 export const kept = ({ loading, isRemoved, messages, refused, unread, readPosition }: State) =>
   loading.isLoaded && !isRemoved ? { messages: messages.slice(-keptMax), refused, unread, readPosition } : null;
 
-const withKept = (state: State, { messages = [], refused = [], unread = null, readPosition = null }: Kept): State =>
+const restore = (state: State, { messages = [], refused = [], unread = null, readPosition = null }: Kept): State =>
   ({ ...state, messages, refused, unread, readPosition });
 
 const path = (state: State) => `/v1/conversations/${encodeURIComponent(state.conversationId)}`;
 
-function event(state: State, { name, data }: MachineEvent): Result {
+function handle(state: State, { name, data }: MachineEvent): Result {
   if ((data?.conversationId ?? data?.conversation?.id) !== state.conversationId) return { state, actions: [] };
   switch (name) {
     case "message:created": {
       const last = state.messages.at(-1)?.sequence;
-      const next = { ...added(state, [data.message]), unread: data.unread ?? state.unread };
+      const next = { ...add(state, [data.message]), unread: data.unread ?? state.unread };
       // Sequence numbers have no gaps: a skipped number means that a message was missed.
       const isGap = last !== undefined && data.message.sequence > last + 1;
       return { state: next, actions: isGap ? [fetchSince(state, last)] : [] };
@@ -143,8 +143,8 @@ function command(state: State, input: StoreInput): Result {
       return { state: { ...state, refused: state.refused.filter((one) => one.id !== input.id) }, actions: [] };
     case "read": {
       const { isLoaded, isKept } = state.loading;
-      const isReadWanted = input.sequence === undefined && (!isLoaded || isKept);
-      return { state: same(state, { ...state, isReadWanted }), actions: readUpTo(state, input.sequence) };
+      const isReadPending = input.sequence === undefined && (!isLoaded || isKept);
+      return { state: same(state, { ...state, isReadPending }), actions: read(state, input.sequence) };
     }
     case "earlier": {
       if (!state.next) break;
@@ -160,7 +160,7 @@ function command(state: State, input: StoreInput): Result {
 }
 
 /** @param sequence by default the newest loaded message */
-function readUpTo(state: State, sequence = state.messages.at(-1)?.sequence): StoreAction[] {
+function read(state: State, sequence = state.messages.at(-1)?.sequence): StoreAction[] {
   // The count falls only after the service has confirmed it (R-CNT-RT-2).
   if (!sequence || sequence <= (state.readPosition ?? 0)) return [];
   return [{ do: "send", method: "PUT", path: `${path(state)}/read-position`, body: { sequence }, as: "read" }];
@@ -179,7 +179,7 @@ function post(state: State, message: Unsent): Result {
     state: { ...state, tries, sending: [...state.sending, sent] },
     actions: [
       { do: "send", method: "POST", path: `${path(state)}/messages`, body: { id, text }, as: sent.as },
-      { do: "tell", name: "message:sending", data: { conversationId, ...message } },
+      { do: "publish", name: "message:sending", data: { conversationId, ...message } },
     ],
   };
 }
@@ -189,29 +189,29 @@ function refuse(state: State, { id, text, sentAt }: Unsent, problem: ReturnType<
   const { conversationId } = state;
   return {
     state: { ...state, refused, sending: state.sending.filter((one) => one.id !== id) },
-    actions: [{ do: "tell", name: "message:refused", data: { conversationId, id, text, problem } }],
+    actions: [{ do: "publish", name: "message:refused", data: { conversationId, id, text, problem } }],
   };
 }
 
-function answer(state: State, input: StoreInputOf<"answer">): Result {
+function answered(state: State, input: StoreInputOf<"answer">): Result {
   const { as, status, body } = input;
-  const actions: StoreAction[] = isTaken(status) ? tellBadges(body) : [];
+  const actions: StoreAction[] = isTaken(status) ? badgesEvent(body) : [];
   const message = state.sending.find((one) => one.as === as);
   if (message && !isTaken(status)) return refuse(state, message, problemOf(input));
   if (message) {
     const { conversationId } = state;
-    actions.push({ do: "tell", name: "message:sent", data: { conversationId, id: message.id } });
+    actions.push({ do: "publish", name: "message:sent", data: { conversationId, id: message.id } });
     const sending = state.sending.filter((one) => one !== message);
-    const next = body?.message ? added({ ...state, sending }, [body.message]) : { ...state, sending };
+    const next = body?.message ? add({ ...state, sending }, [body.message]) : { ...state, sending };
     // A user who replies has read what came before.
-    if (body?.unread > 0) actions.push(...readUpTo(state, body.message?.sequence ?? 0));
+    if (body?.unread > 0) actions.push(...read(state, body.message?.sequence ?? 0));
     return { state: { ...next, unread: body?.unread ?? state.unread }, actions };
   }
   if (as === "read" || as === "delete") {
     if (!isTaken(status)) {
       const { conversationId } = state;
       const data: ClientEvents["conversation:refused"] = { conversationId, what: as, problem: problemOf(input) };
-      return { state, actions: [{ do: "tell", name: "conversation:refused", data }] };
+      return { state, actions: [{ do: "publish", name: "conversation:refused", data }] };
     }
     const { readPosition = state.readPosition, unread = state.unread } = body ?? {};
     return { state: { ...state, readPosition, unread }, actions };
@@ -220,9 +220,9 @@ function answer(state: State, input: StoreInputOf<"answer">): Result {
   if (as === "conversation") {
     return { state: { ...state, unread: body.unread, readPosition: body.readPosition, isRemoved: false }, actions: [] };
   }
-  if (as === "earlier") return { state: { ...added(state, body.items), next: body.next ?? null }, actions: [] };
+  if (as === "earlier") return { state: { ...add(state, body.items), next: body.next ?? null }, actions: [] };
   if (as === "since") {
-    const next = added(state, body.items);
+    const next = add(state, body.items);
     const last = body.items.at(-1)?.sequence;
     return { state: next, actions: body.next && last ? [fetchSince(state, last)] : [] };
   }
@@ -233,7 +233,7 @@ function fetchSince(state: State, sequence: number): FetchAction {
   return { do: "fetch", path: `${path(state)}/messages?since=${sequence}&limit=100`, as: "since" };
 }
 
-function added(state: State, newer: Message[]): State {
+function add(state: State, newer: Message[]): State {
   const numbers = new Set(state.messages.map((one) => one.sequence));
   const fresh = newer.filter((one) => !numbers.has(one.sequence));
   if (fresh.length === 0) return state;

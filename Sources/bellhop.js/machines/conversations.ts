@@ -53,32 +53,32 @@ export function initial(options?: { user?: string | null }): State {
   };
 }
 
-export const view = ({ items, isLoaded, problem, hasMore }: State) => ({ items, isLoaded, problem, hasMore });
+export const snapshot = ({ items, isLoaded, problem, hasMore }: State) => ({ items, isLoaded, problem, hasMore });
 
 export function receive(state: State, input: StoreInput): Result {
   if (input.type === "user") return beginAnew(receive, initial(input), input);
-  const held = restored(state, input, withKept);
+  const held = restored(state, input, restore);
   const step = advance(held.loading, input, page);
   const actions: StoreAction[] = [...step.actions];
   let next = { ...held, loading: step.loading };
-  if (step.isGone) next = withKept(next, {});
+  if (step.isGone) next = restore(next, {});
   if (step.body) {
     // If the list has further pages, the older conversations already loaded are kept behind the first page.
-    next = step.body.next && state.next ? { ...next, stored: merged(state.stored, step.body.items) }
+    next = step.body.next && state.next ? { ...next, stored: merge(state.stored, step.body.items) }
       : { ...next, stored: step.body.items, next: step.body.next ?? null };
-    for (const one of step.since) next = event(next, one.event).state;
+    for (const one of step.since) next = handle(next, one.event).state;
   }
   if (input.type === "start") next.user ??= input.user ?? null;
   if (input.type === "event") {
-    const made = event(next, input.event);
+    const made = handle(next, input.event);
     next = made.state;
     actions.push(...made.actions);
   } else if (input.type === "more" && next.next) {
     actions.push({ do: "fetch", path: `${page.path}&cursor=${encodeURIComponent(next.next)}`, as: "more" });
   } else if (input.type === "answer" && input.status === 200) {
     if (input.as === "more") {
-      next = { ...next, stored: merged(input.body.items, next.stored), next: input.body.next ?? null };
-    } else if (input.as.startsWith("one:")) next = { ...next, stored: merged(next.stored, [input.body]) };
+      next = { ...next, stored: merge(input.body.items, next.stored), next: input.body.next ?? null };
+    } else if (input.as.startsWith("one:")) next = { ...next, stored: merge(next.stored, [input.body]) };
   }
   return { state: same(state, show(next)), actions };
 }
@@ -86,9 +86,9 @@ export function receive(state: State, input: StoreInput): Result {
 /** Returns what the device keeps for the next start: the first page; null for nothing. */
 export const kept = ({ loading, stored }: State) => loading.isLoaded ? { items: stored.slice(0, keptMax) } : null;
 
-const withKept = (state: State, { items = [] }: { items?: Item[] }): State => ({ ...state, stored: items });
+const restore = (state: State, { items = [] }: { items?: Item[] }): State => ({ ...state, stored: items });
 
-function event(state: State, { name, data }: MachineEvent): Result {
+function handle(state: State, { name, data }: MachineEvent): Result {
   const id = data?.conversationId;
   const held = state.stored.find((one) => one.id === id);
   switch (name) {
@@ -97,7 +97,7 @@ function event(state: State, { name, data }: MachineEvent): Result {
     case "message:created": {
       const settled = { ...state, sending: state.sending.filter((one) => one.id !== data.message.id) };
       if (!held) return { state: settled, actions: [fetchOne(data.conversationId)] };
-      return { state: replaced(settled, created(held, data, state.user)), actions: [] };
+      return { state: replaced(settled, add(held, data, state.user)), actions: [] };
     }
     case "message:deleted": {
       if (!held) break;
@@ -130,7 +130,7 @@ function event(state: State, { name, data }: MachineEvent): Result {
   return { state, actions: [] };
 }
 
-function created(held: Item, { message, preview, order, unread }: MessageCreated, user: string | null): Item {
+function add(held: Item, { message, preview, order, unread }: MessageCreated, user: string | null): Item {
   // The message is already included, for example by a list fetched meanwhile.
   if (message.sequence <= held.lastSequence) return held;
   const isOwn = message.senderId === user;
@@ -145,10 +145,10 @@ function created(held: Item, { message, preview, order, unread }: MessageCreated
 }
 
 function replaced(state: State, conversation: Item): State {
-  return { ...state, stored: merged(state.stored, [conversation]) };
+  return { ...state, stored: merge(state.stored, [conversation]) };
 }
 
-function merged(stored: Item[], newer: Item[]) {
+function merge(stored: Item[], newer: Item[]) {
   const ids = new Set(newer.map((one) => one.id));
   return [...newer, ...stored.filter((one) => !ids.has(one.id))].sort(byOrder).slice(0, storedMax);
 }

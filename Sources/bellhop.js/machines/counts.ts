@@ -33,7 +33,7 @@ export function initial(options?: { user?: string | null }): State {
   return { user, badges: null, confirmed: null, adjustments: [] };
 }
 
-export const view = (state: State) => state.badges;
+export const snapshot = (state: State) => state.badges;
 
 /** Returns what the device keeps for the next start; null for nothing. */
 export const kept = ({ confirmed }: State) => confirmed && { badges: confirmed };
@@ -47,15 +47,15 @@ export function receive(state: State, input: StoreInput): Result {
     }
     case "user": return only(initial(input));
     case "restore": return only(state.confirmed ? state : merge(state, (input.kept as { badges?: unknown }).badges));
-    case "event": return only(event(state, input.event));
+    case "event": return only(handle(state, input.event));
     // Registers a write named `as` that will change the counts by this much.
     case "expect": return only(adjust(state, { key: input.as, by: input.by, isShown: false }));
-    case "answer": return answer(state, input);
+    case "answer": return answered(state, input);
   }
   return only(state);
 }
 
-function event(state: State, { name, data }: MachineEvent) {
+function handle(state: State, { name, data }: MachineEvent) {
   if (name === "stream:ready" && !state.user) state = { ...state, user: data.userId };
   if (name === "badges:update") return merge(state, data);
   if (isBadges(data?.badges)) return merge(state, data.badges);
@@ -64,7 +64,7 @@ function event(state: State, { name, data }: MachineEvent) {
   return adjust(state, { key: data.message.id, by: { messages: 1 }, isShown: true });
 }
 
-function answer(state: State, { as, status, body }: StoreInputOf<"answer">): Result {
+function answered(state: State, { as, status, body }: StoreInputOf<"answer">): Result {
   if (as === "badges" || as === "reconcile") {
     if (!isTaken(status) && status !== 304) return only(state);
     // A 304 answers another client's cached state; without local counts they are fetched in full.

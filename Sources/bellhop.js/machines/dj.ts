@@ -41,7 +41,7 @@ export interface State {
   version: number;
   epoch: string | null;
   count: number;
-  isWanted: boolean;
+  isSubscribed: boolean;
   loading: Loading;
 }
 
@@ -55,55 +55,55 @@ export function initial({ shopId }: { shopId: string }): State {
   return {
     shopId, isActive: false, currentTrackId: null, tracks: [], isLive: false, isLoaded: false, problem: null,
     refusal: null,
-    stored: [], pending: {}, version: 0, epoch: null, count: 0, isWanted: false, loading: unloaded,
+    stored: [], pending: {}, version: 0, epoch: null, count: 0, isSubscribed: false, loading: unloaded,
   };
 }
 
-export const view = ({ isActive, currentTrackId, tracks: queue, isLive, isLoaded, problem }: State) => {
+export const snapshot = ({ isActive, currentTrackId, tracks: queue, isLive, isLoaded, problem }: State) => {
   return { isActive, currentTrackId, queue, isLive, isLoaded, problem };
 };
 
 export function receive(state: State, input: StoreInput): Result {
-  if (input.type === "user") return beginAnew(receive, { ...initial(state), isWanted: state.isWanted }, input);
-  const held = restored(state, input, withKept);
+  if (input.type === "user") return beginAnew(receive, { ...initial(state), isSubscribed: state.isSubscribed }, input);
+  const held = restored(state, input, restore);
   const step = advance(held.loading, input, { as: "dj", path: path(state) });
   const subject = `dj:${state.shopId}`;
-  const topic = watchTopic(state.isWanted, input, subject);
+  const topic = watchTopic(state.isSubscribed, input, subject);
   const actions: StoreAction[] = [...topic.actions, ...step.actions];
   const refusal = topicProblem(state.refusal, input, subject);
-  let next = { ...held, loading: step.loading, refusal, isWanted: topic.isWanted };
-  if (step.isGone) next = withKept(next, {});
+  let next = { ...held, loading: step.loading, refusal, isSubscribed: topic.isSubscribed };
+  if (step.isGone) next = restore(next, {});
   if (step.body) next = session(next, step.body);
-  if (input.type === "event") next = event(next, input.event);
+  if (input.type === "event") next = handle(next, input.event);
   const made = input.type === "vote" ? vote(next, input) : input.type === "add" ? add(next, input)
-    : input.type === "answer" ? answer(next, input) : { state: next, actions: [] };
+    : input.type === "answer" ? answered(next, input) : { state: next, actions: [] };
   next = made.state;
-  if ((input.type === "connection" && input.status !== "live") || !topic.isWanted) next = { ...next, isLive: false };
+  if ((input.type === "connection" && input.status !== "live") || !topic.isSubscribed) next = { ...next, isLive: false };
   if (next.isLive) next = { ...next, refusal: null };
   const { isLoaded } = next.loading;
   const problem = next.loading.problem ?? next.refusal;
-  return { state: same(state, { ...ordered(next, state), isLoaded, problem }), actions: [...actions, ...made.actions] };
+  return { state: same(state, { ...order(next, state), isLoaded, problem }), actions: [...actions, ...made.actions] };
 }
 
 /** Returns what the device keeps for the next start; null for nothing. */
 export const kept = ({ isActive, currentTrackId, stored, version, epoch }: State) =>
   epoch === null ? null : { isActive, currentTrackId, tracks: stored, version, epoch };
 
-const withKept = (
+const restore = (
   state: State, { isActive = false, currentTrackId = null, tracks = [], version = 0, epoch = null }: Kept,
 ): State => ({ ...state, isActive, currentTrackId, stored: tracks, version, epoch });
 
 const path = (state: State) => `/v1/shops/${encodeURIComponent(state.shopId)}/dj`;
 
 /** In another epoch, any payload is newer than the known state. */
-function entered(state: State, { epoch = "" }: { epoch?: string }): State {
+function enter(state: State, { epoch = "" }: { epoch?: string }): State {
   if (epoch === state.epoch) return state;
   return { ...state, epoch, version: 0, stored: state.stored.map((track) => ({ ...track, version: 0 })) };
 }
 
-function event(state: State, { name, data }: MachineEvent): State {
+function handle(state: State, { name, data }: MachineEvent): State {
   if (data?.shopId !== state.shopId || !Number.isInteger(data.version)) return state;
-  const next = entered(state, data);
+  const next = enter(state, data);
   if ((data.version as number) < next.version) return state;
   switch (name) {
     case "dj:session": return { ...session(state, data), isLive: true };
@@ -124,7 +124,7 @@ function event(state: State, { name, data }: MachineEvent): State {
 
 function session(state: State, data: DJSession): State {
   if (data.shopId !== state.shopId || !Array.isArray(data.queue)) return state;
-  const next = entered(state, data);
+  const next = enter(state, data);
   if (data.version < next.version) return state;
   const stored = data.queue.map((item) => track(next, item, data.version));
   const { isActive, version } = data;
@@ -172,7 +172,7 @@ function add(
   };
 }
 
-function answer(state: State, input: StoreInputOf<"answer">): Result {
+function answered(state: State, input: StoreInputOf<"answer">): Result {
   const { as, status, body } = input;
   if (!/^(vote|add)-/.test(as)) return { state, actions: [] };
   const trackId = Object.keys(state.pending).find((id) => state.pending[id].as === as);
@@ -181,17 +181,17 @@ function answer(state: State, input: StoreInputOf<"answer">): Result {
   const next = trackId ? { ...state, pending: others } : state;
   if (!isTaken(status)) {
     const data = { shopId: state.shopId, trackId: trackId ?? null, problem: problemOf(input) };
-    return { state: next, actions: [{ do: "tell", name: "dj:refused", data }] };
+    return { state: next, actions: [{ do: "publish", name: "dj:refused", data }] };
   }
-  const entering = entered(next, body);
+  const entering = enter(next, body);
   return { state: body.version >= entering.version ? put(entering, body) : next, actions: [] };
 }
 
 /** Sorts the playing track first, then by score, then by the time of adding, then by id. */
-function ordered(state: State, before: State): State {
+function order(state: State, before: State): State {
   if (before.stored === state.stored && before.pending === state.pending
     && before.currentTrackId === state.currentTrackId) return { ...state, tracks: before.tracks };
-  const tracks = state.stored.map((track) => shown(track, state.pending[track.trackId]?.vote));
+  const tracks = state.stored.map((track) => show(track, state.pending[track.trackId]?.vote));
   tracks.sort((one, other) => {
     const isCurrent = Number(other.trackId === state.currentTrackId) - Number(one.trackId === state.currentTrackId);
     return isCurrent || other.score - one.score || compare(one.addedAt, other.addedAt)
@@ -208,8 +208,8 @@ function compare(one: string, other: string) {
   return (left[place].codePointAt(0) ?? 0) - (right[place]?.codePointAt(0) ?? -1);
 }
 
-function shown({ version, ...track }: Track, wanted?: DJVote): Shown {
-  const userVote = wanted ?? track.userVote;
+function show({ version, ...track }: Track, vote?: DJVote): Shown {
+  const userVote = vote ?? track.userVote;
   const share = (side: string) => Number(userVote === side) - Number(track.userVote === side);
   const upvotes = track.upvotes + share("up");
   const downvotes = track.downvotes + share("down");

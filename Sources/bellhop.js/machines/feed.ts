@@ -59,7 +59,7 @@ export function initial(options?: { user?: string | null }): State {
   };
 }
 
-export const view = ({ posts, newCount, isMore, hasMore, isLoaded, problem }: State) => {
+export const snapshot = ({ posts, newCount, isMore, hasMore, isLoaded, problem }: State) => {
   return { posts, newCount, isMore, hasMore, isLoaded, problem };
 };
 
@@ -75,15 +75,15 @@ export function receive(state: State, input: StoreInput): Result {
   const asked: StoreInput | Refresh = isReconnected ? { type: "refresh", now: input.now } : input;
   const path = state.newest === null ? first : `${first}&since=${state.newest}`;
   const events = ["feed:new_post", "feed:post_removed"];
-  const held = restored(state, input, withKept);
+  const held = restored(state, input, restore);
   const step = advance(held.loading, asked, { as: "feed", path, events });
   const actions: StoreAction[] = [...step.actions];
   let next = { ...held, loading: step.loading };
-  if (step.isGone) next = withKept(next, {});
+  if (step.isGone) next = restore(next, {});
   if (input.type === "start") next.user = input.user ?? next.user;
   if (step.body) {
-    next = fetched(next, step.body);
-    for (const one of step.since) next = event(next, one.event);
+    next = take(next, step.body);
+    for (const one of step.since) next = handle(next, one.event);
   }
   const made = own(next, input);
   next = made.state;
@@ -92,7 +92,7 @@ export function receive(state: State, input: StoreInput): Result {
   if (next.newCount > 0 && state.newCount === 0) actions.push({ do: "timer", name: "banner", at });
   if (next.newCount === 0 && state.newCount > 0) actions.push({ do: "timer", name: "banner", at: null });
   const { isLoaded, problem } = next.loading;
-  const posts = sameList(state.posts, shown(next, state));
+  const posts = sameList(state.posts, show(next, state));
   const placing = follow({ ...next, posts, isLoaded, problem, hasMore: next.next !== null }, input);
   return { state: same(state, placing.state), actions: [...actions, ...placing.actions] };
 }
@@ -124,12 +124,12 @@ function follow(state: State, input: StoreInput): Result {
 export const kept = ({ loading, stored }: State) => loading.isLoaded ? { posts: stored.slice(0, keptMax) } : null;
 
 /** Without `newest`, the first answer is the whole first page: likes have changed, and posts were removed. */
-const withKept = (state: State, { posts = [] }: { posts?: Post[] }): State => ({ ...state, stored: posts });
+const restore = (state: State, { posts = [] }: { posts?: Post[] }): State => ({ ...state, stored: posts });
 
 function own(state: State, input: StoreInput): Result {
   switch (input.type) {
-    case "event": return { state: event(state, input.event), actions: [] };
-    case "answer": return answer(state, input);
+    case "event": return { state: handle(state, input.event), actions: [] };
+    case "answer": return answered(state, input);
     case "timer": return input.name === "banner" ? showNew(state) : { state, actions: [] };
     case "showNew": return showNew(state);
     case "engage": return engage(state, input);
@@ -142,7 +142,7 @@ function own(state: State, input: StoreInput): Result {
   return { state, actions: [] };
 }
 
-function fetched(state: State, body: Feed): State {
+function take(state: State, body: Feed): State {
   const newest = Math.max(body.newest, state.newest ?? 0);
   if (body.newCount === undefined) {
     return { ...state, stored: body.items, next: body.next ?? null, newest, waiting: [], newCount: 0, isMore: false };
@@ -161,13 +161,13 @@ function fetched(state: State, body: Feed): State {
   };
 }
 
-function event(state: State, { name, data }: MachineEvent): State {
+function handle(state: State, { name, data }: MachineEvent): State {
   switch (name) {
     case "stream:ready": return state.user ? state : { ...state, user: data.userId };
     case "feed:new_post": {
       if (has(state.stored, data.id) || has(state.waiting, data.id)) return state;
-      const { type, postId, barberId, timestamp, ...told } = data;
-      const post = { liked: false, reposted: false, ...told };
+      const { type, postId, barberId, timestamp, ...members } = data;
+      const post = { liked: false, reposted: false, ...members };
       const newest = state.newest === null ? null : Math.max(state.newest, post.sequence);
       if (post.authorId === state.user) return { ...state, newest, stored: merged(state.stored, [post], storedMax) };
       return { ...state, newest, waiting: merged(state.waiting, [post], waitingMax), newCount: state.newCount + 1 };
@@ -209,19 +209,19 @@ function engage(state: State, { postId, set }: StoreInputOf<"engage">): Result {
   };
 }
 
-function answer(state: State, input: StoreInputOf<"answer">): Result {
+function answered(state: State, input: StoreInputOf<"answer">): Result {
   const { as, status, body } = input;
   if (as === "more" && isTaken(status)) {
     const stored = merged(state.stored, body.items, storedMax);
     return { state: { ...state, stored, next: stored.length < storedMax ? body.next ?? null : null }, actions: [] };
   }
-  if (as === "anew" && isTaken(status)) return { state: fetched(state, body), actions: [] };
+  if (as === "anew" && isTaken(status)) return { state: take(state, body), actions: [] };
   const pending = state.pending.find((one) => one.as === as);
   if (!pending) return { state, actions: [] };
   const left = { ...state, pending: state.pending.filter((one) => one !== pending) };
   if (!isTaken(status)) {
     const data = { postId: pending.postId, problem: problemOf(input) };
-    return { state: left, actions: [{ do: "tell", name: "feed:refused", data }] };
+    return { state: left, actions: [{ do: "publish", name: "feed:refused", data }] };
   }
   const { likeCount, repostCount, liked, reposted } = body ?? {};
   const changes = body ? { likeCount, repostCount, liked, reposted } : pending.set;
@@ -229,7 +229,7 @@ function answer(state: State, input: StoreInputOf<"answer">): Result {
 }
 
 /** Overlays the user's unanswered changes on the posts from the service. */
-function shown(state: State, before: State) {
+function show(state: State, before: State) {
   const others = new Map(before.pending === state.pending ? before.posts.map((post) => [post.id, post]) : []);
   return state.stored.map((post, index) => {
     const changes = state.pending.filter((one) => one.postId === post.id);

@@ -129,7 +129,7 @@ export type ConnectionInput = AtRandom & OneOf<
   | { type: "subscribed"; attempt: number; asked: string[]; status: number; topics?: string[]; problem?: ProblemBody;
       retryAfterMs?: number }
   | { type: "closing"; attempt: number; reason?: string; retryAfterMs?: number }
-  | { type: "again"; attempt: number; fresh?: boolean }
+  | { type: "again"; attempt: number; isFresh?: boolean }
   | { type: "ended"; attempt: number; code?: string; detail?: string | null; status?: number }
 >;
 export type ConnectionInputOf<Type extends ConnectionInput["type"]> = Extract<ConnectionInput, { type: Type }>;
@@ -151,7 +151,7 @@ export type TokenInputOf<Type extends TokenInput["type"]> = Extract<TokenInput, 
 /** The input of machines/session.ts. */
 export type SessionInput = At & OneOf<
   | { type: "begin"; holder: string | null; person: string | null; known: Known[] }
-  | { type: "told"; identity: string; holder: string | null; person: string | null }
+  | { type: "identity"; identity: string; holder: string | null; person: string | null }
   | { type: "user" }
 >;
 
@@ -193,7 +193,7 @@ export type OutboxInput = AtRandom & OneOf<
 export type OutboxInputOf<Type extends OutboxInput["type"]> = Extract<OutboxInput, { type: Type }>;
 
 /** The input of machines/reconciliation.ts. */
-export type PollingInput = At & OneOf<
+export type ReconciliationInput = At & OneOf<
   | { type: "start"; connection?: Status }
   | { type: "connection"; status: Status; reconnected?: boolean }
   | { type: "lifecycle"; foreground: boolean }
@@ -203,11 +203,11 @@ export type PollingInput = At & OneOf<
   | { type: "refresh" | "tabSwitch" | "force" }
   | { type: "event"; event: MachineEvent }
 >;
-export type PollingInputOf<Type extends PollingInput["type"]> = Extract<PollingInput, { type: Type }>;
+export type ReconciliationInputOf<Type extends ReconciliationInput["type"]> = Extract<ReconciliationInput, { type: Type }>;
 
 /** The input of machines/tables.ts. */
 export type TablesInput = At & OneOf<
-  | { type: "want"; tables: Table[]; lastEventId?: string | null }
+  | { type: "subscribe"; tables: Table[]; lastEventId?: string | null }
   | { type: "ready"; streamId: string; since?: string | null }
   | { type: "lost" }
   | { type: "timer"; name: string }

@@ -53,7 +53,7 @@ export function initial(
   };
 }
 
-export const view = ({ isLive, isStale, staleKeys }: State) => ({ isLive, isStale, staleKeys });
+export const snapshot = ({ isLive, isStale, staleKeys }: State) => ({ isLive, isStale, staleKeys });
 
 export function receive(state: State, input: StoreInput): Result {
   const made = own(state, input);
@@ -69,7 +69,7 @@ function own(state: State, input: StoreInput): Result {
     case "start": return connection(state, input.connection, now);
     case "connection": return connection(state, input.status, now);
     case "lifecycle": return lifecycle(state, input.foreground, now);
-    case "event": return event(state, input.event, now);
+    case "event": return handle(state, input.event, now);
     case "timer": return timer(state, input);
     case "user": {
       const { queries, isForeground } = state;
@@ -90,7 +90,7 @@ function own(state: State, input: StoreInput): Result {
       // It became stale while it was not visible.
       return {
         state: { ...state, queries: [...others, { ...query, isStale: false }] },
-        actions: [{ do: "tell", name: "query:refetch", data: { ids: [id], reason: "shown" } }],
+        actions: [{ do: "publish", name: "query:refetch", data: { ids: [id], reason: "shown" } }],
       };
     }
     case "unwatch-query":
@@ -119,22 +119,22 @@ function lifecycle(state: State, isForeground: boolean, now: number): Result {
   const ids = state.queries.filter((query) => query.isStale && query.isVisible).map((query) => query.id);
   const queries = state.queries.map((query) => ids.includes(query.id) ? { ...query, isStale: false } : query);
   // Keys that became stale in the background are reported again: an app that fetches by keys did not fetch then.
-  const stale: StoreAction = { do: "tell", name: "query:stale", data: { keys: state.missed, reason, isForeground } };
-  const fetched: StoreAction = { do: "tell", name: "query:refetch", data: { ids, reason } };
+  const stale: StoreAction = { do: "publish", name: "query:stale", data: { keys: state.missed, reason, isForeground } };
+  const fetched: StoreAction = { do: "publish", name: "query:refetch", data: { ids, reason } };
   const actions: StoreAction[] = [...(state.missed.length ? [stale] : []), ...(ids.length ? [fetched] : [])];
   return { state: { ...next, queries, missed: [] }, actions };
 }
 
-function event(state: State, { name, data }: MachineEvent, now: number): Result {
+function handle(state: State, { name, data }: MachineEvent, now: number): Result {
   switch (name) {
     case "query:invalidate":
-      return isEcho(state, data, now) ? { state, actions: [] } : offered(state, data.keys, name, now);
+      return isEcho(state, data, now) ? { state, actions: [] } : offer(state, data.keys, name, now);
     // Changes before the stream opened were not delivered, so everything is stale.
-    case "stream:ready": return offered({ ...state, isLive: true, isStale: false, refreshedAt: now }, [[]], name, now);
-    case "stream:resync": return offered(state, [[]], name, now);
+    case "stream:ready": return offer({ ...state, isLive: true, isStale: false, refreshedAt: now }, [[]], name, now);
+    case "stream:resync": return offer(state, [[]], name, now);
     case "stream:scope": {
-      const made = offered(state, state.scopeKeys, name, now);
-      return { state: made.state, actions: [...made.actions, { do: "tell", name: "scope:changed", data }] };
+      const made = offer(state, state.scopeKeys, name, now);
+      return { state: made.state, actions: [...made.actions, { do: "publish", name: "scope:changed", data }] };
     }
   }
   return { state, actions: [] };
@@ -153,7 +153,7 @@ function isEcho(state: State, { causes, causesComplete }: QueryInvalidate, now: 
 
 /** Throttles each key on the leading edge, with one trailing repeat if the key was offered again within its window.
  * The window has a fixed length: if each event extended it, a key that changes constantly would never be reported. */
-function offered(state: State, keys: Key[], reason: string, now: number): Result {
+function offer(state: State, keys: Key[], reason: string, now: number): Result {
   const windows = { ...state.windows };
   const due: Key[] = [];
   const isAll = Object.keys(windows).length + keys.length > keysMax;
@@ -167,7 +167,7 @@ function offered(state: State, keys: Key[], reason: string, now: number): Result
       due.push(key);
     }
   }
-  const made = told({ ...state, windows }, due, reason, now);
+  const made = publish({ ...state, windows }, due, reason, now);
   return { state: made.state, actions: [...made.actions, windowTimer(windows)] };
 }
 
@@ -181,7 +181,7 @@ function timer(state: State, { name, now }: Pick<StoreInputOf<"timer">, "name" |
     if (state.isLive) return { state, actions: [] };
     const again: TimerAction = { do: "timer", name, at: now + state.staleMs };
     if (!state.isForeground) return { state: { ...state, isStale: true }, actions: [] };
-    const made = told({ ...state, isStale: true, refreshedAt: now }, [[]], "stale", now);
+    const made = publish({ ...state, isStale: true, refreshedAt: now }, [[]], "stale", now);
     return { state: made.state, actions: [...made.actions, again] };
   }
   if (name !== "window") return { state, actions: [] };
@@ -194,16 +194,16 @@ function timer(state: State, { name, now }: Pick<StoreInputOf<"timer">, "name" |
       windows[text] = { ...one, endsAt: now + state.windowMs, isWaiting: false };
     }
   }
-  const made = told({ ...state, windows }, due, "query:invalidate", now);
+  const made = publish({ ...state, windows }, due, "query:invalidate", now);
   const isOpen = Object.keys(windows).length > 0;
   return { state: made.state, actions: isOpen ? [...made.actions, windowTimer(windows)] : made.actions };
 }
 
-function told(state: State, keys: Key[], reason: string, now: number): Result {
+function publish(state: State, keys: Key[], reason: string, now: number): Result {
   if (keys.length === 0) return { state, actions: [] };
   const isAll = keys.some((key) => JSON.stringify(key) === everything);
-  const told = isAll ? [[]] : keys;
-  const meant = (query: Query) => told.some((key) => isPrefix(key, query.key));
+  const published = isAll ? [[]] : keys;
+  const meant = (query: Query) => published.some((key) => isPrefix(key, query.key));
   const isSeen = (query: Query) => query.isVisible && state.isForeground;
   const ids = state.queries.filter((query) => meant(query) && isSeen(query)).map(({ id }) => id);
   const queries = state.queries.map((query) => {
@@ -212,22 +212,22 @@ function told(state: State, keys: Key[], reason: string, now: number): Result {
     return isStale === query.isStale ? query : { ...query, isStale };
   });
   const { isForeground } = state;
-  const actions: StoreAction[] = [{ do: "tell", name: "query:stale", data: { keys: told, reason, isForeground } }];
-  if (ids.length > 0) actions.push({ do: "tell", name: "query:refetch", data: { ids, reason } });
-  return { state: { ...state, queries, missed: state.isForeground ? [] : missedWith(state.missed, told) }, actions };
+  const actions: StoreAction[] = [{ do: "publish", name: "query:stale", data: { keys: published, reason, isForeground } }];
+  if (ids.length > 0) actions.push({ do: "publish", name: "query:refetch", data: { ids, reason } });
+  return { state: { ...state, queries, missed: state.isForeground ? [] : miss(state.missed, published) }, actions };
 }
 
 /** Adds keys that became stale in the background; too many are replaced by the key that matches everything. */
-function missedWith(missed: Key[], told: Key[]): Key[] {
-  const all = new Map([...missed, ...told].map((key) => [JSON.stringify(key), key]));
+function miss(missed: Key[], published: Key[]): Key[] {
+  const all = new Map([...missed, ...published].map((key) => [JSON.stringify(key), key]));
   return all.has(everything) || all.size > keysMax ? [[]] : [...all.values()];
 }
 
 function refetch(state: State, key: Key, reason: string, now: number): Result {
   const ids = state.queries.filter((query) => isPrefix(key, query.key)).map((query) => query.id);
   const queries = state.queries.map((query) => ids.includes(query.id) ? { ...query, isStale: false } : query);
-  const actions: StoreAction[] = [{ do: "tell", name: "query:stale", data: { keys: [key], reason, isForced: true } }];
-  if (ids.length > 0) actions.push({ do: "tell", name: "query:refetch", data: { ids, reason } });
+  const actions: StoreAction[] = [{ do: "publish", name: "query:stale", data: { keys: [key], reason, isForced: true } }];
+  if (ids.length > 0) actions.push({ do: "publish", name: "query:refetch", data: { ids, reason } });
   return { state: { ...state, queries, refreshedAt: now }, actions };
 }
 

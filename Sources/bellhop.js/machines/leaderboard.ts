@@ -35,7 +35,7 @@ export interface State {
   isLoaded: boolean;
   problem: Problem | Refusal | null;
   refusal: Refusal | null;
-  isWanted: boolean;
+  isSubscribed: boolean;
   published: (Held & { lines: Line[]; entries: number }) | null;
   fetchedAt: number;
   loading: Loading;
@@ -47,41 +47,41 @@ const againMs = 5000;
 export function initial({ challengeId, user = null }: { challengeId: string; user?: string | null }): State {
   return {
     challengeId, user, lines: [], me: null, entries: 0, version: null, epoch: null, isBehind: false, isLive: false,
-    isLoaded: false, problem: null, refusal: null, isWanted: false,
+    isLoaded: false, problem: null, refusal: null, isSubscribed: false,
     // The lines of the topic, while newer fetched ones show. The next change follows these.
     published: null, fetchedAt: -againMs, loading: unloaded,
   };
 }
 
-export const view = ({ lines, me, entries, isBehind, isLive, isLoaded, problem }: State) => {
+export const snapshot = ({ lines, me, entries, isBehind, isLive, isLoaded, problem }: State) => {
   return { lines, me, entries, isBehind, isLive, isLoaded, problem };
 };
 
 export function receive(state: State, input: StoreInput): Outcome<State> {
   if (input.type === "user") {
-    const { challengeId, isWanted } = state;
-    return beginAnew(receive, { ...initial({ challengeId, user: input.user }), isWanted }, input);
+    const { challengeId, isSubscribed: isSubscribed } = state;
+    return beginAnew(receive, { ...initial({ challengeId, user: input.user }), isSubscribed }, input);
   }
   const path = `/v1/challenges/${encodeURIComponent(state.challengeId)}/leaderboard`;
-  const opened = restored(state, input, withKept);
+  const opened = restored(state, input, restore);
   const step = advance(opened.loading, input, { as: "leaderboard", path });
   const subject = `leaderboard:${state.challengeId}`;
-  const topic = watchTopic(state.isWanted, input, subject);
+  const topic = watchTopic(state.isSubscribed, input, subject);
   const actions: StoreAction[] = [...topic.actions, ...step.actions];
   const refusal = topicProblem(state.refusal, input, subject);
-  let next = { ...opened, loading: step.loading, refusal, isWanted: topic.isWanted };
-  if (step.isGone) next = withKept(next, {});
+  let next = { ...opened, loading: step.loading, refusal, isSubscribed: topic.isSubscribed };
+  if (step.isGone) next = restore(next, {});
   if (input.type === "start") next.user = input.user ?? next.user;
-  if (step.body) next = { ...fetched(next, step.body), fetchedAt: input.now };
+  if (step.body) next = { ...take(next, step.body), fetchedAt: input.now };
   const { name, data } = input.event ?? {};
   if (name === "stream:ready") next.user ??= data.userId;
   if (name === "leaderboard:update" && data.challengeId === state.challengeId) {
-    next = updated(next, data);
+    next = handle(next, data);
     const at = Math.max(input.now, next.fetchedAt + againMs);
     if (next.isBehind && !state.isBehind) actions.push({ do: "timer", name: "leaderboard", at });
     if (!next.isBehind && state.isBehind) actions.push({ do: "timer", name: "leaderboard", at: null });
   }
-  if ((input.type === "connection" && input.status !== "live") || !topic.isWanted) next.isLive = false;
+  if ((input.type === "connection" && input.status !== "live") || !topic.isSubscribed) next.isLive = false;
   if (next.isLive) next.refusal = null;
   const { isLoaded, problem } = next.loading;
   const shown = { ...next, isLoaded: isLoaded || next.version !== null, problem: problem ?? next.refusal };
@@ -92,20 +92,20 @@ export function receive(state: State, input: StoreInput): Outcome<State> {
 export const kept = ({ lines, me, entries, version, epoch }: State) =>
   version === null ? null : { lines, me, entries, version, epoch };
 
-const withKept = (state: State, { lines = [], me = null, entries = 0, version = null, epoch = null }: Kept): State =>
+const restore = (state: State, { lines = [], me = null, entries = 0, version = null, epoch = null }: Kept): State =>
   ({ ...state, lines, me, entries, version, epoch });
 
 /** Applies a fetched board, unless the topic's lines are live and not behind. */
-function fetched(state: State, body: Leaderboard): State {
+function take(state: State, body: Leaderboard): State {
   const { items, entries, version, epoch, me } = body;
-  const isWanted = !state.isLive || state.isBehind;
-  const isTaken = isWanted && isNewer(held(state), { version, epoch });
+  const isNeeded = !state.isLive || state.isBehind;
+  const isTaken = isNeeded && isNewer(held(state), { version, epoch });
   const lines = { lines: items, entries, version, epoch };
   const next = { ...state, ...(isTaken ? lines : {}), isBehind: false };
   return own(next, me ? { ...me, version, epoch } : null, { version, epoch });
 }
 
-function updated(state: State, data: EventOf<"leaderboard:update">["data"]): State {
+function handle(state: State, data: EventOf<"leaderboard:update">["data"]): State {
   const { version, epoch } = data;
   if (data.top) {
     const { top: lines, entries } = data;
@@ -115,11 +115,11 @@ function updated(state: State, data: EventOf<"leaderboard:update">["data"]): Sta
     return mine({ ...state, ...published, published: null, isBehind: false, isLive: true });
   }
   if (!data.moved) return own(state, data, data);
-  const published = state.published && merged(state.published, data);
+  const published = state.published && merge(state.published, data);
   // Events that the state already includes are ignored.
   if (!isNewer(held(state), data)) return same(state, { ...state, published });
   // The topic's own lines are the base of its changes. A line that entered and left in between is in no change.
-  const next = published ?? merged(state, data);
+  const next = published ?? merge(state, data);
   if (!next) return { ...state, published: null, isBehind: true };
   return mine({ ...state, ...next, published: null, isBehind: false, isLive: true });
 }
@@ -128,14 +128,14 @@ const held = ({ version, epoch }: State) => version === null ? null : { version,
 
 /** Applies a change; null for one that does not follow the lines. The moved lines are complete, so a change that began
  * earlier applies too. */
-function merged({ lines, version, epoch }: Held & { lines: Line[] }, change: LeaderboardChange) {
+function merge({ lines, version, epoch }: Held & { lines: Line[] }, change: LeaderboardChange) {
   if (version === null || epoch !== change.epoch || change.since > version) return null;
   const { entries } = change;
-  return { lines: moved(lines, change.moved, new Set(change.left)), entries, version: change.version, epoch };
+  return { lines: apply(lines, change.moved, new Set(change.left)), entries, version: change.version, epoch };
 }
 
 /** Applies moved lines. A line without a score and a name keeps its own: only its position changed. */
-function moved(lines: Line[], changes: LeaderboardChange["moved"], left: Set<string>) {
+function apply(lines: Line[], changes: LeaderboardChange["moved"], left: Set<string>) {
   const known = new Map(lines.filter((line) => !left.has(line.userId)).map((line) => [line.userId, line]));
   for (const change of changes) {
     const line = known.get(change.userId);

@@ -1,7 +1,7 @@
 // Loads a feature's state: at the start, again when the stream opens (changes between the two were not delivered), and
 // after a gap in the stream. Events that arrive during the fetch are kept and applied to the answer, because the answer
 // may be older than they are.
-import type { FetchAction, Outcome, TellAction, TimerAction } from "../actions.js";
+import type { FetchAction, Outcome, PublishAction, TimerAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { Badges } from "../models.js";
 import type { JSONValue } from "../types.js";
@@ -126,6 +126,6 @@ export function problemOf({ status, body }: { status: number; body: JSONValue })
 }
 
 /** Forwards the answer's counts to the counts machine, the only place that shows them (R-CNT-RECON-3). */
-export function tellBadges(body: { badges?: Badges } | null | undefined): TellAction[] {
-  return body?.badges ? [{ do: "tell", name: "badges:update", data: body.badges }] : [];
+export function badgesEvent(body: { badges?: Badges } | null | undefined): PublishAction[] {
+  return body?.badges ? [{ do: "publish", name: "badges:update", data: body.badges }] : [];
 }

@@ -1,8 +1,8 @@
 // A user's newest notifications. The service's events update them. The user's own changes show at once, and are
 // reverted if the service refuses them. Each new notification is passed to the app's player as it arrives.
-import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
+import { advance, beginAnew, isTaken, problemOf, restored, badgesEvent, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
-import type { Outcome, StoreAction, TellAction } from "../actions.js";
+import type { Outcome, StoreAction, PublishAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { Notification, NotificationStateChange as Change, Page, Preferences } from "../models.js";
 import type { StoreInput, StoreInputOf } from "./inputs.js";
@@ -31,17 +31,17 @@ export interface State {
   known: string[];
   pending: Pending[];
   storedPreferences: Preferences;
-  preferenceChanges: { as: string; set: Partial<Preferences> }[];
-  aheadMs: number;
+  preferenceWrites: { as: string; set: Partial<Preferences> }[];
+  clockAheadMs: number;
   count: number;
   isWhole: boolean;
   next: string | null;
   isCut: boolean;
-  isMoreWanted: boolean;
+  isMorePending: boolean;
   countMax: number;
   hasMore: boolean;
   hasPreferences: boolean;
-  arePreferencesTold: boolean;
+  hasNewerPreferences: boolean;
   loading: Loading;
 }
 
@@ -71,13 +71,13 @@ export function initial(): State {
   const preferences = { sound: true, haptics: true, quietHours: null, timeZone: "UTC" };
   return {
     items: [], preferences, isLoaded: false, problem: null, stored: [], known: [], pending: [],
-    storedPreferences: preferences, preferenceChanges: [], aheadMs: 0, count: 0, isWhole: true,
-    next: null, isCut: false, isMoreWanted: false, countMax: storedMax, hasMore: false, hasPreferences: false,
-    arePreferencesTold: false, loading: unloaded,
+    storedPreferences: preferences, preferenceWrites: [], clockAheadMs: 0, count: 0, isWhole: true,
+    next: null, isCut: false, isMorePending: false, countMax: storedMax, hasMore: false, hasPreferences: false,
+    hasNewerPreferences: false, loading: unloaded,
   };
 }
 
-export const view = ({ items, preferences, isLoaded, problem, hasMore }: State) =>
+export const snapshot = ({ items, preferences, isLoaded, problem, hasMore }: State) =>
   ({ items, preferences, isLoaded, problem, hasMore });
 
 export function receive(state: State, input: StoreInput): Result {
@@ -85,13 +85,13 @@ export function receive(state: State, input: StoreInput): Result {
   // A known id is not new, even if the notification was archived or has dropped out of the list.
   const { name, data } = input.event ?? {};
   if (name === "notification:created" && state.known.includes(data.id)) return { state, actions: [] };
-  const held = restored(state, input, withKept);
+  const held = restored(state, input, restore);
   const step = advance(held.loading, input, page);
   const actions: StoreAction[] = [...step.actions];
   let next = { ...held, loading: step.loading };
-  if (step.isGone) next = withKept(next, {});
+  if (step.isGone) next = restore(next, {});
   if (step.actions.some((one) => one.do === "fetch")) {
-    next.arePreferencesTold = false;
+    next.hasNewerPreferences = false;
     actions.push({ do: "fetch", path: "/v1/preferences", as: "preferences" });
   }
   if (step.body) next = listed(next, step.body, step.since);
@@ -112,15 +112,15 @@ export const kept = ({ loading, stored, storedPreferences }: State) =>
   loading.isLoaded ? { items: stored.slice(0, storedMax), preferences: storedPreferences } : null;
 
 /** The preferences are not complete before the service has sent them: a PUT of kept ones could undo another device's. */
-const withKept = (state: State, { items = [], preferences = state.storedPreferences }: Kept): State => ({
+const restore = (state: State, { items = [], preferences = state.storedPreferences }: Kept): State => ({
   ...state, stored: items, storedPreferences: preferences,
   known: remember(state.known, items.map((item: Item) => item.id)),
 });
 
 function own(state: State, input: StoreInput): Result {
   switch (input.type) {
-    case "event": return event(state, input);
-    case "answer": return answer(state, input);
+    case "event": return handle(state, input);
+    case "answer": return answered(state, input);
     case "more": return older(state);
     case "change": case "changeAll": case "remove": case "prefer": return command(state, input as Command);
   }
@@ -132,20 +132,20 @@ function listed(state: State, body: Page<Item>, since: StoreInputOf<"event">[]):
   const next = {
     ...state, stored: body.items, known, isWhole: !body.next, next: body.next ?? null, isCut: false, countMax: storedMax,
   };
-  return since.reduce((all, input) => ({ ...all, ...changed(all, input) }), next);
+  return since.reduce((all, input) => ({ ...all, ...apply(all, input) }), next);
 }
 
-function event(state: State, input: StoreInputOf<"event">): Result {
+function handle(state: State, input: StoreInputOf<"event">): Result {
   const { event, now } = input;
   const { name, data } = event;
   if (name === "stream:ready") {
-    return { state: { ...state, aheadMs: Date.parse(data.serverTime) - now || 0 }, actions: [] };
+    return { state: { ...state, clockAheadMs: Date.parse(data.serverTime) - now || 0 }, actions: [] };
   }
   if (name === "preferences:update") {
-    const told = { ...state, storedPreferences: data, arePreferencesTold: true };
-    return { state: told, actions: [] };
+    const newer = { ...state, storedPreferences: data, hasNewerPreferences: true };
+    return { state: newer, actions: [] };
   }
-  const next = { ...state, ...changed(state, input) };
+  const next = { ...state, ...apply(state, input) };
   if (name === "notification:created") return { state: next, actions: play(state, data, now) };
   // Unarchived on another device: the notification is not in the list yet, so it is fetched.
   const isMissing = name === "notification:updated" && data.state.archived === false
@@ -156,7 +156,7 @@ function event(state: State, input: StoreInputOf<"event">): Result {
 }
 
 /** Applies an event to the stored notifications. */
-function changed(state: State, { event, now }: StoreInputOf<"event">) {
+function apply(state: State, { event, now }: StoreInputOf<"event">) {
   const { name, data } = event;
   const at = new Date(now).toISOString();
   switch (name) {
@@ -175,7 +175,7 @@ function changed(state: State, { event, now }: StoreInputOf<"event">) {
 
 /** Plays the notification, in the foreground and in the background (R-VIS-FR-4.2, R-VIS-FR-4.3). */
 function play(state: State, item: Item, now: number): StoreAction[] {
-  const isOld = now + state.aheadMs - Date.parse(item.createdAt) > freshMs;
+  const isOld = now + state.clockAheadMs - Date.parse(item.createdAt) > freshMs;
   if (isOld || item.seenAt) return [];
   const haptic = state.preferences.haptics === false ? null : item.haptic ?? null;
   const sound = state.preferences.sound !== false && item.sound === true;
@@ -195,13 +195,13 @@ function command(state: State, input: Command): Result {
     state: { ...state, count, pending: [...state.pending, pending] }, actions: [{ do: "send", method, path, body, as }],
   });
   if (input.type === "prefer") {
-    return putPreferences({ ...state, count, preferenceChanges: [...state.preferenceChanges, { as, set: input.set }] });
+    return putPreferences({ ...state, count, preferenceWrites: [...state.preferenceWrites, { as, set: input.set }] });
   }
   if (input.type === "remove") return send({ as, ids: [input.id], isRemoval: true, at }, "DELETE", place);
   if (input.type === "change") {
     const item = state.items.find((one) => one.id === input.id);
     // A change that is already in effect needs no request.
-    if (item && isSo(item, input.set)) return { state, actions: [] };
+    if (item && has(item, input.set)) return { state, actions: [] };
     return send({ as, ids: [input.id], set: input.set, at }, "PATCH", place, input.set);
   }
   // Limited to the newest notification on the screen, so that later arrivals are not marked by mistake.
@@ -211,25 +211,25 @@ function command(state: State, input: Command): Result {
   return send({ as, upTo, category, set, at }, "PATCH", "/v1/notifications", body);
 }
 
-function answer(state: State, input: StoreInputOf<"answer">): Result {
+function answered(state: State, input: StoreInputOf<"answer">): Result {
   const { as, status, body } = input;
   const isDone = isTaken(status);
-  if (as === "list" && isDone && state.isMoreWanted) return older(state);
+  if (as === "list" && isDone && state.isMorePending) return older(state);
   if (as.startsWith("more:")) {
-    return isDone && as === `more:${state.next}` ? lengthened(state, body) : { state, actions: [] };
+    return isDone && as === `more:${state.next}` ? lengthen(state, body) : { state, actions: [] };
   }
   if (as === "preferences") {
     if (!isDone) return { state, actions: [] };
     // Preferences that the stream sent since the request are not older than the answer.
-    const storedPreferences = state.arePreferencesTold ? state.storedPreferences : body;
+    const storedPreferences = state.hasNewerPreferences ? state.storedPreferences : body;
     const known = { ...state, storedPreferences, hasPreferences: true };
-    const isDue = !state.hasPreferences && state.preferenceChanges.length > 0;
+    const isDue = !state.hasPreferences && state.preferenceWrites.length > 0;
     return isDue ? putPreferences(known) : { state: known, actions: [] };
   }
-  const answered = state.preferenceChanges.findIndex((one) => one.as === as);
+  const answered = state.preferenceWrites.findIndex((one) => one.as === as);
   if (answered >= 0) {
     // The last of several queued changes carried the earlier ones too.
-    const left = { ...state, preferenceChanges: state.preferenceChanges.slice(answered + 1) };
+    const left = { ...state, preferenceWrites: state.preferenceWrites.slice(answered + 1) };
     if (!isDone) return { state: left, actions: [refused([], input)] };
     return { state: { ...left, storedPreferences: body ?? state.storedPreferences }, actions: [] };
   }
@@ -241,22 +241,22 @@ function answer(state: State, input: StoreInputOf<"answer">): Result {
   const stored = isGone ? overlaid(left.stored, { ...pending, isRemoval: true })
     : body?.notification ? left.stored.map((item) => item.id === body.notification.id ? body.notification : item)
       : overlaid(left.stored, pending);
-  return { state: { ...left, stored }, actions: tellBadges(body) };
+  return { state: { ...left, stored }, actions: badgesEvent(body) };
 }
 
 /** Fetches the next older notifications. After one was dropped, the list is fetched first, or there would be a gap. */
 function older(state: State): Result {
-  if (state.isCut && !state.isMoreWanted) {
+  if (state.isCut && !state.isMorePending) {
     const step = advance(state.loading, { type: "refresh" }, page);
-    return { state: { ...state, isMoreWanted: true, loading: step.loading }, actions: step.actions };
+    return { state: { ...state, isMorePending: true, loading: step.loading }, actions: step.actions };
   }
-  const next = { ...state, isMoreWanted: false };
+  const next = { ...state, isMorePending: false };
   if (state.next === null || state.stored.length >= loadedMax) return { state: next, actions: [] };
   const path = `${page.path}&cursor=${encodeURIComponent(state.next)}`;
   return { state: next, actions: [{ do: "fetch", path, as: `more:${state.next}` }] };
 }
 
-function lengthened(state: State, body: Page<Item>): Result {
+function lengthen(state: State, body: Page<Item>): Result {
   const items = body.items.filter((item) => !state.stored.some((one) => one.id === item.id));
   const stored = [...state.stored, ...items];
   const known = remember(state.known, items.map((item) => item.id));
@@ -268,20 +268,20 @@ function lengthened(state: State, body: Page<Item>): Result {
  * defaults. */
 function putPreferences(state: State): Result {
   if (!state.hasPreferences) return { state, actions: [{ do: "fetch", path: "/v1/preferences", as: "preferences" }] };
-  const { as } = state.preferenceChanges[state.preferenceChanges.length - 1];
-  const body = preferred(state.storedPreferences, state.preferenceChanges);
+  const { as } = state.preferenceWrites[state.preferenceWrites.length - 1];
+  const body = preferred(state.storedPreferences, state.preferenceWrites);
   return { state, actions: [{ do: "send", method: "PUT", path: "/v1/preferences", body, as }] };
 }
 
-function refused(ids: string[], answer: StoreInputOf<"answer">): TellAction {
-  return { do: "tell", name: "notifications:refused", data: { ids, problem: problemOf(answer) } };
+function refused(ids: string[], answer: StoreInputOf<"answer">): PublishAction {
+  return { do: "publish", name: "notifications:refused", data: { ids, problem: problemOf(answer) } };
 }
 
 /** Overlays the unanswered changes on the state from the service. */
 function show(state: State): State {
   const items = state.pending.reduce(overlaid, state.stored).filter((item) => !item.archivedAt);
   const { isLoaded, problem } = state.loading;
-  const preferences = same(state.preferences, preferred(state.storedPreferences, state.preferenceChanges));
+  const preferences = same(state.preferences, preferred(state.storedPreferences, state.preferenceWrites));
   const hasMore = (state.next !== null && state.stored.length < loadedMax) || state.isCut;
   return { ...state, items: sameList(state.items, items), preferences, isLoaded, problem, hasMore };
 }
@@ -289,11 +289,11 @@ function show(state: State): State {
 function overlaid(items: Item[], pending: Pending) {
   if (pending.isRemoval) return items.filter((item) => !pending.ids?.includes(item.id));
   return items.map((item, index) => {
-    return isMeant(pending, items, item, index) ? changedItem(item, pending.set ?? {}, pending.at) : item;
+    return isCovered(pending, items, item, index) ? changed(item, pending.set ?? {}, pending.at) : item;
   });
 }
 
-function isMeant(pending: Pending, items: Item[], item: Item, index: number) {
+function isCovered(pending: Pending, items: Item[], item: Item, index: number) {
   if (pending.ids) return pending.ids.includes(item.id);
   if (pending.category && pending.category !== item.category) return false;
   const place = items.findIndex((one) => one.id === pending.upTo);
@@ -302,8 +302,8 @@ function isMeant(pending: Pending, items: Item[], item: Item, index: number) {
 }
 
 /** Reading or archiving a notification also marks it as seen; clearing `seen` clears both. */
-function changedItem(item: Item, change: Change, at: string) {
-  if (isSo(item, change)) return item;
+function changed(item: Item, change: Change, at: string) {
+  if (has(item, change)) return item;
   let { seenAt, readAt, archivedAt } = item;
   if (change.seen === false) seenAt = readAt = archivedAt = null;
   if (change.read === false) readAt = null;
@@ -314,7 +314,7 @@ function changedItem(item: Item, change: Change, at: string) {
   return { ...item, seenAt, readAt, archivedAt };
 }
 
-function isSo(item: Item, change: Change) {
+function has(item: Item, change: Change) {
   const places = [["seen", "seenAt"], ["read", "readAt"], ["archived", "archivedAt"]] as const;
   return places.every(([name, at]) => change[name] == null || change[name] === Boolean(item[at]));
 }

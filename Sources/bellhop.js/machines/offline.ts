@@ -65,11 +65,11 @@ function sized(state: State, sizes: Record<string, number>, now: number): Result
   const write = places.filter((place) => sizes[place] > 0 && sizes[place] <= entryBytesMax);
   const all = { ...state.entries, ...Object.fromEntries(places.map((place) =>
     [place, { bytes: sizes[place], at: now }])) };
-  const wanted = Object.keys(all).filter((place) => !(place in sizes) || write.includes(place));
-  wanted.sort((one, other) => all[other].at - all[one].at || (one < other ? -1 : 1));
+  const fitting = Object.keys(all).filter((place) => !(place in sizes) || write.includes(place));
+  fitting.sort((one, other) => all[other].at - all[one].at || (one < other ? -1 : 1));
   const entries: Entries = {};
   let bytes = 0;
-  for (const place of wanted.slice(0, entriesMax)) {
+  for (const place of fitting.slice(0, entriesMax)) {
     bytes += all[place].bytes;
     if (bytes <= bytesMax) entries[place] = all[place];
   }

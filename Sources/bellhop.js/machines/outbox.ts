@@ -12,10 +12,10 @@ export interface State {
   /** Queued writes, in order. */
   items: Item[];
   /** What the device reports of its network. An open stream is better evidence. */
-  online: boolean;
-  live: boolean;
+  isOnline: boolean;
+  isLive: boolean;
   /** Whether the writes of an earlier start of the app have been read. */
-  restored: boolean;
+  isRestored: boolean;
   /** The key of the write being sent. */
   sending: string | null;
   /** Number of consecutive failures. */
@@ -38,11 +38,11 @@ export const defaults = {
 };
 
 export function initial(
-  options: Partial<typeof defaults> & { online?: boolean; restored?: boolean; identity?: string | null } = {},
+  options: Partial<typeof defaults> & { isOnline?: boolean; isRestored?: boolean; identity?: string | null } = {},
 ): State {
-  const { online = true, restored = true, identity = null, ...limits } = options;
+  const { isOnline = true, isRestored = true, identity = null, ...limits } = options;
   return {
-    identity, items: [], online, live: false, restored, sending: null, failures: 0, retryAt: 0,
+    identity, items: [], isOnline, isLive: false, isRestored, sending: null, failures: 0, retryAt: 0,
     limits: { ...defaults, ...limits },
   };
 }
@@ -50,7 +50,7 @@ export function initial(
 export function receive(state: State, input: OutboxInput): Result {
   const { now } = input;
   switch (input.type) {
-    case "restored": return next({ ...insert(state, input.items), restored: true }, now);
+    case "restored": return next({ ...insert(state, input.items), isRestored: true }, now);
     case "add": {
       if (!isOwn(state, input.item)) return { state, actions: [] };
       const known = state.items.find((item) => item.key === input.item.key);
@@ -59,14 +59,14 @@ export function receive(state: State, input: OutboxInput): Result {
       if (state.items.length < state.limits.itemsMax) return next(insert(state, [input.item]), now);
       return { state, actions: drop(input.item, { status: 0, body: { code: "outbox.full" } }) };
     }
-    case "network": return next({ ...state, online: input.online, ...(input.online ? fresh : {}) }, now);
+    case "network": return next({ ...state, isOnline: input.online, ...(input.online ? fresh : {}) }, now);
     // A reopened stream proves that the service is reachable, so the back-off ends.
     case "connection": {
-      const live = input.status === "live";
-      return next({ ...state, live, ...(live ? fresh : {}) }, now);
+      const isLive = input.status === "live";
+      return next({ ...state, isLive, ...(isLive ? fresh : {}) }, now);
     }
     case "marked": return mark(state, input);
-    case "answer": return answer(state, input);
+    case "answer": return answered(state, input);
     case "timer": return next(state, now);
     // The user signed out, and the caller takes the stored writes.
     case "forget": {
@@ -102,7 +102,8 @@ function next(state: State, now: number): Result {
   const [item] = state.items;
   // Writes from before a restart precede the writes since. Without a network nothing is tried: a tried write is only
   // resent within the time for which the service remembers its key.
-  if (!item || state.sending !== null || !(state.online || state.live) || !state.restored) return { state, actions: [] };
+  const isReady = state.sending === null && (state.isOnline || state.isLive) && state.isRestored;
+  if (!item || !isReady) return { state, actions: [] };
   if (item.tried !== null && now - item.tried > state.limits.keyMsMax) {
     const after = next({ ...state, items: state.items.slice(1) }, now);
     const lost = drop(item, { status: 0, body: { code: "outbox.uncertain" } });
@@ -122,7 +123,7 @@ function mark(state: State, { item }: { item: Item }): Result {
   return { state: { ...state, items }, actions: [timer(null), { do: "request", item }] };
 }
 
-function answer(state: State, input: OutboxInputOf<"answer">): Result {
+function answered(state: State, input: OutboxInputOf<"answer">): Result {
   const { now, random, key, status } = input;
   const item = state.items.find((other) => other.key === key);
   if (state.sending !== key || !item) return { state, actions: [] };

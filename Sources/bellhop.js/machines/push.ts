@@ -7,13 +7,13 @@ import type { PushStatus as Status } from "../push.js";
 import type { JSONValue } from "../types.js";
 import type { AnswerInput, PushInput } from "./inputs.js";
 
-/** `as`: the request without an answer. */
+/** `request`: the request without an answer. */
 export interface State {
   deviceId: string;
   status: Status;
   problem: Problem | null;
   draft: object | null;
-  as: string | null;
+  request: string | null;
   count: number;
   failures: number;
 }
@@ -24,10 +24,10 @@ type Result = Outcome<State, PushAction>;
 const lasting: Status[] = ["unsupported", "denied", "unavailable"];
 
 export const initial = (options?: { deviceId?: string }): State => ({
-  deviceId: options?.deviceId ?? "", status: "off", problem: null, draft: null, as: null, count: 0, failures: 0,
+  deviceId: options?.deviceId ?? "", status: "off", problem: null, draft: null, request: null, count: 0, failures: 0,
 });
 
-export const view = ({ deviceId, status, problem }: State) => ({ deviceId, status, problem });
+export const snapshot = ({ deviceId, status, problem }: State) => ({ deviceId, status, problem });
 
 export function receive(state: State, input: PushInput): Result {
   switch (input.type) {
@@ -36,9 +36,9 @@ export function receive(state: State, input: PushInput): Result {
     case "status": return { state: { ...state, status: input.status, problem: input.problem ?? null }, actions: [] };
     case "register": return put({ ...state, draft: input.draft, problem: null, failures: 0 });
     case "unregister": return remove(state);
-    case "timer": return state.draft && !state.as ? put(state) : { state, actions: [] };
+    case "timer": return state.draft && !state.request ? put(state) : { state, actions: [] };
     case "connection": {
-      const isDue = state.status === "registering" && !state.as && input.status === "live";
+      const isDue = state.status === "registering" && !state.request && input.status === "live";
       return isDue ? put(state) : { state, actions: [] };
     }
     // The registration of the former user ended with the sign-out, or ends when another user registers the token.
@@ -46,7 +46,7 @@ export function receive(state: State, input: PushInput): Result {
       const status = lasting.includes(state.status) ? state.status : "off";
       return { state: { ...initial(state), status, count: state.count }, actions: [timer(null)] };
     }
-    case "answer": return answer(state, input);
+    case "answer": return answered(state, input);
     case "event": return { state, actions: state.status === "on" ? settled(input.event) : [] };
     case "message": return { state, actions: message(input.payload) };
     default: return { state, actions: [] };
@@ -60,7 +60,7 @@ const path = ({ deviceId }: State) => `/v1/devices/${encodeURIComponent(deviceId
 function put(state: State): Result {
   const as = `register-${state.count + 1}`;
   return {
-    state: { ...state, count: state.count + 1, as, status: "registering" },
+    state: { ...state, count: state.count + 1, request: as, status: "registering" },
     actions: [timer(null), { do: "call", method: "PUT", path: path(state), body: state.draft, as }],
   };
 }
@@ -73,10 +73,10 @@ function remove(state: State): Result {
   };
 }
 
-function answer(state: State, input: AnswerInput & { now: number }): Result {
+function answered(state: State, input: AnswerInput & { now: number }): Result {
   const { as, status, headers, now } = input;
-  if (as !== state.as) return { state, actions: [] };
-  const next = { ...state, as: null };
+  if (as !== state.request) return { state, actions: [] };
+  const next = { ...state, request: null };
   if (isTaken(status)) return { state: { ...next, status: "on", problem: null, failures: 0 }, actions: [] };
   const problem = problemOf(input);
   if (isFinal(status)) {

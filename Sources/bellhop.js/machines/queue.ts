@@ -16,37 +16,37 @@ export interface State {
   isLoaded: boolean;
   problem: Problem | Refusal | null;
   refusal: Refusal | null;
-  isWanted: boolean;
+  isSubscribed: boolean;
   loading: Loading;
 }
 
 export function initial({ shopId }: { shopId: string }): State {
   return {
-    shopId, status: null, isLive: false, isLoaded: false, problem: null, refusal: null, isWanted: false,
+    shopId, status: null, isLive: false, isLoaded: false, problem: null, refusal: null, isSubscribed: false,
     loading: unloaded,
   };
 }
 
-export const view = ({ status, isLive, isLoaded, problem }: State) => ({ status, isLive, isLoaded, problem });
+export const snapshot = ({ status, isLive, isLoaded, problem }: State) => ({ status, isLive, isLoaded, problem });
 
 export function receive(state: State, input: StoreInput): Outcome<State> {
-  if (input.type === "user") return beginAnew(receive, { ...initial(state), isWanted: state.isWanted }, input);
+  if (input.type === "user") return beginAnew(receive, { ...initial(state), isSubscribed: state.isSubscribed }, input);
   const path = `/v1/shops/${encodeURIComponent(state.shopId)}/queue`;
-  const held = restored(state, input, withKept);
+  const held = restored(state, input, restore);
   const step = advance(held.loading, input, { as: "queue", path });
   const subject = `queue:${state.shopId}`;
-  const topic = watchTopic(state.isWanted, input, subject);
+  const topic = watchTopic(state.isSubscribed, input, subject);
   const refusal = topicProblem(state.refusal, input, subject);
-  let next = { ...held, loading: step.loading, refusal, isWanted: topic.isWanted };
+  let next = { ...held, loading: step.loading, refusal, isSubscribed: topic.isSubscribed };
   // The service's clock may be behind what the device has kept, after a restore of its database.
-  if (step.isGone || (step.body && state.loading.isKept && !state.isLive)) next = withKept(next, {});
-  if (step.body) next = told(next, step.body);
+  if (step.isGone || (step.body && state.loading.isKept && !state.isLive)) next = restore(next, {});
+  if (step.body) next = take(next, step.body);
   const { name, data } = input.event ?? {};
   // The topic sends the current state; an event from before the stream broke is not current.
   if (name === "queue:update" && data.shopId === state.shopId) {
-    next = { ...told(next, data), isLive: true, refusal: null };
+    next = { ...take(next, data), isLive: true, refusal: null };
   }
-  if ((input.type === "connection" && input.status !== "live") || !topic.isWanted) next.isLive = false;
+  if ((input.type === "connection" && input.status !== "live") || !topic.isSubscribed) next.isLive = false;
   next.isLoaded = next.status !== null;
   next.problem = next.loading.problem ?? next.refusal;
   return { state: same(state, next), actions: [...topic.actions, ...step.actions] };
@@ -55,9 +55,9 @@ export function receive(state: State, input: StoreInput): Outcome<State> {
 /** Returns what the device keeps for the next start; null for nothing. */
 export const kept = ({ status }: State) => status && { status };
 
-const withKept = (state: State, { status = null }: { status?: QueueStatus | null }): State => ({ ...state, status });
+const restore = (state: State, { status = null }: { status?: QueueStatus | null }): State => ({ ...state, status });
 
 /** Timestamps are RFC 3339 in UTC with milliseconds, so that they sort as texts. */
-function told(state: State, status: QueueStatus) {
+function take(state: State, status: QueueStatus) {
   return state.status && status.updatedAt < state.status.updatedAt ? state : { ...state, status };
 }

@@ -1,6 +1,6 @@
 // The requests to a user or by the user; newest first. The user's own answers and withdrawals show at
 // once, and are reverted if the service refuses them.
-import { advance, beginAnew, isTaken, problemOf, restored, tellBadges, unloaded } from "./loading.js";
+import { advance, beginAnew, isTaken, problemOf, restored, badgesEvent, unloaded } from "./loading.js";
 import { same, sameList } from "./same.js";
 import type { Outcome, StoreAction } from "../actions.js";
 import type { Problem } from "../features.js";
@@ -28,7 +28,7 @@ export interface State {
   pending: Pending[];
   next: string | null;
   count: number;
-  isSeeingWanted: boolean;
+  isSeeingPending: boolean;
   loading: Loading;
 }
 
@@ -45,32 +45,32 @@ export function initial(options?: { direction?: string; user?: string | null }):
     direction, user, items: [], isLoaded: false, problem: null, hasMore: false, stored: [], pending: [], next: null,
     count: 0,
     // Whether the user has seen the requests before the first page came.
-    isSeeingWanted: false, loading: unloaded,
+    isSeeingPending: false, loading: unloaded,
   };
 }
 
-export const view = ({ items, isLoaded, problem, hasMore }: State) => ({ items, isLoaded, problem, hasMore });
+export const snapshot = ({ items, isLoaded, problem, hasMore }: State) => ({ items, isLoaded, problem, hasMore });
 
 /** Returns what the device keeps for the next start; null for nothing. */
 export const kept = ({ loading, stored }: State) => loading.isLoaded ? { items: stored.slice(0, keptMax) } : null;
 
-const withKept = (state: State, { items = [] }: { items?: Item[] }): State => ({ ...state, stored: items });
+const restore = (state: State, { items = [] }: { items?: Item[] }): State => ({ ...state, stored: items });
 
 export function receive(state: State, input: StoreInput): Result {
   if (input.type === "user") return beginAnew(receive, initial({ ...state, user: input.user }), input);
   const path = `/v1/requests?direction=${state.direction}&limit=50`;
   const events = ["request:created", "request:updated", "request:removed"];
-  const held = restored(state, input, withKept);
+  const held = restored(state, input, restore);
   const step = advance(held.loading, input, { as: "list", path, events });
   const actions: StoreAction[] = [...step.actions];
   let next = { ...held, loading: step.loading };
-  if (step.isGone) next = withKept(next, {});
+  if (step.isGone) next = restore(next, {});
   if (input.type === "start") next.user = input.user ?? next.user;
   if (step.body) {
     next = { ...next, stored: step.body.items, next: step.body.next ?? null };
-    for (const one of step.since) next = event(next, one.event);
-    if (next.isSeeingWanted) actions.push(...see(next.pending.reduce(overlaid, next.stored)));
-    next.isSeeingWanted = false;
+    for (const one of step.since) next = handle(next, one.event);
+    if (next.isSeeingPending) actions.push(...see(next.pending.reduce(overlaid, next.stored)));
+    next.isSeeingPending = false;
   }
   const made = own(next, input, path);
   next = made.state;
@@ -83,12 +83,12 @@ export function receive(state: State, input: StoreInput): Result {
 
 function own(state: State, input: StoreInput, path: string): Result {
   switch (input.type) {
-    case "event": return { state: event(state, input.event), actions: [] };
-    case "answer": return answer(state, input);
+    case "event": return { state: handle(state, input.event), actions: [] };
+    case "answer": return answered(state, input);
     case "settle": return settle(state, input);
     case "see": {
-      const isSeeingWanted = !state.loading.isLoaded || state.loading.isKept;
-      return { state: same(state, { ...state, isSeeingWanted }), actions: see(state.items) };
+      const isSeeingPending = !state.loading.isLoaded || state.loading.isKept;
+      return { state: same(state, { ...state, isSeeingPending }), actions: see(state.items) };
     }
     case "ask": {
       const { draft: body } = input;
@@ -103,7 +103,7 @@ function own(state: State, input: StoreInput, path: string): Result {
   return { state, actions: [] };
 }
 
-function event(state: State, { name, data }: MachineEvent): State {
+function handle(state: State, { name, data }: MachineEvent): State {
   switch (name) {
     case "stream:ready": return state.user ? state : { ...state, user: data.userId };
     case "request:created": case "request:updated": return put(state, data);
@@ -141,7 +141,7 @@ function settle(state: State, { id, status }: StoreInputOf<"settle">): Result {
   return { state: next, actions: [action] };
 }
 
-function answer(state: State, input: StoreInputOf<"answer">): Result {
+function answered(state: State, input: StoreInputOf<"answer">): Result {
   const { as, status, body } = input;
   if (as === `more:${state.next}` && isTaken(status)) {
     const ids = new Set(state.stored.map((one) => one.id));
@@ -155,11 +155,11 @@ function answer(state: State, input: StoreInputOf<"answer">): Result {
   const isGone = pending?.status === null && status === 404;
   if (!isTaken(status) && !isGone) {
     const data = { id: pending?.id ?? null, problem: problemOf(input) };
-    return { state: left, actions: [{ do: "tell", name: "requests:refused", data }] };
+    return { state: left, actions: [{ do: "publish", name: "requests:refused", data }] };
   }
   const next = body?.request ? put(left, body.request)
     : pending?.status === null ? { ...left, stored: left.stored.filter((one) => one.id !== pending.id) } : left;
-  return { state: next, actions: isGone ? [] : tellBadges(body) };
+  return { state: next, actions: isGone ? [] : badgesEvent(body) };
 }
 
 function overlaid(items: Item[], { id, status }: Pending) {

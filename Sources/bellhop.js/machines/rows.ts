@@ -17,11 +17,11 @@ interface What {
   select: string[] | null;
 }
 
-/** `heard`: the rows that events have changed or removed since the last gap. */
+/** `changed`: the rows that events have changed or removed since the last gap. */
 export interface State {
-  what: What;
+  query: What;
   rows: Record<string, Row>;
-  heard: Record<string, true>;
+  changed: Record<string, true>;
   isWatched: boolean;
   isForeground: boolean;
   isPut: boolean;
@@ -40,13 +40,13 @@ export function initial(
 ): State {
   const columns = select && (select.includes(column) ? select : [column, ...select]);
   return {
-    what: { schema, table, filter, event, column, select: columns }, rows: {}, heard: {}, isWatched: false,
+    query: { schema, table, filter, event, column, select: columns }, rows: {}, changed: {}, isWatched: false,
     isForeground: true, isPut: false, isStale: false, problem: null, isPlaced: false, lastEventId: null, since: null,
     failures: 0,
   };
 }
 
-export const view = ({ rows, isPut, isStale, problem }: State) => ({ rows, isLive: isPut, isStale, problem });
+export const snapshot = ({ rows, isPut, isStale, problem }: State) => ({ rows, isLive: isPut, isStale, problem });
 
 export function receive(state: State, input: StoreInput): Result {
   const made = own(state, input);
@@ -55,21 +55,21 @@ export function receive(state: State, input: StoreInput): Result {
 
 function own(state: State, input: StoreInput): Result {
   switch (input.type) {
-    case "watch": return put(input.watched ? { ...state, isWatched: true } : left({ ...state, isWatched: false }));
+    case "watch": return put(input.watched ? { ...state, isWatched: true } : leave({ ...state, isWatched: false }));
     case "lifecycle":
-      return put(input.foreground ? { ...state, isForeground: true } : left({ ...state, isForeground: false }));
+      return put(input.foreground ? { ...state, isForeground: true } : leave({ ...state, isForeground: false }));
     case "connection":
-      return { state: input.status === "live" ? state : left({ ...state, isPut: false }), actions: [] };
-    case "restore": return { state: restored(state, input.kept as Pick<State, "rows" | "since">), actions: [] };
-    case "apply": return { state: applied(state, input.row), actions: [] };
+      return { state: input.status === "live" ? state : leave({ ...state, isPut: false }), actions: [] };
+    case "restore": return { state: restore(state, input.kept as Pick<State, "rows" | "since">), actions: [] };
+    case "apply": return { state: apply(state, input.row), actions: [] };
     case "load": return { state: load(state, input.rows), actions: [] };
     case "user": {
-      const { what, isWatched, isForeground, isPlaced } = state;
-      return { state: { ...initial(what), isWatched, isForeground, isPlaced }, actions: [] };
+      const { query, isWatched, isForeground, isPlaced } = state;
+      return { state: { ...initial(query), isWatched, isForeground, isPlaced }, actions: [] };
     }
     case "timer": return put(state, true);
-    case "event": return event(state, input.event);
-    case "answer": return input.as === "tables" ? answer(state, input) : { state, actions: [] };
+    case "event": return handle(state, input.event);
+    case "answer": return input.as === "tables" ? answered(state, input) : { state, actions: [] };
   }
   return { state, actions: [] };
 }
@@ -79,58 +79,58 @@ export const kept = ({ rows, since, lastEventId }: State) =>
   Object.keys(rows).length ? { rows, since: since ?? lastEventId } : null;
 
 /** Shows the rows of the last start until the app loads them. Changes since then come when the filter is put. */
-function restored(state: State, { rows, since }: Pick<State, "rows" | "since">): State {
+function restore(state: State, { rows, since }: Pick<State, "rows" | "since">): State {
   return Object.keys(state.rows).length || state.isPut ? state : { ...state, rows, since, isStale: true };
 }
 
 function put(state: State, isForced = false): Result {
   const isPlaced = state.isWatched && state.isForeground;
   if (isPlaced === state.isPlaced && !(isForced && isPlaced)) return { state, actions: [] };
-  const { schema, table, filter, event, select } = state.what;
+  const { schema, table, filter, event, select } = state.query;
   const tables = isPlaced ? [{ id: "rows", schema, table, event, filter, ...(select ? { select } : {}) }] : [];
   const missed = isPlaced && state.since ? { lastEventId: state.since } : {};
   return { state: { ...state, isPlaced, isPut: false }, actions: [{ do: "tables", tables, as: "tables", ...missed }] };
 }
 
 /** Notes the last event; changes after it are requested when the filter is put again. */
-function left(state: State): State {
+function leave(state: State): State {
   return { ...state, since: state.since ?? state.lastEventId };
 }
 
 function load(state: State, loaded: readonly Row[]): State {
   const rows: Record<string, Row> = {};
   for (const row of loaded) {
-    const key = String(row[state.what.column]);
+    const key = String(row[state.query.column]);
     // A row that an event has removed stays removed.
-    if (!state.heard[key]) rows[key] = row;
+    if (!state.changed[key]) rows[key] = row;
     else if (key in state.rows) rows[key] = { ...row, ...state.rows[key] };
   }
-  for (const key of Object.keys(state.heard)) if (key in state.rows) rows[key] ??= state.rows[key];
+  for (const key of Object.keys(state.changed)) if (key in state.rows) rows[key] ??= state.rows[key];
   return { ...state, rows, isStale: false };
 }
 
 /** Shows the user's own write before its event comes. */
-function applied(state: State, row: Row): State {
-  const key = String(row[state.what.column]);
+function apply(state: State, row: Row): State {
+  const key = String(row[state.query.column]);
   return { ...state, rows: { ...state.rows, [key]: { ...state.rows[key], ...row } } };
 }
 
-function event(state: State, { name, data, id }: MachineEvent): Result {
+function handle(state: State, { name, data, id }: MachineEvent): Result {
   const next = id ? { ...state, lastEventId: id } : state;
   switch (name) {
     // A new stream has no tables.
     case "stream:ready":
-      return state.isPlaced ? put({ ...next, since: left(state).since }, true) : { state: next, actions: [] };
-    case "stream:resync": return { state: { ...next, isStale: true, heard: {}, since: null }, actions: [] };
+      return state.isPlaced ? put({ ...next, since: leave(state).since }, true) : { state: next, actions: [] };
+    case "stream:resync": return { state: { ...next, isStale: true, changed: {}, since: null }, actions: [] };
     // Of the service, or of the user's own likes.
     case "post:engaged": case "engagement_update":
       return { state: { ...next, rows: updated(next, data.updates) }, actions: [] };
     case "table:change": {
-      const key = (data.record ?? data.oldRecord)?.[state.what.column] as string | null | undefined;
+      const key = (data.record ?? data.oldRecord)?.[state.query.column] as string | null | undefined;
       if (key === undefined || key === null || !data.subscriptionIds.includes("rows")) break;
       const { [key]: before, ...others } = next.rows;
       const rows = data.record ? { ...others, [key]: { ...before, ...data.record } } : others;
-      return { state: { ...next, rows, heard: { ...next.heard, [key]: true } }, actions: [] };
+      return { state: { ...next, rows, changed: { ...next.changed, [key]: true } }, actions: [] };
     }
   }
   return { state: next, actions: [] };
@@ -142,7 +142,7 @@ function updated({ rows }: State, updates: Record<string, Row>) {
   return { ...rows, ...Object.fromEntries(known.map(([key, counts]) => [key, { ...rows[key], ...counts }])) };
 }
 
-function answer(state: State, input: StoreInputOf<"answer">): Result {
+function answered(state: State, input: StoreInputOf<"answer">): Result {
   const { status, body } = input;
   if (isTaken(status)) {
     const isPut = state.isPlaced;

@@ -24,7 +24,7 @@ export function receive(state: State, input: SessionInput): Result {
   if (type !== "user" && state.isConfirmed && (type === "begin" || identity === state.identity)) {
     return { state, actions: [] };
   }
-  if (type === "told") {
+  if (type === "identity") {
     return {
       state: { identity, isConfirmed: true },
       actions: [

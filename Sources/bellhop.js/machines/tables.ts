@@ -1,6 +1,6 @@
 // The row subscriptions of a stream. They are put again on each new stream and when they change. Refused tables are
 // left out, so that one wrong table does not block the others. Each owner learns the result for its own tables.
-import type { Outcome, TableLineAction, TimerAction } from "../actions.js";
+import type { Outcome, TablesAction, TimerAction } from "../actions.js";
 import type { Problem } from "../features.js";
 import type { JSONValue } from "../types.js";
 import type { ProblemBody, Table, TablesInput, TablesInputOf } from "./inputs.js";
@@ -20,7 +20,7 @@ export interface State {
   answer: { status: number; body: Body } | null;
 }
 
-type Result = Outcome<State, TableLineAction>;
+type Result = Outcome<State, TablesAction>;
 
 /** Delay between two tries, if the service could not answer. */
 const againMs = 5000;
@@ -31,7 +31,7 @@ export const initial = (): State => ({
 
 export function receive(state: State, input: TablesInput): Result {
   switch (input.type) {
-    case "want": return want(state, input);
+    case "subscribe": return subscribe(state, input);
     // A new stream has no tables, and may accept tables that the previous one refused.
     case "ready": {
       const { streamId, since = null } = input;
@@ -61,9 +61,9 @@ const timer = (at: number | null): TimerAction => ({ do: "timer", name: "tables"
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
 
-function want(state: State, { tables, lastEventId = null }: TablesInputOf<"want">): Result {
+function subscribe(state: State, { tables, lastEventId = null }: TablesInputOf<"subscribe">): Result {
   // If the stream already has these tables, the stored answer is returned.
-  if (isSame(tables, state.tables)) return { state, actions: state.answer ? [told(state, state.answer)] : [] };
+  if (isSame(tables, state.tables)) return { state, actions: state.answer ? [outcome(state, state.answer)] : [] };
   const refused = Object.fromEntries(Object.entries(state.refused).filter(([id, { table }]) =>
     tables.some((one: Table) => one.id === id && isSame(one, table))));
   // Changes that an unanswered earlier put asked for are still missed.
@@ -84,17 +84,17 @@ function put(state: State): Result {
   if (isSame(asked, state.taken) && (asked.length === 0 || state.since === null)) return finish(state, 200, null);
   const next = { ...state, asked, count: state.count + 1 };
   const missed = state.since && asked.length > 0 ? { lastEventId: state.since } : {};
-  const action: TableLineAction = { do: "put", streamId: state.streamId, count: next.count, tables: asked, ...missed };
+  const action: TablesAction = { do: "put", streamId: state.streamId, count: next.count, tables: asked, ...missed };
   return { state: next, actions: [timer(null), action] };
 }
 
 function finish(state: State, status: number, body: Body): Result {
   const answer = { status, body };
   const next = { ...state, asked: null, limit: null, answer, since: status === 200 ? null : state.since };
-  return { state: next, actions: [told(next, answer)] };
+  return { state: next, actions: [outcome(next, answer)] };
 }
 
-function told(state: State, { status, body }: { status: number; body: Body }): TableLineAction {
+function outcome(state: State, { status, body }: { status: number; body: Body }): TablesAction {
   const refused = Object.fromEntries(Object.entries(state.refused).map(([id, { problem }]) => [id, problem]));
   return { do: "answered", status, body, refused };
 }

@@ -24,9 +24,9 @@ interface What {
   name: string;
 }
 
-/** `old`: the ids of rows of the last start that nothing has changed since. */
+/** `restored`: the ids of rows of the last start that nothing has changed since. */
 export interface State {
-  what: What;
+  table: What;
   limits: Limits;
   ids: string[];
   rows: Record<string, Row>;
@@ -40,7 +40,7 @@ export interface State {
   warned: number;
   lastEventId: string | null;
   since: string | null;
-  old: string[];
+  restored: string[];
   failures: number;
 }
 
@@ -65,13 +65,13 @@ const defaults = { valuesMax: 1000, perStreamMax: 100, valuesPerStreamMax: 10_00
 export function initial(options: Partial<What> & { table: string; limits?: Partial<Limits> }): State {
   const { schema = "public", table, column = "id", event = "UPDATE", select = null, name = table, limits } = options;
   return {
-    what: { schema, table, column, event, select, name }, limits: { ...defaults, ...limits }, ids: [], rows: {},
+    table: { schema, table, column, event, select, name }, limits: { ...defaults, ...limits }, ids: [], rows: {},
     isPaused: false, isStopped: false, isForeground: true, isPut: false, problem: null, placed: "[]", changedAt: null,
-    warned: Infinity, lastEventId: null, since: null, old: [], failures: 0,
+    warned: Infinity, lastEventId: null, since: null, restored: [], failures: 0,
   };
 }
 
-export const view = ({ ids, rows, isPut, problem }: State) => ({ ids, rows, isLive: isPut, problem });
+export const snapshot = ({ ids, rows, isPut, problem }: State) => ({ ids, rows, isLive: isPut, problem });
 
 export function receive(state: State, input: StoreInput): Result {
   const made = own(state, input);
@@ -82,23 +82,23 @@ function own(given: State, input: StoreInput): Result {
   const state = changing(given, input);
   switch (input.type) {
     case "start": return { state, actions: [{ do: "fetch", path: "/v1/config", as: "config" }] };
-    case "restore": return { state: restored(state, input.kept as Pick<State, "ids" | "rows" | "since">), actions: [] };
+    case "restore": return { state: restore(state, input.kept as Pick<State, "ids" | "rows" | "since">), actions: [] };
     case "show": return show(state, input);
     case "apply": {
       const { row } = input;
-      return { state: { ...state, rows: updated(state, { [row[state.what.column]]: row }) }, actions: [] };
+      return { state: { ...state, rows: updated(state, { [row[state.table.column]]: row }) }, actions: [] };
     }
-    case "pause": return put(left({ ...state, isPaused: true }));
+    case "pause": return put(leave({ ...state, isPaused: true }));
     case "resume": return put({ ...state, isPaused: false });
     case "stop": return put({ ...state, isStopped: true, ids: [], rows: {}, since: null });
     case "lifecycle":
-      return put(input.foreground ? { ...state, isForeground: true } : left({ ...state, isForeground: false }));
+      return put(input.foreground ? { ...state, isForeground: true } : leave({ ...state, isForeground: false }));
     case "connection":
-      return { state: input.status === "live" ? state : left({ ...state, isPut: false }), actions: [] };
-    case "user": return put({ ...initial({ ...state.what, limits: state.limits }), placed: state.placed });
+      return { state: input.status === "live" ? state : leave({ ...state, isPut: false }), actions: [] };
+    case "user": return put({ ...initial({ ...state.table, limits: state.limits }), placed: state.placed });
     case "timer": return put({ ...state, changedAt: null }, input.name === "retry");
-    case "event": return event(state, input.event);
-    case "answer": return answer(state, input);
+    case "event": return handle(state, input.event);
+    case "answer": return answered(state, input);
   }
   return { state, actions: [] };
 }
@@ -108,24 +108,24 @@ export const kept = ({ ids, rows, since, lastEventId }: State) =>
   ids.length ? { ids, rows, since: since ?? lastEventId } : null;
 
 /** Shows the rows of the last start until the service accepts those of the screen, with the changes since then. */
-function restored(state: State, { ids, rows, since }: Pick<State, "ids" | "rows" | "since">): State {
-  return state.ids.length || state.placed !== "[]" ? state : { ...state, ids, rows, since, old: Object.keys(rows) };
+function restore(state: State, { ids, rows, since }: Pick<State, "ids" | "rows" | "since">): State {
+  return state.ids.length || state.placed !== "[]" ? state : { ...state, ids, rows, since, restored: Object.keys(rows) };
 }
 
 /** Drops the rows of the last start that nothing has changed: they would cover what the app has fetched since. */
 function fresh(state: State): State {
-  if (state.old.length === 0) return state;
-  const rows = Object.fromEntries(Object.entries(state.rows).filter(([id]) => !state.old.includes(id)));
-  return { ...state, rows, old: [] };
+  if (state.restored.length === 0) return state;
+  const rows = Object.fromEntries(Object.entries(state.rows).filter(([id]) => !state.restored.includes(id)));
+  return { ...state, rows, restored: [] };
 }
 
 /** Notes which rows are no longer those of the last start. */
 function changing(state: State, { type, event, row }: StoreInput): State {
-  if (state.old.length === 0 || (type !== "event" && type !== "apply")) return state;
-  const { column } = state.what;
+  if (state.restored.length === 0 || (type !== "event" && type !== "apply")) return state;
+  const { column } = state.table;
   const { record, oldRecord, updates = {} } = event?.data ?? {};
   const ids = [row, record, oldRecord].map((one) => String(one?.[column])).concat(Object.keys(updates));
-  return { ...state, old: state.old.filter((id) => !ids.includes(id)) };
+  return { ...state, restored: state.restored.filter((id) => !ids.includes(id)) };
 }
 
 function show(state: State, { ids, now }: StoreInputOf<"show">): Result {
@@ -133,9 +133,9 @@ function show(state: State, { ids, now }: StoreInputOf<"show">): Result {
   const rows = Object.fromEntries(unique.filter((id) => id in state.rows).map((id) => [id, state.rows[id]]));
   const level = levels.find(({ above }) => unique.length > above);
   // Reported when the level is crossed, not at every step of a scroll.
-  const isTold = level && level.above !== state.warned;
+  const isNew = level && level.above !== state.warned;
   const data = { ...level, count: unique.length } as ClientEvents["visible-rows:warning"];
-  const warnings: StoreAction[] = isTold ? [{ do: "tell", name: "visible-rows:warning", data }] : [];
+  const warnings: StoreAction[] = isNew ? [{ do: "publish", name: "visible-rows:warning", data }] : [];
   const next = { ...state, ids: unique, rows, isStopped: false, warned: level?.above ?? Infinity };
   // The first rows of a screen are put without delay.
   if (state.placed === "[]" && state.changedAt === null) {
@@ -158,23 +158,23 @@ function put(state: State, isForced = false): Result {
 }
 
 /** Notes the last event; changes after it are requested when the rows are put again. */
-function left(state: State): State {
+function leave(state: State): State {
   return { ...state, since: state.since ?? state.lastEventId };
 }
 
-function event(state: State, { name, data, id }: MachineEvent): Result {
+function handle(state: State, { name, data, id }: MachineEvent): Result {
   const next = id ? { ...state, lastEventId: id } : state;
   switch (name) {
     // A new stream has no tables.
     case "stream:ready": {
       if (state.placed === "[]") break;
-      return put({ ...next, since: left(state).since }, true);
+      return put({ ...next, since: leave(state).since }, true);
     }
     // Of the service, or of the user's own likes.
     case "post:engaged": case "engagement_update":
       return { state: { ...next, rows: updated(next, data.updates) }, actions: [] };
     case "table:change": {
-      const { column, name: own } = state.what;
+      const { column, name: own } = state.table;
       const row = data.record ?? data.oldRecord;
       const key = String(row?.[column]);
       if (!data.subscriptionIds.some((one: string) => one.startsWith(`${own}:`))) break;
@@ -193,7 +193,7 @@ function updated(state: State, updates: Record<string, Row>) {
   return { ...state.rows, ...Object.fromEntries(known.map(([id, counts]) => [id, { ...state.rows[id], ...counts }])) };
 }
 
-function answer(state: State, input: StoreInputOf<"answer">): Result {
+function answered(state: State, input: StoreInputOf<"answer">): Result {
   const { as, status, body } = input;
   if (as === "config" && isTaken(status)) return put({ ...state, limits: { ...state.limits, ...body.subscriptions } });
   if (as !== "tables") return { state, actions: [] };
@@ -207,15 +207,15 @@ function answer(state: State, input: StoreInputOf<"answer">): Result {
   if (status === 0 || status === 404) return { state: { ...state, isPut: false }, actions: [] };
   const failures = state.failures + 1;
   if (isFinal(status)) {
-    return { state: { ...state, problem }, actions: [{ do: "tell", name: "visible-rows:refused", data: { problem } }] };
+    return { state: { ...state, problem }, actions: [{ do: "publish", name: "visible-rows:refused", data: { problem } }] };
   }
   const at = input.now + waitMs(failures, input.headers);
   return { state: { ...state, problem, failures }, actions: [{ do: "timer", name: "retry", at }] };
 }
 
 /** Filters, each within the service's limits for the number of values and of bytes. */
-function subscriptions({ ids, what, limits }: State) {
-  const { schema, table, column, event, select, name } = what;
+function subscriptions({ ids, table: of, limits }: State) {
+  const { schema, table, column, event, select, name } = of;
   const head = `${column}=in.()`.length;
   const chunks: string[][] = [];
   let bytes = Infinity;

@@ -7,24 +7,24 @@ import type { StoreInput } from "./inputs.js";
 const lingerMs = 30_000;
 
 interface Watching {
-  isWanted: boolean;
+  isSubscribed: boolean;
   actions: StoreAction[];
 }
 
-export function watchTopic(isWanted: boolean, input: StoreInput, topic: string): Watching {
-  const want: StoreAction = { do: "subscribe", topics: [topic] };
-  if (input.type === "start") return { isWanted: true, actions: [want] };
+export function watchTopic(isSubscribed: boolean, input: StoreInput, topic: string): Watching {
+  const subscribe: StoreAction = { do: "subscribe", topics: [topic] };
+  if (input.type === "start") return { isSubscribed: true, actions: [subscribe] };
   if (input.type === "watch" && input.watched) {
     const stay: StoreAction = { do: "timer", name: "linger", at: null };
-    return { isWanted: true, actions: isWanted ? [stay] : [stay, want] };
+    return { isSubscribed: true, actions: isSubscribed ? [stay] : [stay, subscribe] };
   }
   if (input.type === "watch") {
-    return { isWanted, actions: isWanted ? [{ do: "timer", name: "linger", at: input.now + lingerMs }] : [] };
+    return { isSubscribed, actions: isSubscribed ? [{ do: "timer", name: "linger", at: input.now + lingerMs }] : [] };
   }
   if (input.type === "timer" && input.name === "linger") {
-    return { isWanted: false, actions: [{ do: "subscribe", topics: [] }] };
+    return { isSubscribed: false, actions: [{ do: "subscribe", topics: [] }] };
   }
-  return { isWanted, actions: [] };
+  return { isSubscribed, actions: [] };
 }
 
 /** Why the service refused the topic; cleared by the topic's next event. */

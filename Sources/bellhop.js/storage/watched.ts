@@ -2,11 +2,11 @@
 // when the page ends.
 import type { Storage } from "../types.js";
 
-/** @param tell called with the error of the first failure, and with null once the storage works again */
-export function watched(storage: Storage, tell: (error: unknown) => void): Storage {
+/** @param report called with the error of the first failure, and with null once the storage works again */
+export function watched(storage: Storage, report: (error: unknown) => void): Storage {
   let isFailing = false;
   function note(error: unknown) {
-    if (isFailing !== !!error) tell(error);
+    if (isFailing !== !!error) report(error);
     isFailing = !!error;
   }
   return new Proxy(storage, {

@@ -3,11 +3,11 @@ import * as machine from "../machines/counts.js";
 import * as reconciliation from "../machines/reconciliation.js";
 import { checkObject, feature } from "./feature.js";
 import { run } from "./store.js";
-import type { PollingAction } from "../actions.js";
+import type { ReconciliationAction } from "../actions.js";
 import type { Answer as AppAnswer } from "../contract.js";
 import type { BadgesStore, Features } from "../features.js";
 import type { Closable, StoreBell } from "../internal.js";
-import type { PollingInput, StoreInput } from "../machines/inputs.js";
+import type { ReconciliationInput, StoreInput } from "../machines/inputs.js";
 import type { Answer, Feature, JSONValue, Running } from "../types.js";
 
 /** `bell.badges`: `{messages, requests, bell, total, version, …}`, or null until the service has sent counts. */
@@ -46,11 +46,11 @@ export const badges: Feature<Features["badges"]> = {
 /** Polls the counts beside the stream, from the first use of the counts on. */
 function polling(bell: StoreBell, reconciled: (answer: { status: number; body: JSONValue }) => void) {
   const { clock } = bell;
-  const options = { ...bell.limits.polling, foreground: bell.isForeground() };
-  const it: Running<reconciliation.State, PollingInput> = run(reconciliation, options, clock, perform);
+  const options = { ...bell.limits.polling, isForeground: bell.isForeground() };
+  const it: Running<reconciliation.State, ReconciliationInput> = run(reconciliation, options, clock, perform);
   const waiting: ((answer: AppAnswer | null) => void)[] = [];
 
-  async function perform(action: PollingAction): Promise<void> {
+  async function perform(action: ReconciliationAction): Promise<void> {
     if (action.do === "reconciled") return reconciled({ status: action.status, body: action.body });
     if (action.do !== "fetch") return;
     const { path, headers, asked } = action;
@@ -75,7 +75,7 @@ function polling(bell: StoreBell, reconciled: (answer: { status: number; body: J
   it.receive({ type: "start" });
   return {
     // Nothing is fetched in the background.
-    refresh: () => it.get().foreground ? new Promise<AppAnswer | null>((done) => {
+    refresh: () => it.get().isForeground ? new Promise<AppAnswer | null>((done) => {
       waiting.push(done);
       it.receive({ type: "force" });
     }) : Promise.resolve(null),

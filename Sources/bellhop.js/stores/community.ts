@@ -22,7 +22,7 @@ export const feed: Keyed<"feed"> = {
   tables,
   make: (bell: StoreBell) => feature(bell, feedMachine, { user: bell.user }, (run, it) => {
     /** Shows the counts in the visible rows of posts, too. */
-    const tell = (postId: string) => {
+    const publish = (postId: string) => {
       const post = it.get().posts.find((one) => one.id === postId);
       if (!post) return;
       const { likeCount, repostCount } = post;
@@ -30,8 +30,8 @@ export const feed: Keyed<"feed"> = {
     };
     const engage = (postId: string, set: EngagementChange) => {
       const answered: Answered = run({ type: "engage", postId: checkId(postId, "a post"), set });
-      tell(postId);
-      return answered.finally(() => tell(postId));
+      publish(postId);
+      return answered.finally(() => publish(postId));
     };
     return {
       showNew: () => run({ type: "showNew" }),

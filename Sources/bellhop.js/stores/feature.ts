@@ -46,7 +46,7 @@ export function feature<State, Options, Made extends { get(): unknown }>(
     const others = result.actions.filter((action) => !isPlayed(action));
     return { state: result.state, actions: others.map((action) => ({ ...action, of: users })) };
   }
-  const it = store(bell, { initial: machine.initial, view: machine.view, kept: machine.kept, receive }, options);
+  const it = store(bell, { initial: machine.initial, snapshot: machine.snapshot, kept: machine.kept, receive }, options);
   const offs = published.map((name) =>
     bell.on(name, (event) => void it.receive({ type: "event", event: event as MachineEvent })));
   const run = async <Body, Status>(input: Unstamped<StoreInput>): Promise<AppAnswer<Body, Status> | null> => {
@@ -85,22 +85,22 @@ function store<State, Options>(
   const it: It<State> = run(machine, options, bell.clock, (action: StoreAction, cause) =>
     perform(bell, it, action, cause));
   const shown = listeners<void>();
-  const view = machine.view ?? ((state: State) => state);
+  const draw = machine.snapshot ?? ((state: State) => state);
   let viewed = it.get();
-  let snapshot = view(viewed);
+  let snapshot = draw(viewed);
 
   /** Returns the same object until it changes. */
   function get() {
     if (it.get() !== viewed) {
       viewed = it.get();
-      snapshot = view(viewed);
+      snapshot = draw(viewed);
     }
     return snapshot;
   }
 
   it.onChange(() => {
     const before = snapshot;
-    if (get() !== before) shown.tell();
+    if (get() !== before) shown.emit();
   });
   const detach = bell.attach(it);
   it.receive({ type: "start", user: bell.user, connection: bell.connection.get().status });
@@ -124,7 +124,7 @@ function store<State, Options>(
     keep: machine.kept && { ...it, run: it, kept: () => machine.kept?.(it.get()) ?? null },
     close() {
       detach();
-      bell.want(it, null);
+      bell.setTopics(it, null);
       bell.tables?.set(it, null);
       it.close();
     },
@@ -142,7 +142,7 @@ function perform(bell: StoreBell, it: It, action: StoreAction, cause: Unstamped<
     case "tables": return bell.tables && answer(it, action, bell.tables.set(it, action));
     case "subscribe": return subscribe(bell, it, action.topics);
     case "play": return void bell.play(action.haptic, action.sound, null);
-    case "tell": return void bell.publish(action.name, action.data);
+    case "publish": return void bell.publish(action.name, action.data);
     default: throw new TypeError(`a machine asked for "${(action as { do: string }).do}", which no store does`);
   }
 }
@@ -155,7 +155,7 @@ async function answer(it: It, action: StoreAction, promise: Promise<Answer>) {
 
 function subscribe(bell: StoreBell, it: It, topics: string[]) {
   try {
-    bell.want(it, topics);
+    bell.setTopics(it, topics);
   } catch (error) {
     // The stream has no room for them. A store must not throw into the view that opens it.
     const problem = { code: "topics.full", detail: (error as Error).message };

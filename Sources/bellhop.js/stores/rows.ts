@@ -15,7 +15,7 @@ export const visibleRows: Keyed<"visibleRows"> = {
   isKeyed: true,
   tables,
   // Two spellings of the same table share a store.
-  key: (table, options = {}) => rowsMachine.initial({ ...options, table }).what,
+  key: (table, options = {}) => rowsMachine.initial({ ...options, table }).table,
   make: (
     bell: StoreBell, name: string, options?: RowOptions,
   ) => feature(bell, rowsMachine, { ...options, table: checkId(name, "a table") }, (run) => ({
@@ -48,7 +48,7 @@ function checkRow<Each extends Row>(row: Each, column = "id") {
 export const rows: KeyedFeature<[table: string, options: FilterOptions], FilteredRowsStore<any>> = {
   isKeyed: true,
   tables,
-  key: (table, options) => filteredMachine.initial({ ...options, table }).what,
+  key: (table, options) => filteredMachine.initial({ ...options, table }).query,
   make(bell, name, options) {
     const filter = options?.filter;
     if (typeof filter !== "string" || filter === "") {

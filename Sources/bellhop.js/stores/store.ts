@@ -24,7 +24,7 @@ export function report(error: unknown) {
 export function listeners<Value>(): Listeners<Value> {
   const all = new Set<{ listener: (value: Value) => void }>();
   return {
-    tell(value) {
+    emit(value) {
       for (const entry of [...all]) {
         try {
           if (all.has(entry)) entry.listener(value);
@@ -79,7 +79,7 @@ export function run<State, Options, Input extends { type: string }, Action exten
         state = result.state;
         const answers = result.actions.map((action) => action.do === "timer" ? setTimer(action as TimerAction)
           : perform(action as Action, input));
-        if (state !== before) changed.tell(state);
+        if (state !== before) changed.emit(state);
         next.done(Promise.all(answers));
       }
     } finally {

@@ -8,7 +8,7 @@
 import { Leader } from "./leader.js";
 import { Ring } from "./ring.js";
 import type { Entry, GroupParts, HolderMessage, Line, Locks, NetworkState, TabMessage, Unsigned } from "../internal.js";
-import type { Item, Want } from "../types.js";
+import type { Item, Interest } from "../types.js";
 
 /** A holder that the browser has suspended keeps its lock and is silent. A visible tab pings it at this interval,
  * and steals the lock if it does not answer. */
@@ -25,7 +25,7 @@ export const group = (parts: GroupParts) => new Group(parts);
 class Group implements Line {
   #ring = new Ring();
   #leaving = new AbortController();
-  #own: Want = { topics: [], tables: [], foreground: false };
+  #own: Interest = { topics: [], tables: [], foreground: false };
   /** The present holder, and the number of its last received message; null until it has welcomed this tab. */
   #boss: { id: string; n: number | null; ahead: number } = { id: "", n: null, ahead: 0 };
   /** Unanswered writes of this tab. Each new holder receives all of them, because the previous one may have missed
@@ -49,7 +49,7 @@ class Group implements Line {
     this.#all = new this.#Channel(parts.name);
     this.#line = new this.#Channel(`${parts.name} ${parts.tab}`);
     for (const channel of [this.#all, this.#line]) {
-      channel.onmessage = ({ data }) => this.#isClosed || data.tell || this.#receive(data);
+      channel.onmessage = ({ data }) => this.#isClosed || data.send || this.#receive(data);
     }
   }
 
@@ -67,37 +67,37 @@ class Group implements Line {
     else this.#queue();
   }
 
-  want({ lastEventId, ...want }: Partial<Want> & { lastEventId?: string }) {
-    Object.assign(this.#own, want);
+  subscribe({ lastEventId, ...changes }: Partial<Interest> & { lastEventId?: string }) {
+    Object.assign(this.#own, changes);
     // A tab that is not welcomed yet sends all of this with its hello.
-    this.#send({ tell: "want", want, lastEventId });
-    if (this.#boss.id !== "" && want.foreground !== undefined) this.#watch(0);
+    this.#send({ send: "subscribe", changes, lastEventId });
+    if (this.#boss.id !== "" && changes.foreground !== undefined) this.#watch(0);
   }
 
   network(network: NetworkState) {
-    this.#send({ tell: "network", network });
+    this.#send({ send: "network", network });
   }
 
   lifecycle(foreground: boolean) {
-    this.want({ foreground });
+    this.subscribe({ foreground });
   }
 
   open() {
-    this.#send({ tell: "open" });
+    this.#send({ send: "open" });
   }
 
   forget() {
-    this.#send({ tell: "forget" });
+    this.#send({ send: "forget" });
   }
 
   add(item: Item) {
     this.#unanswered.set(item.key, item);
-    this.#send({ tell: "add", item });
+    this.#send({ send: "add", item });
   }
 
   close() {
     if (this.#isClosed) return;
-    this.#send({ tell: "bye" });
+    this.#send({ send: "bye" });
     this.#isClosed = true;
     this.#stopWatch();
     this.#leader?.close();
@@ -119,7 +119,7 @@ class Group implements Line {
     if (this.#isClosed) return;
     const { name, tab, isTab } = this.#parts;
     const last = at && this.#ring.has(at) ? at : this.#ring.lastId;
-    const message: TabMessage = { tell: "hello", isTab, last, ...this.#own, from: tab };
+    const message: TabMessage = { send: "hello", isTab, last, ...this.#own, from: tab };
     if (this.#leader) return this.#leader.receive(message);
     const door = new this.#Channel(`${name} door`);
     door.postMessage(message);
@@ -127,21 +127,21 @@ class Group implements Line {
   }
 
   #receive(message: HolderMessage) {
-    if (message.say === "holder") {
+    if (message.type === "holder") {
       this.#boss = { id: message.from, n: null, ahead: 0 };
       this.#hello(message.at);
-    } else if (message.from === this.#boss.id || message.say === "welcome") this.#heed(message);
+    } else if (message.from === this.#boss.id || message.type === "welcome") this.#heed(message);
     if (message.from === this.#boss.id) this.#watch(this.#parts.watch?.everyMs ?? everyMs);
   }
 
-  #heed(message: Exclude<HolderMessage, { say: "holder" }>) {
+  #heed(message: Exclude<HolderMessage, { type: "holder" }>) {
     const { provider, emit, tab } = this.#parts;
-    switch (message.say) {
+    switch (message.type) {
       case "pong": return;
       case "welcome": return this.#enter(message);
       case "ask":
         return void provider?.(message).then((token) => ({ token }), ({ problem }) => ({ token: null, problem }))
-          .then((answer) => this.#send({ ...answer, tell: "token", ask: message.ask }));
+          .then((answer) => this.#send({ ...answer, send: "token", ask: message.ask }));
     }
     const { n } = message;
     // Messages before the welcome: it uses another channel, and may arrive after messages that were sent later.
@@ -149,28 +149,28 @@ class Group implements Line {
     if (n <= this.#boss.n) return;
     if (n !== this.#boss.n + 1) return this.#hello();
     this.#boss.n = n;
-    if (message.say === "event") return this.#take(message.entry);
-    const { saying } = message;
-    if (saying.say === "answered") this.#unanswered.delete(saying.item.key);
-    emit(saying, saying.for === undefined || saying.for === tab);
+    if (message.type === "event") return this.#take(message.entry);
+    const { delivery } = message;
+    if (delivery.type === "answered") this.#unanswered.delete(delivery.item.key);
+    emit(delivery, delivery.for === undefined || delivery.for === tab);
   }
 
-  #enter({ from, n, at, missed, isLost, status, waiting, isWorker }: Extract<HolderMessage, { say: "welcome" }>) {
+  #enter({ from, n, at, missed, isLost, status, waiting, isWorker }: Extract<HolderMessage, { type: "welcome" }>) {
     const { emit, startWorker } = this.#parts;
     const ahead = from === this.#boss.id ? this.#boss.ahead : 0;
     this.#boss = { id: from, n, ahead: 0 };
     for (const entry of missed) this.#take(entry);
-    if (isLost) emit({ say: "event", event: gap }, true);
+    if (isLost) emit({ type: "event", event: gap }, true);
     if (isLost || this.#ring.lastId === "") this.#ring.move(at);
-    emit({ say: "status", status }, true);
-    emit({ say: "waiting", count: waiting }, true);
+    emit({ type: "status", status }, true);
+    emit({ type: "waiting", count: waiting }, true);
     if (isWorker) startWorker?.(() => {});
-    for (const item of this.#unanswered.values()) this.#send({ tell: "add", item });
+    for (const item of this.#unanswered.values()) this.#send({ send: "add", item });
     if (ahead > n) this.#hello();
   }
 
   #take(entry: Entry) {
-    if (this.#ring.take(entry) && entry.event) this.#parts.emit({ say: "event", event: entry.event }, true);
+    if (this.#ring.take(entry) && entry.event) this.#parts.emit({ type: "event", event: entry.event }, true);
   }
 
   /** Resolves when this tab leaves. */
@@ -210,7 +210,7 @@ class Group implements Line {
     this.#stopWatch();
     if (!isTab || !this.#own.foreground || this.#leader || this.#isClosed) return;
     const wait = watch?.answerMs ?? answerMs;
-    const ask = () => this.#send({ tell: "ping" });
+    const ask = () => this.#send({ send: "ping" });
     this.#stopWatch = clock.after(ms, () => {
       ask();
       this.#stopWatch = clock.after(wait, () => {

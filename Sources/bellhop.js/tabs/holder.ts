@@ -2,12 +2,12 @@
 // outbox. It passes events and state changes to all tabs by `emit`.
 import { sender } from "./sender.js";
 import { stream } from "./stream.js";
-import type { HolderParts, HolderWant, NetworkState } from "../internal.js";
+import type { HolderParts, StreamInterest, NetworkState } from "../internal.js";
 import type { TablesInputOf } from "../machines/inputs.js";
-import type { Item, Saying, Unstamped } from "../types.js";
+import type { Item, Delivery, Unstamped } from "../types.js";
 
 export function holder(given: HolderParts) {
-  const emit = (saying: Saying) => it.isClosed ? undefined : given.emit(saying);
+  const emit = (delivery: Delivery) => it.isClosed ? undefined : given.emit(delivery);
   const it = stream({ ...given, emit }, (status) => void box.receive({ type: "connection", status }));
   const box = sender(it);
   const { line, token, table } = it;
@@ -23,9 +23,9 @@ export function holder(given: HolderParts) {
     },
     load: box.load,
     /** Replaces the topics or the tables of all tabs. */
-    want(wanted: HolderWant) {
-      if (wanted.topics) line.receive({ type: "topics", topics: wanted.topics });
-      if (wanted.tables) table?.receive({ ...wanted, type: "want" } as Unstamped<TablesInputOf<"want">>);
+    subscribe(interest: StreamInterest) {
+      if (interest.topics) line.receive({ type: "topics", topics: interest.topics });
+      if (interest.tables) table?.receive({ ...interest, type: "subscribe" } as Unstamped<TablesInputOf<"subscribe">>);
     },
     network(network: NetworkState) {
       for (const part of [line, box]) part.receive({ type: "network", ...network });

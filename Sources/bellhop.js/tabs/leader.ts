@@ -1,6 +1,6 @@
 // The holder's side of the tabs of a user: it knows the tabs, unites their wishes, and passes the stream on to them.
 import type { Given, HolderMessage, LeaderParts, TabMessage, Unsigned } from "../internal.js";
-import type { Member, Refusal, Saying, Wanted } from "../types.js";
+import type { Member, Refusal, Delivery, TokenRequest } from "../types.js";
 
 /** How long a tab may take to answer a token request, before another tab is asked. */
 const askMs = 5000;
@@ -26,13 +26,15 @@ export class Leader {
   constructor(parts: LeaderParts) {
     this.#parts = parts;
     this.#door = new parts.Channel(`${parts.name} door`);
-    this.#holder = parts.makeHolder({ emit: (saying) => this.#say(saying), provider: (wanted) => this.#ask(wanted) });
+    this.#holder = parts.makeHolder({
+      emit: (delivery) => this.#deliver(delivery), provider: (request) => this.#ask(request),
+    });
   }
 
   async start() {
     const { ring, clock } = this.#parts;
     this.#door.onmessage = ({ data }) => this.receive(data);
-    this.#post({ say: "holder", at: ring.lastId });
+    this.#post({ type: "holder", at: ring.lastId });
     // The worker waits for a tab, because only tabs have tokens.
     await this.#arrival;
     if (ring.lastId === "") await new Promise((done) => clock.after(gatherMs, () => done(0)));
@@ -55,18 +57,18 @@ export class Leader {
   receive(message: TabMessage) {
     if (this.#isOver) return;
     const { from } = message;
-    switch (message.tell) {
+    switch (message.send) {
       case "hello":
         this.#note(message);
         return this.#welcome(message);
       case "token": return this.#asked.get(message.ask)?.answer(message);
       case "bye": return this.#forget(from);
-      case "ping": return this.#post({ say: "pong" }, from);
+      case "ping": return this.#post({ type: "pong" }, from);
       case "add": return this.#holder.add(message.item);
       case "network": return this.#holder.network(message.network);
       case "open": return this.#holder.open();
       case "forget": return this.#holder.forget();
-      case "want": return this.#want(message);
+      case "subscribe": return this.#subscribe(message);
     }
   }
 
@@ -80,16 +82,16 @@ export class Leader {
     else this.#members.get(to)?.line?.postMessage(signed);
   }
 
-  #say(saying: Saying) {
+  #deliver(delivery: Delivery) {
     const n = this.#n += 1;
-    if (saying.say === "event") {
-      return this.#post({ say: "event", n, entry: { id: saying.event.id, event: saying.event } });
+    if (delivery.type === "event") {
+      return this.#post({ type: "event", n, entry: { id: delivery.event.id, event: delivery.event } });
     }
-    if (saying.say === "cursor") return this.#post({ say: "event", n, entry: { id: saying.id, event: null } });
-    if (saying.say === "waiting") this.#waiting = saying.count;
+    if (delivery.type === "cursor") return this.#post({ type: "event", n, entry: { id: delivery.id, event: null } });
+    if (delivery.type === "waiting") this.#waiting = delivery.count;
     // An answer is for the tab that asked; if that tab is gone, for a visible one.
-    const answered = saying.say === "answered" ? { for: this.#among(saying.item.tab ?? "") } : {};
-    this.#post({ say: "saying", n, saying: { ...saying, ...answered } });
+    const answered = delivery.type === "answered" ? { for: this.#among(delivery.item.tab ?? "") } : {};
+    this.#post({ type: "delivery", n, delivery: { ...delivery, ...answered } });
   }
 
   /** Returns the tabs, the visible ones first. */
@@ -98,12 +100,12 @@ export class Leader {
       .sort(([, a], [, b]) => Number(b.foreground) - Number(a.foreground));
   }
 
-  #among(wanted: string) {
-    return this.#members.has(wanted) ? wanted : this.#tabs()[0]?.[0];
+  #among(tab: string) {
+    return this.#members.has(tab) ? tab : this.#tabs()[0]?.[0];
   }
 
   /** Asks this tab for a token, then others; a worker has no token of its own. Rejects with the problem of the last tab. */
-  async #ask(wanted: Wanted): Promise<string | null> {
+  async #ask(request: TokenRequest): Promise<string | null> {
     const { tab, clock } = this.#parts;
     let problem: Refusal | undefined;
     for (const [to] of this.#tabs().sort(([one], [other]) => Number(other === tab) - Number(one === tab))) {
@@ -115,7 +117,7 @@ export class Leader {
           resolve(given);
         };
         this.#asked.set(id, { of: to, answer });
-        this.#post({ ...wanted, say: "ask", ask: id }, to);
+        this.#post({ ...request, type: "ask", ask: id }, to);
       });
       this.#asked.delete(id);
       if (given.token !== null) return given.token;
@@ -126,7 +128,7 @@ export class Leader {
 
   #unite(lastEventId?: string) {
     const wants = this.#tabs().map(([, member]) => member);
-    this.#holder.want({
+    this.#holder.subscribe({
       topics: [...new Set(wants.flatMap(({ topics }) => topics))],
       tables: wants.flatMap(({ tables }) => tables),
       lastEventId,
@@ -149,12 +151,12 @@ export class Leader {
     this.#holder.lifecycle(isLookedAt || [...this.#members.values()].some(({ foreground }) => foreground));
   }
 
-  #note({ from, isTab, topics, tables, foreground }: Extract<TabMessage, { tell: "hello" }>) {
+  #note({ from, isTab, topics, tables, foreground }: Extract<TabMessage, { send: "hello" }>) {
     const { name, tab, locks, Channel } = this.#parts;
     const known = this.#members.get(from);
     const gone = known?.gone ?? new AbortController();
     const line: BroadcastChannel | null = from === tab ? null : known?.line ?? new Channel(`${name} ${from}`);
-    if (line) line.onmessage = ({ data }) => data.tell && this.receive(data);
+    if (line) line.onmessage = ({ data }) => data.send && this.receive(data);
     this.#members.set(from, { isTab, topics, tables, foreground, line, gone });
     this.#unite();
     if (!known) this.#look(foreground);
@@ -167,21 +169,21 @@ export class Leader {
     }
   }
 
-  #welcome({ from, last }: Extract<TabMessage, { tell: "hello" }>) {
+  #welcome({ from, last }: Extract<TabMessage, { send: "hello" }>) {
     const { ring, isTab, tab } = this.#parts;
     if (!this.#isStarted && ring.lastId === "") ring.move(last);
     const missed = ring.after(last);
     this.#post({
-      say: "welcome", n: this.#n, at: ring.lastId, isLost: last !== "" && missed === null,
+      type: "welcome", n: this.#n, at: ring.lastId, isLost: last !== "" && missed === null,
       status: this.#holder.status(), waiting: this.#waiting, isWorker: !isTab, missed: from === tab ? [] : missed ?? [],
     }, from);
   }
 
-  #want({ from, want, lastEventId }: Extract<TabMessage, { tell: "want" }>) {
+  #subscribe({ from, changes, lastEventId }: Extract<TabMessage, { send: "subscribe" }>) {
     const member = this.#members.get(from);
     if (!member) return;
-    Object.assign(member, want);
+    Object.assign(member, changes);
     this.#unite(lastEventId);
-    if (want.foreground !== undefined) this.#look(want.foreground);
+    if (changes.foreground !== undefined) this.#look(changes.foreground);
   }
 }

@@ -11,9 +11,9 @@ export function sender({ storage, scope, clock, identity, limits, emit, http }: 
   /** The keys of the last answered writes. A concurrent read of the storage may still return them. */
   let done: string[] = [];
   const box = run({ initial: outbox.initial, receive: outbox.receive }, {
-    online: limits?.online, restored: false, identity, ...limits?.outbox,
+    isOnline: limits?.isOnline, isRestored: false, identity, ...limits?.outbox,
   }, clock, perform);
-  box.onChange((state) => emit({ say: "waiting", count: state.items.length }));
+  box.onChange((state) => emit({ type: "waiting", count: state.items.length }));
 
   function perform(action: OutboxAction): void {
     switch (action.do) {
@@ -22,7 +22,7 @@ export function sender({ storage, scope, clock, identity, limits, emit, http }: 
       case "remove":
         done = [...done.slice(-999), action.item.key];
         return void waiting.remove(action.item);
-      case "answered": return emit({ say: "answered", item: action.item, answer: action.answer });
+      case "answered": return emit({ type: "answered", item: action.item, answer: action.answer });
       case "request": return void request(action.item);
     }
   }

@@ -9,7 +9,7 @@ import { parser } from "../transport/sse.js";
 import type { ConnectionAction, OpenAction, TopicsAction } from "../actions.js";
 import type { HolderParts, StreamState } from "../internal.js";
 import type { ConnectionInput } from "../machines/inputs.js";
-import type { Answer, Heard, ServerSentEvent, Status, Unstamped } from "../types.js";
+import type { Answer, StreamListener, ServerSentEvent, Status, Unstamped } from "../types.js";
 
 /** What a connection reports, without its number. */
 type Report<Input = ConnectionInput> = Input extends unknown ? Omit<Input, "attempt" | "now" | "random"> : never;
@@ -19,7 +19,7 @@ type Report<Input = ConnectionInput> = Input extends unknown ? Omit<Input, "atte
 export function stream(parts: HolderParts, onLive: (status: Status) => void): StreamState {
   const token = tokens({
     ...parts, onRenew: (id, bearer) => void renew(it, id, bearer),
-    onReconnect: () => void line.receive({ type: "again", attempt: line.get().attempt, fresh: true }),
+    onReconnect: () => void line.receive({ type: "again", attempt: line.get().attempt, isFresh: true }),
   });
   const line: StreamState["line"] = run({ initial: connection.initial, receive: connection.receive }, {
     backgroundMs: backgroundMs(), ...parts.limits, user: parts.user, identity: parts.identity,
@@ -30,14 +30,14 @@ export function stream(parts: HolderParts, onLive: (status: Status) => void): St
   };
   it.table = parts.rows?.({ ...parts, run, change: (id, body) => change(it, id, body) });
   line.onChange((state) => {
-    const view = connection.view(state);
+    const shown = connection.snapshot(state);
     // It was never started, so there is nothing to close.
-    if (!it.isStarted || JSON.stringify(view) === JSON.stringify(it.shown)) return;
+    if (!it.isStarted || JSON.stringify(shown) === JSON.stringify(it.shown)) return;
     const wasLive = it.shown.status === "live";
-    it.shown = view;
+    it.shown = shown;
     if (state.streamId === null) for (const part of [token, it.table]) part?.receive({ type: "lost" });
-    if (wasLive !== (view.status === "live")) onLive(view.status);
-    it.emit({ say: "status", status: view });
+    if (wasLive !== (shown.status === "live")) onLive(shown.status);
+    it.emit({ type: "status", status: shown });
   });
   return it;
 }
@@ -56,9 +56,9 @@ function perform(it: StreamState, action: ConnectionAction) {
 const inUTF8 = (text: string) =>
   encodeURIComponent(text).replace(/%(..)/g, (_, byte) => String.fromCharCode(parseInt(byte, 16)));
 
-async function connect(it: StreamState, { attempt, topics, fresh }: OpenAction) {
+async function connect(it: StreamState, { attempt, topics, isFresh }: OpenAction) {
   const { token, line, cursor } = it;
-  const bearer = await token.get(fresh ? it.bearer : null, it.refusal);
+  const bearer = await token.get(isFresh ? it.bearer : null, it.refusal);
   if (it.isClosed || line.get().attempt !== attempt || line.get().status !== "connecting") return;
   if (bearer === null) {
     return void line.receive({ code: "token.none", ...token.state().problem, type: "ended", attempt });
@@ -68,19 +68,19 @@ async function connect(it: StreamState, { attempt, topics, fresh }: OpenAction) 
   const headers = {
     Accept: "text/event-stream", Authorization: `Bearer ${bearer}`, ...(cursor && { "Last-Event-ID": inUTF8(cursor) }),
   };
-  const heard = listener(it, attempt);
+  const received = listener(it, attempt);
   try {
-    it.stop = it.transport(`${it.url}/v1/stream${query}`, headers, heard);
+    it.stop = it.transport(`${it.url}/v1/stream${query}`, headers, received);
   } catch (error) {
-    heard.end({ detail: String(error) });
+    received.end({ detail: String(error) });
   }
 }
 
 /** Listens to one connection. The callbacks of a transport are not bound to an object. */
-function listener(it: StreamState, attempt: number): Heard {
+function listener(it: StreamState, attempt: number): StreamListener {
   const { line, clock, cursor: since } = it;
   const events = parser(since);
-  let heardAt = 0;
+  let receivedAt = 0;
   const isOld = () => line.get().attempt !== attempt || ["refused", "closed"].includes(line.get().status);
   const report = (input: Report) => void line.receive({ ...input, attempt } as Unstamped<ConnectionInput>);
 
@@ -96,8 +96,8 @@ function listener(it: StreamState, attempt: number): Heard {
     text(text) {
       if (isOld()) return;
       // One report per second is enough to show that the connection is alive.
-      if (clock.now() - heardAt >= 1000) {
-        heardAt = clock.now();
+      if (clock.now() - receivedAt >= 1000) {
+        receivedAt = clock.now();
         report({ type: "bytes" });
       }
       try {
@@ -113,7 +113,7 @@ function listener(it: StreamState, attempt: number): Heard {
       if (id !== it.cursor) {
         // An id without an event: nothing is delivered, but a later connection resumes from there.
         it.cursor = id;
-        it.emit({ say: "cursor", id });
+        it.emit({ type: "cursor", id });
       }
       storeCursor(it);
     },
@@ -137,7 +137,7 @@ function receiveEvent(
   else if (name === "stream:scope") report({ type: "scope" });
   else if (name === "stream:closing") report({ ...event.data, ...wait(event.data?.retryAfterMs), type: "closing" });
   it.cursor = id;
-  it.emit({ say: "event", event });
+  it.emit({ type: "event", event });
 }
 
 /** Returns the wait that a closing stream asks for; none if it is no number. */

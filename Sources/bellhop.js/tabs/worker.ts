@@ -22,7 +22,7 @@ group({
   makeHolder: (parts) => {
     const it = holder({
       url, user: null, identity, scope, clock: systemClock, transport: fetchTransport(), storage: indexedDBStorage(),
-      clientId: makeId(), limits: { online: network.online() }, rows: tableLine, ...parts,
+      clientId: makeId(), limits: { isOnline: network.online() }, rows: tableLine, ...parts,
     });
     network.listen(() => it.network({ online: network.online() }));
     return it;

@@ -112,15 +112,15 @@ test("R-SCH-SC-003, R-SCH-SC-005: on phones a stream pauses in the background by
 test("replaced and removed tables are answered, as in the Swift client", async () => {
   const subscriptions = tables.subscriptions("tab", () => {});
   const [one, other] = [{}, {}];
-  const wanted = { tables: [{ id: "t", table: "tasks" }] };
-  const first = subscriptions.set(one, wanted);
-  const others = subscriptions.set(other, wanted);
-  const second = subscriptions.set(one, wanted);
+  const filter = { tables: [{ id: "t", table: "tasks" }] };
+  const first = subscriptions.set(one, filter);
+  const others = subscriptions.set(other, filter);
+  const second = subscriptions.set(one, filter);
   assert.deepEqual(await first, { status: 0, headers: {}, body: { code: "tables.superseded" } });
   subscriptions.answered({ status: 200, body: null, refused: {} });
   assert.equal((await second).status, 200);
   assert.equal((await others).status, 200);
-  const third = subscriptions.set(one, wanted);
+  const third = subscriptions.set(one, filter);
   subscriptions.set(one, null);
   assert.equal((await third).body.code, "tables.superseded");
 });

@@ -125,22 +125,22 @@ function browser(url, more = {}) {
 function openTab(shared, { isTab = true, token = "t" } = {}) {
   const { url, more, name, storage, asked } = shared;
   const id = `tab${(shared.tabs += 1)}`;
-  const heard = [];
-  const sayings = [];
+  const received = [];
+  const deliveries = [];
   const own = shared.locks.of();
   const { state, channels, Channel, clock, transport, sleep } = sleeper();
   let held = null;
-  const me = { id, heard, sayings, isHolder: () => shared.holder === me };
+  const me = { id, received, deliveries, isHolder: () => shared.holder === me };
   const provider = async ({ spent }) => {
     asked.push([id, spent]);
     return state.isDead ? new Promise(() => {}) : token;
   };
   const it = group({
     name, tab: id, isTab, clock, locks: own, Channel,
-    emit(saying, isMine) {
+    emit(delivery, isMine) {
       if (state.isDead) return;
-      sayings.push({ ...saying, isMine });
-      if (saying.say === "event") heard.push(saying.event);
+      deliveries.push({ ...delivery, isMine });
+      if (delivery.type === "event") received.push(delivery.event);
     },
     provider: isTab ? provider : undefined,
     makeHolder(parts) {
@@ -154,7 +154,7 @@ function openTab(shared, { isTab = true, token = "t" } = {}) {
     ...more,
   });
   it.start();
-  it.want({ foreground: true });
+  it.subscribe({ foreground: true });
   const kill = () => {
     state.isDead = true;
     for (const channel of channels) channel.close();
@@ -168,8 +168,8 @@ function openTab(shared, { isTab = true, token = "t" } = {}) {
   return Object.assign(me, {
     it, kill, sleep,
     freeze: (whether) => void (state.isFrozen = whether),
-    tests: () => heard.filter((event) => event.name === "test").map(({ data }) => data.n),
-    status: () => sayings.filter(({ say }) => say === "status").at(-1)?.status.status,
+    tests: () => received.filter((event) => event.name === "test").map(({ data }) => data.n),
+    status: () => deliveries.filter(({ type }) => type === "status").at(-1)?.status.status,
   });
 }
 
@@ -267,13 +267,13 @@ test("the stream has the topics of all tabs, and drops those of a closed tab", a
   const { tab } = browser(server.url);
   const [first, second, third] = [tab(), tab(), tab()];
   const has = (...topics) => until(() => JSON.stringify([...server.topics()].sort()) === JSON.stringify(topics));
-  second.it.want({ topics: ["queue:s1"] });
-  third.it.want({ topics: ["queue:s1", "dj:s1"] });
+  second.it.subscribe({ topics: ["queue:s1"] });
+  third.it.subscribe({ topics: ["queue:s1", "dj:s1"] });
   await has("dj:s1", "queue:s1");
   await until(() => [first, second, third].every(({ status }) => status() === "live"));
   third.kill();
   await has("queue:s1");
-  second.it.want({ topics: [] });
+  second.it.subscribe({ topics: [] });
   await has();
   assert.equal(server.opened(), third.isHolder() ? 2 : 1);
 });
@@ -284,11 +284,11 @@ test("a write's answer goes to the tab that made it, or to another where that on
   const [first, second] = [tab(), tab()];
   await until(() => first.status() === "live" && second.status() === "live");
   const item = (n, of) => ({ key: `k${n}`, order: `o${n}`, method: "POST", path: `/p/${n}`, tried: null, tab: of });
-  const told = (one, key) => one.sayings.filter((saying) =>
-    saying.say === "answered" && saying.item.key === key && saying.isMine);
+  const told = (one, key) => one.deliveries.filter((delivery) =>
+    delivery.type === "answered" && delivery.item.key === key && delivery.isMine);
   second.it.add(item(1, second.id));
   first.it.add(item(2, "a tab of yesterday"));
-  await until(() => [first, second].every((one) => one.sayings.filter(({ say }) => say === "answered").length === 2));
+  await until(() => [first, second].every((one) => one.deliveries.filter(({ type }) => type === "answered").length === 2));
   assert.equal(told(first, "k1").length, 0);
   assert.equal(told(second, "k1").length, 1);
   assert.equal(told(first, "k2").length + told(second, "k2").length, 1);
@@ -303,10 +303,10 @@ test("R-VIS-NFR-2.3: signing out in one tab makes the holder of any tab drop wai
   writer.it.network({ online: false });
   const item = (n) => ({ key: `k${n}`, order: `o${n}`, method: "POST", path: `/p/${n}`, tried: null, tab: writer.id });
   for (const n of [1, 2]) writer.it.add(item(n));
-  await until(() => tabs.every(({ sayings }) => sayings.filter(({ say }) => say === "waiting").at(-1)?.count === 2));
+  await until(() => tabs.every(({ deliveries }) => deliveries.filter(({ type }) => type === "waiting").at(-1)?.count === 2));
   writer.it.forget();
-  await until(() => tabs.every(({ sayings }) => sayings.filter(({ say }) => say === "answered").length === 2));
-  const codes = writer.sayings.filter(({ say }) => say === "answered").map(({ answer }) => answer.body.code);
+  await until(() => tabs.every(({ deliveries }) => deliveries.filter(({ type }) => type === "answered").length === 2));
+  const codes = writer.deliveries.filter(({ type }) => type === "answered").map(({ answer }) => answer.body.code);
   assert.deepEqual(codes, ["outbox.signed_out", "outbox.signed_out"]);
   writer.it.network({ online: true });
   await until(() => writer.status() === "live");
@@ -321,7 +321,7 @@ test("R-VIS-NFR-2.3: a write that its page only stored is sent by the next page"
   const item = { key: "k1", order: "o1", method: "POST", path: "/p/1", tried: null, tab: "a page before" };
   await storage.set(`${name} outbox/o1`, JSON.stringify(item));
   const second = tab();
-  await until(() => [first, second].some(({ sayings }) => sayings.some(({ say }) => say === "answered")));
+  await until(() => [first, second].some(({ deliveries }) => deliveries.some(({ type }) => type === "answered")));
   assert.equal(server.requests.filter(({ path }) => path === "/p/1").length, 1);
   assert.equal(server.requests.find(({ path }) => path === "/p/1").headers["idempotency-key"], "k1");
   await until(async () => (await storage.keys(`${name} outbox/`)).length === 0);
@@ -338,7 +338,7 @@ test("R-VIS-NFR-2.3: writes passed to a dying holder are sent by the next one, i
     writer.it.add({ key: `k${n}`, order: `o${n}`, method: "POST", path: `/p/${n}`, tried: null, tab: writer.id });
   }
   holderNow().kill();
-  await until(() => writer.sayings.filter(({ say }) => say === "answered").length === 5);
+  await until(() => writer.deliveries.filter(({ type }) => type === "answered").length === 5);
   const written = server.requests.filter(({ path }) => path.startsWith("/p/")).map(({ path }) => path);
   assert.deepEqual(written, ["/p/1", "/p/2", "/p/3", "/p/4", "/p/5"]);
 });
@@ -363,7 +363,7 @@ test("a frozen tab catches up; one frozen beyond the retention gets a resync", a
   await until(() => holderNow().tests().length === 1222);
   away.freeze(false);
   server.add();
-  await until(() => away.heard.some(({ name }) => name === "stream:resync"));
+  await until(() => away.received.some(({ name }) => name === "stream:resync"));
   server.add();
   await until(() => away.tests().includes(1224));
   assert.equal(new Set(away.tests()).size, away.tests().length);

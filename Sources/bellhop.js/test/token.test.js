@@ -39,9 +39,9 @@ function ring(server, options) {
   const { token = () => tokenAt(Date.now()), ...more } = options;
   const bell = connect({
     url: server.url, user: "ada", storage: memoryStorage(), features: {}, limits: { firstMs: 20, delayMsMax: 50 }, ...more,
-    token: (wanted) => {
-      asked.push(wanted.fresh);
-      return token(wanted);
+    token: (request) => {
+      asked.push(request.fresh);
+      return token(request);
     },
   });
   open.push(() => bell.close());

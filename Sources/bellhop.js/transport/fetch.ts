@@ -8,11 +8,11 @@ export const fetchStreams = (fetch?: typeof globalThis.fetch) => Boolean(fetch |
 
 export function fetchTransport(fetch = globalThis.fetch): Transport {
   const request = fetch;
-  return (url, headers, heard) => {
+  return (url, headers, listener) => {
     const abort = new AbortController();
     let isOver = false;
     const end = (error: Error | string) => {
-      if (!isOver) heard.end({ detail: String((error as Error)?.message ?? error) });
+      if (!isOver) listener.end({ detail: String((error as Error)?.message ?? error) });
       isOver = true;
     };
     const stop = () => {
@@ -32,14 +32,14 @@ export function fetchTransport(fetch = globalThis.fetch): Transport {
       const decoder = new TextDecoder();
       const type = response.headers.get("content-type") ?? "";
       const retryAfter = response.headers.get("retry-after");
-      heard.head({ status: response.status, type, retryAfter, body });
+      listener.head({ status: response.status, type, retryAfter, body });
       if (response.status !== 200 || !reader) return;
       // One piece at a time: unread bytes stay in the network's buffers, not in memory.
       while (!isOver) {
         const { done, value } = await reader.read();
         if (done) return end("the stream ended");
         const text = decoder.decode(value, { stream: true });
-        if (!isOver && text !== "") heard.text(text);
+        if (!isOver && text !== "") listener.text(text);
       }
 
       async function body() {

@@ -7,14 +7,14 @@ import type { Transport } from "../types.js";
 const textCharsMax = 4 << 20;
 
 export function xhrTransport(Request = globalThis.XMLHttpRequest as new () => XMLHttpRequest, charsMax = textCharsMax): Transport {
-  return (url, headers, heard) => {
+  return (url, headers, listener) => {
     const request = new Request();
     let seen = 0;
     let isOver = false;
-    let isHeard = false;
-    let wanted: ((text: string) => void) | null = null;
+    let isReceived = false;
+    let pending: ((text: string) => void) | null = null;
     const end = (detail: string, isFull = false) => {
-      if (!isOver) heard.end({ detail, isFull });
+      if (!isOver) listener.end({ detail, isFull });
       isOver = true;
     };
     const stop = () => {
@@ -22,21 +22,21 @@ export function xhrTransport(Request = globalThis.XMLHttpRequest as new () => XM
       request.abort();
     };
     function head() {
-      if (isHeard || isOver || request.status === 0) return;
-      isHeard = true;
-      heard.head({
+      if (isReceived || isOver || request.status === 0) return;
+      isReceived = true;
+      listener.head({
         status: request.status,
         type: request.getResponseHeader("content-type") ?? "",
         retryAfter: request.getResponseHeader("retry-after"),
         body: () => new Promise((resolve) => {
           if (request.readyState === 4) resolve(request.responseText);
-          else wanted = resolve;
+          else pending = resolve;
         }),
       });
     }
     // Ends a refusal with as much of its body as came.
     const refuse = (text = request.responseText) => {
-      wanted?.(text);
+      pending?.(text);
       stop();
     };
     function read() {
@@ -48,7 +48,7 @@ export function xhrTransport(Request = globalThis.XMLHttpRequest as new () => XM
       }
       const text = request.responseText.slice(seen);
       seen += text.length;
-      if (text !== "") heard.text(text);
+      if (text !== "") listener.text(text);
       if (!isOver && seen > charsMax) {
         end("the response has become large", true);
         request.abort();
@@ -69,7 +69,7 @@ export function xhrTransport(Request = globalThis.XMLHttpRequest as new () => XM
       else refuse();
     };
     // A refusal whose body breaks off is passed on without its body.
-    request.onerror = () => wanted ? refuse("") : end("the connection broke");
+    request.onerror = () => pending ? refuse("") : end("the connection broke");
     request.ontimeout = request.onerror;
     request.send();
     return stop;

@@ -52,7 +52,7 @@ struct BellOfflineTests {
         try await second.until("the last state shows") { !notifications.snapshot.items.isEmpty }
         #expect(notifications.snapshot.items.map(\.title) == ["N1"])
         isReady.append(true)
-        network.tell(isOnline: true)
+        network.report(isOnline: true)
         try await second.until("the service's state shows") {
             notifications.snapshot.items.map(\.title) == ["N2", "N1"]
         }

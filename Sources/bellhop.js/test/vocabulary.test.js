@@ -1,0 +1,154 @@
+// Both clients use the same names. The differences are listed here, each with its reason; an entry without a difference
+// fails too.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { vocabulary } from "./vocabulary.js";
+
+/** By reason: `kind machine language: names`. */
+const differences = {
+  "A function returns the new state in TypeScript. In Swift, `receive` changes the state in place.": [
+    "functions booking typescript: fields restore",
+    "functions connection typescript: again filtered isShared lost ready subscribed topics",
+    "functions conversation typescript: settle",
+    "functions conversations typescript: byOrder fetchOne replaced restore",
+    "functions counts typescript: only",
+    "functions dj typescript: handle put session",
+    "functions feed typescript: follow followed has own restore",
+    "functions invalidation typescript: own timer",
+    "functions leaderboard typescript: mine",
+    "functions notifications typescript: listed newest own",
+    "functions offline typescript: changed flush sized timer",
+    "functions outbox typescript: mark",
+    "functions push typescript: closed message remove",
+    "functions queue typescript: restore",
+    "functions requests typescript: overlaid own restore",
+    "functions rows typescript: apply own updated",
+    "functions tables typescript: isTaken timer",
+    "functions visible-rows typescript: changing fresh own updated",
+  ],
+  "`receive` hands a part of its work to a function in Swift, which TypeScript does in place.": [
+    "functions booking swift: answered change handle take",
+    "functions connection swift: expect handle omitTopic",
+    "functions conversation swift: take",
+    "functions conversations swift: change handleLocal",
+    "functions dj swift: merge showPending withdraw",
+    "functions feed swift: advance asked isIn",
+    "functions invalidation swift: becomeStale closeWindows note refetchEvent staleEvent watch",
+    "functions notifications swift: note",
+    "functions offline swift: write",
+    "functions push swift: apply command perform registeredPath",
+    "functions requests swift: command show",
+    "functions tables swift: refuse",
+    "functions visible-rows swift: take",
+  ],
+  "A property is computed in Swift, or belongs to a type of its own. TypeScript has it as a member of an object.": [
+    "functions booking swift: held path plan",
+    "functions conversations swift: id preview",
+    "functions counts swift: adjusted stateVersion",
+    "functions dj swift: downvotes score share upvotes",
+    "functions loading swift: badges isFetched problem refusal",
+    "functions notifications swift: isFetch",
+    "functions push swift: actions isLasting",
+    "functions requests swift: path",
+    "functions rows swift: name",
+    "functions session swift: belongs",
+    "functions tables swift: id",
+    "fields booking swift: isPending",
+    "fields leaderboard swift: ownVersion",
+  ],
+  "Swift decodes JSON into types, and compares texts as Unicode. TypeScript reads members, and has UTF-16.": [
+    "functions counts typescript: isBadges",
+    "functions dj typescript: compare",
+    "functions dj swift: precedes",
+    "functions invalidation typescript: isPrefix",
+    "functions loading typescript: problemOf",
+    "functions loading swift: items model page placedProblem",
+    "functions push swift: parsed",
+    "functions tables typescript: isSame",
+    "functions visible-rows typescript: bytesOf",
+    "functions visible-rows swift: engagement id key name",
+    "fields booking swift: early",
+    "fields rows swift: isLoaded",
+  ],
+  "Swift gives the machine the queued writes of an earlier start. bellhop.js repeats the command.": [
+    "functions conversation swift: wait",
+    "functions conversations swift: wait",
+    "functions dj swift: wait",
+    "functions feed swift: wait",
+    "functions notifications swift: wait",
+    "functions outbox swift: answerName createdAt match",
+    "functions requests swift: wait",
+    "inputs store swift: waiting",
+    "inputs store typescript: resume",
+  ],
+  "A machine that begins anew for another user is a copy in Swift.": [
+    "functions feed swift: forAnotherUser",
+    "functions loading swift: begin forAnotherUser initial noteAccepted replaces restore",
+    "functions loading typescript: beginAnew restored",
+  ],
+  "Constants are static in Swift, or stand in `limits`. In TypeScript those that vectors set stand in the state.": [
+    "fields invalidation typescript: staleMs windowMs",
+    "fields token swift: limits",
+  ],
+  "The refusal of a topic belongs to `WatchedTopic` in Swift, and what the service sent to `DJQueueState`.": [
+    "fields dj typescript: refusal stored",
+    "fields leaderboard typescript: refusal",
+    "fields queue typescript: refusal",
+  ],
+  "Apps read the properties of a ConnectionMachine in Swift. The outbox shares the delay in TypeScript.": [
+    "functions connection typescript: backoff snapshot unconnected",
+  ],
+  "Swift has one input for what a connection sends, and one for all commands of a store.": [
+    "inputs connection swift: from",
+    "inputs store swift: command",
+    "inputs store typescript: add apply ask change changeAll delete discard earlier engage expect load more mutated",
+    "inputs store typescript: pause prefer read refetch refresh remove retry see send settle show showNew stop vote",
+    "inputs store typescript: unwatch-query watch-query",
+  ],
+  "Only pages have tabs, and all machines of bellhop.js get the same events.": [
+    "inputs reconciliation typescript: event refresh",
+    "inputs store typescript: tabSwitch",
+  ],
+  "Swift filters the events of tables by a function; vectors drive it in TypeScript as an input.": [
+    "inputs tables typescript: seen",
+    "actions tables typescript: seen",
+  ],
+  "The machine of push messages is a store in Swift, and so it has the store's actions.": [
+    "actions store swift: push",
+  ],
+  "Swift has `==`, inputs beside their machines, and versions and topics in Loading.swift. Tokens stand with streams.": [
+    "files machines typescript: Digest Identity Inputs Same Version Watching",
+    "files machines swift: Feature JSON+Members",
+  ],
+};
+
+/** Returns `kind machine language: name` for each difference. */
+function found() {
+  return Object.entries(vocabulary()).flatMap(([kind, machines]) =>
+    Object.entries(machines).flatMap(([machine, names]) => ["typescript", "swift"].flatMap((language) =>
+      names[language].map((name) => `${kind} ${machine} ${language}: ${name}`))));
+}
+
+/** Returns the number of names that both clients have, by kind. */
+function common() {
+  return Object.fromEntries(Object.entries(vocabulary()).map(([kind, machines]) =>
+    [kind, Object.values(machines).reduce((sum, names) => sum + names.common, 0)]));
+}
+
+test("the machines of both clients have the same names, but for the listed ones", () => {
+  const listed = Object.values(differences).flat().flatMap((line) => {
+    const [place, names] = line.split(": ");
+    return names.split(" ").map((name) => `${place}: ${name}`);
+  });
+  const all = found();
+  assert.deepEqual(all.filter((one) => !listed.includes(one)), [], "not listed");
+  assert.deepEqual(listed.filter((one) => !all.includes(one)), [], "listed, but no difference");
+  assert.equal(new Set(listed).size, listed.length, "listed twice");
+});
+
+test("the comparison finds the names of both clients", (context) => {
+  const counts = common();
+  context.diagnostic(`names in common: ${JSON.stringify(counts)}`);
+  const least = { files: 20, functions: 200, fields: 220, inputs: 60, actions: 35 };
+  for (const [kind, count] of Object.entries(least)) assert.ok(counts[kind] >= count, `${kind}: ${counts[kind]}`);
+});

@@ -16,7 +16,7 @@ import type {
   Refusal, Running, Delivery, SendOptions, Storage, Store, Transport, Unstamped, Interest, TokenRequest,
 } from "./types.js";
 
-/** What all tabs want from the stream. Topics and tables that are not set stay as they are. */
+/** What all tabs subscribe to on the stream. Topics and tables that are not set stay as they are. */
 export interface StreamInterest {
   topics?: string[];
   tables?: WantedTable[];

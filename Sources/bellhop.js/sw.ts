@@ -88,9 +88,9 @@ async function open(tag: string, data: object) {
 }
 
 // The browser has changed the address. An open page registers the new one; without a page the next start does.
-worker.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(tell()));
+worker.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(report()));
 
-async function tell() {
+async function report() {
   const pages = await worker.clients.matchAll({ type: "window", includeUncontrolled: true });
   for (const page of pages) page.postMessage({ bellhop: "subscription" });
 }

@@ -64,7 +64,7 @@ export function add(it: BellState, item: Item, owner: Owner) {
 }
 
 /** Passes the answer to the caller, and to the listeners of the app.
- * @param isMine whether this tab tells the app */
+ * @param isMine whether this tab reports it to the app */
 export function answered(it: BellState, { key, method, path, body }: Item, answer: Answer, isMine: boolean) {
   const waiting = it.pending.get(key);
   it.offline?.answered(key);

@@ -101,7 +101,7 @@ export type StoreInput = At & {
   | { type: "unwatch-query"; id: string }
   | { type: "refetch"; key?: string[] }
 >;
-/** What all stores are told. */
+/** The inputs that all stores receive. */
 export type BellInput = Unstamped<StoreInputOf<"event" | "connection" | "lifecycle" | "user" | "tabSwitch">>;
 /** A refresh that a machine asks of itself. */
 export type Refresh = { type: "refresh"; now?: number };

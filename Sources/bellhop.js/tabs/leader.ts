@@ -127,10 +127,10 @@ export class Leader {
   }
 
   #unite(lastEventId?: string) {
-    const wants = this.#tabs().map(([, member]) => member);
+    const members = this.#tabs().map(([, member]) => member);
     this.#holder.subscribe({
-      topics: [...new Set(wants.flatMap(({ topics }) => topics))],
-      tables: wants.flatMap(({ tables }) => tables),
+      topics: [...new Set(members.flatMap(({ topics }) => topics))],
+      tables: members.flatMap(({ tables }) => tables),
       lastEventId,
     });
   }

@@ -20,7 +20,7 @@ COPY Tests /context/Tests
 # which saves 3 MB.
 RUN --mount=type=cache,id=bellhop,target=/cache,sharing=locked \
     rsync -rl --checksum --delete --exclude=/.build --exclude=/Package.resolved /context/ /cache/bellhop/ \
-    && cd /cache/bellhop && export BELLHOP_COMMANDS_ALONE=1 \
+    && cd /cache/bellhop \
     && build="swift build -c release --product bellhop --static-swift-stdlib -Xswiftc -use-ld=lld \
         -Xlinker -lcurl -Xlinker -s -Xlinker -z -Xlinker pack-relative-relocs -Xlinker --icf=safe" \
     && $build --cache-path /cache/packages \

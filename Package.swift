@@ -13,12 +13,6 @@ func outside(_ product: String, _ package: String) -> Target.Dependency {
     .product(name: product, package: package, condition: .when(traits: ["Service"]))
 }
 
-// The commands use only the client's calls and streams. Without the bell and the models of /v1, the image is 2.5 MB
-// smaller.
-let leftOut =
-    Context.environment["BELLHOP_COMMANDS_ALONE"] == nil
-    ? [] : ["Bell", "Calls/Models", "Generated", "Machines/Bell", "Outbox", "Platforms/Bell"]
-
 let package = Package(
     name: "bellhop",
     // The minimum versions are for apps, which build only BellhopClient: `Duration` and `ContinuousClock` require
@@ -80,14 +74,16 @@ let package = Package(
             // The files are embedded by CResources.
             exclude: ["Features/ClientLibrary/Files"],
             swiftSettings: strict),
-        // The library for apps; it depends on no module of the service.
+        // Calls and streams: what the commands use. Apps import BellhopClient, which exports it.
         .target(
-            name: "BellhopClient", dependencies: [.target(name: "CCurl", condition: .when(platforms: [.linux]))],
-            exclude: leftOut, swiftSettings: strict),
+            name: "BellhopCalls", dependencies: [.target(name: "CCurl", condition: .when(platforms: [.linux]))],
+            swiftSettings: strict),
+        // The library for apps; it depends on no module of the service.
+        .target(name: "BellhopClient", dependencies: ["BellhopCalls"], swiftSettings: strict),
         .executableTarget(
             name: "bellhop",
             dependencies: [
-                "Service", "BellhopClient", "Cryptography", "Database", "Rows", "Values",
+                "Service", "BellhopCalls", "Cryptography", "Database", "Rows", "Values",
                 outside("ArgumentParser", "swift-argument-parser"),
                 outside("Configuration", "swift-configuration"),
                 outside("Logging", "swift-log"),
@@ -110,7 +106,9 @@ let package = Package(
         // An app that tests kill while it writes.
         .executableTarget(
             name: "outbox-writer", dependencies: ["BellhopClient"], path: "Tests/OutboxWriter", swiftSettings: strict),
-        .testTarget(name: "BellhopClientTests", dependencies: ["BellhopClient", "TestSupport"], swiftSettings: strict),
+        .testTarget(
+            name: "BellhopClientTests", dependencies: ["BellhopCalls", "BellhopClient", "TestSupport"],
+            swiftSettings: strict),
         .testTarget(
             name: "DatabaseTests", dependencies: ["Database", "PostgresServer", "TestSupport", "Values", "Visibility"],
             swiftSettings: strict),
@@ -149,7 +147,8 @@ let package = Package(
         .testTarget(
             name: "ServiceTests",
             dependencies: [
-                "CAllocations", "CCrypto", "Service", "BellhopClient", "Cryptography", "MicroHTTP", "OutboundHTTP",
+                "CAllocations", "CCrypto", "Service", "BellhopCalls", "BellhopClient", "Cryptography", "MicroHTTP",
+                "OutboundHTTP",
                 "Database", "Realtime",
                 "Threads", "Values", "Rows", "Domain", "Visibility", "PostgresServer", "TestSupport",
                 outside("Configuration", "swift-configuration"),

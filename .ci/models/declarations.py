@@ -15,12 +15,12 @@ MODULES = (
     ("bellhop.js/players", "Players for haptics and sound.", ("players.ts",)),
 )
 SWIFT = (
-    ("The bell", ("Bell/Bell.swift", "Bell/Bell+Options.swift", "Bell/Bell+Topics.swift", "Bell/Features.swift")),
-    ("Stores and commands", ("Bell/Store.swift", "Bell/Store+Commands.swift")),
-    ("Calls", ("BellhopClient.swift", "Streams/Tokens.swift", "TokenFailure.swift", "Calls/Pages.swift",
-               "Calls/Problem.swift")),
-    ("Streams", ("Streams/BellhopStream.swift",)),
-    ("The device", ("Outbox/ClientStorage.swift", "Platforms/NetworkMonitor.swift")),
+    ("The bell", "BellhopClient", ("Bell/Bell.swift", "Bell/Bell+Options.swift", "Bell/Bell+Topics.swift", "Bell/Features.swift")),
+    ("Stores and commands", "BellhopClient", ("Bell/Store.swift", "Bell/Store+Commands.swift")),
+    ("Calls", "BellhopCalls", ("BellhopClient.swift", "Streams/Tokens.swift", "TokenFailure.swift", "Calls/Pages.swift",
+                               "Calls/Problem.swift")),
+    ("Streams", "BellhopCalls", ("Streams/BellhopStream.swift",)),
+    ("The device", "", ("BellhopClient/Outbox/ClientStorage.swift", "BellhopCalls/Platforms/NetworkMonitor.swift")),
 )
 
 
@@ -139,11 +139,11 @@ def first_paragraph(comment):
 def swift(folder):
     """Returns the sections of the page on BellhopClient."""
     text = ""
-    for title, files in SWIFT:
+    for title, module, files in SWIFT:
         text += f"\n## {title}\n"
         owners = {}
         for file in files:
-            for owner, declaration, comment in swift_members((folder / file).read_text(encoding="utf-8")):
+            for owner, declaration, comment in swift_members((folder / module / file).read_text(encoding="utf-8")):
                 owners.setdefault(owner, []).append((declaration, comment))
         for owner, members in owners.items():
             if not any(declaration for declaration, _ in members):

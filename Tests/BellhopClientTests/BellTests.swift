@@ -153,7 +153,7 @@ import Testing
     /// A storage that refuses its files for a while.
     private struct FailingStorage: ClientStorage {
         let storage = MemoryStorage()
-        let isFailing = Locked(false)
+        let isFailing = Guarded(false)
         let calls = Collected<String>()
 
         private func check(_ key: String) throws {

@@ -6,6 +6,7 @@ import Testing
     import FoundationNetworking
 #endif
 
+@testable import BellhopCalls
 @testable import BellhopClient
 
 /// The stream over real sockets, against a scripted server. The clock stands still, except that a wait for the next

@@ -1,5 +1,6 @@
 import Foundation
 
+@testable import BellhopCalls
 @testable import BellhopClient
 
 /// The test vectors of the machines that every client uses: connection, token, reconciliation, outbox.

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import BellhopCalls
 @testable import BellhopClient
 
 /// The tokens of real issuers (`Tests/Fixtures/Identity`): which changes keep what a device has, and which do not.
@@ -122,7 +123,7 @@ import Testing
         #expect(same.count >= 4)
         let storage = MemoryStorage()
         let server = try service(issuer)
-        let token = Locked(Self.jwt(issuer["payload"]))
+        let token = Guarded(Self.jwt(issuer["payload"]))
         let bell = bell(server, storage) { token.withLock { $0 } }
         defer { bell.close() }
         let notifications = bell.notifications
@@ -149,7 +150,7 @@ import Testing
         let first = Self.jwt(issuer["payload"])
         for one in issuer["tokens"].array ?? [] where one["identity"] != issuer["identity"] {
             let (storage, server) = (MemoryStorage(), try service(issuer))
-            let token = Locked(first)
+            let token = Guarded(first)
             let before = bell(server, storage) { first }
             let shown = before.notifications
             try await until("it is live") { before.connection.status == .live && shown.snapshot.isLoaded }

@@ -280,7 +280,7 @@ import Testing
     /// The last state of a user is still being stored when the same user signs in again with other rights.
     @Test func otherRights_deleteTheState_alsoWhileItIsStored() async throws {
         let server = try service()
-        let roles = Locked(["staff"])
+        let roles = Guarded(["staff"])
         let slow = SlowStorage(storage: try storage())
         let bell = try bell(server.baseURL, token: .init { Self.token(roles.withLock { $0[$0.count - 1] }) }) {
             $0.storage = slow

@@ -1,6 +1,7 @@
 import TestSupport
 import Testing
 
+@testable import BellhopCalls
 @testable import BellhopClient
 
 @Suite(.timed) struct SSEParserTests {

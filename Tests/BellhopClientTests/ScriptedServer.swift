@@ -31,7 +31,7 @@ final class ScriptedServer: @unchecked Sendable {
     private let lock = NSLock()
     private var turns: [Turn]
     /// Names the identity of a token, for `GET /v1/me`, which is not part of the script; nil for a token that is refused.
-    private let identity = Locked<(@Sendable (_ token: String) -> String?)?>({ _ in "i1" })
+    private let identity = Guarded<(@Sendable (_ token: String) -> String?)?>({ _ in "i1" })
     /// Chooses the turn of a request when the script has ended.
     private let answer: @Sendable (String) -> Turn?
     private var heads: [String] = []

@@ -74,11 +74,11 @@ struct StreamVectorTests {
 
     /// Two servers that answer each request with the next turn, and then with 204.
     private final class Servers: Sendable {
-        private let turns: Locked<[JSON]>
+        private let turns: Guarded<[JSON]>
         private let endless: [JSON]
         let mistakes = Collected<String>()
         private let isWhole: Bool
-        private let addresses = Locked(["", ""])
+        private let addresses = Guarded(["", ""])
         private let servers: [ScriptedServer]
 
         var url: String { servers[0].baseURL }
@@ -87,7 +87,7 @@ struct StreamVectorTests {
         init(_ one: JSON) throws {
             let all = one["turns"].array ?? []
             let finite = all.filter { $0["isEndless"].bool != true }
-            let turns = Locked(finite.flatMap { Array(repeating: $0, count: $0["times"].int ?? 1) })
+            let turns = Guarded(finite.flatMap { Array(repeating: $0, count: $0["times"].int ?? 1) })
             (self.turns, endless, isWhole) = (
                 turns, all.filter { $0["isEndless"].bool == true }, one["isWhole"].bool == true
             )
@@ -101,8 +101,8 @@ struct StreamVectorTests {
         }
 
         private static func answer(
-            _ head: String, at place: String, _ turns: Locked<[JSON]>, _ endless: [JSON], _ isWhole: Bool,
-            _ mistakes: Collected<String>, _ addresses: Locked<[String]>
+            _ head: String, at place: String, _ turns: Guarded<[JSON]>, _ endless: [JSON], _ isWhole: Bool,
+            _ mistakes: Collected<String>, _ addresses: Guarded<[String]>
         ) -> ScriptedServer.Turn {
             let path = head.split(separator: " ").dropFirst().first.map(String.init) ?? ""
             let next: JSON? =
@@ -159,7 +159,7 @@ struct StreamVectorTests {
             waits.append(moment - clock.now)
             clock.advance(to: moment)
         }
-        let (tokens, given) = (one.json["tokens"].array?.compactMap(\.string) ?? ["t"], Locked(0))
+        let (tokens, given) = (one.json["tokens"].array?.compactMap(\.string) ?? ["t"], Guarded(0))
         let provider = BellhopClient.TokenProvider(renewing: { needsNew in
             given.withLock { given in
                 if needsNew { given += 1 }

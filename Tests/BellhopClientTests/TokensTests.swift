@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+@testable import BellhopCalls
 @testable import BellhopClient
 
 /// Calls and the stream request tokens concurrently.

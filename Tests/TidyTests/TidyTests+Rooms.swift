@@ -99,7 +99,7 @@ extension TidyTests {
         let known: Set = [
             "ManualLifecycle", "ManualNetwork", "PlayedKeys", "StreamTransfer",
         ]
-        for small in found where !small.home.hasPrefix("BellhopClient/") || !known.contains(small.type) {
+        for small in found where !small.home.hasPrefix("Bellhop") || !known.contains(small.type) {
             Issue.record("Sources/\(small.home):\(small.line) \(small.type) belongs into \(small.user)")
         }
         for type in known.subtracting(found.map(\.type)) { Issue.record("\(type) has moved; remove it from the list") }
@@ -149,11 +149,11 @@ extension TidyTests {
 
     // MARK: Threads
 
-    /// A lock beside its variables guards them only by convention; `Locked` enforces it. BellhopClient
-    /// has its own `Locked` and thread, because apps build that module without the service's modules.
+    /// A lock beside its variables guards them only by convention; `Locked` enforces it. BellhopCalls
+    /// has its own `Guarded` and thread, because apps build that module without the service's modules.
     @Test func locksAndThreads_areMadeInOneModule() throws {
         let words = ["NSLock", "NSCondition", "NSRecursiveLock", "DispatchSemaphore", "pthread_create", "Thread("]
-        let own = ["Locked.swift", "Streams/StreamTransfer+Linux.swift"].map { "Sources/BellhopClient/\($0)" }
+        let own = ["Guarded.swift", "Streams/StreamTransfer+Linux.swift"].map { "Sources/BellhopCalls/\($0)" }
         for file in try Self.files(under: ["Sources"], endingWith: ".swift")
         where !file.path.hasPrefix("Sources/Threads/") && !own.contains(file.path) {
             for (number, line) in file.lines.enumerated() {

@@ -12,7 +12,7 @@
  * Leaves out: changes by the user that wait for their answer, several items, epochs of versions, the pauses before a
  * retry.
  *
- * Stands for: Sources/BellhopClient/Machines/Bell/Loading.swift, NotificationsMachine.swift (list), BookingMachine.swift
+ * Stands for: Sources/BellhopClient/Machines/Loading.swift, NotificationsMachine.swift (list), BookingMachine.swift
  * (versions), RowsMachine.swift (rows), and their twins in Sources/bellhop.js/machines.
  *
  * BUG_SINCE: events that arrive during a fetch are not applied to its answer.

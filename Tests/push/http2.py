@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, _):
         self.server.connections.discard(self)
-        self.server.ended[self.number] = time.monotonic()
+        self.server.ended.setdefault(self.number, time.monotonic())
         for task in self.tasks:
             task.cancel()
 
@@ -187,6 +187,8 @@ class Connection(asyncio.Protocol):
             self.is_frozen = True
         elif fate == "unread":
             self.transport.pause_reading()
+            # Nothing more is seen of the connection, not even its end.
+            self.server.ended[self.number] = time.monotonic()
         elif fate == "window":
             self.http.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 0})
 

@@ -2,7 +2,7 @@ import Foundation
 
 /// The tokens of the signed-in user.
 final class CurrentTokens: Sendable {
-    private let tokens = Locked<Tokens?>(nil)
+    private let tokens = Guarded<Tokens?>(nil)
 
     func set(_ next: Tokens?) {
         let before = tokens.withLock { tokens in
@@ -35,7 +35,7 @@ final class CurrentTokens: Sendable {
 final class CursorKeeper: Sendable {
     private let storage: any ClientStorage
     private let key: String
-    private let state = Locked(State())
+    private let state = Guarded(State())
 
     private struct State {
         var wanted = ""

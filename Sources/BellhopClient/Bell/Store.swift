@@ -3,7 +3,7 @@ public struct Command: Sendable {
     let promise: Promise<Result<ServiceAnswer, any Error>>?
 
     /// Waits for the service's answer, which may come after the device was offline. Returns nil if there was nothing to
-    /// request. Throws a ``Bellhop/Problem`` if the service refused it, and an ``UnsentWrite`` if it was not sent.
+    /// request. Throws a ``BellhopCalls/Bellhop/Problem`` if the service refused it, and an ``UnsentWrite`` if it was not sent.
     @discardableResult
     public func answer() async throws -> ServiceAnswer? {
         guard let answer = try await promise?.value.get() else { return nil }
@@ -14,7 +14,7 @@ public struct Command: Sendable {
 
 /// A value that is set later, once.
 final class Promise<Value: Sendable>: Sendable {
-    private let state = Locked<(value: Value?, waiting: [CheckedContinuation<Value, Never>])>((nil, []))
+    private let state = Guarded<(value: Value?, waiting: [CheckedContinuation<Value, Never>])>((nil, []))
 
     func fulfil(_ value: Value) {
         let waiting = state.withLock { state in

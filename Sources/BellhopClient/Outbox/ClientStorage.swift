@@ -12,7 +12,7 @@ public protocol ClientStorage: Sendable {
 
 /// A storage that ends with the process.
 public final class MemoryStorage: ClientStorage {
-    private let values = Locked<[String: Data]>([:])
+    private let values = Guarded<[String: Data]>([:])
 
     public init() {}
 

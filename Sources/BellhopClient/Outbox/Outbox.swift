@@ -105,7 +105,7 @@ public final class Outbox: Sendable {
     /// Distinguishes writes that two processes made at the same moment, such as after the clock was set back.
     private let tag = String(UInt32.random(in: .min ... .max), radix: 36)
     /// Callbacks run outside of its lock.
-    private let state: Locked<State>
+    private let state: Guarded<State>
 
     /// - Parameters:
     ///   - name: the owner of the writes; one user's write must never be sent as another user.
@@ -125,7 +125,7 @@ public final class Outbox: Sendable {
         self.identity = identity
         self.clock = clock
         let machine = OutboxMachine(isOnline: isOnline, isRestored: false, identity: identity)
-        state = Locked(State(machine: machine, events: events))
+        state = Guarded(State(machine: machine, events: events))
     }
 
     /// The writes that wait to be sent, in order.

@@ -13,7 +13,7 @@ final class WatchedStorage: ClientStorage {
 
     private let storage: any ClientStorage
     /// Callbacks run outside of its lock.
-    private let state = Locked(State())
+    private let state = Guarded(State())
 
     init(_ storage: any ClientStorage) { self.storage = storage }
 

@@ -20,3 +20,12 @@ public struct PushAlert: Sendable, Hashable {
     /// The type and the ids, for the app.
     public let data: JSON
 }
+
+extension Device {
+    #if canImport(UserNotifications) && canImport(CryptoKit) && !os(tvOS)
+        public static var screen: (any NotificationScreen)? { UserNotificationScreen() }
+    #else
+        /// This platform shows no notifications.
+        public static var screen: (any NotificationScreen)? { nil }
+    #endif
+}

@@ -1,5 +1,5 @@
 import ArgumentParser
-import BellhopClient
+import BellhopCalls
 import Cryptography
 import Foundation
 import Values

@@ -1,4 +1,4 @@
-import BellhopClient
+import BellhopCalls
 import Foundation
 
 /// The part of the demo in which people exchange messages and requests.

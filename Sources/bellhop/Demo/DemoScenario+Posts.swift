@@ -1,4 +1,4 @@
-import BellhopClient
+import BellhopCalls
 
 /// The part of the demo with the barbers' posts and followers.
 extension DemoScenario {

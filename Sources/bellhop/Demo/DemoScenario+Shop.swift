@@ -1,4 +1,4 @@
-import BellhopClient
+import BellhopCalls
 import Foundation
 
 /// The part of the demo with the shop's chairs: bookings, walk-ins and service.

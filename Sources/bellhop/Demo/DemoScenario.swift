@@ -1,4 +1,4 @@
-import BellhopClient
+import BellhopCalls
 import Foundation
 import Values
 

@@ -1,4 +1,4 @@
-import BellhopClient
+import BellhopCalls
 import Database
 import Foundation
 import Service

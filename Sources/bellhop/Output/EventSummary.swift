@@ -1,4 +1,4 @@
-import BellhopClient
+import BellhopCalls
 
 /// One-line summaries of events, for `bellhop listen` and `bellhop demo --school`.
 enum EventSummary {

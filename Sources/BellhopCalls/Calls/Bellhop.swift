@@ -92,7 +92,7 @@ public enum Bellhop {
 
 extension JSON {
     /// Returns whether this is an object with all of these members, whatever their values.
-    func has(_ names: String...) -> Bool {
+    package func has(_ names: String...) -> Bool {
         guard case .object(let members) = self else { return false }
         return names.allSatisfy { members[$0] != nil }
     }
@@ -105,14 +105,14 @@ extension Bellhop.Word {
 extension Bellhop.Answer: Equatable where Value: Equatable {}
 
 /// Timestamps in the service's format: RFC 3339 in UTC, with or without milliseconds.
-enum Moment {
-    static func date(_ text: String) -> Date? {
+package enum Moment {
+    package static func date(_ text: String) -> Date? {
         (try? Date.ISO8601FormatStyle(includingFractionalSeconds: true).parse(text))
             ?? (try? Date.ISO8601FormatStyle().parse(text))
     }
 
     /// Formats a date, rounded to the nearest millisecond: the formatter truncates, and a `Date` is seldom exact.
-    static func text(_ date: Date) -> String {
+    package static func text(_ date: Date) -> String {
         let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
         return Date(timeIntervalSince1970: milliseconds / 1000 + 0.000_1)
             .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))

@@ -9,6 +9,10 @@ extension Bellhop {
 
         let fetch: @Sendable (_ cursor: String?) async throws -> Answer<Page>
 
+        package init(fetch: @escaping @Sendable (_ cursor: String?) async throws -> Answer<Page>) {
+            self.fetch = fetch
+        }
+
         public func makeAsyncIterator() -> Iterator { Iterator(fetch: fetch) }
 
         /// The items of all pages, one after another.

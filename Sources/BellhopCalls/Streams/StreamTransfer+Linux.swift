@@ -107,7 +107,7 @@
         }
 
         private let multi: UnsafeMutableRawPointer
-        private let orders = Locked([Order]())
+        private let orders = Guarded([Order]())
         private var running: [UnsafeMutableRawPointer: Transfer] = [:]
 
         private init() {

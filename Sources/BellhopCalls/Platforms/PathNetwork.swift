@@ -7,7 +7,7 @@
     public final class PathNetwork: NetworkMonitor {
         private let monitor = NWPathMonitor()
         private let state = ManualValue(NetworkState(isOnline: true))
-        private let interface = Locked<NWInterface.InterfaceType?>(nil)
+        private let interface = Guarded<NWInterface.InterfaceType?>(nil)
 
         public init() {
             monitor.pathUpdateHandler = { [weak self] path in self?.take(path) }

@@ -1,8 +1,8 @@
 /// A task that is cancelled when this object is released.
-final class CancellingTask: Sendable {
+package final class CancellingTask: Sendable {
     private let task: Task<Void, Never>
 
-    init(_ task: Task<Void, Never>) {
+    package init(_ task: Task<Void, Never>) {
         self.task = task
     }
 

@@ -1,21 +1,27 @@
 /// Decides which of the identities that a device knows shows before the service has answered, and what closes when it
 /// answers (R-SCH-FR-001). An identity is the service's digest of the rights of a token.
-struct SessionMachine: Sendable, Hashable {
+package struct SessionMachine: Sendable, Hashable {
     /// An identity whose data the device keeps, with its holder and its person. All are digests.
-    struct Known: Sendable, Hashable, Codable {
-        let identity: String
+    package struct Known: Sendable, Hashable, Codable {
+        package let identity: String
         /// Of the issuer and the subject of its tokens; nil for tokens without a readable subject.
-        let holder: String?
+        package let holder: String?
         /// Of the subject alone, for apps that name the user before they have a token.
-        let person: String?
+        package let person: String?
 
-        func belongs(to holder: String?, _ person: String?) -> Bool {
+        package init(identity: String, holder: String?, person: String?) {
+            self.identity = identity
+            self.holder = holder
+            self.person = person
+        }
+
+        package func belongs(to holder: String?, _ person: String?) -> Bool {
             if let holder { return self.holder == holder }
             return person != nil && self.person == person
         }
     }
 
-    enum Input: Sendable {
+    package enum Input: Sendable {
         /// The app's token has that holder; without a token, the app named that person.
         case begin(holder: String?, person: String?, known: [Known])
         /// The service's answer.
@@ -24,7 +30,7 @@ struct SessionMachine: Sendable, Hashable {
         case user
     }
 
-    enum Action: Sendable, Hashable {
+    package enum Action: Sendable, Hashable {
         case close
         case open(identity: String)
         /// Stores that the device knows this identity.
@@ -34,10 +40,12 @@ struct SessionMachine: Sendable, Hashable {
     }
 
     /// The identity that shows.
-    private(set) var identity: String?
-    private(set) var isConfirmed = false
+    package private(set) var identity: String?
+    package private(set) var isConfirmed = false
 
-    mutating func receive(_ input: Input) -> [Action] {
+    package init() {}
+
+    package mutating func receive(_ input: Input) -> [Action] {
         switch input {
         case .begin(let holder, let person, let known):
             guard !isConfirmed else { return [] }

@@ -3,11 +3,11 @@ import Foundation
 /// The clock and the random source of a client; tests inject their own.
 public struct ClientClock: Sendable {
     /// Milliseconds since 1970.
-    let now: @Sendable () -> Int
+    package let now: @Sendable () -> Int
     /// Between 0 and 1.
-    let random: @Sendable () -> Double
+    package let random: @Sendable () -> Double
     /// Sleeps until that moment, or until the task is cancelled.
-    let sleep: @Sendable (_ until: Int) async throws -> Void
+    package let sleep: @Sendable (_ until: Int) async throws -> Void
 
     public init(
         now: @escaping @Sendable () -> Int, random: @escaping @Sendable () -> Double,
@@ -34,12 +34,16 @@ public struct ClientClock: Sendable {
 }
 
 /// The timers of one machine, one per name.
-struct Timers {
+package struct Timers {
     private var all: [String: (number: Int, task: Task<Void, Never>)] = [:]
     private var count = 0
 
+    package init() {}
+
     /// Replaces the timer of that name; without a moment, stops it. `fire` receives the number for ``take(_:_:)``.
-    mutating func set(_ name: String, at: Int?, _ clock: ClientClock, fire: @escaping @Sendable (Int) async -> Void) {
+    package mutating func set(
+        _ name: String, at: Int?, _ clock: ClientClock, fire: @escaping @Sendable (Int) async -> Void
+    ) {
         all.removeValue(forKey: name)?.task.cancel()
         guard let at else { return }
         count += 1
@@ -52,13 +56,13 @@ struct Timers {
     }
 
     /// Returns false if the timer that fired was stopped or replaced meanwhile.
-    mutating func take(_ name: String, _ number: Int) -> Bool {
+    package mutating func take(_ name: String, _ number: Int) -> Bool {
         guard all[name]?.number == number else { return false }
         all[name] = nil
         return true
     }
 
-    mutating func stopAll() {
+    package mutating func stopAll() {
         for timer in all.values { timer.task.cancel() }
         all = [:]
     }

@@ -2,8 +2,8 @@
 ///
 /// Refused tables are left out, so that one wrong table does not block the others. Each owner learns the result for its
 /// own tables.
-struct TablesMachine: Sendable, Hashable {
-    enum Input: Sendable {
+package struct TablesMachine: Sendable, Hashable {
+    package enum Input: Sendable {
         /// - Parameter lastEventId: the last event of an earlier stream; rows that changed since are sent first.
         case want([JSON], lastEventId: String?)
         /// - Parameter since: the last event of the previous stream.
@@ -14,23 +14,23 @@ struct TablesMachine: Sendable, Hashable {
         case answer(count: Int, status: Int, body: JSON, retryAfterMilliseconds: Int)
     }
 
-    enum Action: Sendable, Hashable {
+    package enum Action: Sendable, Hashable {
         case timer(at: Int?)
         case put(streamId: String, count: Int, tables: [JSON], lastEventId: String?)
         case answered(Outcome)
     }
 
     /// The result for the tables.
-    struct Outcome: Sendable, Hashable {
-        let status: Int
-        let body: JSON
+    package struct Outcome: Sendable, Hashable {
+        package let status: Int
+        package let body: JSON
         /// Why the service refused a table, by the table's id.
-        let refused: [String: JSON]
+        package let refused: [String: JSON]
     }
 
     private struct RefusedTable: Sendable, Hashable, Encodable {
-        let table: JSON
-        let problem: JSON
+        package let table: JSON
+        package let problem: JSON
     }
 
     /// Delay between two tries, if the service could not answer.
@@ -51,13 +51,13 @@ struct TablesMachine: Sendable, Hashable {
     private var response: Response?
 
     private struct Response: Sendable, Hashable {
-        let status: Int
-        let body: JSON
+        package let status: Int
+        package let body: JSON
     }
 
-    init() {}
+    package init() {}
 
-    mutating func receive(_ input: Input, now: Int) -> [Action] {
+    package mutating func receive(_ input: Input, now: Int) -> [Action] {
         switch input {
         case .want(let tables, let lastEventId): return want(tables, lastEventId)
         case .ready(let streamId, let since):
@@ -180,7 +180,7 @@ struct TablesMachine: Sendable, Hashable {
     }
 
     /// Returns an event's data with the ids that the owner of these prefixes chose, or nil if it concerns other tables.
-    static func seen(by prefixes: [String], _ name: String, _ data: JSON) -> JSON? {
+    package static func seen(by prefixes: [String], _ name: String, _ data: JSON) -> JSON? {
         guard name == "table:change", let ids = data["subscriptionIds"].array else { return data }
         let own = ids.compactMap(\.string).compactMap { id in
             prefixes.first { id.hasPrefix($0) }.map { JSON.string(String(id.dropFirst($0.count))) }

@@ -65,10 +65,10 @@ final class ManualValue<Value: Sendable>: Sendable {
         var count = 0
     }
 
-    private let state: Locked<State>
+    private let state: Guarded<State>
 
     init(_ value: Value) {
-        state = Locked(State(value: value))
+        state = Guarded(State(value: value))
     }
 
     var value: Value { state.withLock { $0.value } }

@@ -3,13 +3,13 @@ import Foundation
 extension BellhopClient {
     /// The source of the bearer token.
     ///
-    /// Calls of ``BellhopClient/BellhopClient`` ask it each time. A stream and a ``Bell`` keep the token until it
+    /// Calls of ``BellhopCalls/BellhopClient`` ask it each time. A stream and a `Bell` keep the token until it
     /// expires, is refused (401), or the stream announces its expiry.
     public struct TokenProvider: Sendable {
         /// - Parameter spent: a token that is no longer valid.
         let token: @Sendable (_ spent: SpentToken?) async throws -> String?
         /// Whether the token never changes, however often it is requested.
-        let isFixed: Bool
+        package let isFixed: Bool
 
         /// Returns the app's current token.
         public init(_ token: @escaping @Sendable () async throws -> String?) {
@@ -21,7 +21,9 @@ extension BellhopClient {
             self.init { spent in try await token(spent != nil) }
         }
 
-        init(isFixed: Bool = false, bySpent token: @escaping @Sendable (_ spent: SpentToken?) async throws -> String?) {
+        package init(
+            isFixed: Bool = false, bySpent token: @escaping @Sendable (_ spent: SpentToken?) async throws -> String?
+        ) {
             self.token = token
             self.isFixed = isFixed
         }
@@ -32,11 +34,11 @@ extension BellhopClient {
 }
 
 /// Runs the token machine. The app's provider is called once for all waiting callers.
-final class Tokens: Sendable {
+package final class Tokens: Sendable {
     /// Callbacks for the stream that uses a token.
-    struct Events: Sendable {
-        var renew: @Sendable (_ streamId: String, _ token: String) -> Void = { _, _ in }
-        var reconnect: @Sendable () -> Void = {}
+    package struct Events: Sendable {
+        package var renew: @Sendable (_ streamId: String, _ token: String) -> Void = { _, _ in }
+        package var reconnect: @Sendable () -> Void = {}
     }
 
     private struct State {
@@ -65,7 +67,7 @@ final class Tokens: Sendable {
     /// Limit for a provider's answer, so that a provider that never answers does not block everything.
     private static let providerTimeoutMilliseconds = 30_000
 
-    let provider: BellhopClient.TokenProvider
+    package let provider: BellhopClient.TokenProvider
     private let clock: ClientClock
     /// Asks the service which user a token is about; nil for a stream without stored state, which does not need it.
     private let identify: (@Sendable (_ token: String) async -> ServiceAnswer)?
@@ -73,9 +75,9 @@ final class Tokens: Sendable {
     /// Called when the app returns a token of another user, or of an identity other than the present one.
     private let onUser: @Sendable (_ user: String?, _ identity: String?) -> Void
     /// Continuations and callbacks run outside of its lock.
-    private let state: Locked<State>
+    private let state: Guarded<State>
 
-    init(
+    package init(
         _ provider: BellhopClient.TokenProvider, clock: ClientClock, user: String? = nil, identity: String? = nil,
         identities: KnownClaims = KnownClaims(),
         identify: (@Sendable (_ token: String) async -> ServiceAnswer)? = nil,
@@ -86,50 +88,50 @@ final class Tokens: Sendable {
         self.identities = identities
         self.identify = identify
         self.onUser = onUser
-        state = Locked(State(machine: TokenMachine(user: user, identity: identity)))
+        state = Guarded(State(machine: TokenMachine(user: user, identity: identity)))
     }
 
     deinit { close() }
 
     /// The user of the token, once it is known.
-    var user: String? { state.withLock { $0.machine.user } }
+    package var user: String? { state.withLock { $0.machine.user } }
     /// The digest of what the tokens may do, once it is known.
-    var identity: String? { state.withLock { $0.machine.identity } }
+    package var identity: String? { state.withLock { $0.machine.identity } }
     /// What the app's last token says of itself, also if the service has not named its identity yet.
-    var claims: TokenClaims? { state.withLock { $0.claims } }
+    package var claims: TokenClaims? { state.withLock { $0.claims } }
     /// Sets the expected identity. A token of another identity is not given out. Returns false if the service has already
     /// named another identity.
-    func assume(_ identity: String) -> Bool {
+    package func assume(_ identity: String) -> Bool {
         state.withLock { state in
             guard state.machine.identity == nil || state.machine.identity == identity else { return false }
             _ = state.machine.receive(.assume(identity: identity), now: clock.now())
             return true
         }
     }
-    var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
+    package var problem: ConnectionMachine.Reason? { state.withLock { $0.machine.problem } }
 
     /// The token that was given out last.
-    var last: String? { state.withLock { $0.given.last } }
+    package var last: String? { state.withLock { $0.given.last } }
 
     /// Returns whether the token was given out here, and not by another user's tokens.
-    func hasIssued(_ token: String) -> Bool { state.withLock { $0.given.contains(token) } }
+    package func hasIssued(_ token: String) -> Bool { state.withLock { $0.given.contains(token) } }
 
     /// A provider for calls of this user only; once closed, it returns no token.
-    var caller: BellhopClient.TokenProvider {
+    package var caller: BellhopClient.TokenProvider {
         BellhopClient.TokenProvider(isFixed: provider.isFixed) { try await self.require($0) }
     }
 
-    func observe(_ events: Events) { state.withLock { $0.events = events } }
+    package func observe(_ events: Events) { state.withLock { $0.events = events } }
 
     /// Returns a valid token, other than the spent one if the app has another; nil otherwise.
     ///
     /// - Parameter problem: Why the spent one was refused.
-    func get(spent: String? = nil, problem: ConnectionMachine.Reason? = nil) async -> String? {
+    package func get(spent: String? = nil, problem: ConnectionMachine.Reason? = nil) async -> String? {
         await withCheckedContinuation { receive(.need(spent: spent, problem: problem), for: $0) }
     }
 
     /// Waits until the app has answered once, with a token or without.
-    func arrival() async {
+    package func arrival() async {
         Task { _ = await get() }
         await withCheckedContinuation { continuation in
             let isHere = state.withLock { state in
@@ -151,12 +153,12 @@ final class Tokens: Sendable {
     }
 
     /// The service's answer that did not name the identity of the token, if that is why there is no token.
-    var refusal: ServiceAnswer? { state.withLock { $0.refusal } }
+    package var refusal: ServiceAnswer? { state.withLock { $0.refusal } }
 
     /// Returns a valid token as ``get(spent:)`` does; nil only for a provider without a token.
     ///
     /// - Throws: A ``TokenFailure`` if the app has no token, and a `CancellationError` once these tokens are closed.
-    func require(_ spent: SpentToken? = nil) async throws -> String? {
+    package func require(_ spent: SpentToken? = nil) async throws -> String? {
         let token = await get(spent: spent?.token, problem: spent?.answer?.reason)
         let (isClosed, problem, refusal) = state.withLock { ($0.isClosed, $0.machine.problem, $0.refusal) }
         if isClosed { throw CancellationError() }
@@ -169,7 +171,7 @@ final class Tokens: Sendable {
 
     /// - Parameter waiting: the caller that needs a token. It is registered in one step with the need. Otherwise a
     ///   caller whose token was just refused could receive it again, together with callers that have not tried it yet.
-    func receive(_ input: TokenMachine.Input, for waiting: CheckedContinuation<String?, Never>? = nil) {
+    package func receive(_ input: TokenMachine.Input, for waiting: CheckedContinuation<String?, Never>? = nil) {
         let now = clock.now()
         let (actions, events, given) = state.withLock { state in
             var given: [(CheckedContinuation<String?, Never>, String?)] = []
@@ -197,7 +199,7 @@ final class Tokens: Sendable {
         }
     }
 
-    func close() {
+    package func close() {
         let waiting = state.withLock { state in
             state.isClosed = true
             state.timers.stopAll()
@@ -270,21 +272,23 @@ final class Tokens: Sendable {
 }
 
 /// The identities of the last tokens, by their claims. In memory only: a device keeps no claims.
-final class KnownClaims: Sendable {
+package final class KnownClaims: Sendable {
     private static let countMax = 8
 
-    private let all = Locked<[(claims: String, identity: String)]>([])
+    private let all = Guarded<[(claims: String, identity: String)]>([])
 
-    func find(_ claims: String) -> String? { all.withLock { $0.first { $0.claims == claims }?.identity } }
+    package init() {}
 
-    func keep(_ claims: String, _ identity: String) {
+    package func find(_ claims: String) -> String? { all.withLock { $0.first { $0.claims == claims }?.identity } }
+
+    package func keep(_ claims: String, _ identity: String) {
         all.withLock { all in
             all.removeAll { $0.claims == claims }
             all = all.suffix(KnownClaims.countMax - 1) + [(claims, identity)]
         }
     }
 
-    func clear() { all.withLock { $0 = [] } }
+    package func clear() { all.withLock { $0 = [] } }
 }
 
 extension TokenFailure {

@@ -1,14 +1,14 @@
 /// Decides when to request a token from the app, and how to use it (R-SCH-FR-001, R-SCH-FR-002, R-SCH-NFR-004,
 /// R-SCH-EC4).
-struct TokenMachine: Sendable, Hashable {
-    struct Limits: Sendable, Hashable {
+package struct TokenMachine: Sendable, Hashable {
+    package struct Limits: Sendable, Hashable {
         /// How long before its end a token is replaced; a quarter of its life if that is shorter.
-        var leadMilliseconds = 60_000
+        package var leadMilliseconds = 60_000
         /// Delay before a stream asks again, if the app could not replace its token.
-        var askMilliseconds = 10_000
+        package var askMilliseconds = 10_000
     }
 
-    enum Input: Sendable {
+    package enum Input: Sendable {
         /// A caller needs a token other than the spent one.
         ///
         /// - Parameter problem: Why the spent one was refused.
@@ -30,7 +30,7 @@ struct TokenMachine: Sendable, Hashable {
         case renewed(streamId: String, token: String, status: Int)
     }
 
-    enum Action: Sendable, Hashable {
+    package enum Action: Sendable, Hashable {
         /// Requests a token from the app.
         case ask(spent: String?)
         /// Gives a token to all waiting callers; nil otherwise.
@@ -67,13 +67,13 @@ struct TokenMachine: Sendable, Hashable {
     private let limits: Limits
     private static let expiredCode = Bellhop.Problem.Code.invalidTokenExpired.rawValue
 
-    init(user: String? = nil, identity: String? = nil, limits: Limits = Limits()) {
+    package init(user: String? = nil, identity: String? = nil, limits: Limits = Limits()) {
         self.user = user
         self.identity = identity
         self.limits = limits
     }
 
-    mutating func receive(_ input: Input, now: Int) -> [Action] {
+    package mutating func receive(_ input: Input, now: Int) -> [Action] {
         switch input {
         case .need(let spent, let problem):
             // The present token, unless any caller reported it as refused, or its life is over.

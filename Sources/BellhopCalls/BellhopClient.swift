@@ -5,7 +5,7 @@ import Foundation
 #endif
 
 /// A client of one Bellhop service: request calls, and a stream that reconnects by itself. An app that shows live state
-/// uses a ``Bell``.
+/// uses a `Bell`.
 ///
 /// ```swift
 /// let client = BellhopClient(baseURL: url, token: .fixed(token))
@@ -68,7 +68,7 @@ public struct BellhopClient: Sendable {
         BellhopClient(self, token: token.map(TokenProvider.fixed) ?? .none)
     }
 
-    func with(_ token: TokenProvider) -> BellhopClient {
+    package func with(_ token: TokenProvider) -> BellhopClient {
         BellhopClient(self, token: token)
     }
 
@@ -130,7 +130,7 @@ public struct BellhopClient: Sendable {
     }
 
     /// Sends one call; returns status 0 if there was no answer.
-    func attempt(
+    package func attempt(
         _ method: String, _ path: String, _ body: JSON? = nil, headers: [String: String] = [:]
     ) async -> ServiceAnswer {
         do {
@@ -175,7 +175,7 @@ public struct BellhopClient: Sendable {
 
 /// The task of one call, which may be cancelled before it exists.
 private final class CallTask: Sendable {
-    private let state = Locked<(task: URLSessionDataTask?, isCancelled: Bool)>((nil, false))
+    private let state = Guarded<(task: URLSessionDataTask?, isCancelled: Bool)>((nil, false))
 
     func start(_ task: URLSessionDataTask) {
         let isCancelled = state.withLock { state in

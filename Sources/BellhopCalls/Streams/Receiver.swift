@@ -33,7 +33,7 @@ final class Receiver: Sendable {
     private let bufferBytesMax: Int
     private let clock: ClientClock
     /// Continuations are resumed outside of its lock.
-    private let state = Locked(State())
+    private let state = Guarded(State())
 
     init(bufferBytesMax: Int, clock: ClientClock) {
         self.bufferBytesMax = bufferBytesMax

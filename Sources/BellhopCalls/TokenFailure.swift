@@ -6,7 +6,7 @@ public struct TokenFailure: Error, Sendable, Hashable, CustomStringConvertible {
     /// What the app's provider threw, or the fault of the token.
     public let detail: String?
 
-    init(code: String, detail: String? = nil) { (self.code, self.detail) = (code, detail) }
+    package init(code: String, detail: String? = nil) { (self.code, self.detail) = (code, detail) }
 
     public var description: String {
         "there is no token for the call: \([code, detail].compactMap(\.self).joined(separator: ": "))"
@@ -34,12 +34,12 @@ extension BellhopClient.TokenProvider {
 }
 
 /// A token that is no longer valid, and the service's answer that refused it.
-struct SpentToken: Sendable {
-    let token: String
-    var answer: ServiceAnswer?
+package struct SpentToken: Sendable {
+    package let token: String
+    package var answer: ServiceAnswer?
 }
 
 /// The service did not name the identity of a token. A call that waits for the token receives the answer as its own.
 struct UnidentifiedToken: Error {
-    let answer: ServiceAnswer
+    package let answer: ServiceAnswer
 }

@@ -3,17 +3,17 @@ import Foundation
 /// What a client reads of a token's payload.
 ///
 /// The client does not verify it: the service checks the signature, and names the identity (`GET /v1/me`).
-struct TokenClaims: Sendable, Hashable, Encodable {
-    private(set) var subject: String?
+package struct TokenClaims: Sendable, Hashable, Encodable {
+    package private(set) var subject: String?
     /// A digest of the issuer and the subject: the user of the token, whatever its rights are.
-    private(set) var holder: String?
+    package private(set) var holder: String?
     /// A digest of the subject alone.
-    private(set) var person: String?
+    package private(set) var person: String?
     /// All claims except `iat`, `exp`, `nbf` and `jti`, as canonical JSON. Tokens with equal claims have one identity. The
     /// claims stay in memory.
-    private(set) var claims: String?
+    package private(set) var claims: String?
     /// How long the token lives from its issue on. The device's clock may be wrong by days, so times are not used.
-    private(set) var lifeMilliseconds: Int?
+    package private(set) var lifeMilliseconds: Int?
 
     private enum CodingKeys: String, CodingKey {
         case subject, holder, person
@@ -21,7 +21,7 @@ struct TokenClaims: Sendable, Hashable, Encodable {
     }
 
     /// Reads a JWT; every property is nil for a token of another kind.
-    init(of token: String) {
+    package init(of token: String) {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return }
         let base64 = parts[1].replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
@@ -30,7 +30,7 @@ struct TokenClaims: Sendable, Hashable, Encodable {
         self = TokenClaims(payload: json)
     }
 
-    init(payload: JSON) {
+    package init(payload: JSON) {
         guard case .object(var members) = payload else { return }
         for name in ["iat", "exp", "nbf", "jti"] { members[name] = nil }
         claims = TokenClaims.sorted(.object(members)).text
@@ -41,7 +41,7 @@ struct TokenClaims: Sendable, Hashable, Encodable {
         lifeMilliseconds = Int(exactly: ((end - issued) * 1000).rounded())
     }
 
-    static func person(of subject: String?) -> String? {
+    package static func person(of subject: String?) -> String? {
         subject.map { Digest.of(JSON.array([.string($0)]).text) }
     }
 

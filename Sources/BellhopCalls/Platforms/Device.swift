@@ -16,13 +16,6 @@ public enum Device {
         public static var lifecycle: any AppLifecycle { ManualLifecycle() }
     #endif
 
-    #if canImport(UserNotifications) && canImport(CryptoKit) && !os(tvOS)
-        public static var screen: (any NotificationScreen)? { UserNotificationScreen() }
-    #else
-        /// This platform shows no notifications.
-        public static var screen: (any NotificationScreen)? { nil }
-    #endif
-
     #if os(iOS) || os(watchOS) || os(tvOS) || os(visionOS) || os(Android)
         /// How long a stream stays open in the background, in milliseconds: it costs battery there.
         public static let backgroundMilliseconds: Int? = 30_000

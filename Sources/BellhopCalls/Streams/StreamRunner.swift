@@ -5,9 +5,9 @@ import Foundation
 #endif
 
 /// Runs the connection and token machines: one stream that reconnects by itself and delivers to one reader.
-actor StreamRunner {
+package actor StreamRunner {
     /// An item for the reader, delivered in order.
-    enum Delivery: Sendable {
+    package enum Delivery: Sendable {
         case event(ServerSentEvent)
         case connection(BellhopStream.Connection)
         /// An id without an event: nothing is delivered, but a later connection resumes from there.
@@ -16,18 +16,20 @@ actor StreamRunner {
         case tables(TablesMachine.Outcome)
     }
 
-    struct Options: Sendable {
-        var topics: [String] = []
-        var lastEventID = ""
-        var limits = ConnectionMachine.Limits()
-        var bufferBytesMax = 1 << 20
-        var isOnline = true
-        var isForeground = true
+    package struct Options: Sendable {
+        package var topics: [String] = []
+        package var lastEventID = ""
+        package var limits = ConnectionMachine.Limits()
+        package var bufferBytesMax = 1 << 20
+        package var isOnline = true
+        package var isForeground = true
         /// The user that a stream must belong to.
-        var user: String?
+        package var user: String?
         /// Called once, before the first connection, when the tokens have an identity. Returns the position from which the
         /// stream resumes; nil to not connect.
-        var begin: (@Sendable () async -> String?)?
+        package var begin: (@Sendable () async -> String?)?
+
+        package init() {}
     }
 
     /// Maximum number of undelivered events before reading from the network pauses.
@@ -61,7 +63,7 @@ actor StreamRunner {
     private var isClosed = false
 
     /// - Parameter client: must use the given tokens.
-    init(client: BellhopClient, tokens: Tokens, clock: ClientClock, options: Options) {
+    package init(client: BellhopClient, tokens: Tokens, clock: ClientClock, options: Options) {
         self.client = client
         self.tokens = tokens
         self.clock = clock
@@ -78,7 +80,7 @@ actor StreamRunner {
     // MARK: Commands
 
     /// Opens the stream, or retries at once.
-    func open() {
+    package func open() {
         tokens.observe(
             Tokens.Events(
                 renew: { id, token in Task { [weak self] in await self?.renew(id, token) } },
@@ -86,21 +88,21 @@ actor StreamRunner {
         receive(.open)
     }
 
-    func network(_ state: NetworkState) {
+    package func network(_ state: NetworkState) {
         receive(.network(isOnline: state.isOnline, isChanged: state.isChanged))
     }
 
-    func lifecycle(isForeground: Bool) { receive(.lifecycle(isForeground: isForeground)) }
+    package func lifecycle(isForeground: Bool) { receive(.lifecycle(isForeground: isForeground)) }
 
     /// Replaces the topics, the tables, or both.
     ///
     /// - Parameter lastEventId: the last event of an earlier stream; rows that changed since are sent first.
-    func want(topics: [String]? = nil, tables wanted: [JSON]? = nil, lastEventId: String? = nil) {
+    package func want(topics: [String]? = nil, tables wanted: [JSON]? = nil, lastEventId: String? = nil) {
         if let topics { receive(.topics(topics)) }
         if let wanted { receive(.want(wanted, lastEventId: lastEventId)) }
     }
 
-    func close() {
+    package func close() {
         guard !isClosed else { return }
         receive(.close)
         isClosed = true
@@ -114,7 +116,7 @@ actor StreamRunner {
     // MARK: The reader
 
     /// Returns the next item, or nil once the line is closed or the reader's task is cancelled.
-    func next() async -> Delivery? {
+    package func next() async -> Delivery? {
         await withTaskCancellationHandler {
             if Task.isCancelled { return nil }
             return await withCheckedContinuation { continuation in
@@ -329,9 +331,9 @@ actor StreamRunner {
 
     /// The members of the stream's own events, and of the answer to its topics.
     private struct StreamParts: Decodable {
-        let streamId, userId, identity, reason: String?
-        let topics: [String]?
-        let retryAfterMs: Int?
+        package let streamId, userId, identity, reason: String?
+        package let topics: [String]?
+        package let retryAfterMs: Int?
     }
 
     /// Returns false if the stream's first event belongs to another user or tenant.
@@ -436,7 +438,7 @@ extension ServiceAnswer {
     }
 
     /// Returns the delay that the service requests, or 0.
-    func waitMilliseconds(_ clock: ClientClock) -> Int {
+    package func waitMilliseconds(_ clock: ClientClock) -> Int {
         retryAfterMilliseconds(now: Date(timeIntervalSince1970: Double(clock.now()) / 1000)) ?? 0
     }
 }

@@ -6,12 +6,17 @@ extension Bellhop {
         public let name: String
         public let value: String
 
+        package init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+
         public var description: String { "“\(value)” is not a valid value for the parameter \(name)" }
     }
 
     /// One call before it is sent.
-    struct Call {
-        let method: String
+    package struct Call {
+        package let method: String
         private(set) var path: String
         private(set) var headers: [String: String] = [:]
         private(set) var body: Data?
@@ -20,7 +25,7 @@ extension Bellhop {
         ///   - path: the path template of the contract: `/v1/shops/{id}`.
         ///   - values: the template's values; any non-empty text. `.` and `..` are refused: they would be resolved to
         ///     another path on the way.
-        init(_ method: String, _ path: String, _ values: KeyValuePairs<String, String> = [:]) throws {
+        package init(_ method: String, _ path: String, _ values: KeyValuePairs<String, String> = [:]) throws {
             self.method = method
             self.path = path
             for (name, value) in values {
@@ -31,19 +36,19 @@ extension Bellhop {
             }
         }
 
-        mutating func query(_ name: String, _ value: String?) {
+        package mutating func query(_ name: String, _ value: String?) {
             guard let value else { return }
             let escaped = value.addingPercentEncoding(withAllowedCharacters: .urlQueryValueAllowed) ?? value
             path += (path.contains("?") ? "&" : "?") + "\(name)=\(escaped)"
         }
 
-        mutating func query(_ name: String, _ value: Int?) { query(name, value.map(String.init)) }
-        mutating func query(_ name: String, _ value: Bool?) { query(name, value.map { $0 ? "true" : "false" }) }
-        mutating func query(_ name: String, _ value: Date?) { query(name, value.map(Moment.text)) }
-        mutating func query(_ name: String, _ value: (any Word)?) { query(name, value?.rawValue) }
+        package mutating func query(_ name: String, _ value: Int?) { query(name, value.map(String.init)) }
+        package mutating func query(_ name: String, _ value: Bool?) { query(name, value.map { $0 ? "true" : "false" }) }
+        package mutating func query(_ name: String, _ value: Date?) { query(name, value.map(Moment.text)) }
+        package mutating func query(_ name: String, _ value: (any Word)?) { query(name, value?.rawValue) }
 
         /// Sets a header. A line break in its value is refused: it would begin another header.
-        mutating func header(_ name: String, _ value: String?) throws {
+        package mutating func header(_ name: String, _ value: String?) throws {
             guard let value else { return }
             guard !value.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
                 throw UnusableParameter(name: name, value: value)
@@ -51,7 +56,7 @@ extension Bellhop {
             headers[name] = value
         }
 
-        mutating func json(_ value: (some Encodable)?) throws {
+        package mutating func json(_ value: (some Encodable)?) throws {
             guard let value else { return }
             body = try Bellhop.encoder.encode(value)
             headers["Content-Type"] = "application/json"
@@ -61,25 +66,27 @@ extension Bellhop {
 
 extension BellhopClient {
     /// Returns the value of a call; throws ``Bellhop/Problem`` if the service refuses it.
-    func answer<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value> {
+    package func answer<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value> {
         try read(try await accepted(call))
     }
 
     /// Returns the value of a call, or nil if the state still matches `If-None-Match`.
-    func answerUnlessCurrent<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value>? {
+    package func answerUnlessCurrent<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<
+        Value
+    >? {
         let answer = try await accepted(call)
         return try answer.status == 304 ? nil : read(answer)
     }
 
     /// Returns the value of a call, or nil for an answer without a body (204).
-    func answerIfAny<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value?> {
+    package func answerIfAny<Value: Decodable & Sendable>(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Value?> {
         let answer = try await accepted(call)
         let value: Value? = try answer.status == 204 ? nil : model(answer)
         return Bellhop.Answer(value: value, status: answer.status, headers: answer.headers)
     }
 
     /// Returns the answer of a call that has no value.
-    func answer(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Void> {
+    package func answer(_ call: Bellhop.Call) async throws -> Bellhop.Answer<Void> {
         let answer = try await accepted(call)
         return Bellhop.Answer(value: (), status: answer.status, headers: answer.headers)
     }

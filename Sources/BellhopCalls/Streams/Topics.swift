@@ -1,14 +1,14 @@
 /// The rules for the names and the number of topics.
-enum Topics {
+package enum Topics {
     /// The maximum number of topics of a stream (`stream.topicsMax` of `/v1/config`).
-    static let countMax = 100
+    package static let countMax = 100
 
-    static func check(_ topics: [String]) throws(Bellhop.UnusableParameter) {
+    package static func check(_ topics: [String]) throws(Bellhop.UnusableParameter) {
         for topic in topics where !isTopic(topic) { throw Bellhop.UnusableParameter(name: "topic", value: topic) }
         try checkNumber(of: topics)
     }
 
-    static func checkNumber(of topics: [String]) throws(Bellhop.UnusableParameter) {
+    package static func checkNumber(of topics: [String]) throws(Bellhop.UnusableParameter) {
         let count = Set(topics).count
         guard count <= countMax else {
             throw Bellhop.UnusableParameter(name: "topics", value: "\(count) topics, of which a stream has \(countMax)")

@@ -1,0 +1,2 @@
+/// Apps import only this module.
+@_exported import BellhopCalls

@@ -10,9 +10,10 @@ private let now = Timestamp(microseconds: 1_800_000_000_000_000)
 
 private func message(
     _ content: PushMessage.Content = .alert(title: "New message", body: "Ada wrote to you", isSilent: false),
-    tag: String = "n1"
+    tag: String = "n1", withdrawn: [String] = []
 ) -> PushMessage {
-    PushMessage(content, badge: 7, tag: tag, data: Array(#"{"id":"n1"}"#.utf8), secondsToLive: 3600)
+    PushMessage(
+        content, badge: 7, tag: tag, data: Array(#"{"id":"n1"}"#.utf8), withdrawn: withdrawn, secondsToLive: 3600)
 }
 
 private func members(_ bytes: [UInt8]) throws -> [String: JSONValue] {
@@ -37,6 +38,32 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     return try members(try #require(RFC4648.decodeURL(parts[1].utf8)))
 }
 
+/// Backends choose ids of conversations, which are parts of tags.
+@Suite(.timed) struct WithdrawalTests {
+    private static let tags = (0..<40).map { "conversation:\($0)" + String(repeating: "\"", count: 120) }
+
+    @Test(arguments: [PushTarget.apns(token: "ab", topic: nil, isSandbox: false), .fcm(token: "t1")])
+    func withdrawals_takeTheFirstThatFit(_ target: PushTarget) {
+        let fitting = message(.withdrawal, withdrawn: Self.tags).fitting(target)
+        #expect(target.payload(of: fitting).count <= PushLimits.payloadBytesMax)
+        #expect(fitting.withdrawn.count >= 1 && fitting.withdrawn == Array(Self.tags.prefix(fitting.withdrawn.count)))
+        let short = message(.withdrawal, withdrawn: ["n1", "n2"])
+        #expect(short.fitting(target).withdrawn == short.withdrawn)
+    }
+
+    @Test func alertsOfBrowsers_keepTheirText() throws {
+        let body = String(repeating: "\"", count: PushLimits.bodyBytesMax)
+        let subscription = try WebPushTests.subscription()
+        let alert = message(.alert(title: "a", body: body, isSilent: false), withdrawn: Self.tags)
+        let fitting = alert.fitting(.webPush(subscription))
+        #expect(!fitting.withdrawn.isEmpty && fitting.withdrawn.count < Self.tags.count)
+        let encrypted = WebPush.encrypted(
+            WebPush.payload(fitting), for: subscription, key: PrivateKey(), salt: AESGCM.randomBytes(16))
+        #expect(encrypted.count <= PushLimits.payloadBytesMax)
+        #expect(encrypted.count - WebPush.payload(fitting).count == PushLimits.payloadBytesMax - WebPush.payloadBytesMax)
+    }
+}
+
 /// Names that apps choose and that become headers.
 @Suite(.timed) struct HeaderTests {
     @Test(arguments: ["conversation:caf\u{E9}", "a b", "a\u{7F}", String(repeating: "a", count: 65)])
@@ -51,7 +78,7 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     private static let receiver =
         "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
 
-    private static func subscription(_ endpoint: String = "https://push.example.net/push/J1") throws
+    fileprivate static func subscription(_ endpoint: String = "https://push.example.net/push/J1") throws
         -> WebPushSubscription
     {
         try WebPushSubscription(
@@ -158,7 +185,7 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
         #expect(String(decoding: badge.body, as: UTF8.self).hasPrefix(#"{"aps":{"badge":7},"#))
         #expect(header("apns-push-type", of: badge) == "alert" && header("apns-priority", of: badge) == "5")
         #expect(header("apns-collapse-id", of: badge) == nil)
-        let withdrawal = request(message(.withdrawal(tags: ["n1", "n2"])), apns)
+        let withdrawal = request(message(.withdrawal, withdrawn: ["n1", "n2"]), apns)
         #expect(header("apns-push-type", of: withdrawal) == "background")
         #expect(header("apns-priority", of: withdrawal) == "5" && header("apns-collapse-id", of: withdrawal) == nil)
         let payload = try members(withdrawal.body)
@@ -365,8 +392,8 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     }
 
     @Test func badgesAndWithdrawals_areData() throws {
-        for content in [PushMessage.Content.badge, .withdrawal(tags: ["n1", "n2"])] {
-            let post = try fcm().request(message(content), token: "t1", accessToken: "a1")
+        for content in [PushMessage.Content.badge, .withdrawal] {
+            let post = try fcm().request(message(content, withdrawn: ["n1", "n2"]), token: "t1", accessToken: "a1")
             let fcm = try #require(try members(post.body).object("message"))
             #expect(fcm["notification"] == nil && fcm.object("android")?.string("priority") == "normal")
             #expect(fcm.object("data")?.string("badge") == "7")

@@ -235,6 +235,7 @@ final class OutboxSender: Sendable {
                 note(outcome, result, of: delivery, by: channel, &progress)
             }
             guard !stored.isEmpty else { continue }
+            metrics.note(down: progress.routes.downCounts { route in channels.first { $0.isOn(route) }?.name })
             running.withLock { $0 -= stored.count }
             running.broadcast()
         }
@@ -366,6 +367,12 @@ struct RouteStates {
             states[route]?.isLogged = false
             return .recovered
         }
+    }
+
+    /// Returns how many routes are down, by what names their channels.
+    func downCounts(by name: (String) -> String?) -> [String: Int] {
+        let down = states.filter(\.value.isDown).keys.compactMap(name)
+        return Dictionary(down.map { ($0, 1) }, uniquingKeysWith: +)
     }
 
     mutating func noteLogged(_ route: String) { states[route, default: State()].isLogged = true }

@@ -57,10 +57,11 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
         let alert = message(.alert(title: "a", body: body, isSilent: false), withdrawn: Self.tags)
         let fitting = alert.fitting(.webPush(subscription))
         #expect(!fitting.withdrawn.isEmpty && fitting.withdrawn.count < Self.tags.count)
+        let payload = WebPush.payload(fitting)
         let encrypted = WebPush.encrypted(
-            WebPush.payload(fitting), for: subscription, key: PrivateKey(), salt: AESGCM.randomBytes(16))
+            payload, for: subscription, key: PrivateKey(), salt: AESGCM.randomBytes(16))
         #expect(encrypted.count <= PushLimits.payloadBytesMax)
-        #expect(encrypted.count - WebPush.payload(fitting).count == PushLimits.payloadBytesMax - WebPush.payloadBytesMax)
+        #expect(encrypted.count - payload.count == PushLimits.payloadBytesMax - WebPush.payloadBytesMax)
     }
 }
 

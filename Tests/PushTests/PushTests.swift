@@ -8,7 +8,7 @@ import Values
 
 private let now = Timestamp(microseconds: 1_800_000_000_000_000)
 
-private func message(
+func message(
     _ content: PushMessage.Content = .alert(title: "New message", body: "Ada wrote to you", isSilent: false),
     tag: String = "n1", withdrawn: [String] = []
 ) -> PushMessage {
@@ -38,33 +38,6 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     return try members(try #require(RFC4648.decodeURL(parts[1].utf8)))
 }
 
-/// Backends choose ids of conversations, which are parts of tags.
-@Suite(.timed) struct WithdrawalTests {
-    private static let tags = (0..<40).map { "conversation:\($0)" + String(repeating: "\"", count: 120) }
-
-    @Test(arguments: [PushTarget.apns(token: "ab", topic: nil, isSandbox: false), .fcm(token: "t1")])
-    func withdrawals_takeTheFirstThatFit(_ target: PushTarget) {
-        let fitting = message(.withdrawal, withdrawn: Self.tags).fitting(target)
-        #expect(target.payload(of: fitting).count <= PushLimits.payloadBytesMax)
-        #expect(fitting.withdrawn.count >= 1 && fitting.withdrawn == Array(Self.tags.prefix(fitting.withdrawn.count)))
-        let short = message(.withdrawal, withdrawn: ["n1", "n2"])
-        #expect(short.fitting(target).withdrawn == short.withdrawn)
-    }
-
-    @Test func alertsOfBrowsers_keepTheirText() throws {
-        let body = String(repeating: "\"", count: PushLimits.bodyBytesMax)
-        let subscription = try WebPushTests.subscription()
-        let alert = message(.alert(title: "a", body: body, isSilent: false), withdrawn: Self.tags)
-        let fitting = alert.fitting(.webPush(subscription))
-        #expect(!fitting.withdrawn.isEmpty && fitting.withdrawn.count < Self.tags.count)
-        let payload = WebPush.payload(fitting)
-        let encrypted = WebPush.encrypted(
-            payload, for: subscription, key: PrivateKey(), salt: AESGCM.randomBytes(16))
-        #expect(encrypted.count <= PushLimits.payloadBytesMax)
-        #expect(encrypted.count - payload.count == PushLimits.payloadBytesMax - WebPush.payloadBytesMax)
-    }
-}
-
 /// Names that apps choose and that become headers.
 @Suite(.timed) struct HeaderTests {
     @Test(arguments: ["conversation:caf\u{E9}", "a b", "a\u{7F}", String(repeating: "a", count: 65)])
@@ -79,7 +52,7 @@ private func claims(of token: String, _ key: PrivateKey) throws -> [String: JSON
     private static let receiver =
         "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
 
-    fileprivate static func subscription(_ endpoint: String = "https://push.example.net/push/J1") throws
+    static func subscription(_ endpoint: String = "https://push.example.net/push/J1") throws
         -> WebPushSubscription
     {
         try WebPushSubscription(

@@ -116,3 +116,17 @@ final class PostgresListener: Sendable {
     /// Returns the expression for the lock of a channel's listeners.
     static func lock(_ channel: String) -> String { "hashtextextended('bellhop listens ' || \(channel), 0)" }
 }
+
+extension DatabaseConnection {
+    /// Returns how many processes listen to the channel. On SQLite there is one process, which has no need to.
+    public func listenerCount(_ channel: StaticString) throws -> Int {
+        guard engine == .postgreSQL else { return 0 }
+        let lock = SQL(unchecked: PostgresListener.lock("?"), binds: [.text("\(channel)")])
+        return try integer(
+            """
+            SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                AND (classid::bigint << 32) | objid::bigint = \(lock)
+            """) ?? 0
+    }
+}

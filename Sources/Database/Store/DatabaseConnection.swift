@@ -241,18 +241,6 @@ public final class DatabaseConnection {
     /// one process, and nothing to do.
     public func notify(_ channel: StaticString, _ payload: String) throws { try driver.notify(channel, payload) }
 
-    /// Returns how many processes listen to the channel. On SQLite there is one process, which has no need to.
-    public func listenerCount(_ channel: StaticString) throws -> Int {
-        guard engine == .postgreSQL else { return 0 }
-        let lock = SQL(unchecked: PostgresListener.lock("?"), binds: [.text("\(channel)")])
-        return try integer(
-            """
-            SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
-                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                AND (classid::bigint << 32) | objid::bigint = \(lock)
-            """) ?? 0
-    }
-
     // MARK: The transaction
 
     /// Makes the body's changes atomic: an error undoes them and is rethrown. Savepoints may be nested.

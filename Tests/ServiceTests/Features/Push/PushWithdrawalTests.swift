@@ -1,9 +1,10 @@
 import BellhopClient
+import Database
 import Foundation
 import Push
 import TestSupport
 import Testing
-import Values
+import Threads
 
 @testable import Service
 

@@ -1,4 +1,3 @@
-import Synchronization
 import Threads
 
 /// A PostgreSQL server, with a bounded pool of connections for reads on the calling threads, and several writing

@@ -1,7 +1,6 @@
 import Database
 import Synchronization
 import Threads
-import Values
 
 /// The notifications by which replicas ask one another who has a stream. The sender's thread asks and answers.
 final class PresenceExchange: Sendable {
